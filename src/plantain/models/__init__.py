@@ -1,0 +1,1 @@
+"""Adapters: every model that can fill a role, hosted, local or offline."""

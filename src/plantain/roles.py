@@ -1,0 +1,143 @@
+"""The three roles that a model can fill, and what each is handed and hands back.
+
+A role knows nothing of journal, retries, limits or money: `plantain.calls` stands around it. A role never
+raises for what a model or provider did; it returns the outcome, and with it whatever was still billed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar, runtime_checkable
+
+from plantain.records import (
+    OK,
+    Attempt,
+    Direction,
+    EditTask,
+    Finding,
+    Observations,
+    Outcome,
+    Rubric,
+    SourceImage,
+    Usage,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedImage:
+    """An image as bytes of a file, with its media type ("image/jpeg", "image/png")."""
+
+    data: bytes = field(repr=False)
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Generic[T]):
+    """What a role hands back: a value when the outcome is ok, and always what the call consumed.
+
+    Attributes:
+        value: None unless `outcome.ok`.
+        outcome: how the call ended.
+        usage: tokens, served model, finish reason.
+        raw: the provider's answer as text, without image bytes; kept in the journal.
+    """
+
+    value: T | None
+    outcome: Outcome = OK
+    usage: Usage = field(default_factory=Usage)
+    raw: str = ""
+
+
+def failed(outcome: Outcome, usage: Usage | None = None, raw: str = "") -> Reply[T]:
+    """A reply without a value."""
+    return Reply(None, outcome, usage or Usage(), raw)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """What a writer is handed. `history` is every earlier round of this generation, oldest first."""
+
+    task: EditTask
+    finding: Finding
+    image: SourceImage
+    original: EncodedImage
+    history: tuple[Attempt, ...]
+    seed: int
+    failed_edit: EncodedImage | None = None
+
+    @property
+    def round(self) -> int:
+        return len(self.history) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class EditRequest:
+    """What an editor is handed: always the original, never the last attempt."""
+
+    image: SourceImage
+    original: EncodedImage
+    instruction: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class EditedImage:
+    """What an editor hands back.
+
+    Attributes:
+        image: the file as the model returned it, untouched.
+        mask: PNG, one channel, 255 where the editor meant to change pixels; None when it does not know.
+        support: "local", "diffuse" or "warp": how far the change honestly reaches; "" when unknown.
+        note: one line on what was rendered.
+    """
+
+    image: EncodedImage
+    mask: EncodedImage | None = None
+    support: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRequest:
+    """What a judge is handed. Never the editor's mask."""
+
+    image: SourceImage
+    original: EncodedImage
+    edited: EncodedImage
+    instruction: str
+    finding: Finding
+    direction: Direction
+    rubric: Rubric
+    seed: int
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """Writes an editing instruction for one task, learning from the rounds before."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def write(self, request: WriteRequest) -> Reply[str]: ...
+
+
+@runtime_checkable
+class Editor(Protocol):
+    """Edits an image as an instruction says."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]: ...
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Reports what it observes of an edit, criterion by criterion."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def judge(self, request: JudgeRequest) -> Reply[Observations]: ...
