@@ -5,13 +5,11 @@ Exit codes: 0 done, 1 failed, 2 usage or invalid input (one line), 3 stopped by 
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sys
 
-import click
-import typer
-from typer.core import TyperGroup
-
+from plantain import __version__
 from plantain.records import InputError
 
 COMMANDS = {
@@ -25,56 +23,59 @@ COMMANDS = {
     "report": "tables and figures of a run, as one HTML file",
     "audit": "how far a judge can be trusted, by planted defects",
 }
-"""Name and help of every command; `plantain.cli.<name>` holds its typer application `app`."""
+"""Every command and its line of help; `plantain.cli.<name>` holds its typer application `app`."""
 
 
-class LazyGroup(TyperGroup):
-    """Lists commands without importing them; imports the one that is run."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"plantain.cli.{cmd_name}")
-        command = typer.main.get_command(module.app)
-        command.name = cmd_name
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-app = typer.Typer(
-    cls=LazyGroup,
-    help="Build, judge and benchmark text-guided edits of medical images. A research tool, not a diagnostic one.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
-
-@app.callback()
-def _root() -> None:
-    pass
+def overview() -> str:
+    """The text of `plantain --help`."""
+    width = max(map(len, COMMANDS))
+    lines = [
+        "Usage: plantain COMMAND [ARGS]...",
+        "",
+        "Build, judge and benchmark text-guided edits of medical images.",
+        "A research tool: it diagnoses nothing, and what it makes is synthetic.",
+        "",
+        "Commands (each has --help with an example):",
+        *(f"  {name:<{width}}  {text}" for name, text in COMMANDS.items()),
+        "",
+        "Exit codes: 0 done, 1 failed, 2 invalid input, 3 stopped by a limit and resumable.",
+    ]
+    return "\n".join(lines)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs one command and returns its exit code; bad input becomes one line on stderr and code 2."""
+    args = sys.argv[1:] if argv is None else argv
+    if not args or args[0] in ("--help", "-h", "help"):
+        print(overview())
+        return 0
+    if args[0] == "--version":
+        print(f"plantain {__version__}")
+        return 0
+    name, rest = args[0], args[1:]
+    if name not in COMMANDS:
+        nearest = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f"; did you mean {nearest[0]!r}?" if nearest else "; see plantain --help"
+        print(f"plantain: no command {name!r}{hint}", file=sys.stderr)
+        return 2
+    return _run(name, rest)
+
+
+def _run(name: str, args: list[str]) -> int:
+    import typer
+
+    module = importlib.import_module(f"plantain.cli.{name}")
     try:
-        result = app(args=argv, standalone_mode=False, prog_name="plantain")
+        result = module.app(args=args, prog_name=f"plantain {name}", standalone_mode=False)
     except InputError as error:
         print(f"plantain: {error}", file=sys.stderr)
         return 2
-    except click.exceptions.Exit as stop:
+    except typer.Exit as stop:
         return stop.exit_code
-    except click.ClickException as error:
+    except typer.TyperException as error:
         error.show()
         return 2
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         print("plantain: interrupted", file=sys.stderr)
         return 3
     return result if isinstance(result, int) else 0
