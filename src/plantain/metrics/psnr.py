@@ -1,0 +1,33 @@
+"""Peak signal-to-noise ratio of two images."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from plantain.records import Score, unscored
+
+
+def psnr(before: npt.NDArray[np.uint8], after: npt.NDArray[np.uint8]) -> Score:
+    """10 log10(255^2 / mean squared error) over all pixels and channels.
+
+    Args:
+        before, after: uint8 arrays of the same shape.
+
+    Returns:
+        Decibels, higher is more alike; unscored when the images are identical, because infinity poisons
+        every mean.
+
+    Example:
+        >>> import numpy as np
+        >>> black, white = np.zeros((4, 4), np.uint8), np.full((4, 4), 255, np.uint8)
+        >>> psnr(black, white).value
+        0.0
+    """
+    if before.shape != after.shape:
+        raise ValueError(f"images differ in shape: {before.shape} and {after.shape}")
+    difference = before.astype(np.float64) - after.astype(np.float64)
+    error = float(np.mean(difference * difference))
+    if error == 0.0:
+        return unscored("identical images: PSNR is infinite")
+    return Score(float(10.0 * np.log10(255.0**2 / error)))

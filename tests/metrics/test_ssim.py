@@ -1,0 +1,92 @@
+"""Our SSIM against scikit-image's, and the masked one against what it must not be fooled by."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from skimage.data import retina
+from skimage.metrics import structural_similarity
+
+from plantain.metrics import masked_ssim, ssim, ssim_map
+
+
+def noisy(image: np.ndarray, seed: int, sigma: float = 9.0) -> np.ndarray:
+    noise = np.random.default_rng(seed).normal(0.0, sigma, image.shape)
+    return np.clip(image.astype(float) + noise, 0, 255).astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def eye() -> np.ndarray:
+    return np.asarray(retina())[400:720, 300:620]
+
+
+def test_ssim_grey_agrees_with_scikit_image(eye):
+    before, after = eye[..., 1], noisy(eye[..., 1], 1)
+    assert ssim(before, after).value == pytest.approx(structural_similarity(before, after), abs=1e-6)
+
+
+def test_ssim_colour_agrees_with_scikit_image(eye):
+    after = noisy(eye, 2)
+    expected = structural_similarity(eye, after, channel_axis=-1)
+    assert ssim(eye, after).value == pytest.approx(expected, abs=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from([3, 5, 7, 11]), st.integers(20, 40), st.integers(20, 40))
+def test_ssim_of_random_images_agrees_with_scikit_image(seed, window, height, width):
+    rng = np.random.default_rng(seed)
+    before = rng.integers(0, 256, (height, width), dtype=np.uint8)
+    after = rng.integers(0, 256, (height, width), dtype=np.uint8)
+    expected = structural_similarity(before, after, win_size=window)
+    assert ssim(before, after, window=window).value == pytest.approx(expected, abs=1e-6)
+
+
+def test_masked_ssim_is_one_when_only_the_region_changed(eye):
+    roi = np.zeros(eye.shape[:2], bool)
+    roi[100:180, 90:200] = True
+    after = eye.copy()
+    after[roi] = 255 - after[roi]
+    assert masked_ssim(eye, after, roi).value == 1.0
+
+
+def test_masked_ssim_does_not_rise_with_the_region(eye):
+    # Noise everywhere: zero-filling would lift the score with the size of the region; the strict mean does
+    # not move.
+    after = noisy(eye, 3)
+    scores = []
+    for half in (10, 60, 110):
+        roi = np.zeros(eye.shape[:2], bool)
+        roi[160 - half : 160 + half, 160 - half : 160 + half] = True
+        scores.append(masked_ssim(eye, after, roi).value)
+    assert max(scores) - min(scores) < 0.02
+
+
+def test_masked_ssim_counts_exactly_the_windows_outside(eye):
+    after = noisy(eye, 4)
+    roi = np.zeros(eye.shape[:2], bool)
+    roi[50:90, 50:90] = True
+    field = np.zeros_like(roi)
+    field[:200, :240] = True
+    # Window 7: centres keep 3 pixels away from the region, the field's border and the image's border.
+    centres = np.zeros_like(roi)
+    centres[3:197, 3:237] = True
+    centres[47:93, 47:93] = False
+    expected = ssim_map(eye, after)[centres].mean()
+    assert masked_ssim(eye, after, roi, field=field).value == pytest.approx(expected, abs=1e-12)
+
+
+def test_masked_ssim_without_room_outside_is_unscored(eye):
+    score = masked_ssim(eye, eye, np.ones(eye.shape[:2], bool))
+    assert score.value is None
+    assert score.reason == "roi covers image"
+
+
+def test_ssim_refuses_other_shapes_types_and_even_windows(eye):
+    with pytest.raises(ValueError, match="differ in shape"):
+        ssim(eye, eye[1:])
+    with pytest.raises(ValueError, match="uint8"):
+        ssim(eye.astype(float), eye.astype(float))
+    with pytest.raises(ValueError, match="odd"):
+        ssim(eye, eye, window=6)
