@@ -155,6 +155,9 @@ class Finding:
         limits: what no editor can know or show here.
         labels: the finding's label in each source, e.g. {"odir-5k": "D"}.
         source: glossary, guideline or textbook, with what was checked.
+        synonyms: other words for it, lower case; shared ones ("tumour") are settled by the rest of the sentence.
+        optional: True where a recipe must name it to have it; it is not among the paper's 23.
+        zone_visibility: zones that can only be shown under further conditions, e.g. a supine film.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_UNKNOWN
@@ -177,6 +180,9 @@ class Finding:
     restores: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     labels: dict[str, str] = field(default_factory=dict)
+    synonyms: tuple[str, ...] = ()
+    optional: bool = False
+    zone_visibility: dict[str, Visibility] = field(default_factory=dict)
 
 
 # --- what is edited ------------------------------------------------------------------------------

@@ -1,0 +1,17 @@
+"""What can be edited: the findings of each modality as data, the words for places, and where each can be shown."""
+
+from plantain.findings.places import PLACES, SIDES, place_of, say_place
+from plantain.findings.taxonomy import Taxonomy, load_taxonomy
+from plantain.findings.visibility import sides_on, why_not_shown, zones_on
+
+__all__ = [
+    "PLACES",
+    "SIDES",
+    "Taxonomy",
+    "load_taxonomy",
+    "place_of",
+    "say_place",
+    "sides_on",
+    "why_not_shown",
+    "zones_on",
+]

@@ -1,0 +1,195 @@
+"""Sides and zones: the controlled words that findings, writers, renderers and judges share for where something lies.
+
+A zone is a short name in a finding's data ("apical"). Its place gives the words that say it in a sentence and the words by
+which it is recognised. A zone of a user's own finding needs no entry: its own name is said and recognised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SIDES = ("left", "right", "bilateral", "midline")
+"""The patient's sides; in an image shown in radiological convention the patient's left is on the image's right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How a zone is said.
+
+    Attributes:
+        plain: without a side, e.g. "at the apex of the lung".
+        sided: with a side; holds "{side}", e.g. "at the apex of the {side} lung".
+        both: for "bilateral".
+        words: lower-case words that name the zone in free text, longest first when they overlap.
+    """
+
+    plain: str
+    sided: str
+    both: str
+    words: tuple[str, ...]
+
+
+def _lung(position: str, words: tuple[str, ...]) -> Place:
+    """A place whose only varying part is which lung."""
+    return Place(
+        f"{position} of the lung", f"{position} of the {{side}} lung", f"{position} of both lungs", words
+    )
+
+
+PLACES: dict[str, Place] = {
+    # chest
+    "apical": _lung("at the apex", ("apical", "apex", "apices", "lung top")),
+    "upper": _lung(
+        "in the upper zone",
+        ("upper zone", "upper lobe", "upper lung", "upper field", "upper third", "upper", "superior zone"),
+    ),
+    "mid": _lung(
+        "in the mid zone",
+        ("mid zone", "middle zone", "middle lobe", "mid lung", "middle lung", "middle third", "middle", "mid"),
+    ),
+    "lower": _lung(
+        "in the lower zone",
+        ("lower zone", "lower lobe", "lower lung", "lower field", "lower third", "lower", "inferior zone"),
+    ),
+    "basal": _lung(
+        "at the base",
+        ("basal", "basilar", "bibasal", "bibasilar", "base", "bases", "costophrenic", "diaphragmatic"),
+    ),
+    "perihilar": _lung(
+        "around the hilum",
+        ("perihilar", "parahilar", "around the hilum", "around the hila", "hilum", "hila", "hilar"),
+    ),
+    "lateral": Place(
+        "along the lateral chest wall",
+        "along the lateral chest wall of the {side} lung",
+        "along the lateral chest wall of both lungs",
+        ("lateral chest wall", "along the chest wall", "laterally", "lateral"),
+    ),
+    "upper mediastinum": Place(
+        "at the upper mediastinum",
+        "at the upper mediastinum on the {side}",
+        "at the upper mediastinum on both sides",
+        ("upper mediastinum", "superior mediastinum", "upper mediastinal", "superior mediastinal"),
+    ),
+    "lateral rib": Place(
+        "in the lateral part of a rib",
+        "in the lateral part of a {side} rib",
+        "in the lateral part of a rib on both sides",
+        ("lateral part of a rib", "lateral rib", "lateral ribs", "lateral arc", "lateral part", "lateral"),
+    ),
+    "posterior rib": Place(
+        "in the posterior part of a rib",
+        "in the posterior part of a {side} rib",
+        "in the posterior part of a rib on both sides",
+        ("posterior part of a rib", "posterior rib", "posterior ribs", "posterior arc", "posterior part", "posterior"),
+    ),
+    "clavicle": Place(
+        "in the shaft of the clavicle",
+        "in the shaft of the {side} clavicle",
+        "in the shafts of both clavicles",
+        ("clavicle", "clavicles", "clavicular", "collarbone", "collar bone"),
+    ),
+    # brain
+    **{
+        lobe: Place(
+            f"in the {lobe} lobe",
+            f"in the {{side}} {lobe} lobe",
+            f"in both {lobe} lobes",
+            (f"{lobe} lobe", f"{lobe} lobes", lobe),
+        )
+        for lobe in ("frontal", "parietal", "temporal", "occipital")
+    },
+    "convexity": Place(
+        "on the dura over the convexity of the brain",
+        "on the dura over the {side} convexity of the brain",
+        "on the dura over both convexities of the brain",
+        ("convexity", "convexities", "convexital"),
+    ),
+    "falx": Place(
+        "on the falx",
+        "on the {side} face of the falx",
+        "on both faces of the falx",
+        ("falx", "parafalcine", "falcine", "parasagittal", "interhemispheric"),
+    ),
+    "sella": Place(
+        "within the sella",
+        "within the {side} half of the sella",
+        "within both halves of the sella",
+        ("sella turcica", "sella", "sellar", "intrasellar", "pituitary fossa"),
+    ),
+    "suprasellar": Place(
+        "growing up into the suprasellar cistern",
+        "growing up into the {side} half of the suprasellar cistern",
+        "growing up into both halves of the suprasellar cistern",
+        ("suprasellar cistern", "suprasellar", "above the sella"),
+    ),
+    # fundus
+    "macula": Place(
+        "at the macula",
+        "at the {side} part of the macula",
+        "across the macula",
+        ("macula", "macular", "fovea", "foveal", "perifoveal", "parafoveal"),
+    ),
+    "posterior pole": Place(
+        "across the posterior pole",
+        "across the {side} part of the posterior pole",
+        "across the posterior pole on both sides",
+        ("posterior pole", "central retina", "vascular arcades", "within the arcades"),
+    ),
+    "mid-periphery": Place(
+        "in the mid-periphery",
+        "in the {side} mid-periphery",
+        "in the mid-periphery on both sides",
+        ("mid-periphery", "mid periphery", "midperiphery", "midperipheral", "mid-peripheral", "periphery", "peripheral"),
+    ),
+    "peripapillary": Place(
+        "beside the optic disc",
+        "beside the {side} edge of the optic disc",
+        "on both sides of the optic disc",
+        ("peripapillary", "parapapillary", "beside the optic disc", "around the optic disc", "disc edge", "disc margin"),
+    ),
+    "inferior rim": Place(
+        "at the lower pole of the disc rim",
+        "at the lower pole of the disc rim on the {side}",
+        "at the lower pole of both disc rims",
+        ("lower pole", "inferior pole", "inferior rim", "lower rim", "inferotemporal rim", "inferiorly"),
+    ),
+    "superior rim": Place(
+        "at the upper pole of the disc rim",
+        "at the upper pole of the disc rim on the {side}",
+        "at the upper pole of both disc rims",
+        ("upper pole", "superior pole", "superior rim", "upper rim", "superotemporal rim", "superiorly"),
+    ),
+}
+"""Every zone that a built-in finding uses."""
+
+
+def place_of(zone: str) -> Place:
+    """The place of a zone; a zone without an entry is said by its own name."""
+    known = PLACES.get(zone)
+    if known is not None:
+        return known
+    return Place(
+        f"in the {zone} region",
+        f"in the {zone} region on the {{side}} side",
+        f"in the {zone} region on both sides",
+        (zone.lower(),),
+    )
+
+
+def say_place(zone: str | None, side: str | None) -> str:
+    """Words for a place, e.g. "at the apex of the left lung"; empty when neither zone nor side is given."""
+    if zone is None:
+        return {
+            None: "",
+            "bilateral": "on both sides",
+            "midline": "in the midline",
+        }.get(side, f"on the {side} side")
+    place = place_of(zone)
+    if side is None:
+        return place.plain
+    if side == "bilateral":
+        return place.both
+    if side == "midline":
+        return f"{place.plain}, in the midline"
+    return place.sided.format(side=side)

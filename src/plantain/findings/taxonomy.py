@@ -1,0 +1,247 @@
+"""The taxonomy: which findings exist for which modality, read from TOML and checked field by field."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from plantain.findings.places import SIDES
+from plantain.records import Differential, Finding, InputError, Visibility
+
+BUILT_IN = tuple(Path(__file__).with_name(f"{name}.toml") for name in ("chest_xray", "brain_mri", "fundus"))
+POLARITIES = ("brighter", "darker", "mixed")
+SUPPORTS = ("local", "diffuse", "warp")
+
+
+@dataclass(frozen=True, slots=True)
+class Taxonomy:
+    """All findings, in the order of their files.
+
+    Attributes:
+        findings: every finding, normal classes included.
+        titles: how each modality is named for a person.
+    """
+
+    findings: tuple[Finding, ...]
+    titles: dict[str, str]
+
+    @property
+    def modalities(self) -> tuple[str, ...]:
+        """Modalities in file order."""
+        return tuple(dict.fromkeys(finding.modality for finding in self.findings))
+
+    def of(self, modality: str) -> tuple[Finding, ...]:
+        """Every finding of a modality, its normal class included.
+
+        Raises:
+            InputError: the modality is unknown.
+        """
+        self._require(modality)
+        return tuple(finding for finding in self.findings if finding.modality == modality)
+
+    def targets(self, modality: str, *, optional: bool = False) -> tuple[Finding, ...]:
+        """The findings of a modality that can be added or removed; optional ones only when asked for."""
+        return tuple(f for f in self.of(modality) if not f.normal and (optional or not f.optional))
+
+    def normal(self, modality: str) -> Finding:
+        """The class of a modality that means "none of the others"."""
+        return next(finding for finding in self.of(modality) if finding.normal)
+
+    def get(self, modality: str, name: str) -> Finding:
+        """The finding of that exact name.
+
+        Raises:
+            InputError: unknown modality or name; the message suggests the nearest.
+        """
+        for finding in self.of(modality):
+            if finding.name == name:
+                return finding
+        names = [finding.name for finding in self.of(modality)]
+        near = self.match_label(modality, name)
+        raise InputError(
+            f"finding {name!r}: {modality} has no such finding; {suggest(name, names, near and near.name)}"
+        )
+
+    def match_label(self, modality: str, text: str) -> Finding | None:
+        """The finding that a folder, column or table cell names, whatever its case, spaces, underscores or hyphens.
+
+        Names win over titles, titles over labels of sources, labels over synonyms; a word that several findings
+        share names none of them.
+        """
+        wanted = fold(text)
+        if not wanted:
+            return None
+        found = self.of(modality)
+        for words in (
+            {f.name: (f.name,) for f in found},
+            {f.name: (f.title,) for f in found},
+            {f.name: tuple(f.labels.values()) for f in found},
+            {f.name: f.synonyms for f in found},
+        ):
+            matches = [f for f in found if any(fold(word) == wanted for word in words[f.name])]
+            if matches:
+                return matches[0] if len(matches) == 1 else None
+        return None
+
+    def _require(self, modality: str) -> None:
+        if modality not in self.titles:
+            raise InputError(f"modality {modality!r}: unknown; {suggest(modality, list(self.titles))}")
+
+
+def fold(text: str) -> str:
+    """Text for comparing labels: lower case, letters and digits only."""
+    return "".join(character for character in text.casefold() if character.isalnum())
+
+
+def suggest(word: str, allowed: Sequence[str], nearest: str | None = None) -> str:
+    """Says what was probably meant, else what is allowed."""
+    folded = {fold(name): name for name in reversed(allowed)}
+    near = nearest or next((folded[n] for n in difflib.get_close_matches(fold(word), folded, 1, 0.6)), None)
+    if near:
+        return f"did you mean {near!r}?"
+    return f"choose one of {', '.join(allowed)}"
+
+
+@cache
+def _built_in() -> Taxonomy:
+    taxonomy = Taxonomy((), {})
+    for path in BUILT_IN:
+        taxonomy = _join(taxonomy, path)
+    return taxonomy
+
+
+def load_taxonomy(extra: Sequence[Path] = ()) -> Taxonomy:
+    """Reads the built-in findings, then a user's own.
+
+    Args:
+        extra: TOML files that add findings to a modality, or a new modality, in the shape of the built-in files. A
+            finding that exists already cannot be redefined; a new modality must bring its normal class.
+
+    Raises:
+        InputError: a file cannot be read, or a field is missing, unknown or outside its vocabulary.
+    """
+    taxonomy = _built_in()
+    for path in extra:
+        taxonomy = _join(taxonomy, Path(path))
+    return taxonomy
+
+
+def _join(taxonomy: Taxonomy, path: Path) -> Taxonomy:
+    modality, title, added = _read(path)
+    known = {(f.modality, fold(f.name)): f.name for f in taxonomy.findings}
+    for index, finding in enumerate(added):
+        key = (modality, fold(finding.name))
+        if key in known:
+            raise InputError(
+                f"{path}: finding[{index}].name: {finding.name!r} is already defined for {modality}"
+                f" (as {known[key]!r}); a finding is never redefined, choose another name"
+            )
+        known[key] = finding.name
+    findings = (*taxonomy.findings, *added)
+    mine = [finding for finding in findings if finding.modality == modality]
+    normals = [finding.name for finding in mine if finding.normal]
+    if len(normals) != 1:
+        said = f"{len(normals)} ({', '.join(normals)})" if normals else "none"
+        raise InputError(f"{path}: normal: {modality} needs exactly one finding with normal = true, not {said}")
+    names = [finding.name for finding in mine]
+    for finding in added:
+        for implied in finding.implies:
+            if implied not in names:
+                raise InputError(
+                    f"{path}: finding {finding.name!r}: implies: {implied!r} is not a finding of {modality};"
+                    f" {suggest(implied, names)}"
+                )
+    titles = dict(taxonomy.titles)
+    titles.setdefault(modality, title or modality)
+    return Taxonomy(findings, titles)
+
+
+def _read(path: Path) -> tuple[str, str, list[Finding]]:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not UTF-8 text") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: is not valid TOML: {error}") from None
+    for key in table:
+        if key not in ("modality", "title", "finding"):
+            raise InputError(f"{path}: {key}: unknown key; {suggest(key, ('modality', 'title', 'finding'))}")
+    modality = table.get("modality")
+    if not isinstance(modality, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", modality):
+        raise InputError(f"{path}: modality: a name in lower case is needed, e.g. \"chest_xray\"")
+    title = table.get("title", "")
+    if not isinstance(title, str):
+        raise InputError(f"{path}: title: must be text")
+    rows = table.get("finding")
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{path}: finding: at least one [[finding]] table is needed")
+    return modality, title, [_finding(path, index, modality, row) for index, row in enumerate(rows)]
+
+
+_ADAPTER = TypeAdapter(Finding)
+
+
+def _finding(path: Path, index: int, modality: str, row: dict[str, object]) -> Finding:
+    where = f"{path}: finding[{index}]"
+    if isinstance(row.get("name"), str) and row["name"]:
+        where = f"{path}: finding {row['name']!r}"
+    if row.get("modality", modality) != modality:
+        raise InputError(f"{where}: modality: {row['modality']!r} differs from the file's {modality!r}")
+    try:
+        finding = _ADAPTER.validate_python({**row, "modality": modality})
+    except ValidationError as error:
+        raise InputError(f"{where}: {_first_fault(error)}") from None
+    _check_words(where, finding)
+    return finding
+
+
+_TABLES: dict[str, tuple[str, ...]] = {
+    "": tuple(f.name for f in fields(Finding)),
+    "visibility": tuple(f.name for f in fields(Visibility)),
+    "zone_visibility": tuple(f.name for f in fields(Visibility)),
+    "differentials": tuple(f.name for f in fields(Differential)),
+}
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors(include_url=False)[0]
+    parts = [str(part) for part in fault["loc"]]
+    where = ".".join(parts)
+    if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        allowed = _TABLES["" if len(parts) == 1 else parts[0]]
+        return f"{where}: unknown key; {suggest(parts[-1], allowed)}"
+    if fault["type"] in ("missing", "missing_argument"):
+        return f"{where}: is missing"
+    return f"{where}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
+
+
+def _check_words(where: str, finding: Finding) -> None:
+    for name in ("name", "title", "anatomy", "source"):
+        if not getattr(finding, name).strip():
+            raise InputError(f"{where}: {name}: must not be empty")
+    if not re.fullmatch(r"[^\W_][\w &'()+-]*", finding.name):
+        raise InputError(f"{where}: name: letters, digits, spaces and & ' ( ) + - only; it names folders")
+    for side in finding.sides:
+        if side not in SIDES:
+            raise InputError(f"{where}: sides: {side!r}; {suggest(side, SIDES)}")
+    for zone in finding.zones:
+        if not re.fullmatch(r"[a-z][a-z -]*", zone):
+            raise InputError(f"{where}: zones: {zone!r}: lower-case letters, spaces and hyphens only")
+    for zone in finding.zone_visibility:
+        if zone not in finding.zones:
+            raise InputError(f"{where}: zone_visibility: {zone!r} is not in zones; {suggest(zone, finding.zones)}")
+    if finding.polarity not in POLARITIES:
+        raise InputError(f"{where}: polarity: {finding.polarity!r}; {suggest(finding.polarity, POLARITIES)}")
+    if finding.support not in SUPPORTS:
+        raise InputError(f"{where}: support: {finding.support!r}; {suggest(finding.support, SUPPORTS)}")
+    if not finding.normal and not (finding.signs and finding.restores):
+        raise InputError(f"{where}: signs and restores: each needs at least one line")

@@ -1,0 +1,52 @@
+"""Where a finding can be shown at all: the finding's conditions against what is known of an image."""
+
+from __future__ import annotations
+
+from plantain.records import Finding, SourceImage, Visibility
+
+
+def why_not_shown(finding: Finding, image: SourceImage) -> str:
+    """Why the finding cannot be shown on this image, as one line; empty when nothing known speaks against it."""
+    if finding.modality != image.modality:
+        return f"{finding.name} belongs to {finding.modality}, the image is {image.modality}"
+    return _obstacle(finding.visibility, image)
+
+
+def zones_on(finding: Finding, image: SourceImage) -> tuple[str, ...]:
+    """The finding's zones that can be shown on this image, in their order."""
+    never = Visibility()
+    return tuple(
+        zone for zone in finding.zones if not _obstacle(finding.zone_visibility.get(zone, never), image)
+    )
+
+
+def sides_on(finding: Finding, image: SourceImage) -> tuple[str, ...]:
+    """The finding's sides that an instruction may name on this image.
+
+    A sagittal slice has no left or right half, and a fundus photograph shows one eye, so there only sides that do
+    not tell left from right remain.
+    """
+    if image.plane == "sagittal" or image.modality == "fundus":
+        return tuple(side for side in finding.sides if side == "midline")
+    return finding.sides
+
+
+def sequence_of(image: SourceImage) -> str:
+    """The sequence as visibility conditions name it: "T1" with contrast given is "T1+C"."""
+    if image.sequence == "T1" and image.contrast.casefold() in ("yes", "true", "gadolinium", "post", "c"):
+        return "T1+C"
+    return image.sequence
+
+
+def _obstacle(condition: Visibility, image: SourceImage) -> str:
+    for what, allowed, known in (
+        ("view", condition.views, image.view),
+        ("projection", condition.projections, image.projection),
+        ("position", condition.positions, image.position),
+        ("sequence", condition.sequences, sequence_of(image)),
+        ("plane", condition.planes, image.plane),
+    ):
+        if allowed and known.casefold() not in {name.casefold() for name in allowed}:
+            note = f" ({condition.note})" if condition.note else ""
+            return f"{what} is {known}, it needs {' or '.join(allowed)}{note}"
+    return ""
