@@ -1,0 +1,1 @@
+"""Pixels: decoding, encoding, preparing, blending and grain. Import the module you need."""

@@ -1,0 +1,18 @@
+"""The array types that every room means when it says pixels, plane or mask."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Pixels = npt.NDArray[np.uint8]
+"""uint8 (H, W, 3), RGB; grey modalities have three equal channels."""
+
+Plane = npt.NDArray[np.uint8] | npt.NDArray[np.float32] | npt.NDArray[np.float64]
+"""One channel (H, W), in grey levels 0..255."""
+
+Field = npt.NDArray[np.float32]
+"""float32 (H, W)."""
+
+Mask = npt.NDArray[np.bool_]
+"""bool (H, W)."""

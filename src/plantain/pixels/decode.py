@@ -1,0 +1,241 @@
+"""Bytes to pixels: a guarded way in for files from outside, and a fast one for our own blobs."""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+import warnings
+import zlib
+
+import cv2
+import numpy as np
+from PIL import Image, ImageOps
+
+from plantain.pixels.arrays import Mask, Pixels
+from plantain.records import InputError
+
+MAX_PIXELS = 50_000_000
+"""Largest image accepted, by its header; a flat-panel radiograph has about 15 million pixels."""
+
+MAX_DECODED_BYTES = 256 * 1024 * 1024
+"""Most memory that one decoded image may take before it is brought to 8-bit RGB."""
+
+_FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP")
+
+_MODES = {"1": 1, "L": 1, "LA": 4, "La": 4, "P": 4, "PA": 4, "RGB": 4, "RGBA": 4, "RGBa": 4, "RGBX": 4}
+_MODES |= {"CMYK": 4, "YCbCr": 4, "LAB": 4, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2, "I": 4}
+"""Modes that we read, with the bytes per pixel that they take in memory."""
+
+# What Pillow's parsers raise on damaged files, collected from their sources; anything else is our own fault.
+_DAMAGE: tuple[type[Exception], ...] = (
+    *(OSError, SyntaxError, ValueError, EOFError, LookupError, TypeError, ArithmeticError, AttributeError),
+    *(struct.error, zlib.error, MemoryError, NotImplementedError, RuntimeError, Image.DecompressionBombError),
+)
+
+_MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]", re.DOTALL)
+
+
+class BadImage(InputError):
+    """These bytes are not an image that we can use; the message is one line that names the file."""
+
+
+def decode(data: bytes) -> Pixels:
+    """Decodes a blob that plantain wrote (JPEG or PNG): uint8 (H, W, 3), RGB.
+
+    Raises:
+        BadImage: the bytes are no image; a blob that was written by us can only be damaged.
+    """
+    pixels: Pixels | None = _imdecode(data, cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
+    if pixels is None:
+        raise BadImage("stored image: its bytes cannot be decoded, the blob is damaged")
+    return pixels
+
+
+def decode_mask(data: bytes) -> Mask:
+    """Decodes a mask blob (`encode_mask`): bool (H, W)."""
+    plane = _imdecode(data, cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION)
+    if plane is None:
+        raise BadImage("stored mask: its bytes cannot be decoded, the blob is damaged")
+    mask: Mask = plane > 127
+    return mask
+
+
+def decode_untrusted(data: bytes, name: str) -> Pixels:
+    """Decodes a file from outside, whatever it is: uint8 (H, W, 3), RGB, upright.
+
+    Size and kind are taken from the header and checked before a pixel is decoded. EXIF orientation is
+    honoured; transparency is laid on black, the colour of the padding; CMYK and palettes become RGB;
+    16-bit grey is scaled by the number of bits in use (8 to 16), so a 12-bit radiograph keeps its range.
+
+    Args:
+        data: the file's bytes.
+        name: how a message names it.
+
+    Raises:
+        BadImage: and nothing else, for bytes that cannot be used.
+    """
+    name = one_line(name)
+    image = _open(data, name)
+    try:
+        if image.format in ("JPEG", "MPO"):
+            return _decode_jpeg(image, data, name)
+        if getattr(image, "is_animated", False):
+            raise BadImage(f"{name}: has several frames or pages; save the one that you mean as PNG")
+        image.load()
+        return _to_rgb(ImageOps.exif_transpose(image), name)
+    except BadImage:
+        raise
+    except _DAMAGE as error:
+        raise BadImage(f"{name}: damaged or cut short ({_why(error)})") from error
+
+
+def one_line(text: str) -> str:
+    """Text made safe for a one-line message: control characters escaped, overlong names shortened."""
+    text = "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "replace").decode() for char in text
+    )
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= 300 else text[:140] + "…" + text[-140:]
+
+
+def _imdecode(data: bytes, flags: int) -> Pixels | None:
+    if not data:
+        return None
+    try:
+        pixels: Pixels | None = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
+    except cv2.error:
+        return None
+    return pixels
+
+
+def _open(data: bytes, name: str) -> Image.Image:
+    """Reads the header and refuses what is too large or of a kind that we do not read."""
+    if not data:
+        raise BadImage(f"{name}: empty file (0 bytes)")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            image = Image.open(io.BytesIO(data), formats=_FORMATS)
+            width, height = image.size
+    except Image.DecompressionBombError as error:
+        raise BadImage(
+            f"{name}: more than {MAX_PIXELS // 10**6} million pixels, refused undecoded"
+        ) from error
+    except _DAMAGE as error:
+        raise BadImage(f"{name}: {_kind(data)}") from error
+    if width < 1 or height < 1:
+        raise BadImage(f"{name}: the header says {width}x{height} pixels")
+    if width * height > MAX_PIXELS:
+        limit = f"at most {MAX_PIXELS // 10**6} million pixels are read"
+        raise BadImage(f"{name}: {width}x{height} pixels, refused undecoded; {limit}")
+    if image.mode not in _MODES:
+        raise BadImage(f"{name}: pixels of kind {image.mode} are not read; save as 8-bit or 16-bit PNG")
+    if width * height * _MODES[image.mode] > MAX_DECODED_BYTES:
+        raise BadImage(
+            f"{name}: {width}x{height} {image.mode} pixels take more memory than allowed, refused undecoded"
+        )
+    return image
+
+
+def _decode_jpeg(image: Image.Image, data: bytes, name: str) -> Pixels:
+    """Grey and RGB by OpenCV, which leaves other threads running; other colours by Pillow.
+
+    OpenCV fills a cut file with grey without a word, so completeness is checked beforehand.
+    """
+    scans, complete = _jpeg_scans(data)
+    if not complete:
+        raise BadImage(f"{name}: damaged or cut short (the JPEG has no end)")
+    # A small file can ask for thousands of passes over a large picture; real ones make about ten.
+    if scans * image.width * image.height > 20 * MAX_PIXELS:
+        raise BadImage(f"{name}: {scans} scans over {image.width}x{image.height} pixels, refused undecoded")
+    if image.mode not in ("L", "RGB"):
+        image.load()
+        return _to_rgb(ImageOps.exif_transpose(image), name)
+    try:
+        orientation = image.getexif().get(0x0112, 1)
+    except _DAMAGE:
+        orientation = 1
+    flags = cv2.IMREAD_GRAYSCALE if image.mode == "L" else cv2.IMREAD_COLOR_RGB
+    pixels = _imdecode(data, flags | cv2.IMREAD_IGNORE_ORIENTATION)
+    if pixels is None or pixels.shape[:2] != (image.height, image.width):
+        raise BadImage(f"{name}: damaged (the picture data cannot be decoded)")
+    return _upright(pixels if pixels.ndim == 3 else _grey_to_rgb(pixels), orientation)
+
+
+def _jpeg_scans(data: bytes) -> tuple[int, bool]:
+    """Number of scans, and whether the file reaches its end-of-image marker, by walking its segments."""
+    at, scans = 2, 0
+    while (found := _MARKER.search(data, at)) is not None:
+        marker, at = data[found.start() + 1], found.end()
+        if marker == 0xD9:
+            return scans, scans > 0
+        if marker == 0x01:
+            continue
+        scans += marker == 0xDA
+        at += int.from_bytes(data[at : at + 2], "big")
+    return scans, False
+
+
+def _upright(pixels: Pixels, orientation: object) -> Pixels:
+    """Applies EXIF orientation 1..8 (EXIF 2.32, 4.6.4 A); anything else means upright."""
+    if orientation in (5, 6, 7, 8):
+        pixels = pixels.transpose(1, 0, 2)
+    if orientation in (2, 3, 6, 7):
+        pixels = pixels[:, ::-1]
+    if orientation in (3, 4, 7, 8):
+        pixels = pixels[::-1]
+    return np.ascontiguousarray(pixels)
+
+
+def _to_rgb(image: Image.Image, name: str) -> Pixels:
+    """Any mode that we read to RGB; transparency on black."""
+    if image.mode.startswith("I"):
+        return _grey_to_rgb(_scale_bits(np.asarray(image), name))
+    if image.mode in ("LA", "La", "PA", "RGBa", "RGBA") or "transparency" in image.info:
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, (0, 0, 0, 255)), image)
+    return np.array(image.convert("RGB"), dtype=np.uint8)
+
+
+def _scale_bits(values: np.ndarray, name: str) -> Pixels:
+    """Integers of up to 16 bits to 8, by the smallest depth of 8 to 16 bits that holds the largest value."""
+    low, high = int(values.min()), int(values.max())
+    if low < 0 or high > 0xFFFF:
+        raise BadImage(f"{name}: values from {low} to {high}; only 8-bit and 16-bit grey is read")
+    return (values.astype(np.uint16) >> max(high.bit_length() - 8, 0)).astype(np.uint8)
+
+
+def _grey_to_rgb(plane: Pixels) -> Pixels:
+    return np.repeat(plane[:, :, None], 3, axis=2)
+
+
+_KINDS = (
+    (re.compile(rb"(?s).{128}DICM"), "a DICOM file; read it with `plantain ingest dicom`"),
+    (
+        re.compile(rb"(?s).{4}ftyp(heic|heix|mif1|msf1|hevc|avif)"),
+        "a HEIC or AVIF picture; convert it to JPEG or PNG",
+    ),
+    (re.compile(rb"\x00\x00\x00\x0cjP  |\xff\x4f\xff\x51"), "a JPEG 2000 picture; convert it to PNG"),
+    (re.compile(rb"%PDF"), "a PDF; export the picture as PNG"),
+    (re.compile(rb"PK\x03\x04"), "a zip archive; unpack it"),
+    (re.compile(rb"\x1f\x8b"), "a gzip file; unpack it"),
+    (re.compile(rb"version https://git-lfs"), "a Git LFS pointer; fetch the real file with `git lfs pull`"),
+    (re.compile(rb"\xff\xd8\xff"), "a damaged JPEG: its header cannot be read"),
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "a damaged PNG: its header cannot be read"),
+    (re.compile(rb"GIF8"), "a damaged GIF: its header cannot be read"),
+    (re.compile(rb"[\t\n\r\x20-\x7e\x80-\xf4]+\Z"), "text, not an image"),
+)
+
+
+def _kind(data: bytes) -> str:
+    """What an unreadable file is, as well as its first bytes tell."""
+    head = data[:512]
+    for pattern, kind in _KINDS:
+        if pattern.match(head):
+            return kind
+    return "not an image that we read; JPEG, PNG, TIFF, BMP, WebP and still GIF are"
+
+
+def _why(error: BaseException) -> str:
+    return one_line(str(error) or type(error).__name__)[:120]

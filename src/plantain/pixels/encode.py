@@ -1,0 +1,130 @@
+"""The two JPEG forms that plantain writes, and the test for being in one of them.
+
+Both are JPEG quality 95, 4:4:4, baseline, standard Huffman tables, no metadata. An edited image is in
+*normal form*: it carries one constant XMP packet that marks it as synthetic. A prepared original is in
+*source form*, which is the same without the packet. So the bytes before the picture data are known in
+advance for a given size, and a file can be recognised without decoding it.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import cv2
+import numpy as np
+
+from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.decode import BadImage, decode_untrusted
+from plantain.pixels.prepare import resize
+
+QUALITY = 95
+
+_XMP_NAME = b"http://ns.adobe.com/xap/1.0/\x00"
+_JFIF_END = 20
+"""SOI (2 bytes) and the JFIF segment (18): an APP1 segment goes right behind them."""
+
+XMP_PACKET = b"""<?xpacket begin="\xef\xbb\xbf" id="W5M0MpCehiHzreSzNTczkc9d"?>
+<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
+<rdf:Description rdf:about="" xmlns:Iptc4xmpExt="http://iptc.org/std/Iptc4xmpExt/2008-02-29/"
+ xmlns:dc="http://purl.org/dc/elements/1.1/"
+ Iptc4xmpExt:DigitalSourceType="http://cv.iptc.org/newscodes/digitalsourcetype/compositeSynthetic">
+<dc:description><rdf:Alt><rdf:li xml:lang="x-default">Synthetic: an edited medical image made for research. \
+Not for clinical use.</rdf:li></rdf:Alt></dc:description>
+</rdf:Description></rdf:RDF></x:xmpmeta>
+<?xpacket end="r"?>"""
+"""The mark. `compositeSynthetic` is the IPTC term that is true of rendered and generated edits alike."""
+
+_MARK = b"\xff\xe1" + (2 + len(_XMP_NAME) + len(XMP_PACKET)).to_bytes(2, "big") + _XMP_NAME + XMP_PACKET
+
+
+def encode_source(pixels: Pixels) -> bytes:
+    """A prepared original as JPEG: quality 95, 4:4:4, no metadata.
+
+    Args:
+        pixels: uint8 (H, W, 3), RGB.
+
+    Returns:
+        The same bytes for the same pixels (one library version, one processor architecture).
+    """
+    _check(pixels)
+    options = [
+        cv2.IMWRITE_JPEG_QUALITY,
+        QUALITY,
+        cv2.IMWRITE_JPEG_SAMPLING_FACTOR,
+        cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444,
+    ]
+    done, data = cv2.imencode(".jpg", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), options)
+    if not done:
+        raise ValueError(f"cannot encode an image of shape {pixels.shape}")
+    return bytes(data.tobytes())
+
+
+def encode_jpeg(pixels: Pixels) -> bytes:
+    """An edited image in normal form: as `encode_source`, with the packet that marks it synthetic."""
+    return _mark(encode_source(pixels))
+
+
+def is_normal_form(data: bytes, side: int = 1024) -> bool:
+    """Whether the bytes are a complete square image in normal form, told from its structure alone."""
+    return _has_form(data, _mark(_header(side)))
+
+
+def is_source_form(data: bytes, side: int = 1024) -> bool:
+    """Whether the bytes are a complete square image in source form, told from its structure alone."""
+    return _has_form(data, _header(side))
+
+
+def normalise(data: bytes, side: int = 1024) -> bytes:
+    """Brings what an editor returned to normal form; idempotent.
+
+    Bytes in normal form come back unchanged; bytes in source form are marked without being encoded
+    again; anything else is decoded, resized if it is a square of another size, and encoded once.
+
+    Raises:
+        BadImage: it cannot be decoded, or it is not square.
+    """
+    if is_normal_form(data, side):
+        return data
+    if is_source_form(data, side):
+        return _mark(data)
+    pixels = decode_untrusted(data, "edited image")
+    height, width = pixels.shape[:2]
+    if height != width:
+        raise BadImage(f"edited image: {width}x{height} pixels came back where a square was asked for")
+    return encode_jpeg(resize(pixels, side, side))
+
+
+def encode_mask(mask: Mask) -> bytes:
+    """A mask as a PNG of one 8-bit channel: 0 outside, 255 inside. Lossless and deterministic."""
+    done, data = cv2.imencode(".png", mask.astype(np.uint8) * 255, [cv2.IMWRITE_PNG_COMPRESSION, 6])
+    if not done:
+        raise ValueError(f"cannot encode a mask of shape {mask.shape}")
+    return bytes(data.tobytes())
+
+
+def _check(pixels: Pixels) -> None:
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
+        raise ValueError(f"expected uint8 (H, W, 3), got {pixels.dtype} {pixels.shape}")
+
+
+def _mark(data: bytes) -> bytes:
+    return data[:_JFIF_END] + _MARK + data[_JFIF_END:]
+
+
+@functools.lru_cache(maxsize=8)
+def _header(side: int) -> bytes:
+    """Everything before the picture data of a source-form image of this size (it depends on nothing else)."""
+    data = encode_source(np.zeros((side, side, 3), np.uint8))
+    at = 2
+    while data[at + 1] != 0xDA:
+        at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+    return data[: at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")]
+
+
+def _has_form(data: bytes, header: bytes) -> bool:
+    """The header is the known one, one scan follows, it ends the file, and nothing is hidden behind it."""
+    if not (data.startswith(header) and data.endswith(b"\xff\xd9")):
+        return False
+    begin = len(header)
+    # In picture data every 0xFF is followed by a zero byte; any other marker would be a second segment.
+    return data.count(b"\xff", begin) == data.count(b"\xff\x00", begin) + 1

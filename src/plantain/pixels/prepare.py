@@ -1,0 +1,87 @@
+"""Bringing an image to the prepared square, and back by the exact inverse of the same geometry."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from plantain.pixels.arrays import Mask, Pixels
+from plantain.records import Geometry
+
+MODES = ("pad", "stretch")
+
+
+def prepare(pixels: Pixels, side: int = 1024, mode: str = "pad") -> tuple[Pixels, Geometry]:
+    """Resizes to a square.
+
+    `pad` keeps the aspect ratio and centres the image on black; `stretch` fills the square, as the
+    published Med-Banana scripts do. Shrinking averages areas, enlarging uses Lanczos-4; an image that
+    already fits is copied pixel by pixel.
+
+    Args:
+        pixels: uint8 (H, W, 3).
+        side: of the square, in pixels.
+        mode: "pad" or "stretch".
+
+    Returns:
+        uint8 (side, side, 3), and where the original lies in it.
+    """
+    height, width = pixels.shape[:2]
+    if mode == "stretch":
+        inner_width = inner_height = side
+    elif mode == "pad":
+        scale = side / max(width, height)
+        inner_width = min(side, max(1, round(width * scale)))
+        inner_height = min(side, max(1, round(height * scale)))
+    else:
+        raise ValueError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
+    left, top = (side - inner_width) // 2, (side - inner_height) // 2
+    geometry = Geometry(width, height, mode, left, top, inner_width, inner_height)
+    inner = resize(pixels, inner_width, inner_height)
+    if inner.shape[:2] == (side, side):
+        return np.ascontiguousarray(inner), geometry
+    square = np.zeros((side, side, 3), np.uint8)
+    square[top : top + inner_height, left : left + inner_width] = inner
+    return square, geometry
+
+
+def restore(pixels: Pixels, geometry: Geometry) -> Pixels:
+    """The inverse of `prepare`: cuts the padding off and resizes to the original's size.
+
+    Exact in geometry for every image, and in every pixel where `prepare` did not have to resize.
+
+    Args:
+        pixels: uint8 (S, S, 3), of the size that `prepare` made.
+        geometry: what `prepare` returned.
+
+    Returns:
+        uint8 (geometry.height, geometry.width, 3).
+    """
+    inner = pixels[
+        geometry.top : geometry.top + geometry.inner_height,
+        geometry.left : geometry.left + geometry.inner_width,
+    ]
+    return np.ascontiguousarray(resize(inner, geometry.width, geometry.height))
+
+
+def content_mask(geometry: Geometry, side: int = 1024) -> Mask:
+    """Where the prepared square shows the original: bool (side, side); False on the padding."""
+    mask = np.zeros((side, side), np.bool_)
+    rows = slice(geometry.top, geometry.top + geometry.inner_height)
+    mask[rows, geometry.left : geometry.left + geometry.inner_width] = True
+    return mask
+
+
+def resize(pixels: Pixels, width: int, height: int) -> Pixels:
+    """Resizes uint8 (H, W) or (H, W, 3): areas averaged on the way down, Lanczos-4 on the way up."""
+    old_height, old_width = pixels.shape[:2]
+    if (old_width, old_height) == (width, height):
+        return pixels
+    shrink = min(width, old_width) * min(height, old_height) < old_width * old_height
+    if shrink and (width > old_width or height > old_height):
+        # One side shrinks and the other grows (stretch): each with the filter that suits it.
+        between = resize(pixels, min(width, old_width), min(height, old_height))
+        return resize(between, width, height)
+    method = cv2.INTER_AREA if shrink else cv2.INTER_LANCZOS4
+    resized: Pixels = cv2.resize(pixels, (width, height), interpolation=method)
+    return resized
