@@ -2,6 +2,9 @@
 
 A role knows nothing of journal, retries, limits or money: `plantain.calls` stands around it. A role never
 raises for what a model or provider did; it returns the outcome, and with it whatever was still billed.
+
+Every role has a `name`, "provider/model", and a `fingerprint`: a short text that changes whenever its answers could
+(version of an offline model; prompt hash, sampling and thinking of a hosted one). Both enter the request hash.
 """
 
 from __future__ import annotations
@@ -120,6 +123,9 @@ class Writer(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def fingerprint(self) -> str: ...
+
     async def write(self, request: WriteRequest) -> Reply[str]: ...
 
 
@@ -130,6 +136,9 @@ class Editor(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def fingerprint(self) -> str: ...
+
     async def edit(self, request: EditRequest) -> Reply[EditedImage]: ...
 
 
@@ -139,5 +148,8 @@ class Judge(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> str: ...
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]: ...

@@ -73,7 +73,7 @@ def _run(name: str, args: list[str]) -> int:
     except typer.Exit as stop:
         return stop.exit_code
     except typer.TyperException as error:
-        error.show()
+        print(f"plantain {name}: {error.format_message()}", file=sys.stderr)
         return 2
     except (typer.Abort, KeyboardInterrupt):
         print("plantain: interrupted", file=sys.stderr)

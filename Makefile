@@ -1,0 +1,61 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. Each sets up what it needs.
+
+SHELL := /bin/bash
+PYTHON ?= python3.11
+ifeq ($(shell command -v $(PYTHON) 2>/dev/null),)
+PYTHON := python3
+endif
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO_DIR ?= demo-run
+APT_TEST := chromium
+
+.PHONY: demo test check bench format clean
+
+demo: $(VENV)/.demo
+	$(BIN)/plantain demo $(DEMO_DIR)
+
+test: $(VENV)/.dev debian
+	$(BIN)/pytest
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest --doctest-modules src/plantain -q -p no:cacheprovider
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/run_all.py
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks
+
+# --- set-up ---------------------------------------------------------------------------------------
+
+$(VENV)/bin/python:
+	@if command -v uv >/dev/null 2>&1; then uv venv --seed --python 3.11 $(VENV); \
+	else $(PYTHON) -m venv $(VENV); fi
+
+$(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[demo,dev]'
+	@touch $@ $(VENV)/.demo
+
+# The browser that the report is looked at with. Tests that need it skip, with this reason, where it is absent.
+.PHONY: debian
+debian:
+	@command -v chromium >/dev/null 2>&1 || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(APT_TEST) >/dev/null \
+	      || echo "plantain: could not install $(APT_TEST); browser tests will be skipped"; \
+	  else \
+	    echo "plantain: no root or no apt-get here; browser tests will be skipped (install by hand: $(APT_TEST))"; \
+	  fi; }
+
+clean:
+	rm -rf $(VENV) $(DEMO_DIR) bench-out

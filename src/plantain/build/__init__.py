@@ -1,0 +1,1 @@
+"""Med-Banana: a recipe becomes a run of judged edits."""

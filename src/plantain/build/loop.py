@@ -1,0 +1,65 @@
+"""The loop of Med-Banana-50K, 2.3: write, edit, judge; refine with the complete history, up to five rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plantain.build.rounds import Rounds
+from plantain.records import Attempt, Outcome, OutcomeKind, TaskState
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How a task ended: its state, the round that decided it, and why in one line."""
+
+    state: TaskState
+    round: int
+    reason: str = ""
+
+
+async def edit_until_qualified(rounds: Rounds) -> Closing:
+    """Runs one task to its end; running it again replays what is recorded and goes on.
+
+    Every round edits the original, never the last attempt. Failed attempts stay as negative examples.
+    """
+    history: list[Attempt] = []
+    for number in range(1, rounds.most + 1):
+        attempt = await rounds.write(history)
+        if isinstance(attempt, Outcome):
+            return _stopped(attempt, number, "writer")
+
+        attempt = await rounds.edit(attempt)
+        if attempt.edited is None:
+            if _cannot_be_shown(attempt, history):
+                return Closing(TaskState.NOT_APPLICABLE, number, _why(attempt))
+            history.append(attempt)
+            continue
+
+        attempt = await rounds.judge(attempt)
+        if attempt.verdict is None:
+            assert attempt.judge_outcome is not None
+            return _stopped(attempt.judge_outcome, number, "judge")
+        if attempt.verdict.qualified:
+            return Closing(TaskState.SUCCESS, number)
+        history.append(attempt)
+
+    last = history[-1]
+    if last.edited is None and last.edit_outcome is not None:
+        return _stopped(last.edit_outcome, rounds.most, "editor")
+    return Closing(TaskState.FAILED, rounds.most, "no round qualified")
+
+
+def _cannot_be_shown(attempt: Attempt, history: list[Attempt]) -> bool:
+    """True when the editor says so before it has ever drawn the finding here; later it is a failed round."""
+    outcome = attempt.edit_outcome
+    shown_before = any(earlier.edited for earlier in history)
+    return outcome is not None and outcome.kind is OutcomeKind.NOT_APPLICABLE and not shown_before
+
+
+def _why(attempt: Attempt) -> str:
+    return attempt.edit_outcome.reason if attempt.edit_outcome else ""
+
+
+def _stopped(outcome: Outcome, number: int, role: str) -> Closing:
+    reason = f"{role}: {outcome.kind}" + (f", {outcome.reason}" if outcome.reason else "")
+    return Closing(TaskState.STOPPED, number, reason)

@@ -1,0 +1,232 @@
+"""A run: the plan's tasks through the loop, with bounded concurrency, until they are closed or someone says stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from plantain import __version__
+from plantain.build.loop import Closing, edit_until_qualified
+from plantain.build.plan import enumerate_tasks, plan_digest
+from plantain.build.recipe import Recipe
+from plantain.build.rounds import Method, Rounds
+from plantain.calls import Bounded, CallDesk, Interrupted, RunHalted, TaskCalls
+from plantain.findings import Taxonomy, load_taxonomy
+from plantain.journal import Journal, RunHeader, TaskRow, run_exists
+from plantain.models.registry import resolve_editor, resolve_judge, resolve_writer
+from plantain.records import EditTask, InputError, SourceImage, TaskState
+from plantain.roles import EncodedImage
+from plantain.rubrics import MED_BANANA
+from plantain.sources.catalogue import Catalogue
+
+Watch = Callable[[Closing], None]
+
+
+@dataclass(slots=True)
+class RunSummary:
+    """What this process did of a run, and whether something stopped it.
+
+    `stopped` is None when no task is pending, else why ("interrupted", "limit", or the fault that halted the run).
+    """
+
+    planned: int = 0
+    closed: dict[TaskState, int] = field(default_factory=dict)
+    made: int = 0
+    replayed: int = 0
+    stopped: str | None = None
+    failed: bool = False
+
+
+def method_of(recipe: Recipe) -> Method:
+    """The recipe's models, rubric and policy as the loop needs them."""
+    return Method(
+        writer=resolve_writer(recipe.models.writer),
+        editor=resolve_editor(recipe.models.editor),
+        judges=tuple(resolve_judge(name) for name in recipe.models.judges),
+        rubric=MED_BANANA,
+        policy=recipe.loop.policy,
+        threshold=recipe.loop.threshold,
+        max_rounds=recipe.loop.max_rounds,
+        seed=recipe.seed,
+        writer_sees_failed_edit=recipe.loop.writer_sees_failed_edit,
+    )
+
+
+async def run_build(
+    recipe: Recipe,
+    run: Path,
+    *,
+    method: Method | None = None,
+    limit: int | None = None,
+    watch: Watch | None = None,
+    on_commit: Callable[[int], None] | None = None,
+    on_plan: Callable[[int, dict[str, int]], None] | None = None,
+) -> RunSummary:
+    """Runs or resumes a build.
+
+    Args:
+        recipe: validated; on resume its frozen part must equal the run's.
+        run: the run's folder, created when absent.
+        method: models to use instead of the recipe's names (tests and Python callers).
+        limit: close at most this many tasks.
+        watch: told of every task that closes.
+        on_commit: told the number of durable events so far.
+        on_plan: told how many tasks there are and how they stand, before the first call.
+
+    Raises:
+        InputError: the recipe differs from the run's, the catalogue is missing, or another process holds the run.
+    """
+    taxonomy = load_taxonomy(recipe.data.finding_files)
+    catalogue = Catalogue.open(recipe.data.catalogue)
+    journal = _open_journal(recipe, run)
+    journal.on_commit = on_commit
+    desk = CallDesk(journal, Bounded(recipe.limits.concurrency))
+    summary = RunSummary()
+    try:
+        summary.planned = await _plan(recipe, catalogue, taxonomy, journal)
+        if on_plan is not None:
+            on_plan(summary.planned, journal.reader.counts())
+        walk = _Walk(method or method_of(recipe), journal, catalogue, taxonomy, desk, summary, watch)
+        async with _interruptible(desk):
+            await walk.all(recipe.limits.concurrency, limit)
+        summary.made, summary.replayed = desk.made, desk.replayed
+        if summary.stopped is None and journal.reader.counts().get(TaskState.PENDING, 0):
+            summary.stopped = "interrupted" if desk.stop_requested else "limit"
+        await journal.end_session(desk.replayed, {"made": desk.made, "peak_rss_mb": peak_rss_mb()})
+    finally:
+        await journal.close()
+        catalogue.close()
+    return summary
+
+
+def peak_rss_mb() -> float:
+    """Peak resident memory of this process in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _open_journal(recipe: Recipe, run: Path) -> Journal:
+    frozen = recipe.frozen_part()
+    if not run_exists(run):
+        header = RunHeader(
+            run_id=os.urandom(8).hex(), name=recipe.name, seed=recipe.seed, frozen=frozen, code_version=__version__
+        )
+        return Journal.create(run, header)
+    journal = Journal.open(run)
+    for key, value in frozen.items():
+        recorded = journal.header.frozen.get(key)
+        if recorded != value:
+            journal.abandon()
+            raise InputError(
+                f"{run}: the recipe's {key} is {value}, but this run was begun with {recorded}; "
+                "models, loop and seed are frozen in a run: use a new --run folder, or restore the recipe"
+            )
+    return journal
+
+
+async def _plan(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, journal: Journal) -> int:
+    """Journals the tasks once; enumerates again only when the catalogue or the choice of findings changed."""
+    digest = plan_digest(recipe, catalogue, taxonomy)
+    if journal.reader.meta("plan_digest") != digest:
+        await journal.add_tasks(enumerate_tasks(recipe, catalogue, taxonomy))
+        await journal.set_meta("plan_digest", digest)
+    return sum(journal.reader.counts().values())
+
+
+@asynccontextmanager
+async def _interruptible(desk: CallDesk) -> AsyncIterator[None]:
+    """First Ctrl-C (or TERM): finish what is in flight. Second: stop at once; the journal is whole at any instant."""
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        if desk.stop_requested:
+            os._exit(3)
+        desk.request_stop()
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    try:
+        for number in signals:
+            loop.add_signal_handler(number, stop)
+    except (RuntimeError, ValueError):  # not in the main thread: whoever runs us handles signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """The walk of all pending tasks through the loop."""
+
+    method: Method
+    journal: Journal
+    catalogue: Catalogue
+    taxonomy: Taxonomy
+    desk: CallDesk
+    summary: RunSummary
+    watch: Watch | None
+
+    async def all(self, concurrency: int, limit: int | None) -> None:
+        pending = self._pending(limit)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(concurrency):
+                group.create_task(self._walker(pending))
+
+    def _pending(self, limit: int | None) -> Iterator[TaskRow]:
+        for taken, row in enumerate(self.journal.reader.tasks(state=TaskState.PENDING)):
+            if taken == limit or self.desk.stop_requested:
+                return
+            yield row
+
+    async def _walker(self, pending: Iterator[TaskRow]) -> None:
+        for row in pending:
+            try:
+                await self._one(row)
+            except Interrupted:
+                return
+            except RunHalted as fault:
+                self.summary.stopped = str(fault)
+                self.summary.failed = True
+                self.desk.request_stop()
+                return
+
+    async def _one(self, row: TaskRow) -> None:
+        image = await self._image(row.task.image_id)
+        original = await asyncio.to_thread(self.journal.reader.read_blob, image.prepared_sha256)
+        rounds = Rounds(
+            method=self.method,
+            calls=TaskCalls(self.desk, row.task.id, row.generation, self._recorded(row)),
+            journal=self.journal,
+            task=row.task,
+            generation=row.generation,
+            finding=self.taxonomy.get(row.task.modality, row.task.finding),
+            image=image,
+            original=EncodedImage(original, "image/jpeg"),
+        )
+        closing = await edit_until_qualified(rounds)
+        await self.journal.close_task(row.task.id, closing.state, closing.round, closing.reason)
+        self.summary.closed[closing.state] = self.summary.closed.get(closing.state, 0) + 1
+        if self.watch is not None:
+            self.watch(closing)
+
+    def _recorded(self, row: TaskRow) -> list[object]:
+        return self.journal.reader.calls(row.task.id, row.generation)
+
+    async def _image(self, image_id: str) -> SourceImage:
+        """The task's image; taken from the catalogue into the run when a task first needs it."""
+        known = self.journal.reader.find_image(image_id)
+        if known is not None:
+            return known
+        image = self.catalogue.get(image_id)
+        data = await asyncio.to_thread(self.catalogue.read, image)
+        blob = await asyncio.to_thread(self.journal.put_blob, data, "image/jpeg")
+        await self.journal.add_images([(image, blob)])
+        return image

@@ -1,0 +1,174 @@
+"""The memoised call: every answer is durable before it is used, and no recorded answer is asked for again."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+import orjson
+
+from plantain.calls.admission import Admission
+from plantain.calls.policy import next_step
+from plantain.journal import CallRow, Journal, Settlement, StartedCall
+from plantain.records import CallKey, Outcome, OutcomeKind, Step
+from plantain.roles import Reply
+
+T = TypeVar("T")
+
+
+class Interrupted(Exception):
+    """The run was asked to stop; this task stays pending and goes on when the run is resumed."""
+
+
+class RunHalted(Exception):
+    """The whole run cannot go on (bad key, exhausted quota, budget); the message says what to do."""
+
+
+class RequestChanged(RunHalted):
+    """A recorded call would be asked differently now: prompt, model or image changed under the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallSpec(Generic[T]):
+    """One call to be made or replayed.
+
+    Attributes:
+        step, round, draw: where it stands in the task.
+        model: the model's name; `identity` is everything else that the answer depends on.
+        send: performs the call.
+        settle: turns a final reply, good or bad, into what the journal keeps; it may find an ok reply wanting.
+    """
+
+    step: Step
+    round: int
+    draw: int
+    model: str
+    identity: dict[str, object]
+    send: Callable[[], Awaitable[Reply[T]]]
+    settle: Callable[[Reply[T], Settlement], Awaitable[Settlement]]
+
+    @property
+    def request_hash(self) -> str:
+        """Hash of model and identity; image bytes enter by their hashes, so a replay encodes nothing."""
+        payload = orjson.dumps([self.model, self.step.value, self.identity], option=orjson.OPT_SORT_KEYS)
+        return hashlib.sha256(payload).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the loop gets of a call, fresh or replayed: its outcome and the JSON text that was recorded."""
+
+    outcome: Outcome
+    text: str
+
+
+@dataclass(slots=True)
+class CallDesk:
+    """What all tasks of a run share: the journal, admission, and the wish to stop."""
+
+    journal: Journal
+    admission: Admission
+    made: int = 0
+    replayed: int = 0
+    stop_requested: bool = False
+    jitter: random.Random = field(default_factory=random.Random)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def request_stop(self) -> None:
+        """No new call is sent from now on; those in flight finish and are recorded."""
+        self.stop_requested = True
+        self.wake.set()
+
+    async def pause(self, seconds: float) -> None:
+        """Waits before another try; a wish to stop ends the wait."""
+        try:
+            await asyncio.wait_for(self.wake.wait(), timeout=seconds)
+        except TimeoutError:
+            return
+
+
+class TaskCalls:
+    """The calls of one task in one generation: replays what is recorded, makes and records the rest."""
+
+    def __init__(self, desk: CallDesk, task_id: str, generation: int, recorded: list[CallRow]) -> None:
+        self._desk = desk
+        self._task_id = task_id
+        self._generation = generation
+        self._tries: dict[CallKey, int] = {}
+        self._final: dict[CallKey, CallRow] = {}
+        for row in recorded:
+            self._tries[row.key] = max(self._tries.get(row.key, 0), row.tries)
+            if row.final:
+                self._final[row.key] = row
+
+    async def answer(self, spec: CallSpec[T]) -> Answer:
+        """The recorded answer to this call, or a new one that is durable before this returns.
+
+        Raises:
+            RequestChanged: the recorded call was asked with another request.
+            Interrupted: a stop was requested before the call was sent.
+            RunHalted: the outcome concerns the whole run.
+        """
+        key = CallKey(self._task_id, self._generation, spec.round, spec.step, spec.draw)
+        request_hash = spec.request_hash
+        recorded = self._final.get(key)
+        if recorded is not None:
+            if recorded.request_hash != request_hash:
+                raise RequestChanged(
+                    f"task {self._task_id}, round {spec.round}: the recorded {spec.step} call to {recorded.model} "
+                    "was made with another prompt, model version or image than today's; resume with the version "
+                    "that began this run, or start a new run folder"
+                )
+            self._desk.replayed += 1
+            return Answer(recorded.outcome, recorded.answer)
+        tries = self._tries.get(key, 0)
+        sent = 0
+        while True:
+            if self._desk.stop_requested:
+                raise Interrupted
+            tries += 1
+            sent += 1
+            settlement, wait = await self._send_once(spec, key, tries, sent, request_hash)
+            if settlement.outcome.fatal:
+                raise RunHalted(f"{spec.model}: {settlement.outcome.reason}")
+            if settlement.final:
+                return Answer(settlement.outcome, settlement.answer)
+            await self._desk.pause(wait)
+
+    async def _send_once(
+        self, spec: CallSpec[T], key: CallKey, tries: int, sent: int, request_hash: str
+    ) -> tuple[Settlement, float]:
+        """Journals the start, sends, journals what came; returns it and the seconds until another try."""
+        desk = self._desk
+        async with desk.admission.admit(spec.model, spec.step) as ticket:
+            if desk.stop_requested:
+                raise Interrupted
+            call_id = await desk.journal.start_call(
+                StartedCall(key, tries, spec.model, request_hash, ticket.reserved_usd)
+            )
+            desk.made += 1
+            begun = time.monotonic()
+            reply = await spec.send()
+            latency = time.monotonic() - begun
+            ticket.settle(reply.outcome, reply.usage)
+            draft = Settlement(
+                call_id=call_id,
+                outcome=reply.outcome,
+                final=False,
+                usage=reply.usage,
+                cost_usd=ticket.cost_usd,
+                latency_s=latency,
+                answer="",
+                raw=reply.raw,
+            )
+            wait = next_step(reply.outcome, sent, desk.jitter)
+            unfinished = reply.outcome.fatal or reply.outcome.kind is OutcomeKind.CANCELLED
+            if wait is None and not unfinished:
+                draft = replace(await spec.settle(reply, draft), final=True)
+            await desk.journal.settle_call(draft)
+        return draft, wait or 0.0

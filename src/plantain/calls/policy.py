@@ -1,0 +1,53 @@
+"""One retry policy per outcome, as a table; nothing else in plantain decides whether a call is made again."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from plantain.records import Outcome, OutcomeKind
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often, and after how long, a call that ended this way is tried again.
+
+    Attributes:
+        tries: total tries allowed, the first included.
+        base_s, cap_s: exponential backoff between tries, full jitter, in seconds.
+    """
+
+    tries: int
+    base_s: float = 0.0
+    cap_s: float = 0.0
+
+
+POLICY: dict[OutcomeKind, Retry] = {
+    OutcomeKind.OK: Retry(1),
+    OutcomeKind.NOT_APPLICABLE: Retry(1),
+    OutcomeKind.RATE_LIMITED: Retry(30, base_s=1.0, cap_s=60.0),
+    OutcomeKind.TRANSPORT: Retry(5, base_s=0.5, cap_s=30.0),
+    OutcomeKind.REFUSED: Retry(1),
+    OutcomeKind.NO_IMAGE: Retry(1),
+    OutcomeKind.MALFORMED: Retry(1),
+    OutcomeKind.CANCELLED: Retry(1),
+}
+"""A malformed answer is repaired once inside its adapter by asking again with the error; a refusal or a missing image
+consumes a round of the loop, which then words its instruction anew. Only the wire's own faults are tried again here."""
+
+
+def next_step(outcome: Outcome, tries: int, rng: random.Random) -> float | None:
+    """Seconds to wait before the next try, or None when this outcome is final.
+
+    Args:
+        outcome: how the last try ended; its `retry_after` is a lower bound that is always obeyed.
+        tries: how many tries there have been.
+        rng: source of the jitter (not part of any result).
+    """
+    policy = POLICY[outcome.kind]
+    if outcome.fatal or tries >= policy.tries:
+        return None
+    backoff = rng.uniform(0.0, min(policy.cap_s, policy.base_s * 2.0 ** (tries - 1)))
+    if outcome.retry_after is not None:
+        return outcome.retry_after + 0.1 * backoff
+    return backoff

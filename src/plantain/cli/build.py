@@ -1,0 +1,59 @@
+"""`plantain build`: run or resume a recipe."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+
+from plantain.build.recipe import Recipe, load_recipe
+from plantain.build.run import RunSummary, run_build
+from plantain.cli.progress import BuildProgress
+from plantain.journal import JournalReader
+from plantain.journal.tables import status_summary
+from plantain.models.offline.workers import close_workers
+
+app = typer.Typer()
+
+
+@app.command()
+def build(
+    recipe_file: Annotated[Path, typer.Argument(metavar="RECIPE", help="a recipe in TOML")],
+    run: Annotated[Path, typer.Option("--run", metavar="DIR", help="the run's folder; made or resumed")],
+    limit: Annotated[int | None, typer.Option(min=1, help="close at most this many tasks")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the run's status as JSON")] = False,
+) -> int:
+    """Runs a recipe, or goes on with a run. Ctrl-C finishes what is in flight and stops; a second one stops at once.
+
+    Example: plantain build cxr-pilot.toml --run runs/cxr-pilot
+    """
+    recipe = load_recipe(recipe_file)
+    summary = build_watched(recipe, run, limit=limit, quiet=as_json)
+    with JournalReader.open(run) as reader:
+        status = status_summary(reader)
+    if as_json:
+        print(orjson.dumps(status, option=orjson.OPT_INDENT_2).decode())
+    return tell_end(summary, f"plantain build {recipe_file} --run {run}")
+
+
+def build_watched(recipe: Recipe, run: Path, *, limit: int | None = None, quiet: bool = False) -> RunSummary:
+    """`run_build` with a live progress line."""
+    with BuildProgress(quiet=quiet) as progress:
+        try:
+            return asyncio.run(run_build(recipe, run, limit=limit, watch=progress.closed, on_plan=progress.plan))
+        finally:
+            close_workers()
+
+
+def tell_end(summary: RunSummary, resume: str) -> int:
+    """Says on stderr how the process ended and how to go on; returns the exit code."""
+    if summary.stopped is None:
+        return 0
+    if summary.failed:
+        print(f"plantain: {summary.stopped}", file=sys.stderr)
+    print(f"plantain: stopped ({'fault' if summary.failed else summary.stopped}); resume with: {resume}", file=sys.stderr)
+    return 1 if summary.failed else 3

@@ -1,0 +1,79 @@
+"""The live line of a build: success, failed, rounds, time left; plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from plantain.build.loop import Closing
+from plantain.records import TaskState
+
+PLAIN_EVERY_S = 10.0
+
+
+class BuildProgress:
+    """Shows how a build goes on; `plan` and `closed` are what `run_build` calls."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        console = Console(stderr=True)
+        self._live = not quiet and console.is_terminal
+        self._plain = not quiet and not console.is_terminal
+        self._bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[told]}"),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not self._live,
+        )
+        self._task = self._bar.add_task("build", total=None, told="")
+        self._counts: dict[str, int] = {}
+        self._total = 0
+        self._rounds = 0
+        self._closed_here = 0
+        self._begun = self._last_line = time.monotonic()
+
+    def __enter__(self) -> BuildProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def plan(self, total: int, counts: dict[TaskState, int]) -> None:
+        """The run's tasks and how they stand, before the first call."""
+        self._total = total
+        self._counts = {state.value: n for state, n in counts.items()}
+        done = total - self._counts.get(TaskState.PENDING, 0)
+        self._bar.update(self._task, total=total, completed=done, told=self._told())
+
+    def closed(self, closing: Closing) -> None:
+        """A task closed."""
+        self._counts[closing.state] = self._counts.get(closing.state, 0) + 1
+        self._closed_here += 1
+        self._rounds += closing.round
+        self._bar.update(self._task, advance=1, told=self._told())
+        now = time.monotonic()
+        if self._plain and now - self._last_line >= PLAIN_EVERY_S:
+            self._last_line = now
+            print(self._line(now), file=sys.stderr, flush=True)
+
+    def _told(self) -> str:
+        parts = [f"{self._counts.get(TaskState.SUCCESS, 0)} success", f"{self._counts.get(TaskState.FAILED, 0)} failed"]
+        for state in (TaskState.NOT_APPLICABLE, TaskState.STOPPED):
+            if self._counts.get(state):
+                parts.append(f"{self._counts[state]} {state.value.replace('_', ' ')}")
+        if self._closed_here:
+            parts.append(f"{self._rounds / self._closed_here:.1f} rounds")
+        return ", ".join(parts)
+
+    def _line(self, now: float) -> str:
+        done = sum(n for state, n in self._counts.items() if state != TaskState.PENDING)
+        left = (self._total - done) * (now - self._begun) / max(1, self._closed_here)
+        return f"plantain: {done}/{self._total}: {self._told()}; about {left:.0f} s left"

@@ -1,0 +1,38 @@
+"""The offline provider: three models that run here, need no key and are named for what they are."""
+
+from __future__ import annotations
+
+import difflib
+
+from plantain.records import InputError
+
+MODELS: dict[str, tuple[str, ...]] = {
+    "offline/templates": ("writer",),
+    "offline/procedural": ("editor",),
+    "offline/instruments": ("judge",),
+}
+
+
+def load(name: str, role: str) -> object:
+    """The model that `name` names, for `role`.
+
+    Raises:
+        InputError: no such model, or it does not fill that role.
+    """
+    if name not in MODELS:
+        nearest = difflib.get_close_matches(name, MODELS, n=1, cutoff=0.3)
+        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+        raise InputError(f"models.{role}: no model {name!r}{hint}")
+    if role not in MODELS[name]:
+        raise InputError(f"models.{role}: {name!r} is a {' and '.join(MODELS[name])}, not a {role}")
+    if role == "writer":
+        from plantain.models.offline.writer import TemplateWriter
+
+        return TemplateWriter()
+    if role == "editor":
+        from plantain.models.offline.editor import ProceduralEditor
+
+        return ProceduralEditor()
+    from plantain.models.offline.judge import InstrumentJudge
+
+    return InstrumentJudge()

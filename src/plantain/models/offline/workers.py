@@ -1,0 +1,65 @@
+"""Worker processes for what the offline models compute, so that pixels never hold up the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import ParamSpec, TypeVar
+
+from plantain.records import Outcome, OutcomeKind
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+PRELOAD = ["plantain.models.offline.editor", "plantain.models.offline.judge"]
+_PR_SET_PDEATHSIG = 1
+
+_pool: ProcessPoolExecutor | None = None
+
+
+def _begin_worker() -> None:
+    """A worker leaves Ctrl-C to its parent, dies with it, and keeps to one core."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pidfd_send_signal"):  # Linux
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    import cv2
+
+    cv2.setNumThreads(1)
+
+
+def _workers() -> ProcessPoolExecutor:
+    global _pool
+    if _pool is None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(PRELOAD)
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        _pool = ProcessPoolExecutor(cores, mp_context=context, initializer=_begin_worker)
+    return _pool
+
+
+def close_workers() -> None:
+    """Ends the worker processes; the next computation starts new ones."""
+    global _pool
+    if _pool is not None:
+        _pool.shutdown(wait=True, cancel_futures=True)
+        _pool = None
+
+
+async def compute(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Outcome:
+    """Runs a module-level function in a worker; a worker that died becomes a `transport` outcome."""
+    global _pool
+    pool = _workers()
+    loop = asyncio.get_running_loop()
+    assert not kwargs, "a worker takes positional arguments"
+    try:
+        return await loop.run_in_executor(pool, function, *args)
+    except BrokenProcessPool:
+        if _pool is pool:
+            _pool = None
+        return Outcome(OutcomeKind.TRANSPORT, "a worker process died (out of memory?)")
