@@ -1,0 +1,45 @@
+"""The journal of a run, its blobs, and reading both: the one place where what happened is kept."""
+
+from __future__ import annotations
+
+from .blobs import BlobStore
+from .commit import WriterClosed
+from .errors import BadBlob, DiskFull, NewerJournal, NotARun, OlderJournal, RunExists, RunLocked
+from .reader import JournalReader
+from .rows import (
+    BlobRef,
+    CallRow,
+    JsonValue,
+    RunHeader,
+    SessionRow,
+    Settlement,
+    StartedCall,
+    StoredScore,
+    StoredVerdict,
+    TaskRow,
+)
+from .writer import Journal
+
+__all__ = [
+    "BadBlob",
+    "BlobRef",
+    "BlobStore",
+    "CallRow",
+    "DiskFull",
+    "Journal",
+    "JournalReader",
+    "JsonValue",
+    "NewerJournal",
+    "NotARun",
+    "OlderJournal",
+    "RunExists",
+    "RunHeader",
+    "RunLocked",
+    "SessionRow",
+    "Settlement",
+    "StartedCall",
+    "StoredScore",
+    "StoredVerdict",
+    "TaskRow",
+    "WriterClosed",
+]

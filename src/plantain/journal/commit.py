@@ -1,0 +1,158 @@
+"""Group commit: one thread owns the writing connection, one transaction serves all who wait."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+LARGEST_GROUP = 512
+"""Operations in one transaction at most, so that a commit stays short."""
+
+
+class WriterClosed(RuntimeError):
+    """An operation was handed to a journal that is closed, or whose writer thread has died."""
+
+
+class _Waiting(Generic[T_co]):
+    """An operation, and the future of the coroutine that waits for it to be durable."""
+
+    __slots__ = ("_future", "_operation", "_result", "error", "loop")
+
+    def __init__(self, operation: Callable[[sqlite3.Connection], T_co], future: asyncio.Future[T_co]) -> None:
+        self._operation = operation
+        self._future = future
+        self._result: T_co
+        self.loop = future.get_loop()
+        self.error: Exception | None = None
+
+    def apply(self, connection: sqlite3.Connection) -> None:
+        self._result = self._operation(connection)
+
+    def resolve(self) -> None:
+        if self._future.done():  # its coroutine was cancelled; what it asked for is durable all the same
+            return
+        if self.error is not None:
+            self._future.set_exception(self.error)
+        else:
+            self._future.set_result(self._result)
+
+
+class Committer:
+    """Runs operations on one connection in one thread, in the order they came, durable in groups.
+
+    An operation that fails is undone alone; those beside it are committed. A commit that fails undoes and
+    fails its whole group. Neither stops the thread.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, committed: Callable[[int], None]) -> None:
+        """Takes the connection over; calls `committed(n)` in the thread after each commit of n operations."""
+        self._connection = connection
+        self._committed = committed
+        self._queue: SimpleQueue[_Waiting[object] | None] = SimpleQueue()
+        self._closed = False
+        self._closing = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="plantain-journal", daemon=True)
+        self._thread.start()
+
+    async def submit(self, operation: Callable[[sqlite3.Connection], T]) -> T:
+        """Runs `operation` in the next transaction; returns its result once that is durable."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        waiting = _Waiting(operation, future)
+        with self._closing:
+            if self._closed:
+                raise WriterClosed("the journal is closed")
+            self._queue.put(waiting)
+        return await future
+
+    def close(self) -> None:
+        """Finishes what was handed in, then closes the connection. Blocks; later calls do nothing."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        group: list[_Waiting[object]] = []
+        open_ended = True
+        try:
+            while open_ended:
+                group, open_ended = self._next_group()
+                if group:
+                    self._commit(group)
+                    _resolve(group)
+                    group = []
+        finally:
+            # Also after a fault of our own: nobody may wait for ever for a thread that is gone.
+            self._abandon(group)
+            self._connection.close()
+
+    def _next_group(self) -> tuple[list[_Waiting[object]], bool]:
+        """All that wait, at least one; False when the end was among them (it is always the last)."""
+        waiting = self._queue.get()
+        group: list[_Waiting[object]] = []
+        while waiting is not None:
+            group.append(waiting)
+            if len(group) == LARGEST_GROUP:
+                return group, True
+            try:
+                waiting = self._queue.get_nowait()
+            except Empty:
+                return group, True
+        return group, False
+
+    def _commit(self, group: list[_Waiting[object]]) -> None:
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for waiting in group:
+                connection.execute("SAVEPOINT operation")
+                try:
+                    waiting.apply(connection)
+                except (sqlite3.Error, ValueError, TypeError, KeyError, OverflowError) as error:
+                    if not connection.in_transaction:
+                        raise  # SQLite has already undone the whole group (full disk, I/O error)
+                    waiting.error = error
+                    connection.execute("ROLLBACK TO operation")
+                connection.execute("RELEASE operation")
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            for waiting in group:
+                waiting.error = waiting.error or error
+            return
+        self._committed(sum(waiting.error is None for waiting in group))
+
+    def _abandon(self, group: list[_Waiting[object]]) -> None:
+        with self._closing:
+            self._closed = True
+            while not self._queue.empty():
+                waiting = self._queue.get()
+                if waiting is not None:
+                    group.append(waiting)
+        for waiting in group:
+            waiting.error = WriterClosed("the journal's writer thread has stopped")
+        _resolve(group)
+
+
+def _resolve(group: list[_Waiting[object]]) -> None:
+    """Wakes the waiting coroutines, one hop into each event loop instead of one for each of them."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Waiting[object]]] = {}
+    for waiting in group:
+        by_loop.setdefault(waiting.loop, []).append(waiting)
+    for loop, members in by_loop.items():
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(_resolve_here, members)
+
+
+def _resolve_here(group: list[_Waiting[object]]) -> None:
+    for waiting in group:
+        waiting.resolve()

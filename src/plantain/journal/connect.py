@@ -1,0 +1,76 @@
+"""Opening the journal's database: durable for the writer, undemanding for readers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import weakref
+from pathlib import Path
+from urllib.parse import quote
+
+from .errors import NotARun
+from .schema import check_version
+
+JOURNAL_NAME = "journal.sqlite"
+_BUSY_SECONDS = 30.0
+
+
+def open_for_writing(path: Path) -> sqlite3.Connection:
+    """The writer's connection: WAL, every commit synced, foreign keys held, no implicit transactions."""
+    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA fullfsync = ON")  # macOS only; elsewhere a sync is a sync
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA cache_size = -32768")
+    connection.execute(
+        "PRAGMA wal_autocheckpoint = 4000"
+    )  # 16 MB: hot pages are written back once, not often
+    connection.execute("PRAGMA journal_size_limit = 67108864")
+    return connection
+
+
+def open_for_reading(run: Path) -> sqlite3.Connection:
+    """A read-only connection to a run's journal, live or copied, its version checked.
+
+    Raises:
+        NotARun, NewerJournal, OlderJournal: as their names say.
+    """
+    path = run / JOURNAL_NAME
+    if not path.is_file():
+        raise NotARun(f"{run} is not a run: it holds no {JOURNAL_NAME}")
+    connection = _connect_read_only(path)
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        check_version(connection, path)
+    except (NotARun, ValueError):
+        connection.close()
+        raise
+    return connection
+
+
+def _connect_read_only(path: Path) -> sqlite3.Connection:
+    log = path.with_name(path.name + "-wal")
+    index = path.with_name(path.name + "-shm")
+    if os.access(path.parent, os.W_OK) or index.exists():
+        return _connect(path, "mode=ro")
+    if not log.exists() or log.stat().st_size == 0:
+        # SQLite cannot make its index file here and would refuse; nobody can write here either.
+        return _connect(path, "mode=ro&immutable=1")
+    # The copy of a run that was not closed: its last commits are in the log, which needs an index file.
+    folder = tempfile.mkdtemp(prefix="plantain-")
+    copy = Path(folder) / path.name
+    shutil.copyfile(path, copy)
+    shutil.copyfile(log, copy.with_name(log.name))
+    connection = _connect(copy, "mode=ro")
+    weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
+    return connection
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    uri = f"file:{quote(str(path.absolute()))}?{mode}"
+    return sqlite3.connect(
+        uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )

@@ -1,0 +1,345 @@
+"""Reading a run: a read-only connection that needs no lock and works while a build runs."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from plantain.records import (
+    Attempt,
+    CallKey,
+    Direction,
+    EditTask,
+    InputError,
+    Outcome,
+    OutcomeKind,
+    Score,
+    SourceImage,
+    Step,
+    TaskKind,
+    TaskState,
+    Usage,
+    Verdict,
+)
+
+from . import payload
+from .blobs import BlobStore
+from .connect import open_for_reading
+from .rows import CallRow, RunHeader, SessionRow, StoredScore, StoredVerdict, TaskRow
+
+PAGE = 1000
+"""Rows fetched at a time: no listing holds a read transaction open, which would stall checkpoints."""
+
+_TASK = "id, image_id, modality, finding, direction, kind, generation, state, round, reason"
+_CALL = (
+    "id, task, generation, round, step, draw, tries, model, request_hash, outcome, reason, retry_after, "
+    "fatal, final, usage, reserved_usd, cost_usd, latency_s, started_at, answer, raw"
+)
+_ATTEMPT = (
+    "task, generation, round, instruction, edit_outcome, edit_reason, edit_retry_after, edit_fatal, edited, "
+    "raw, mask, support, judge_outcome, judge_reason, judge_retry_after, judge_fatal, superseded"
+)
+_VERDICT = (
+    "task, generation, round, judge, draw, decisive, observations, qualified_all_pass, qualified_weighted, "
+    "score, qualified"
+)
+
+
+class JournalReader:
+    """What a run holds. Every answer is of one committed state; nothing is written, not even a lock."""
+
+    def __init__(self, run: Path, connection: sqlite3.Connection) -> None:
+        self.run = run
+        self.connection = connection
+        self.blobs = BlobStore(run / "blobs")
+        self.header = self._header()
+
+    @classmethod
+    def open(cls, run: Path) -> JournalReader:
+        """Opens a run, also a copy in a folder that cannot be written to.
+
+        Raises:
+            NotARun, NewerJournal, OlderJournal: as their names say; one line each.
+        """
+        return cls(run, open_for_reading(run))
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- the run -----------------------------------------------------------------------------------
+
+    def meta(self, key: str) -> str | None:
+        """A value that `Journal.set_meta` stored, or None."""
+        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def _header(self) -> RunHeader:
+        values = dict(self.connection.execute("SELECT key, value FROM meta").fetchall())
+        return RunHeader(
+            run_id=values["run_id"],
+            name=values["name"],
+            seed=int(values["seed"]),
+            frozen=payload.dict_from_json(values["frozen"]),
+            code_version=values["code_version"],
+        )
+
+    def sessions(self) -> list[SessionRow]:
+        """Every process that wrote to the run, oldest first."""
+        rows = self.connection.execute(
+            "SELECT id, pid, host, started_at, ended_at, replayed, peak_rss_mb, detail FROM session "
+            "ORDER BY id"
+        )
+        return [_session_row(row) for row in rows]
+
+    # --- counts: from counters that the journal keeps, never by scanning ---------------------------
+
+    def counts(self, kind: TaskKind | None = None) -> dict[TaskState, int]:
+        """Tasks by state, every state present, of one kind or of all."""
+        counts = dict.fromkeys(TaskState, 0)
+        for what, key, n, _ in self._tally("task."):
+            if kind is None or what == f"task.{kind.value}":
+                counts[TaskState(key)] += n
+        return counts
+
+    def success_rounds(self) -> dict[int, int]:
+        """Successful tasks by the round in which they succeeded."""
+        return dict(sorted((int(key), n) for _, key, n, _ in self._tally("round") if key and n))
+
+    def outcomes(self) -> dict[OutcomeKind, int]:
+        """Settled tries of calls by outcome."""
+        return {OutcomeKind(key): n for _, key, n, _ in self._tally("call") if key != "open" and n}
+
+    def attempt_count(self) -> int:
+        """Attempts, superseded ones included."""
+        return sum(n for _, _, n, _ in self._tally("attempt"))
+
+    def spent_usd(self) -> float:
+        """What all settled calls cost; calls of unknown cost count nothing."""
+        return sum(total for _, key, _, total in self._tally("call") if key != "open")
+
+    def blob_bytes(self) -> int:
+        """Bytes of all blobs that the journal refers to."""
+        return int(sum(total for _, _, _, total in self._tally("blob")))
+
+    def _tally(self, what: str) -> list[tuple[str, str, int, float]]:
+        return self.connection.execute(
+            "SELECT what, key, n, total FROM tally WHERE what >= ? AND what < ? ORDER BY what, key",
+            (what, what + "\uffff"),
+        ).fetchall()
+
+    # --- tasks and images ---------------------------------------------------------------------------
+
+    def tasks(
+        self, state: TaskState | None = None, after_id: str = "", limit: int | None = None
+    ) -> Iterator[TaskRow]:
+        """Tasks in the order of their ids, streamed, from the first after `after_id`.
+
+        Tasks that change state while the listing goes on are seen as they stand when their page is read.
+        """
+        where = "id > ?" if state is None else "state = ? AND id > ?"
+        fixed = () if state is None else (state.value,)
+        query = f"SELECT {_TASK} FROM task WHERE {where} ORDER BY id LIMIT ?"
+        left = limit
+        while left is None or left > 0:
+            page = PAGE if left is None else min(PAGE, left)
+            rows = self.connection.execute(query, (*fixed, after_id, page)).fetchall()
+            for row in rows:
+                yield _task_row(row)
+            if len(rows) < page:
+                return
+            after_id = rows[-1][0]
+            left = None if left is None else left - len(rows)
+
+    def task(self, prefix: str) -> TaskRow:
+        """The task whose id starts with `prefix`. Raises InputError when none or several do."""
+        rows = self.connection.execute(
+            f"SELECT {_TASK} FROM task WHERE id >= ? AND id < ? ORDER BY id LIMIT 4",
+            (prefix, prefix + "\uffff"),
+        ).fetchall()
+        if len(rows) == 1 or (rows and rows[0][0] == prefix):
+            return _task_row(rows[0])
+        if not rows:
+            raise InputError(f"{self.run}: no task's id starts with {prefix!r}")
+        several = ", ".join(row[0] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
+        raise InputError(f"{self.run}: {prefix!r} could be any of {several}; give more digits")
+
+    def image(self, image_id: str) -> SourceImage:
+        """Raises InputError when the run has no such image."""
+        row = self.connection.execute("SELECT record FROM image WHERE id = ?", (image_id,)).fetchone()
+        if row is None:
+            raise InputError(f"{self.run}: no image has the id {image_id!r}")
+        return payload.image_from_json(row[0])
+
+    def images(self) -> Iterator[SourceImage]:
+        """All images in the order of their ids, streamed."""
+        query = "SELECT id, record FROM image WHERE id > ? ORDER BY id LIMIT ?"
+        after = ""
+        while rows := self.connection.execute(query, (after, PAGE)).fetchall():
+            for row in rows:
+                yield payload.image_from_json(row[1])
+            after = rows[-1][0]
+
+    # --- calls --------------------------------------------------------------------------------------
+
+    def calls(self, task_id: str, generation: int | None = None) -> list[CallRow]:
+        """Every try of every call of a task, in the order they were started."""
+        where, values = _of_task(task_id, generation)
+        rows = self.connection.execute(f"SELECT {_CALL} FROM call WHERE {where} ORDER BY id", values)
+        return [_call_row(row) for row in rows]
+
+    def open_calls(self) -> list[CallRow]:
+        """Tries that were started and never settled: in flight now, or when a process was killed."""
+        rows = self.connection.execute(f"SELECT {_CALL} FROM call WHERE state = 'started' ORDER BY id")
+        return [_call_row(row) for row in rows]
+
+    def reserved_open_usd(self) -> float:
+        """The most that open calls may have cost; it counts against the budget."""
+        query = "SELECT TOTAL(reserved_usd) FROM call WHERE state = 'started'"
+        return float(self.connection.execute(query).fetchone()[0])
+
+    # --- attempts, verdicts, scores -----------------------------------------------------------------
+
+    def attempts(self, task_id: str, generation: int | None = None) -> list[Attempt]:
+        """A task's attempts by generation and round, each with its decisive verdict."""
+        where, values = _of_task(task_id, generation)
+        rows = self.connection.execute(
+            f"SELECT {_ATTEMPT} FROM attempt WHERE {where} ORDER BY generation, round", values
+        ).fetchall()
+        decisive = {
+            (stored.generation, stored.round): stored.verdict
+            for stored in self.verdicts(task_id, generation)
+            if stored.decisive
+        }
+        return [_attempt(row, decisive.get((row[1], row[2]))) for row in rows]
+
+    def all_attempts(self, superseded: bool = False) -> Iterator[Attempt]:
+        """Attempts of all tasks by task, generation and round, streamed; superseded ones when asked for."""
+        only = "" if superseded else "AND superseded = 0 "
+        query = (
+            f"SELECT {_ATTEMPT} FROM attempt WHERE (task, generation, round) > (?, ?, ?) {only}"
+            "ORDER BY task, generation, round LIMIT ?"
+        )
+        verdicts = (
+            f"SELECT {_VERDICT} FROM verdict WHERE decisive = 1 AND (task, generation, round) >= (?, ?, ?) "
+            "AND (task, generation, round) <= (?, ?, ?)"
+        )
+        after: tuple[str, int, int] = ("", 0, 0)
+        while rows := self.connection.execute(query, (*after, PAGE)).fetchall():
+            found = self.connection.execute(verdicts, (*rows[0][:3], *rows[-1][:3]))
+            decisive = {row[:3]: _stored_verdict(row).verdict for row in found}
+            for row in rows:
+                yield _attempt(row, decisive.get(row[:3]))
+            after = rows[-1][:3]
+
+    def verdicts(self, task_id: str, generation: int | None = None) -> list[StoredVerdict]:
+        """All verdicts on a task's attempts, a panel's members included."""
+        where, values = _of_task(task_id, generation)
+        rows = self.connection.execute(
+            f"SELECT {_VERDICT} FROM verdict WHERE {where} ORDER BY generation, round, decisive, judge, draw",
+            values,
+        )
+        return [_stored_verdict(row) for row in rows]
+
+    def scores(self, task_id: str, generation: int | None = None) -> list[StoredScore]:
+        """All scores of a task's attempts, by metric."""
+        where, values = _of_task(task_id, generation)
+        rows = self.connection.execute(
+            "SELECT task, generation, round, metric, value, reason, detail FROM score "
+            f"WHERE {where} ORDER BY generation, round, metric",
+            values,
+        )
+        return [_stored_score(row) for row in rows]
+
+    # --- blobs --------------------------------------------------------------------------------------
+
+    def blob_path(self, sha256: str) -> Path:
+        """The file of a blob; whether it is there is not looked at."""
+        return self.blobs.path(sha256)
+
+    def read_blob(self, sha256: str) -> bytes:
+        """A blob's bytes, checked against the hash. Raises BadBlob."""
+        return self.blobs.read(sha256)
+
+
+def _of_task(task_id: str, generation: int | None) -> tuple[str, tuple[str | int, ...]]:
+    if generation is None:
+        return "task = ?", (task_id,)
+    return "task = ? AND generation = ?", (task_id, generation)
+
+
+def _task_row(row: tuple[str, str, str, str, str, str, int, str, int, str]) -> TaskRow:
+    task = EditTask(row[0], row[1], row[2], row[3], Direction(row[4]), TaskKind(row[5]))
+    return TaskRow(task, row[6], TaskState(row[7]), row[8], row[9])
+
+
+def _outcome(kind: str | None, reason: str, retry_after: float | None, fatal: int) -> Outcome | None:
+    return None if kind is None else Outcome(OutcomeKind(kind), reason, retry_after, bool(fatal))
+
+
+def _call_row(row: sqlite3.Row) -> CallRow:
+    return CallRow(
+        id=row[0],
+        key=CallKey(row[1], row[2], row[3], Step(row[4]), row[5]),
+        tries=row[6],
+        model=row[7],
+        request_hash=row[8],
+        outcome=_outcome(*row[9:13]),
+        final=bool(row[13]),
+        usage=payload.usage_from_json(row[14]) if row[14] != "{}" else Usage(),
+        reserved_usd=row[15],
+        cost_usd=row[16],
+        latency_s=row[17],
+        started_at=row[18],
+        answer=row[19],
+        raw=row[20],
+    )
+
+
+def _attempt(row: sqlite3.Row, verdict: Verdict | None) -> Attempt:
+    return Attempt(
+        task_id=row[0],
+        generation=row[1],
+        round=row[2],
+        instruction=row[3],
+        edit_outcome=_outcome(*row[4:8]),
+        edited=row[8],
+        raw=row[9],
+        mask=row[10],
+        support=row[11],
+        judge_outcome=_outcome(*row[12:16]),
+        verdict=verdict,
+        superseded=bool(row[16]),
+    )
+
+
+def _stored_verdict(row: sqlite3.Row) -> StoredVerdict:
+    verdict = Verdict(
+        judge=row[3],
+        observations=payload.observations_from_json(row[6]),
+        qualified_all_pass=bool(row[7]),
+        qualified_weighted=bool(row[8]),
+        score=row[9],
+        qualified=bool(row[10]),
+    )
+    return StoredVerdict(row[0], row[1], row[2], verdict, draw=row[4], decisive=bool(row[5]))
+
+
+def _stored_score(row: sqlite3.Row) -> StoredScore:
+    detail = payload.dict_from_json(row[6])
+    return StoredScore(row[0], row[1], row[2], row[3], Score(row[4], row[5]), detail)
+
+
+def _session_row(row: sqlite3.Row) -> SessionRow:
+    detail = payload.dict_from_json(row[7])
+    return SessionRow(row[0], row[1], row[2], row[3], row[4], row[5], row[6], detail)

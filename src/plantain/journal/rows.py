@@ -1,0 +1,171 @@
+"""What goes into the journal and what comes out of it, as frozen records beside the nouns of `records`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from plantain.records import (
+    Attempt,
+    CallKey,
+    EditTask,
+    Outcome,
+    Score,
+    TaskState,
+    Usage,
+    Verdict,
+)
+
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
+
+
+@dataclass(frozen=True)
+class RunHeader:
+    """What a run is and what may never change in it.
+
+    Attributes:
+        run_id: unique name of the run.
+        name: the recipe's name.
+        seed: the run's seed.
+        frozen: the part of the recipe that a resumed run must repeat, as JSON.
+        code_version: version of plantain that created the run.
+    """
+
+    run_id: str
+    name: str
+    seed: int
+    frozen: dict[str, JsonValue]
+    code_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlobRef:
+    """Bytes in the blob store, by SHA-256."""
+
+    sha256: str
+    bytes: int
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartedCall:
+    """One try of a call that is about to be sent.
+
+    Attributes:
+        key: which call of which task.
+        tries: 1 for the first try.
+        model: "provider/model" as asked for.
+        request_hash: SHA-256 of the request, images by their hashes.
+        reserved_usd: the most that it may cost; counted as spent until settled.
+    """
+
+    key: CallKey
+    tries: int
+    model: str
+    request_hash: str
+    reserved_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVerdict:
+    """A verdict on one attempt. A single judge's is decisive; of a panel only its joint one is."""
+
+    task_id: str
+    generation: int
+    round: int
+    verdict: Verdict
+    draw: int = 0
+    decisive: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StoredScore:
+    """One metric of one attempt; a score without value keeps its reason."""
+
+    task_id: str
+    generation: int
+    round: int
+    metric: str
+    score: Score
+    detail: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """Everything that one answered call makes durable, in one transaction.
+
+    Attributes:
+        call_id: what `Journal.start_call` returned.
+        outcome: how the try ended.
+        final: the loop saw this answer; a replay takes it from here.
+        usage: what it consumed and who answered.
+        cost_usd: settled price, None when unknown.
+        latency_s: seconds from sending to answer.
+        answer: what the memo gives back on replay, as text; images by their hashes.
+        raw: the provider's own answer as text, without image bytes.
+        blobs: what `put_blob` returned for every hash that `attempt` names.
+        attempt: the attempt's row as it now stands, inserted or replaced whole; its verdict is ignored.
+        verdicts: verdicts that this call brought.
+    """
+
+    call_id: int
+    outcome: Outcome
+    final: bool
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+    latency_s: float | None = None
+    answer: str = ""
+    raw: str = ""
+    blobs: tuple[BlobRef, ...] = ()
+    attempt: Attempt | None = None
+    verdicts: tuple[StoredVerdict, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """A task and where it stands; `round` is the round of success, or the last one made."""
+
+    task: EditTask
+    generation: int
+    state: TaskState
+    round: int
+    reason: str
+
+    @property
+    def id(self) -> str:
+        return self.task.id
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """One try of one call as journalled; `outcome` is None while it is open."""
+
+    id: int
+    key: CallKey
+    tries: int
+    model: str
+    request_hash: str
+    outcome: Outcome | None
+    final: bool
+    usage: Usage
+    reserved_usd: float | None
+    cost_usd: float | None
+    latency_s: float | None
+    started_at: str
+    answer: str
+    raw: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One process that wrote to the run; `ended_at` is None when it was killed, or still runs."""
+
+    id: int
+    pid: int
+    host: str
+    started_at: str
+    ended_at: str | None
+    replayed: int
+    peak_rss_mb: float | None
+    detail: dict[str, JsonValue]

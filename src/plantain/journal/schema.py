@@ -1,0 +1,201 @@
+"""The journal's tables, their version, and the steps that bring an older journal forward."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+from .errors import NewerJournal, NotARun, OlderJournal
+
+VERSION = 1
+APPLICATION_ID = 0x706C6E74
+"""Marks the SQLite file as ours ("plnt"), so that another program's database is told apart."""
+
+TABLES = """
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+CREATE TABLE session(
+  id INTEGER PRIMARY KEY, pid INTEGER NOT NULL, host TEXT NOT NULL,
+  started_at TEXT NOT NULL, ended_at TEXT,
+  replayed INTEGER NOT NULL DEFAULT 0, peak_rss_mb REAL, detail TEXT NOT NULL DEFAULT '{}'
+) STRICT;
+
+CREATE TABLE blob(
+  sha256 TEXT PRIMARY KEY, bytes INTEGER NOT NULL, media_type TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE image(
+  id TEXT PRIMARY KEY, record TEXT NOT NULL, prepared TEXT NOT NULL REFERENCES blob(sha256)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE task(
+  id TEXT PRIMARY KEY, kind TEXT NOT NULL, image_id TEXT NOT NULL REFERENCES image(id),
+  modality TEXT NOT NULL, finding TEXT NOT NULL, direction TEXT NOT NULL,
+  generation INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL DEFAULT 'pending',
+  round INTEGER NOT NULL DEFAULT 0, reason TEXT NOT NULL DEFAULT ''
+) STRICT, WITHOUT ROWID;
+CREATE INDEX task_state ON task(state, id);
+
+CREATE TABLE call(
+  id INTEGER PRIMARY KEY, task TEXT NOT NULL REFERENCES task(id), generation INTEGER NOT NULL,
+  round INTEGER NOT NULL, step TEXT NOT NULL, draw INTEGER NOT NULL, tries INTEGER NOT NULL,
+  model TEXT NOT NULL, request_hash TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('started', 'settled')),
+  outcome TEXT, reason TEXT NOT NULL DEFAULT '', retry_after REAL, fatal INTEGER NOT NULL DEFAULT 0,
+  final INTEGER NOT NULL DEFAULT 0, served_model TEXT NOT NULL DEFAULT '',
+  finish_reason TEXT NOT NULL DEFAULT '', usage TEXT NOT NULL DEFAULT '{}',
+  reserved_usd REAL, cost_usd REAL, latency_s REAL, started_at TEXT NOT NULL,
+  answer TEXT NOT NULL DEFAULT '', raw TEXT NOT NULL DEFAULT '',
+  UNIQUE (task, generation, round, step, draw, tries)
+) STRICT;
+CREATE INDEX call_open ON call(id, reserved_usd) WHERE state = 'started';
+
+CREATE TABLE attempt(
+  task TEXT NOT NULL REFERENCES task(id), generation INTEGER NOT NULL, round INTEGER NOT NULL,
+  instruction TEXT NOT NULL,
+  edit_outcome TEXT, edit_reason TEXT NOT NULL DEFAULT '', edit_retry_after REAL,
+  edit_fatal INTEGER NOT NULL DEFAULT 0,
+  edited TEXT REFERENCES blob(sha256), raw TEXT REFERENCES blob(sha256), mask TEXT REFERENCES blob(sha256),
+  support TEXT,
+  judge_outcome TEXT, judge_reason TEXT NOT NULL DEFAULT '', judge_retry_after REAL,
+  judge_fatal INTEGER NOT NULL DEFAULT 0,
+  superseded INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (task, generation, round)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE verdict(
+  task TEXT NOT NULL, generation INTEGER NOT NULL, round INTEGER NOT NULL,
+  judge TEXT NOT NULL, draw INTEGER NOT NULL, decisive INTEGER NOT NULL, observations TEXT NOT NULL,
+  instruction_compliance INTEGER, structural_plausibility INTEGER, realism INTEGER,
+  fidelity_preservation INTEGER,
+  has_disease INTEGER NOT NULL, other_disease INTEGER NOT NULL, opinion INTEGER,
+  qualified_all_pass INTEGER NOT NULL, qualified_weighted INTEGER NOT NULL,
+  score REAL NOT NULL, qualified INTEGER NOT NULL,
+  PRIMARY KEY (task, generation, round, judge, draw),
+  FOREIGN KEY (task, generation, round) REFERENCES attempt(task, generation, round)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE score(
+  task TEXT NOT NULL, generation INTEGER NOT NULL, round INTEGER NOT NULL, metric TEXT NOT NULL,
+  value REAL, reason TEXT NOT NULL DEFAULT '', detail TEXT NOT NULL DEFAULT '{}',
+  PRIMARY KEY (task, generation, round, metric),
+  FOREIGN KEY (task, generation, round) REFERENCES attempt(task, generation, round)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tally(
+  what TEXT NOT NULL, key TEXT NOT NULL, n INTEGER NOT NULL, total REAL NOT NULL DEFAULT 0,
+  PRIMARY KEY (what, key)
+) STRICT, WITHOUT ROWID;
+"""
+
+
+def _count(what: str, key: str, step: int = 1, total: str = "0") -> str:
+    """SQL that moves one counter; upsert, because counters appear as their keys do."""
+    return (
+        f"INSERT INTO tally(what, key, n, total) VALUES ({what}, {key}, {step}, {total}) "
+        "ON CONFLICT(what, key) DO UPDATE SET n = n + excluded.n, total = total + excluded.total;"
+    )
+
+
+def _task_counts(row: str, step: int) -> str:
+    return _count(f"'task.' || {row}.kind", f"{row}.state", step) + _count(
+        "'round'", f"CASE {row}.state WHEN 'success' THEN CAST({row}.round AS TEXT) ELSE '' END", step
+    )
+
+
+def _call_counts(row: str, step: int) -> str:
+    cost = f"COALESCE({row}.cost_usd, 0)" if step > 0 else f"-COALESCE({row}.cost_usd, 0)"
+    return _count("'call'", f"COALESCE({row}.outcome, 'open')", step, cost)
+
+
+TALLIES = f"""
+CREATE TRIGGER task_added AFTER INSERT ON task BEGIN {_task_counts("NEW", 1)} END;
+CREATE TRIGGER task_moved AFTER UPDATE OF kind, state, round ON task
+  BEGIN {_task_counts("OLD", -1)} {_task_counts("NEW", 1)} END;
+CREATE TRIGGER task_gone AFTER DELETE ON task BEGIN {_task_counts("OLD", -1)} END;
+CREATE TRIGGER call_added AFTER INSERT ON call BEGIN {_call_counts("NEW", 1)} END;
+CREATE TRIGGER call_moved AFTER UPDATE OF outcome, cost_usd ON call
+  BEGIN {_call_counts("OLD", -1)} {_call_counts("NEW", 1)} END;
+CREATE TRIGGER call_gone AFTER DELETE ON call BEGIN {_call_counts("OLD", -1)} END;
+CREATE TRIGGER attempt_added AFTER INSERT ON attempt BEGIN {_count("'attempt'", "''")} END;
+CREATE TRIGGER attempt_gone AFTER DELETE ON attempt BEGIN {_count("'attempt'", "''", -1)} END;
+CREATE TRIGGER blob_added AFTER INSERT ON blob
+  BEGIN {_count("'blob'", "NEW.media_type", 1, "NEW.bytes")} END;
+CREATE TRIGGER blob_gone AFTER DELETE ON blob
+  BEGIN {_count("'blob'", "OLD.media_type", -1, "-OLD.bytes")} END;
+"""
+"""Counters kept by triggers, inside the transaction that changes the rows: `status` on a million tasks reads
+a dozen rows instead of gigabytes, and no writer can forget one."""
+
+MIGRATIONS: Mapping[int, str] = {}
+"""SQL that turns version n into n + 1, by n. It runs in one transaction with the change of the version."""
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Makes an empty journal of the current version; the caller fills `meta` and commits."""
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    _run_script(connection, TABLES + TALLIES)
+    connection.execute("INSERT INTO meta VALUES ('schema_version', ?)", (str(VERSION),))
+
+
+def version_of(connection: sqlite3.Connection, path: Path) -> int:
+    """The journal's schema version. Raises NotARun for a file of another kind."""
+    try:
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        row = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
+    except sqlite3.DatabaseError as error:
+        raise NotARun(f"{path} is not a journal of plantain: {error}") from error
+    if application != APPLICATION_ID or row is None or not str(row[0]).isdecimal():
+        raise NotARun(f"{path} is a database, but not a journal of plantain")
+    return int(row[0])
+
+
+def check_version(connection: sqlite3.Connection, path: Path, known: int = VERSION) -> None:
+    """Raises unless the journal has exactly the version that this code reads."""
+    found = version_of(connection, path)
+    if found > known:
+        raise NewerJournal(
+            f"{path} has schema version {found}, this plantain knows up to {known}: install a newer plantain"
+        )
+    if found < known:
+        raise OlderJournal(
+            f"{path} has schema version {found}, this plantain reads {known}: "
+            "resume the run once (`plantain build`) to bring it forward"
+        )
+
+
+def migrate(
+    connection: sqlite3.Connection,
+    path: Path,
+    steps: Mapping[int, str] = MIGRATIONS,
+    known: int = VERSION,
+) -> int:
+    """Brings the journal forward to `known`, each step in its own transaction; returns the old version."""
+    found = version_of(connection, path)
+    for version in range(found, known):
+        if version not in steps:
+            raise OlderJournal(
+                f"{path} has schema version {version}; this plantain cannot bring it forward to {known}"
+            )
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            _run_script(connection, steps[version])
+            connection.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(version + 1),))
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+    check_version(connection, path, known)
+    return found
+
+
+def _run_script(connection: sqlite3.Connection, script: str) -> None:
+    """Runs statements one by one; `executescript` would commit first and break the transaction."""
+    statement = ""
+    for piece in script.split(";"):
+        statement += piece + ";"
+        if sqlite3.complete_statement(statement):
+            if statement.strip(" \n;"):
+                connection.execute(statement)
+            statement = ""

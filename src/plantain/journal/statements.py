@@ -1,0 +1,280 @@
+"""What each journal operation does to the database; every function runs inside the writer's transaction."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from plantain.records import Attempt, Criterion, EditTask, InputError, SourceImage, TaskState
+
+from . import payload
+from .blobs import sync_folder
+from .payload import clean_text
+from .rows import BlobRef, RunHeader, Settlement, StartedCall, StoredScore, StoredVerdict
+
+HEADER_KEYS = frozenset({"schema_version", "run_id", "name", "seed", "frozen", "code_version"})
+
+_BLOB = "INSERT INTO blob(sha256, bytes, media_type) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_START = (
+    "INSERT INTO call(task, generation, round, step, draw, tries, model, request_hash, state, reserved_usd, "
+    "started_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'started', ?, ?)"
+)
+_SETTLE = (
+    "UPDATE call SET state = 'settled', outcome = ?, reason = ?, retry_after = ?, fatal = ?, final = ?, "
+    "served_model = ?, finish_reason = ?, usage = ?, cost_usd = ?, latency_s = ?, answer = ?, raw = ? "
+    "WHERE id = ? AND state = 'started'"
+)
+_ATTEMPT = (
+    "INSERT INTO attempt(task, generation, round, instruction, edit_outcome, edit_reason, edit_retry_after, "
+    "edit_fatal, edited, raw, mask, support, judge_outcome, judge_reason, judge_retry_after, judge_fatal, "
+    "superseded) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT(task, generation, round) DO UPDATE SET instruction = excluded.instruction, "
+    "edit_outcome = excluded.edit_outcome, edit_reason = excluded.edit_reason, "
+    "edit_retry_after = excluded.edit_retry_after, edit_fatal = excluded.edit_fatal, "
+    "edited = excluded.edited, raw = excluded.raw, mask = excluded.mask, support = excluded.support, "
+    "judge_outcome = excluded.judge_outcome, judge_reason = excluded.judge_reason, "
+    "judge_retry_after = excluded.judge_retry_after, judge_fatal = excluded.judge_fatal, "
+    "superseded = excluded.superseded"
+)
+_VERDICT = (
+    "INSERT INTO verdict(task, generation, round, judge, draw, decisive, observations, "
+    "instruction_compliance, structural_plausibility, realism, fidelity_preservation, "
+    "has_disease, other_disease, opinion, "
+    "qualified_all_pass, qualified_weighted, score, qualified) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_SCORE = (
+    "INSERT INTO score(task, generation, round, metric, value, reason, detail) VALUES (?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT(task, generation, round, metric) DO UPDATE SET value = excluded.value, "
+    "reason = excluded.reason, detail = excluded.detail"
+)
+
+
+def write_header(connection: sqlite3.Connection, header: RunHeader) -> None:
+    values = {
+        "run_id": header.run_id,
+        "name": header.name,
+        "seed": str(header.seed),
+        "frozen": payload.to_json(header.frozen),
+        "code_version": header.code_version,
+    }
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", values.items())
+
+
+def set_meta(connection: sqlite3.Connection, key: str, value: str) -> None:
+    connection.execute(
+        "INSERT INTO meta VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value", (key, value)
+    )
+
+
+def was_killed(connection: sqlite3.Connection) -> bool:
+    """Whether the last process that wrote never said that it had ended."""
+    row = connection.execute("SELECT ended_at FROM session ORDER BY id DESC LIMIT 1").fetchone()
+    return row is not None and row[0] is None
+
+
+def begin_session(connection: sqlite3.Connection, pid: int, host: str, now: str) -> int:
+    cursor = connection.execute(
+        "INSERT INTO session(pid, host, started_at) VALUES (?, ?, ?)", (pid, host, now)
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def end_session(
+    connection: sqlite3.Connection, session: int, now: str, replayed: int, peak: float, detail: str
+) -> None:
+    connection.execute(
+        "UPDATE session SET ended_at = ?, replayed = ?, peak_rss_mb = ?, detail = ? WHERE id = ?",
+        (now, replayed, peak, detail, session),
+    )
+
+
+def add_images(connection: sqlite3.Connection, images: Sequence[tuple[SourceImage, BlobRef]]) -> int:
+    added = 0
+    for image, reference in images:
+        if image.prepared_sha256 != reference.sha256:
+            raise InputError(f"image {image.id!r}: prepared_sha256 is not the hash of the stored picture")
+        _add_blobs(connection, (reference,))
+        known = connection.execute("SELECT prepared FROM image WHERE id = ?", (image.id,)).fetchone()
+        if known is None:
+            connection.execute(
+                "INSERT INTO image VALUES (?, ?, ?)", (image.id, payload.to_json(image), reference.sha256)
+            )
+            added += 1
+        elif known[0] != reference.sha256:
+            raise InputError(f"image {image.id!r}: this run already holds another picture under this id")
+        else:
+            connection.execute("UPDATE image SET record = ? WHERE id = ?", (payload.to_json(image), image.id))
+    return added
+
+
+def add_tasks(connection: sqlite3.Connection, tasks: Sequence[EditTask]) -> int:
+    cursor = connection.executemany(
+        "INSERT INTO task(id, kind, image_id, modality, finding, direction) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT(id) DO NOTHING",
+        [
+            (task.id, task.kind.value, task.image_id, task.modality, task.finding, task.direction.value)
+            for task in tasks
+        ],
+    )
+    return cursor.rowcount
+
+
+def start_call(connection: sqlite3.Connection, call: StartedCall, now: str) -> int:
+    key = call.key
+    values = (key.task_id, key.generation, key.round, key.step.value, key.draw, call.tries)
+    try:
+        cursor = connection.execute(_START, (*values, call.model, call.request_hash, call.reserved_usd, now))
+    except sqlite3.IntegrityError as error:
+        raise ValueError(f"cannot start try {call.tries} of {key}: {error}") from error
+    return int(cursor.lastrowid or 0)
+
+
+def settle_call(connection: sqlite3.Connection, settlement: Settlement) -> None:
+    outcome, usage = settlement.outcome, settlement.usage
+    cursor = connection.execute(
+        _SETTLE,
+        (
+            outcome.kind.value,
+            clean_text(outcome.reason),
+            outcome.retry_after,
+            outcome.fatal,
+            settlement.final,
+            clean_text(usage.served_model),
+            clean_text(usage.finish_reason),
+            payload.to_json(usage),
+            settlement.cost_usd,
+            settlement.latency_s,
+            clean_text(settlement.answer),
+            clean_text(settlement.raw),
+            settlement.call_id,
+        ),
+    )
+    if cursor.rowcount != 1:
+        raise ValueError(f"call {settlement.call_id} is not open: unknown or already settled")
+    _add_blobs(connection, settlement.blobs)
+    if settlement.attempt is not None:
+        _put_attempt(connection, settlement.attempt)
+    for verdict in settlement.verdicts:
+        _put_verdict(connection, verdict)
+
+
+def close_task(
+    connection: sqlite3.Connection, task_id: str, state: TaskState, round: int, reason: str
+) -> None:
+    cursor = connection.execute(
+        "UPDATE task SET state = ?, round = ?, reason = ? WHERE id = ?",
+        (state.value, round, clean_text(reason), task_id),
+    )
+    if cursor.rowcount != 1:
+        raise ValueError(f"no task {task_id}")
+
+
+def reopen_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
+    reopened = 0
+    for task_id in ids:
+        cursor = connection.execute(
+            "UPDATE task SET generation = generation + 1, state = 'pending', round = 0, reason = '' "
+            "WHERE id = ? AND state <> 'pending'",
+            (task_id,),
+        )
+        if cursor.rowcount:
+            connection.execute(
+                "UPDATE attempt SET superseded = 1 WHERE task = ? AND superseded = 0", (task_id,)
+            )
+            reopened += 1
+    return reopened
+
+
+def add_scores(connection: sqlite3.Connection, scores: Sequence[StoredScore]) -> int:
+    connection.executemany(
+        _SCORE,
+        [
+            (
+                stored.task_id,
+                stored.generation,
+                stored.round,
+                stored.metric,
+                stored.score.value,
+                clean_text(stored.score.reason),
+                payload.to_json(dict(stored.detail)),
+            )
+            for stored in scores
+        ],
+    )
+    return len(scores)
+
+
+def backup(source: Path, to: Path) -> None:
+    """Copies the database at `source` to the file `to`, whole or not at all."""
+    temporary = to.with_name(to.name + ".new")
+    temporary.unlink(missing_ok=True)
+    with (
+        contextlib.closing(sqlite3.connect(source)) as live,
+        contextlib.closing(sqlite3.connect(temporary)) as copy,
+    ):
+        live.backup(copy)
+        copy.execute("PRAGMA journal_mode = DELETE")
+    with temporary.open("rb") as file:
+        os.fsync(file.fileno())
+    temporary.replace(to)
+    sync_folder(to.parent)
+
+
+def _add_blobs(connection: sqlite3.Connection, blobs: Sequence[BlobRef]) -> None:
+    for blob in blobs:
+        connection.execute(_BLOB, (blob.sha256, blob.bytes, blob.media_type))
+
+
+def _put_attempt(connection: sqlite3.Connection, attempt: Attempt) -> None:
+    edit, judge = attempt.edit_outcome, attempt.judge_outcome
+    connection.execute(
+        _ATTEMPT,
+        (
+            attempt.task_id,
+            attempt.generation,
+            attempt.round,
+            clean_text(attempt.instruction),
+            edit and edit.kind.value,
+            clean_text(edit.reason) if edit else "",
+            edit and edit.retry_after,
+            bool(edit and edit.fatal),
+            attempt.edited,
+            attempt.raw,
+            attempt.mask,
+            attempt.support,
+            judge and judge.kind.value,
+            clean_text(judge.reason) if judge else "",
+            judge and judge.retry_after,
+            bool(judge and judge.fatal),
+            attempt.superseded,
+        ),
+    )
+
+
+def _put_verdict(connection: sqlite3.Connection, stored: StoredVerdict) -> None:
+    verdict, seen = stored.verdict, stored.verdict.observations
+    passed = [result.passed if (result := seen.criteria.get(name)) else None for name in Criterion]
+    connection.execute(
+        _VERDICT,
+        (
+            stored.task_id,
+            stored.generation,
+            stored.round,
+            verdict.judge,
+            stored.draw,
+            stored.decisive,
+            payload.to_json(seen),
+            *passed,
+            seen.has_disease,
+            seen.other_disease,
+            seen.opinion,
+            verdict.qualified_all_pass,
+            verdict.qualified_weighted,
+            verdict.score,
+            verdict.qualified,
+        ),
+    )

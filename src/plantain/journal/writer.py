@@ -1,0 +1,297 @@
+"""The journal of a run, opened for writing: every method that returns has made its change durable."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import socket
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from plantain.records import EditTask, SourceImage, TaskState
+
+from . import payload, statements
+from .blobs import BlobStore, sync_folder
+from .commit import Committer
+from .connect import JOURNAL_NAME, open_for_writing
+from .errors import NotARun, RunExists
+from .lock import RunLock
+from .reader import JournalReader
+from .rows import BlobRef, JsonValue, RunHeader, Settlement, StartedCall, StoredScore
+from .schema import create_tables, migrate
+from .space import check_room, disk_full, is_full
+
+T = TypeVar("T")
+
+BATCH = 2000
+"""Rows of a bulk insertion in one transaction: memory stays flat and others get their turn."""
+
+
+class Journal:
+    """The one writer of a run.
+
+    Methods are called from one or more event loops; each returns when its change would survive a power cut.
+    What waits at the same time is committed together. `put_blob` may be called from any thread.
+
+    Attributes:
+        run: the run's folder.
+        header: what the run is.
+        reader: reads what has been committed.
+        on_commit: called with the number of durable events so far (operations and new blobs, counted from
+            this opening) after each commit or new blob, in the thread that made it. For observers such as a
+            test that kills the process after its k-th durable event.
+    """
+
+    def __init__(self, run: Path, lock: RunLock, connection: sqlite3.Connection) -> None:
+        self.run = run
+        self.reader = JournalReader.open(run)
+        self.header: RunHeader = self.reader.header
+        self.on_commit: Callable[[int], None] | None = None
+        self._lock = lock
+        self._blobs = BlobStore(run / "blobs")
+        self._events = 0
+        self._counting = threading.Lock()
+        self._open_edits: set[int] = set()
+        with connection:
+            self._session = statements.begin_session(connection, os.getpid(), socket.gethostname(), _now())
+        self._committer = Committer(connection, self._count)
+
+    @classmethod
+    def create(cls, run: Path, header: RunHeader) -> Journal:
+        """Makes a new run in a folder that is not one yet, and opens it.
+
+        Raises:
+            RunExists: the folder already holds a journal.
+            RunLocked: another process is making or writing it.
+        """
+        run.mkdir(parents=True, exist_ok=True)
+        lock = RunLock(run)
+        try:
+            path = run / JOURNAL_NAME
+            if path.exists():
+                raise RunExists(f"{run} already holds a run; open it, or choose another folder")
+            _create_database(path, header)
+            (run / "blobs").mkdir(exist_ok=True)
+            sync_folder(run)
+            sync_folder(run.parent)
+            return cls._opened(run, lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    @classmethod
+    def open(cls, run: Path) -> Journal:
+        """Opens a run for writing; brings an older journal forward.
+
+        Raises:
+            NotARun, NewerJournal: as their names say.
+            RunLocked: another process writes to it; pid and host are in the message.
+        """
+        if not (run / JOURNAL_NAME).is_file():
+            raise NotARun(f"{run} is not a run: it holds no {JOURNAL_NAME}")
+        lock = RunLock(run)
+        try:
+            return cls._opened(run, lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    @classmethod
+    def _opened(cls, run: Path, lock: RunLock) -> Journal:
+        path = run / JOURNAL_NAME
+        try:
+            connection = open_for_writing(path)
+            migrate(connection, path)
+        except sqlite3.DatabaseError as error:
+            raise NotARun(f"{path} is not a journal of plantain: {error}") from error
+        if statements.was_killed(connection):
+            BlobStore(run / "blobs").sweep()
+        return cls(run, lock, connection)
+
+    # --- blobs --------------------------------------------------------------------------------------
+
+    def put_blob(self, data: bytes, media_type: str) -> BlobRef:
+        """Stores bytes under their SHA-256, durable on return. Any thread; nothing is written twice.
+
+        The reference becomes part of the journal with the settlement or image that names it.
+
+        Raises:
+            DiskFull: with the size that the run still needs.
+        """
+        try:
+            reference, is_new = self._blobs.put(data, media_type)
+        except OSError as error:
+            if is_full(error):
+                raise disk_full(self.run, len(data)) from error
+            raise
+        if is_new:
+            self._count(1)
+        return reference
+
+    # --- the plan -----------------------------------------------------------------------------------
+
+    async def add_images(self, images: Iterable[tuple[SourceImage, BlobRef]]) -> int:
+        """Adds images that the run does not have; returns how many were new.
+
+        The record of an image that it has is replaced (consent can be given later), its picture never.
+
+        Raises:
+            InputError: an id stands for another picture in this run.
+        """
+        added = 0
+        source = iter(images)
+        while batch := list(islice(source, BATCH)):
+            added += await self._submit(partial(statements.add_images, images=batch))
+        return added
+
+    async def add_tasks(self, tasks: Iterable[EditTask]) -> int:
+        """Adds tasks as pending, streaming; ids that the run has are skipped. Returns how many were new."""
+        added = 0
+        source = iter(tasks)
+        while batch := list(islice(source, BATCH)):
+            added += await self._submit(partial(statements.add_tasks, tasks=batch))
+        return added
+
+    async def set_meta(self, key: str, value: str) -> None:
+        """Stores a value of the run's own, e.g. the digest of its plan. The header's keys are refused."""
+        if key in statements.HEADER_KEYS:
+            raise ValueError(f"meta {key!r} belongs to the run's header and does not change")
+        await self._submit(partial(statements.set_meta, key=key, value=value))
+
+    # --- calls --------------------------------------------------------------------------------------
+
+    async def start_call(self, call: StartedCall) -> int:
+        """Records that a try is about to be sent; returns its id.
+
+        Raises:
+            DiskFull: there is no room for what this and the other open calls may bring back.
+            ValueError: this try was already started.
+        """
+        check_room(self.run, call.key.step, len(self._open_edits))
+        call_id = await self._submit(partial(statements.start_call, call=call, now=_now()))
+        if call.key.step.value == "edit":
+            self._open_edits.add(call_id)
+        return call_id
+
+    async def settle_call(self, settlement: Settlement) -> None:
+        """Records everything that a call brought, at once.
+
+        Raises:
+            ValueError: the call is unknown or already settled.
+        """
+        await self._submit(partial(statements.settle_call, settlement=settlement))
+        self._open_edits.discard(settlement.call_id)
+
+    # --- tasks --------------------------------------------------------------------------------------
+
+    async def close_task(self, task_id: str, state: TaskState, round: int, reason: str) -> None:
+        """Closes a task: `round` is the round of success or the last one. Raises ValueError if unknown."""
+        if state is TaskState.PENDING:
+            raise ValueError("a task is closed with a state other than pending")
+        await self._submit(
+            partial(statements.close_task, task_id=task_id, state=state, round=round, reason=reason)
+        )
+
+    async def reopen_tasks(self, ids: Iterable[str]) -> int:
+        """Opens a new generation of closed tasks and marks their attempts superseded; pending ones are left.
+
+        Returns how many were reopened.
+        """
+        reopened = 0
+        source = iter(ids)
+        while batch := list(islice(source, BATCH)):
+            reopened += await self._submit(partial(statements.reopen_tasks, ids=batch))
+        return reopened
+
+    async def add_scores(self, scores: Iterable[StoredScore]) -> int:
+        """Stores scores; a metric computed again replaces its old value. Returns how many were stored."""
+        stored = 0
+        source = iter(scores)
+        while batch := list(islice(source, BATCH)):
+            stored += await self._submit(partial(statements.add_scores, scores=batch))
+        return stored
+
+    # --- the end ------------------------------------------------------------------------------------
+
+    async def end_session(self, replayed: int, detail: Mapping[str, JsonValue]) -> None:
+        """Records this process's telemetry: answers taken from the memo, peak memory, and `detail`."""
+        text = payload.to_json(dict(detail))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+            1e6 if sys.platform == "darwin" else 1024
+        )
+        await self._submit(
+            partial(
+                statements.end_session,
+                session=self._session,
+                now=_now(),
+                replayed=replayed,
+                peak=peak,
+                detail=text,
+            )
+        )
+
+    async def backup(self, to: Path) -> None:
+        """Copies the journal, live and consistent, to the file `to` by SQLite's own backup. No blobs."""
+        await asyncio.to_thread(statements.backup, self.run / JOURNAL_NAME, to)
+
+    async def close(self) -> None:
+        """Commits what was handed in, closes the database and gives the run free. Later calls do nothing."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self.reader.close()
+        self._committer.close()
+        self._lock.release()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # --- within -------------------------------------------------------------------------------------
+
+    async def _submit(self, operation: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return await self._committer.submit(operation)
+        except sqlite3.OperationalError as error:
+            if is_full(error):
+                raise disk_full(self.run, 0) from error
+            raise
+
+    def _count(self, events: int) -> None:
+        with self._counting:
+            self._events += events
+            observer = self.on_commit
+            if observer is not None and events:
+                observer(self._events)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _create_database(path: Path, header: RunHeader) -> None:
+    """Builds the journal under another name and renames it: a file of this name is always whole."""
+    temporary = path.with_name(path.name + ".new")
+    for leftover in (temporary, *path.parent.glob(temporary.name + "-*")):
+        leftover.unlink(missing_ok=True)
+    with contextlib.closing(open_for_writing(temporary)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        create_tables(connection)
+        statements.write_header(connection, header)
+        connection.execute("COMMIT")
+    temporary.replace(path)
+    sync_folder(path.parent)
