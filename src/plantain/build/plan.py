@@ -36,7 +36,10 @@ def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) ->
                     heapq.nsmallest(
                         recipe.data.per_finding,
                         images,
-                        key=lambda image: (derive_seed(recipe.seed, "cap", image.id, image.source_sha256), image.id),
+                        key=lambda image: (
+                            derive_seed(recipe.seed, "cap", image.id, image.source_sha256),
+                            image.id,
+                        ),
                     )
                 )
             for image in images:
@@ -52,10 +55,10 @@ def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) ->
 def chosen_findings(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> list[Finding]:
     """The recipe's findings, or all that can be edited in the catalogue's modalities; in taxonomy order."""
     present = set(catalogue.count_by("modality"))
-    known = [f for m in taxonomy.modalities if m in present for f in taxonomy.of(m) if not f.normal and not f.optional]
+    modalities = [m for m in taxonomy.modalities if m in present]
     if not recipe.data.findings:
-        return known
-    everything = [f for m in taxonomy.modalities if m in present for f in taxonomy.of(m) if not f.normal]
+        return [f for m in modalities for f in taxonomy.targets(m)]
+    everything = [f for m in modalities for f in taxonomy.targets(m, optional=True)]
     names = {f.name for f in everything}
     for name in recipe.data.findings:
         if name not in names:
@@ -85,7 +88,7 @@ def plan_digest(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> str
     text = "\x1f".join(
         (
             catalogue.digest(),
-            taxonomy.digest,
+            ",".join(f"{f.modality}/{f.name}/{f.optional}" for f in taxonomy.findings),
             recipe.data.model_dump_json(exclude={"catalogue", "finding_files"}),
             str(recipe.seed) if recipe.data.per_finding else "",
         )

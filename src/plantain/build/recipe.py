@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from plantain.journal import JsonValue
 from plantain.records import Direction, InputError
 
 
@@ -68,7 +69,7 @@ class Recipe(_Section):
     loop: Loop = Loop()
     limits: Limits = Limits()
 
-    def frozen_part(self) -> dict[str, object]:
+    def frozen_part(self) -> dict[str, JsonValue]:
         """What may not change when the run is resumed: models, loop and seed."""
         return {
             "seed": self.seed,

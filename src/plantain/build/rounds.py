@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import orjson
-from pydantic import TypeAdapter
 
 from plantain.calls import CallSpec, TaskCalls
 from plantain.journal import BlobRef, Journal, Settlement, StoredVerdict
+from plantain.journal.payload import observations_from_json, to_json
 from plantain.pixels.decode import BadImage
 from plantain.pixels.encode import normalise
 from plantain.records import (
@@ -28,10 +28,18 @@ from plantain.records import (
     Verdict,
     derive_seed,
 )
-from plantain.roles import EditedImage, Editor, EditRequest, EncodedImage, Judge, JudgeRequest, Reply, Writer, WriteRequest
+from plantain.roles import (
+    EditedImage,
+    Editor,
+    EditRequest,
+    EncodedImage,
+    Judge,
+    JudgeRequest,
+    Reply,
+    Writer,
+    WriteRequest,
+)
 from plantain.rubrics import decide, majority
-
-_OBSERVATIONS: TypeAdapter[Observations] = TypeAdapter(Observations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +179,7 @@ class Rounds:
             answer = await self.calls.answer(self._judge_call(attempt, edited, draw, panel))
             if not answer.outcome.ok:
                 return replace(attempt, judge_outcome=answer.outcome)
-            panel.append((self.method.judges[draw].name, _OBSERVATIONS.validate_json(answer.text)))
+            panel.append((self.method.judges[draw].name, observations_from_json(answer.text)))
         return replace(attempt, judge_outcome=OK, verdict=self._decide(panel))
 
     def _judge_call(
@@ -214,7 +222,7 @@ class Rounds:
                 decisions.append((self._decide(report), 0, True))
             return replace(
                 draft,
-                answer=orjson.dumps(reply.value).decode(),
+                answer=to_json(reply.value),
                 attempt=replace(attempt, judge_outcome=OK) if last else None,
                 verdicts=tuple(
                     StoredVerdict(self.task.id, self.generation, attempt.round, verdict, number, decisive)
@@ -243,6 +251,6 @@ class Rounds:
 
 def _told(attempt: Attempt) -> list[object]:
     """What the history says of an attempt, as part of a request's identity."""
-    verdict = orjson.dumps(attempt.verdict) if attempt.verdict else b""
+    verdict = orjson.dumps(attempt.verdict, option=orjson.OPT_NON_STR_KEYS) if attempt.verdict else b""
     outcome = attempt.edit_outcome.kind.value if attempt.edit_outcome else ""
     return [attempt.instruction, outcome, hashlib.sha256(verdict).hexdigest()]

@@ -6,26 +6,24 @@ import asyncio
 import os
 import resource
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from plantain import __version__
-from plantain.build.loop import Closing, edit_until_qualified
 from plantain.build.plan import enumerate_tasks, plan_digest
 from plantain.build.recipe import Recipe
-from plantain.build.rounds import Method, Rounds
-from plantain.calls import Bounded, CallDesk, Interrupted, RunHalted, TaskCalls
+from plantain.build.rounds import Method
+from plantain.build.walk import Walk, Watch
+from plantain.calls import Bounded, CallDesk
 from plantain.findings import Taxonomy, load_taxonomy
-from plantain.journal import Journal, RunHeader, TaskRow, run_exists
+from plantain.journal import Journal, RunHeader
+from plantain.journal.connect import JOURNAL_NAME
 from plantain.models.registry import resolve_editor, resolve_judge, resolve_writer
-from plantain.records import EditTask, InputError, SourceImage, TaskState
-from plantain.roles import EncodedImage
+from plantain.records import InputError, TaskState
 from plantain.rubrics import MED_BANANA
 from plantain.sources.catalogue import Catalogue
-
-Watch = Callable[[Closing], None]
 
 
 @dataclass(slots=True)
@@ -84,7 +82,7 @@ async def run_build(
     """
     taxonomy = load_taxonomy(recipe.data.finding_files)
     catalogue = Catalogue.open(recipe.data.catalogue)
-    journal = _open_journal(recipe, run)
+    journal = await _open_journal(recipe, run)
     journal.on_commit = on_commit
     desk = CallDesk(journal, Bounded(recipe.limits.concurrency))
     summary = RunSummary()
@@ -92,10 +90,11 @@ async def run_build(
         summary.planned = await _plan(recipe, catalogue, taxonomy, journal)
         if on_plan is not None:
             on_plan(summary.planned, journal.reader.counts())
-        walk = _Walk(method or method_of(recipe), journal, catalogue, taxonomy, desk, summary, watch)
+        walk = Walk(method or method_of(recipe), journal, catalogue, taxonomy, desk, watch)
         async with _interruptible(desk):
             await walk.all(recipe.limits.concurrency, limit)
-        summary.made, summary.replayed = desk.made, desk.replayed
+        summary.closed, summary.made, summary.replayed = walk.closed, desk.made, desk.replayed
+        summary.stopped, summary.failed = walk.halted, walk.halted is not None
         if summary.stopped is None and journal.reader.counts().get(TaskState.PENDING, 0):
             summary.stopped = "interrupted" if desk.stop_requested else "limit"
         await journal.end_session(desk.replayed, {"made": desk.made, "peak_rss_mb": peak_rss_mb()})
@@ -110,18 +109,22 @@ def peak_rss_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _open_journal(recipe: Recipe, run: Path) -> Journal:
+async def _open_journal(recipe: Recipe, run: Path) -> Journal:
     frozen = recipe.frozen_part()
-    if not run_exists(run):
+    if not (run / JOURNAL_NAME).exists():
         header = RunHeader(
-            run_id=os.urandom(8).hex(), name=recipe.name, seed=recipe.seed, frozen=frozen, code_version=__version__
+            run_id=os.urandom(8).hex(),
+            name=recipe.name,
+            seed=recipe.seed,
+            frozen=frozen,
+            code_version=__version__,
         )
         return Journal.create(run, header)
     journal = Journal.open(run)
     for key, value in frozen.items():
         recorded = journal.header.frozen.get(key)
         if recorded != value:
-            journal.abandon()
+            await journal.close()
             raise InputError(
                 f"{run}: the recipe's {key} is {value}, but this run was begun with {recorded}; "
                 "models, loop and seed are frozen in a run: use a new --run folder, or restore the recipe"
@@ -160,73 +163,3 @@ async def _interruptible(desk: CallDesk) -> AsyncIterator[None]:
     finally:
         for number in signals:
             loop.remove_signal_handler(number)
-
-
-@dataclass(slots=True)
-class _Walk:
-    """The walk of all pending tasks through the loop."""
-
-    method: Method
-    journal: Journal
-    catalogue: Catalogue
-    taxonomy: Taxonomy
-    desk: CallDesk
-    summary: RunSummary
-    watch: Watch | None
-
-    async def all(self, concurrency: int, limit: int | None) -> None:
-        pending = self._pending(limit)
-        async with asyncio.TaskGroup() as group:
-            for _ in range(concurrency):
-                group.create_task(self._walker(pending))
-
-    def _pending(self, limit: int | None) -> Iterator[TaskRow]:
-        for taken, row in enumerate(self.journal.reader.tasks(state=TaskState.PENDING)):
-            if taken == limit or self.desk.stop_requested:
-                return
-            yield row
-
-    async def _walker(self, pending: Iterator[TaskRow]) -> None:
-        for row in pending:
-            try:
-                await self._one(row)
-            except Interrupted:
-                return
-            except RunHalted as fault:
-                self.summary.stopped = str(fault)
-                self.summary.failed = True
-                self.desk.request_stop()
-                return
-
-    async def _one(self, row: TaskRow) -> None:
-        image = await self._image(row.task.image_id)
-        original = await asyncio.to_thread(self.journal.reader.read_blob, image.prepared_sha256)
-        rounds = Rounds(
-            method=self.method,
-            calls=TaskCalls(self.desk, row.task.id, row.generation, self._recorded(row)),
-            journal=self.journal,
-            task=row.task,
-            generation=row.generation,
-            finding=self.taxonomy.get(row.task.modality, row.task.finding),
-            image=image,
-            original=EncodedImage(original, "image/jpeg"),
-        )
-        closing = await edit_until_qualified(rounds)
-        await self.journal.close_task(row.task.id, closing.state, closing.round, closing.reason)
-        self.summary.closed[closing.state] = self.summary.closed.get(closing.state, 0) + 1
-        if self.watch is not None:
-            self.watch(closing)
-
-    def _recorded(self, row: TaskRow) -> list[object]:
-        return self.journal.reader.calls(row.task.id, row.generation)
-
-    async def _image(self, image_id: str) -> SourceImage:
-        """The task's image; taken from the catalogue into the run when a task first needs it."""
-        known = self.journal.reader.find_image(image_id)
-        if known is not None:
-            return known
-        image = self.catalogue.get(image_id)
-        data = await asyncio.to_thread(self.catalogue.read, image)
-        blob = await asyncio.to_thread(self.journal.put_blob, data, "image/jpeg")
-        await self.journal.add_images([(image, blob)])
-        return image

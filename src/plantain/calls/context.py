@@ -117,7 +117,7 @@ class TaskCalls:
         key = CallKey(self._task_id, self._generation, spec.round, spec.step, spec.draw)
         request_hash = spec.request_hash
         recorded = self._final.get(key)
-        if recorded is not None:
+        if recorded is not None and recorded.outcome is not None:
             if recorded.request_hash != request_hash:
                 raise RequestChanged(
                     f"task {self._task_id}, round {spec.round}: the recorded {spec.step} call to {recorded.model} "

@@ -1,0 +1,95 @@
+"""The walk of a run's pending tasks through the loop, with bounded concurrency."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from plantain.build.loop import Closing, edit_until_qualified
+from plantain.build.rounds import Method, Rounds
+from plantain.calls import CallDesk, Interrupted, RunHalted, TaskCalls
+from plantain.findings import Taxonomy, why_not_shown
+from plantain.journal import CallRow, Journal, TaskRow
+from plantain.records import InputError, SourceImage, TaskState
+from plantain.roles import EncodedImage
+from plantain.sources.catalogue import Catalogue
+
+Watch = Callable[[Closing], None]
+
+
+@dataclass(slots=True)
+class Walk:
+    """Everything that the tasks of a run need on their way; `all` sends every pending one through the loop."""
+
+    method: Method
+    journal: Journal
+    catalogue: Catalogue
+    taxonomy: Taxonomy
+    desk: CallDesk
+    watch: Watch | None = None
+    closed: dict[TaskState, int] = field(default_factory=dict)
+    halted: str | None = None
+
+    async def all(self, concurrency: int, limit: int | None) -> None:
+        pending = self._pending(limit)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(concurrency):
+                group.create_task(self._walker(pending))
+
+    def _pending(self, limit: int | None) -> Iterator[TaskRow]:
+        for taken, row in enumerate(self.journal.reader.tasks(state=TaskState.PENDING)):
+            if taken == limit or self.desk.stop_requested:
+                return
+            yield row
+
+    async def _walker(self, pending: Iterator[TaskRow]) -> None:
+        for row in pending:
+            try:
+                await self._one(row)
+            except Interrupted:
+                return
+            except RunHalted as fault:
+                self.halted = str(fault)
+                self.desk.request_stop()
+                return
+
+    async def _one(self, row: TaskRow) -> None:
+        image = await self._image(row.task.image_id)
+        finding = self.taxonomy.get(row.task.modality, row.task.finding)
+        obstacle = why_not_shown(finding, image)
+        if obstacle:
+            await self._close(row, Closing(TaskState.NOT_APPLICABLE, 0, obstacle))
+            return
+        original = await asyncio.to_thread(self.journal.reader.read_blob, image.prepared_sha256)
+        rounds = Rounds(
+            method=self.method,
+            calls=TaskCalls(self.desk, row.task.id, row.generation, self._recorded(row)),
+            journal=self.journal,
+            task=row.task,
+            generation=row.generation,
+            finding=finding,
+            image=image,
+            original=EncodedImage(original, "image/jpeg"),
+        )
+        await self._close(row, await edit_until_qualified(rounds))
+
+    async def _close(self, row: TaskRow, closing: Closing) -> None:
+        await self.journal.close_task(row.task.id, closing.state, closing.round, closing.reason)
+        self.closed[closing.state] = self.closed.get(closing.state, 0) + 1
+        if self.watch is not None:
+            self.watch(closing)
+
+    def _recorded(self, row: TaskRow) -> list[CallRow]:
+        return self.journal.reader.calls(row.task.id, row.generation)
+
+    async def _image(self, image_id: str) -> SourceImage:
+        """The task's image; taken from the catalogue into the run when a task first needs it."""
+        try:
+            return self.journal.reader.image(image_id)
+        except InputError:
+            image = self.catalogue.get(image_id)
+        data = await asyncio.to_thread(self.catalogue.read, image)
+        blob = await asyncio.to_thread(self.journal.put_blob, data, "image/jpeg")
+        await self.journal.add_images([(image, blob)])
+        return image

@@ -1,0 +1,72 @@
+"""`plantain demo`: the whole build, offline, on real images, ending with a page to look at."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from plantain.build.demo import demo_recipe, fill_demo_catalogue
+from plantain.build.run import peak_rss_mb
+from plantain.cli.build import build_watched, tell_end
+from plantain.journal import JournalReader
+from plantain.journal.tables import status_summary, table1
+from plantain.journal.telemetry import seconds_by_step
+from plantain.report import write_report
+
+app = typer.Typer()
+
+NOTICE = """\
+Real images, offline models: a template writer, a procedural editor and an instrument judge (an instrument, not an
+expert). The chest radiograph is not healthy, the brain template is a population average, and some findings were
+rendered by plantain so that there is something to remove. Research only; everything edited is synthetic."""
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="made or resumed")] = Path("demo-run"),
+    limit: Annotated[int | None, typer.Option(min=1, help="close at most this many tasks")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+) -> int:
+    """Builds a small dataset of judged edits offline. Kill it and type it again: it goes on.
+
+    Example: plantain demo
+    """
+    begun = time.monotonic()
+    if not as_json:
+        print(NOTICE, file=sys.stderr)
+    fill_demo_catalogue(folder / "catalogue")
+    run = folder / "run"
+    summary = build_watched(demo_recipe(folder), run, limit=limit, quiet=as_json)
+    report = write_report(run)
+    with JournalReader.open(run) as reader:
+        status = status_summary(reader)
+        seconds = seconds_by_step(reader)
+        rows = table1(reader).rows
+    if as_json:
+        extra = {
+            "report": str(report),
+            "seconds": round(time.monotonic() - begun, 3),
+            "peak_rss_mb": round(peak_rss_mb(), 1),
+            "seconds_per_call": seconds,
+        }
+        print(orjson.dumps({**status, **extra}, option=orjson.OPT_INDENT_2).decode())
+    else:
+        table = Table(title="Table 1 for this run (counts of tasks)")
+        for heading in ("modality", "direction", "success", "failed", "not applicable", "mean rounds"):
+            table.add_column(heading)
+        for row in rows:
+            mean = "" if row.mean_rounds is None else f"{row.mean_rounds:.2f}"
+            table.add_row(
+                row.modality, row.direction, str(row.success), str(row.failed), str(row.not_applicable), mean
+            )
+        console = Console()
+        console.print(table)
+        console.print(f"Look at it: {report}", soft_wrap=True)
+    return tell_end(summary, f"plantain demo {folder}")

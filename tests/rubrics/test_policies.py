@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from plantain.records import Criterion, CriterionResult, FailureCode, Observations
+from plantain.rubrics import MED_BANANA, decide, majority
+
+
+def observed(*passed: bool, opinion: bool | None = None) -> Observations:
+    results = {c: CriterionResult(p) for c, p in zip(Criterion, passed, strict=True)}
+    return Observations(results, has_disease=passed[0], other_disease=False, opinion=opinion, reason="")
+
+
+@pytest.mark.parametrize("passed", list(itertools.product([True, False], repeat=4)))
+def test_decide_every_combination(passed: tuple[bool, ...]) -> None:
+    # weights of Med-Banana-50K, 4.1: compliance .40, structure .25, realism .20, fidelity .15
+    score = sum(w for w, p in zip((0.40, 0.25, 0.20, 0.15), passed, strict=True) if p)
+    verdict = decide(observed(*passed), MED_BANANA, judge="j", policy="all-pass", threshold=0.7)
+    assert verdict.score == pytest.approx(score)
+    assert verdict.qualified_all_pass == all(passed) == verdict.qualified
+    assert verdict.qualified_weighted == (round(score, 6) >= 0.7)
+
+
+def test_decide_weighted_accepts_any_single_failure_but_compliance() -> None:
+    for failing in range(4):
+        passed = [i != failing for i in range(4)]
+        verdict = decide(observed(*passed), MED_BANANA, judge="j", policy="weighted", threshold=0.7)
+        assert verdict.qualified == (failing != 0)
+
+
+def test_decide_ignores_the_judges_own_opinion() -> None:
+    verdict = decide(
+        observed(False, False, False, False, opinion=True),
+        MED_BANANA,
+        judge="j",
+        policy="all-pass",
+        threshold=0.7,
+    )
+    assert not verdict.qualified and verdict.observations.opinion is True
+
+
+def test_decide_missing_criterion_is_refused() -> None:
+    report = Observations({Criterion.REALISM: CriterionResult(True)}, True, False, None, "")
+    with pytest.raises(ValueError, match="left out instruction_compliance"):
+        decide(report, MED_BANANA, judge="j", policy="all-pass", threshold=0.7)
+
+
+def test_decide_unknown_policy_is_refused() -> None:
+    with pytest.raises(ValueError, match="all-pass"):
+        decide(observed(True, True, True, True), MED_BANANA, judge="j", policy="most", threshold=0.7)
+
+
+def test_majority_of_three_and_tie_of_two() -> None:
+    good, bad = observed(True, True, True, True), observed(False, True, True, True)
+    assert (
+        majority([("a", good), ("b", good), ("c", bad)], MED_BANANA)
+        .criteria[Criterion.INSTRUCTION_COMPLIANCE]
+        .passed
+    )
+    assert (
+        not majority([("a", good), ("b", bad)], MED_BANANA).criteria[Criterion.INSTRUCTION_COMPLIANCE].passed
+    )
+
+
+def test_majority_keeps_the_codes_of_those_who_failed_it() -> None:
+    failing = observed(False, True, True, True)
+    failing.criteria[Criterion.INSTRUCTION_COMPLIANCE] = CriterionResult(
+        False, None, (FailureCode.TOO_SUBTLE,), "faint"
+    )
+    result = majority([("a", failing), ("b", failing)], MED_BANANA).criteria[Criterion.INSTRUCTION_COMPLIANCE]
+    assert result.codes == (FailureCode.TOO_SUBTLE,) and "faint" in result.evidence
