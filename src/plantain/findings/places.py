@@ -1,7 +1,7 @@
-"""Sides and zones: the controlled words that findings, writers, renderers and judges share for where something lies.
+"""Sides and zones: the controlled words that findings, writers, renderers and judges share for where a finding lies.
 
-A zone is a short name in a finding's data ("apical"). Its place gives the words that say it in a sentence and the words by
-which it is recognised. A zone of a user's own finding needs no entry: its own name is said and recognised.
+A zone is a short name in a finding's data ("apical"). Its place gives the words that say it in a sentence and the
+words by which it is recognised. A zone of a user's own finding needs no entry: its own name is said and recognised.
 """
 
 from __future__ import annotations
@@ -45,7 +45,16 @@ PLACES: dict[str, Place] = {
     ),
     "mid": _lung(
         "in the mid zone",
-        ("mid zone", "middle zone", "middle lobe", "mid lung", "middle lung", "middle third", "middle", "mid"),
+        (
+            "mid zone",
+            "middle zone",
+            "middle lobe",
+            "mid lung",
+            "middle lung",
+            "middle third",
+            "middle",
+            "mid",
+        ),
     ),
     "lower": _lung(
         "in the lower zone",
@@ -81,7 +90,14 @@ PLACES: dict[str, Place] = {
         "in the posterior part of a rib",
         "in the posterior part of a {side} rib",
         "in the posterior part of a rib on both sides",
-        ("posterior part of a rib", "posterior rib", "posterior ribs", "posterior arc", "posterior part", "posterior"),
+        (
+            "posterior part of a rib",
+            "posterior rib",
+            "posterior ribs",
+            "posterior arc",
+            "posterior part",
+            "posterior",
+        ),
     ),
     "clavicle": Place(
         "in the shaft of the clavicle",
@@ -140,13 +156,28 @@ PLACES: dict[str, Place] = {
         "in the mid-periphery",
         "in the {side} mid-periphery",
         "in the mid-periphery on both sides",
-        ("mid-periphery", "mid periphery", "midperiphery", "midperipheral", "mid-peripheral", "periphery", "peripheral"),
+        (
+            "mid-periphery",
+            "mid periphery",
+            "midperiphery",
+            "midperipheral",
+            "mid-peripheral",
+            "periphery",
+            "peripheral",
+        ),
     ),
     "peripapillary": Place(
         "beside the optic disc",
         "beside the {side} edge of the optic disc",
         "on both sides of the optic disc",
-        ("peripapillary", "parapapillary", "beside the optic disc", "around the optic disc", "disc edge", "disc margin"),
+        (
+            "peripapillary",
+            "parapapillary",
+            "beside the optic disc",
+            "around the optic disc",
+            "disc edge",
+            "disc margin",
+        ),
     ),
     "inferior rim": Place(
         "at the lower pole of the disc rim",

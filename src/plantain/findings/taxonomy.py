@@ -66,7 +66,7 @@ class Taxonomy:
         names = [finding.name for finding in self.of(modality)]
         near = self.match_label(modality, name)
         raise InputError(
-            f"finding {name!r}: {modality} has no such finding; {suggest(name, names, near and near.name)}"
+            f"finding {name!r}: {modality} has no such finding; {suggest(name, names, near.name if near else None)}"
         )
 
     def match_label(self, modality: str, text: str) -> Finding | None:
@@ -149,7 +149,9 @@ def _join(taxonomy: Taxonomy, path: Path) -> Taxonomy:
     normals = [finding.name for finding in mine if finding.normal]
     if len(normals) != 1:
         said = f"{len(normals)} ({', '.join(normals)})" if normals else "none"
-        raise InputError(f"{path}: normal: {modality} needs exactly one finding with normal = true, not {said}")
+        raise InputError(
+            f"{path}: normal: {modality} needs exactly one finding with normal = true, not {said}"
+        )
     names = [finding.name for finding in mine]
     for finding in added:
         for implied in finding.implies:
@@ -177,7 +179,7 @@ def _read(path: Path) -> tuple[str, str, list[Finding]]:
             raise InputError(f"{path}: {key}: unknown key; {suggest(key, ('modality', 'title', 'finding'))}")
     modality = table.get("modality")
     if not isinstance(modality, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", modality):
-        raise InputError(f"{path}: modality: a name in lower case is needed, e.g. \"chest_xray\"")
+        raise InputError(f'{path}: modality: a name in lower case is needed, e.g. "chest_xray"')
     title = table.get("title", "")
     if not isinstance(title, str):
         raise InputError(f"{path}: title: must be text")
@@ -238,7 +240,9 @@ def _check_words(where: str, finding: Finding) -> None:
             raise InputError(f"{where}: zones: {zone!r}: lower-case letters, spaces and hyphens only")
     for zone in finding.zone_visibility:
         if zone not in finding.zones:
-            raise InputError(f"{where}: zone_visibility: {zone!r} is not in zones; {suggest(zone, finding.zones)}")
+            raise InputError(
+                f"{where}: zone_visibility: {zone!r} is not in zones; {suggest(zone, finding.zones)}"
+            )
     if finding.polarity not in POLARITIES:
         raise InputError(f"{where}: polarity: {finding.polarity!r}; {suggest(finding.polarity, POLARITIES)}")
     if finding.support not in SUPPORTS:
