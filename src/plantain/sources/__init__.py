@@ -1,1 +1,1 @@
-"""Sources: readers that bring real images into a catalogue. Import the module you need; nothing loads here."""
+"""Sources: readers that bring real images into a catalogue. Import the module you need."""

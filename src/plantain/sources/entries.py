@@ -1,0 +1,91 @@
+"""What a reader of a source hands over: images described, not yet decoded, and files that it refuses."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import decode_untrusted
+from plantain.pixels.encode import encode_source
+from plantain.pixels.prepare import prepare
+from plantain.records import Geometry, Licence, SourceImage
+
+UNPREPARED = Geometry(0, 0, "pad", 0, 0, 0, 0)
+"""Geometry of an image that was described but not prepared yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What a person says about a source on the command line.
+
+    Attributes:
+        path: file or folder to read.
+        modality: of its images, where the source does not say; "" otherwise.
+        licence: what the owner of the images allows.
+    """
+
+    path: Path
+    modality: str = ""
+    licence: Licence = Licence.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One image that a reader found. `image` lacks only what preparing brings: hashes and geometry.
+
+    Attributes:
+        image: what the source says of it; `spacing_mm` is the original's.
+        path: the file to read.
+        name: how messages and rejected.csv name it, relative to the source.
+    """
+
+    image: SourceImage
+    path: Path
+    name: str
+
+    def decode(self, data: bytes) -> Pixels:
+        """The file's bytes as uint8 (H, W, 3). Runs in a worker thread; raises BadImage."""
+        return decode_untrusted(data, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A file, folder or row that the reader leaves out, and why, in one line."""
+
+    name: str
+    reason: str
+
+
+class Reader(Protocol):
+    """One kind of source. `scan` is cheap: it lists and describes, and decodes nothing."""
+
+    def scan(self) -> Iterator[Entry | Refused]:
+        """Every image of the source once, in an order that depends on the source alone."""
+        ...
+
+
+def finish(
+    image: SourceImage, pixels: Pixels, side: int = 1024, mode: str = "pad"
+) -> tuple[SourceImage, bytes]:
+    """Prepares a decoded image and completes its record: the record, and the bytes to keep."""
+    prepared, geometry = prepare(pixels, side, mode)
+    data = encode_source(prepared)
+    complete = replace(
+        image,
+        geometry=geometry,
+        prepared_sha256=hashlib.sha256(data).hexdigest(),
+        spacing_mm=_spacing(image.spacing_mm, geometry),
+    )
+    return complete, data
+
+
+def _spacing(original_mm: float | None, geometry: Geometry) -> float | None:
+    """Millimetres per prepared pixel; unknown where the stretch differs between the two directions."""
+    if original_mm is None:
+        return None
+    across, down = geometry.width / geometry.inner_width, geometry.height / geometry.inner_height
+    return round(original_mm * across, 6) if abs(across - down) < 0.01 * across else None

@@ -1,0 +1,208 @@
+"""The real images that arrive with the dependencies: enough for a demo, each with its origin and its limits.
+
+Every one is shown in radiological convention (the patient's right is image left) where its file says
+which side is which, and was looked at for burned-in text and faces when it was chosen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import decode_untrusted
+from plantain.pixels.window import film_window
+from plantain.records import InputError, Licence, SourceImage
+from plantain.sources.entries import UNPREPARED, finish
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """One real image from a package.
+
+    Attributes:
+        image: its record before preparing (no prepared hash, no geometry; `spacing_mm` is the original's).
+        pixels: uint8 (H, W, 3), RGB, as decoded, of its own size.
+        title: what a reader of a gallery is told.
+        citation: who made it and where it comes from.
+        licence_text: under what terms, in words.
+    """
+
+    image: SourceImage
+    pixels: Pixels
+    title: str
+    citation: str
+    licence_text: str
+
+    def prepared(self, side: int = 1024, mode: str = "pad") -> tuple[SourceImage, bytes]:
+        """The completed record and the prepared bytes, as a catalogue takes them."""
+        return finish(self.image, self.pixels, side, mode)
+
+
+def sample_images() -> list[Sample]:
+    """Seven images of three modalities: one chest radiograph, one fundus, five brain MR slices.
+
+    Raises:
+        InputError: a package is not installed; the message says how to install it.
+    """
+    return [_chest(), _fundus(), *_brain_average(), _brain_single()]
+
+
+def _chest() -> Sample:
+    import pydicom
+
+    path = _file("pydicom-data", "data_store", "data/RG1_UNCR.dcm")
+    data = path.read_bytes()
+    # Low stored values are white (MONOCHROME1); the file's own window, 15000 +- 15000, is very pale.
+    gray = film_window(pydicom.dcmread(path).pixel_array, invert=True)
+    image = SourceImage(
+        id="rg1-chest-pa",
+        dataset="pydicom-data",
+        modality="chest_xray",
+        labels=("Lung Lesion",),
+        licence=Licence.ATTRIBUTION,
+        group="pydicom-data:RG1",
+        view="frontal",
+        projection="PA",
+        position="erect",
+        note="not a healthy chest: many rounded masses in both lungs, a thin line over the left upper zone; "
+        "erect because the header names an upright chest stand; shown with a logarithmic window",
+        source_sha256=hashlib.sha256(data).hexdigest(),
+        prepared_sha256="",
+        geometry=UNPREPARED,
+        text_checked=True,
+    )
+    return Sample(
+        image,
+        _rgb(gray),
+        "Chest radiograph, PA, with multiple lung masses (not healthy)",
+        "RG1_UNCR.dcm, a DICOM compression sample of the NEMA WG4 set, distributed with pydicom-data.",
+        "MIT (pydicom-data)",
+    )
+
+
+def _fundus() -> Sample:
+    data = _file("scikit-image", "skimage", "data/retina.jpg").read_bytes()
+    image = SourceImage(
+        id="retina-left",
+        dataset="scikit-image",
+        modality="fundus",
+        labels=("normal",),
+        licence=Licence.OPEN,
+        group="scikit-image:retina",
+        laterality="left",
+        note="called normal by its author; one eye of one person",
+        source_sha256=hashlib.sha256(data).hexdigest(),
+        prepared_sha256="",
+        geometry=UNPREPARED,
+        text_checked=True,
+    )
+    return Sample(
+        image,
+        decode_untrusted(data, "retina.jpg"),
+        "Fundus photograph of a normal left eye",
+        "Häggström M. Medical gallery of Mikael Häggström 2014. WikiJournal of Medicine 1 (2). "
+        "doi:10.15347/wjm/2014.008. Distributed with scikit-image.",
+        "CC0 1.0",
+    )
+
+
+_MNI_FILE = "datasets/data/mni_icbm152_t1_tal_nlin_sym_09a_converted.nii.gz"
+_MNI_SLICES = (("axial", 5), ("axial", 20), ("axial", 40), ("coronal", -10))
+"""Planes and millimetres in MNI space: basal ganglia, lateral ventricles, centrum semiovale; thalami."""
+
+
+def _brain_average() -> list[Sample]:
+    import nibabel
+
+    path = _file("nilearn", "nilearn", _MNI_FILE)
+    data = path.read_bytes()
+    volume = nibabel.load(path)
+    if nibabel.aff2axcodes(volume.affine) != ("R", "A", "S"):
+        raise InputError(f"{path}: its axes are not right-anterior-superior; another version of nilearn?")
+    values = np.asarray(volume.dataobj)
+    return [_average_slice(values, volume.affine[:3, 3], data, plane, mm) for plane, mm in _MNI_SLICES]
+
+
+def _average_slice(values: np.ndarray, origin: np.ndarray, data: bytes, plane: str, mm: int) -> Sample:
+    """One 1 mm slice; the file's first axis grows to the right, so it is mirrored for display."""
+    axis = 2 if plane == "axial" else 1
+    index = round(mm - float(origin[axis]))
+    cut = values[:, :, index] if axis == 2 else values[:, index, :]
+    image = SourceImage(
+        id=f"mni152-t1-{plane}-{'z' if axis == 2 else 'y'}{mm}",
+        dataset="MNI ICBM152",
+        version="2009a nonlinear symmetric",
+        modality="brain_mri",
+        labels=("notumor",),
+        licence=Licence.ATTRIBUTION,
+        group="nilearn:mni152",
+        # One file, two planes: coronal slices are counted from 1000 so that no two slices share a number.
+        frame=index if axis == 2 else 1000 + index,
+        sequence="T1",
+        contrast="none",
+        plane=plane,
+        spacing_mm=1.0,
+        note="average of 152 healthy adults, skull removed: smoother than any one brain, without grain",
+        source_sha256=hashlib.sha256(data).hexdigest(),
+        prepared_sha256="",
+        geometry=UNPREPARED,
+        text_checked=True,
+    )
+    return Sample(
+        image,
+        _rgb(cut[::-1, ::-1].T),
+        f"Brain MRI, T1, {plane} slice of the MNI152 average (no single person)",
+        "Fonov V, et al. Unbiased average age-appropriate atlases for pediatric studies. "
+        "NeuroImage 54 (1), 2011. doi:10.1016/j.neuroimage.2010.07.033. Distributed with nilearn.",
+        "MNI licence: use, copy, modify and distribute with its notice",
+    )
+
+
+def _brain_single() -> Sample:
+    path = _file("dipy", "dipy", "data/files/t1_coronal_slice.npy")
+    data = path.read_bytes()
+    values = np.load(path, allow_pickle=False)
+    image = SourceImage(
+        id="dipy-t1-coronal",
+        dataset="dipy",
+        modality="brain_mri",
+        labels=("notumor",),
+        licence=Licence.ATTRIBUTION,
+        group="dipy:t1-coronal",
+        sequence="T1",
+        plane="coronal",
+        note="one person, skull removed; which side is left is not recorded; label by a non-clinician",
+        source_sha256=hashlib.sha256(data).hexdigest(),
+        prepared_sha256="",
+        geometry=UNPREPARED,
+        text_checked=True,
+    )
+    return Sample(
+        image,
+        _rgb(np.rint(values.clip(0.0, 1.0) * 255.0).astype(np.uint8)),
+        "Brain MRI, T1, coronal slice of one person, skull removed",
+        "t1_coronal_slice.npy, test data distributed with DIPY.",
+        "BSD 3-clause (DIPY)",
+    )
+
+
+def _file(distribution: str, module: str, name: str) -> Path:
+    """Finds a data file without importing its package, which may take seconds."""
+    found = importlib.util.find_spec(module)
+    if found is None or found.origin is None:
+        raise InputError(
+            f"sample images: the package {distribution} is not installed; run `pip install 'plantain[demo]'`"
+        )
+    path = Path(found.origin).parent / name
+    if not path.is_file():
+        raise InputError(f"sample images: {path} is missing; reinstall {distribution}")
+    return path
+
+
+def _rgb(gray: np.ndarray) -> Pixels:
+    return np.repeat(np.ascontiguousarray(gray, dtype=np.uint8)[:, :, None], 3, axis=2)
