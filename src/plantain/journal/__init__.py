@@ -5,6 +5,8 @@ from __future__ import annotations
 from .blobs import BlobStore
 from .commit import WriterClosed
 from .errors import BadBlob, DiskFull, NewerJournal, NotARun, OlderJournal, RunExists, RunLocked
+from .filesystem import NetworkFolder
+from .payload import clean_text
 from .reader import JournalReader
 from .rows import (
     BlobRef,
@@ -18,6 +20,7 @@ from .rows import (
     StoredVerdict,
     TaskRow,
 )
+from .verify import Integrity, verify
 from .writer import Journal
 
 __all__ = [
@@ -26,9 +29,11 @@ __all__ = [
     "BlobStore",
     "CallRow",
     "DiskFull",
+    "Integrity",
     "Journal",
     "JournalReader",
     "JsonValue",
+    "NetworkFolder",
     "NewerJournal",
     "NotARun",
     "OlderJournal",
@@ -42,4 +47,6 @@ __all__ = [
     "StoredVerdict",
     "TaskRow",
     "WriterClosed",
+    "clean_text",
+    "verify",
 ]

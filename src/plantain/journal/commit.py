@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -14,6 +15,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 LARGEST_GROUP = 512
 """Operations in one transaction at most, so that a commit stays short."""
+
+
+_FAULTS = (sqlite3.Error, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What a bad argument can raise inside an operation; it fails that operation and no other."""
 
 
 class WriterClosed(RuntimeError):
@@ -57,6 +62,7 @@ class Committer:
         self._committed = committed
         self._queue: SimpleQueue[_Waiting[object] | None] = SimpleQueue()
         self._closed = False
+        self._farewell: Callable[[sqlite3.Connection], None] | None = None
         self._closing = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="plantain-journal", daemon=True)
         self._thread.start()
@@ -71,11 +77,12 @@ class Committer:
             self._queue.put(waiting)
         return await future
 
-    def close(self) -> None:
-        """Finishes what was handed in, then closes the connection. Blocks; later calls do nothing."""
+    def close(self, farewell: Callable[[sqlite3.Connection], None]) -> None:
+        """Finishes what was handed in, runs `farewell`, closes the connection. Blocks; later calls do nothing."""
         with self._closing:
             if not self._closed:
                 self._closed = True
+                self._farewell = farewell
                 self._queue.put(None)
         self._thread.join()
 
@@ -89,6 +96,11 @@ class Committer:
                     self._commit(group)
                     _resolve(group)
                     group = []
+            if self._farewell is not None:
+                with contextlib.suppress(
+                    sqlite3.OperationalError
+                ):  # a full disk must not keep us from closing
+                    self._farewell(self._connection)
         finally:
             # Also after a fault of our own: nobody may wait for ever for a thread that is gone.
             self._abandon(group)
@@ -116,7 +128,7 @@ class Committer:
                 connection.execute("SAVEPOINT operation")
                 try:
                     waiting.apply(connection)
-                except (sqlite3.Error, ValueError, TypeError, KeyError, OverflowError) as error:
+                except _FAULTS as error:
                     if not connection.in_transaction:
                         raise  # SQLite has already undone the whole group (full disk, I/O error)
                     waiting.error = error

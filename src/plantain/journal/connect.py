@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -11,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from .errors import NotARun
-from .schema import check_version
+from .schema import check_version, refuse_newer, version_of
 
 JOURNAL_NAME = "journal.sqlite"
 _BUSY_SECONDS = 30.0
@@ -32,6 +33,15 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def refuse_foreign(run: Path) -> None:
+    """Raises NotARun or NewerJournal before anything in the folder is touched."""
+    path = run / JOURNAL_NAME
+    if not path.is_file():
+        raise NotARun(f"{run} is not a run: it holds no {JOURNAL_NAME}")
+    with contextlib.closing(_connect_read_only(path)) as connection:
+        refuse_newer(version_of(connection, path), path)
+
+
 def open_for_reading(run: Path) -> sqlite3.Connection:
     """A read-only connection to a run's journal, live or copied, its version checked.
 
@@ -45,7 +55,7 @@ def open_for_reading(run: Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA query_only = ON")
         check_version(connection, path)
-    except (NotARun, ValueError):
+    except (ValueError, sqlite3.Error):
         connection.close()
         raise
     return connection

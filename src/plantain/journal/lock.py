@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import weakref
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +14,9 @@ import orjson
 from .errors import RunLocked
 
 LOCK_NAME = "lock"
+
+
+_held: weakref.WeakSet[RunLock] = weakref.WeakSet()
 
 
 class RunLock:
@@ -29,7 +33,7 @@ class RunLock:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             content = os.pread(self._descriptor, 4096, 0)
-            self._close()
+            self.release()
             raise _locked(run, content) from error
         holder = {
             "pid": os.getpid(),
@@ -38,18 +42,23 @@ class RunLock:
         }
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, orjson.dumps(holder) + b"\n", 0)
-        # A forked worker inherits the lock and would keep it after its parent was killed. Closing the
-        # copy does not release the parent's.
-        os.register_at_fork(after_in_child=self._close)
+        _held.add(self)
 
     def release(self) -> None:
         """Gives the run free. The file stays: removing it would let two writers lock two files."""
-        self._close()
-
-    def _close(self) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _drop_inherited() -> None:
+    """A forked worker inherits the lock and would hold it after its parent was killed; closing the worker's
+    copy does not release the parent's."""
+    for lock in list(_held):
+        lock.release()
+
+
+os.register_at_fork(after_in_child=_drop_inherited)
 
 
 def _locked(run: Path, content: bytes) -> RunLocked:

@@ -120,9 +120,10 @@ class JournalReader:
         """Settled tries of calls by outcome."""
         return {OutcomeKind(key): n for _, key, n, _ in self._tally("call") if key != "open" and n}
 
-    def attempt_count(self) -> int:
-        """Attempts, superseded ones included."""
-        return sum(n for _, _, n, _ in self._tally("attempt"))
+    def attempt_count(self, superseded: bool = False) -> int:
+        """Attempts of current generations, or those that a retry has superseded."""
+        wanted = "superseded" if superseded else "current"
+        return sum(n for _, key, n, _ in self._tally("attempt") if key == wanted)
 
     def spent_usd(self) -> float:
         """What all settled calls cost; calls of unknown cost count nothing."""

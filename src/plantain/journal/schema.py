@@ -109,6 +109,10 @@ def _call_counts(row: str, step: int) -> str:
     return _count("'call'", f"COALESCE({row}.outcome, 'open')", step, cost)
 
 
+def _attempt_counts(row: str, step: int) -> str:
+    return _count("'attempt'", f"CASE {row}.superseded WHEN 0 THEN 'current' ELSE 'superseded' END", step)
+
+
 TALLIES = f"""
 CREATE TRIGGER task_added AFTER INSERT ON task BEGIN {_task_counts("NEW", 1)} END;
 CREATE TRIGGER task_moved AFTER UPDATE OF kind, state, round ON task
@@ -118,8 +122,10 @@ CREATE TRIGGER call_added AFTER INSERT ON call BEGIN {_call_counts("NEW", 1)} EN
 CREATE TRIGGER call_moved AFTER UPDATE OF outcome, cost_usd ON call
   BEGIN {_call_counts("OLD", -1)} {_call_counts("NEW", 1)} END;
 CREATE TRIGGER call_gone AFTER DELETE ON call BEGIN {_call_counts("OLD", -1)} END;
-CREATE TRIGGER attempt_added AFTER INSERT ON attempt BEGIN {_count("'attempt'", "''")} END;
-CREATE TRIGGER attempt_gone AFTER DELETE ON attempt BEGIN {_count("'attempt'", "''", -1)} END;
+CREATE TRIGGER attempt_added AFTER INSERT ON attempt BEGIN {_attempt_counts("NEW", 1)} END;
+CREATE TRIGGER attempt_moved AFTER UPDATE OF superseded ON attempt
+  BEGIN {_attempt_counts("OLD", -1)} {_attempt_counts("NEW", 1)} END;
+CREATE TRIGGER attempt_gone AFTER DELETE ON attempt BEGIN {_attempt_counts("OLD", -1)} END;
 CREATE TRIGGER blob_added AFTER INSERT ON blob
   BEGIN {_count("'blob'", "NEW.media_type", 1, "NEW.bytes")} END;
 CREATE TRIGGER blob_gone AFTER DELETE ON blob
@@ -145,19 +151,26 @@ def version_of(connection: sqlite3.Connection, path: Path) -> int:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         row = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
     except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError) and "no such table" not in str(error):
+            raise  # a full disk or a busy file says nothing about what the file is
         raise NotARun(f"{path} is not a journal of plantain: {error}") from error
     if application != APPLICATION_ID or row is None or not str(row[0]).isdecimal():
         raise NotARun(f"{path} is a database, but not a journal of plantain")
     return int(row[0])
 
 
-def check_version(connection: sqlite3.Connection, path: Path, known: int = VERSION) -> None:
-    """Raises unless the journal has exactly the version that this code reads."""
-    found = version_of(connection, path)
+def refuse_newer(found: int, path: Path, known: int = VERSION) -> None:
+    """Raises NewerJournal for a version that this code was not written for."""
     if found > known:
         raise NewerJournal(
             f"{path} has schema version {found}, this plantain knows up to {known}: install a newer plantain"
         )
+
+
+def check_version(connection: sqlite3.Connection, path: Path, known: int = VERSION) -> None:
+    """Raises unless the journal has exactly the version that this code reads."""
+    found = version_of(connection, path)
+    refuse_newer(found, path, known)
     if found < known:
         raise OlderJournal(
             f"{path} has schema version {found}, this plantain reads {known}: "

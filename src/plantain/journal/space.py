@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from plantain.records import Step, TaskState
+from plantain.records import InputError, Step, TaskState
 
 from .connect import JOURNAL_NAME
 from .errors import DiskFull
@@ -20,13 +20,20 @@ BASE_ROOM = 4 << 20
 """Bytes kept free beside them for the journal's own log."""
 
 _FULL_FILES = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FULL_DATABASES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
 
 
 def is_full(error: OSError | sqlite3.Error) -> bool:
     """Whether an error means that the disk, the quota or the allowed file size is used up."""
     if isinstance(error, OSError):
         return error.errno in _FULL_FILES
-    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+    return getattr(error, "sqlite_errorcode", None) in _FULL_DATABASES
+
+
+def raise_if_full(run: Path, error: OSError | sqlite3.Error, wanted: int = 0) -> None:
+    """Raises DiskFull in place of an error that means it; returns for any other."""
+    if is_full(error):
+        raise disk_full(run, wanted) from error
 
 
 def check_room(run: Path, step: Step, open_edits: int) -> None:
@@ -39,15 +46,24 @@ def check_room(run: Path, step: Step, open_edits: int) -> None:
 def disk_full(run: Path, wanted: int) -> DiskFull:
     """The error to raise, with what the rest of the run needs, reckoned from what its closed tasks took."""
     free = shutil.disk_usage(run).free
-    with JournalReader.open(run) as reader:
-        counts = reader.counts()
-        stored = reader.blob_bytes() + (run / JOURNAL_NAME).stat().st_size
-    pending = counts[TaskState.PENDING]
-    closed = sum(counts.values()) - pending
-    needed = max(wanted, EDIT_ROOM, pending * stored // closed if closed else pending * EDIT_ROOM)
+    pending, needed = _rest_of(run)
+    needed = max(wanted, needed)
     return DiskFull(
         f"{run}: the disk is full ({free / 1e6:.1f} MB free); the {pending} tasks left need about "
         f"{needed / 1e6:.0f} MB. Nothing recorded is lost: make room and run the same command again",
         free,
         needed,
     )
+
+
+def _rest_of(run: Path) -> tuple[int, int]:
+    """Pending tasks and the bytes that they will take; (0, 0) when the journal cannot even be opened."""
+    try:
+        with JournalReader.open(run) as reader:
+            counts = reader.counts()
+            stored = reader.blob_bytes() + (run / JOURNAL_NAME).stat().st_size
+    except (InputError, sqlite3.OperationalError):
+        return 0, 0
+    pending = counts[TaskState.PENDING]
+    closed = sum(counts.values()) - pending
+    return pending, pending * stored // closed if closed else pending * EDIT_ROOM

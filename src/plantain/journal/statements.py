@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sqlite3
 from collections.abc import Sequence
@@ -135,6 +136,9 @@ def start_call(connection: sqlite3.Connection, call: StartedCall, now: str) -> i
 
 def settle_call(connection: sqlite3.Connection, settlement: Settlement) -> None:
     outcome, usage = settlement.outcome, settlement.usage
+    _check_finite(
+        cost_usd=settlement.cost_usd, latency_s=settlement.latency_s, retry_after=outcome.retry_after
+    )
     cursor = connection.execute(
         _SETTLE,
         (
@@ -190,6 +194,8 @@ def reopen_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
 
 
 def add_scores(connection: sqlite3.Connection, scores: Sequence[StoredScore]) -> int:
+    for stored in scores:
+        _check_finite(**{stored.metric: stored.score.value})
     connection.executemany(
         _SCORE,
         [
@@ -208,8 +214,14 @@ def add_scores(connection: sqlite3.Connection, scores: Sequence[StoredScore]) ->
     return len(scores)
 
 
+def mark_ended(connection: sqlite3.Connection, session: int, now: str) -> None:
+    connection.execute("UPDATE session SET ended_at = ? WHERE id = ? AND ended_at IS NULL", (now, session))
+
+
 def backup(source: Path, to: Path) -> None:
-    """Copies the database at `source` to the file `to`, whole or not at all."""
+    """Copies the database at `source` to the file `to`, whole or not at all. Raises InputError for itself."""
+    if to.exists() and to.samefile(source):
+        raise InputError(f"{to} is the journal itself; back it up to another file")
     temporary = to.with_name(to.name + ".new")
     temporary.unlink(missing_ok=True)
     with (
@@ -257,7 +269,10 @@ def _put_attempt(connection: sqlite3.Connection, attempt: Attempt) -> None:
 
 def _put_verdict(connection: sqlite3.Connection, stored: StoredVerdict) -> None:
     verdict, seen = stored.verdict, stored.verdict.observations
-    passed = [result.passed if (result := seen.criteria.get(name)) else None for name in Criterion]
+    _check_finite(score=verdict.score)
+    for name, result in seen.criteria.items():
+        _check_finite(**{name.value: result.confidence})
+    passed = [seen.criteria[name].passed if name in seen.criteria else None for name in Criterion]
     connection.execute(
         _VERDICT,
         (
@@ -278,3 +293,10 @@ def _put_verdict(connection: sqlite3.Connection, stored: StoredVerdict) -> None:
             verdict.qualified,
         ),
     )
+
+
+def _check_finite(**numbers: float | None) -> None:
+    """NaN would silently come back as None: SQLite and JSON have no word for it."""
+    for name, number in numbers.items():
+        if number is not None and not math.isfinite(number):
+            raise ValueError(f"{name} is {number}, not a finite number")

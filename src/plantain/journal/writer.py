@@ -18,18 +18,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from plantain.records import EditTask, SourceImage, TaskState
+from plantain.records import EditTask, SourceImage, Step, TaskState
 
 from . import payload, statements
 from .blobs import BlobStore, sync_folder
 from .commit import Committer
-from .connect import JOURNAL_NAME, open_for_writing
-from .errors import NotARun, RunExists
+from .connect import JOURNAL_NAME, open_for_writing, refuse_foreign
+from .errors import RunExists
+from .filesystem import check_filesystem
 from .lock import RunLock
 from .reader import JournalReader
 from .rows import BlobRef, JsonValue, RunHeader, Settlement, StartedCall, StoredScore
 from .schema import create_tables, migrate
-from .space import check_room, disk_full, is_full
+from .space import check_room, raise_if_full
 
 T = TypeVar("T")
 
@@ -62,8 +63,7 @@ class Journal:
         self._events = 0
         self._counting = threading.Lock()
         self._open_edits: set[int] = set()
-        with connection:
-            self._session = statements.begin_session(connection, os.getpid(), socket.gethostname(), _now())
+        self._session = statements.begin_session(connection, os.getpid(), socket.gethostname(), _now())
         self._committer = Committer(connection, self._count)
 
     @classmethod
@@ -74,20 +74,21 @@ class Journal:
             RunExists: the folder already holds a journal.
             RunLocked: another process is making or writing it.
         """
-        run.mkdir(parents=True, exist_ok=True)
-        lock = RunLock(run)
-        try:
-            path = run / JOURNAL_NAME
-            if path.exists():
+        _make_folder(run)
+        check_filesystem(run)
+        with contextlib.ExitStack() as undo:
+            lock = RunLock(run)
+            undo.callback(lock.release)
+            if (run / JOURNAL_NAME).exists():
                 raise RunExists(f"{run} already holds a run; open it, or choose another folder")
-            _create_database(path, header)
-            (run / "blobs").mkdir(exist_ok=True)
-            sync_folder(run)
-            sync_folder(run.parent)
-            return cls._opened(run, lock)
-        except BaseException:
-            lock.release()
-            raise
+            try:
+                _create_database(run, header)
+                journal = cls._opened(run, lock)
+            except (OSError, sqlite3.OperationalError) as error:
+                raise_if_full(run, error)
+                raise
+            undo.pop_all()
+            return journal
 
     @classmethod
     def open(cls, run: Path) -> Journal:
@@ -97,26 +98,31 @@ class Journal:
             NotARun, NewerJournal: as their names say.
             RunLocked: another process writes to it; pid and host are in the message.
         """
-        if not (run / JOURNAL_NAME).is_file():
-            raise NotARun(f"{run} is not a run: it holds no {JOURNAL_NAME}")
-        lock = RunLock(run)
-        try:
-            return cls._opened(run, lock)
-        except BaseException:
-            lock.release()
-            raise
+        refuse_foreign(run)
+        check_filesystem(run)
+        with contextlib.ExitStack() as undo:
+            lock = RunLock(run)
+            undo.callback(lock.release)
+            try:
+                journal = cls._opened(run, lock)
+            except (OSError, sqlite3.OperationalError) as error:
+                raise_if_full(run, error)
+                raise
+            undo.pop_all()
+            return journal
 
     @classmethod
     def _opened(cls, run: Path, lock: RunLock) -> Journal:
         path = run / JOURNAL_NAME
-        try:
+        with contextlib.ExitStack() as undo:
             connection = open_for_writing(path)
+            undo.callback(connection.close)
             migrate(connection, path)
-        except sqlite3.DatabaseError as error:
-            raise NotARun(f"{path} is not a journal of plantain: {error}") from error
-        if statements.was_killed(connection):
-            BlobStore(run / "blobs").sweep()
-        return cls(run, lock, connection)
+            if statements.was_killed(connection):
+                BlobStore(run / "blobs").sweep()
+            journal = cls(run, lock, connection)
+            undo.pop_all()
+            return journal
 
     # --- blobs --------------------------------------------------------------------------------------
 
@@ -131,8 +137,7 @@ class Journal:
         try:
             reference, is_new = self._blobs.put(data, media_type)
         except OSError as error:
-            if is_full(error):
-                raise disk_full(self.run, len(data)) from error
+            raise_if_full(self.run, error, len(data))
             raise
         if is_new:
             self._count(1)
@@ -179,7 +184,7 @@ class Journal:
         """
         check_room(self.run, call.key.step, len(self._open_edits))
         call_id = await self._submit(partial(statements.start_call, call=call, now=_now()))
-        if call.key.step.value == "edit":
+        if call.key.step is Step.EDIT:
             self._open_edits.add(call_id)
         return call_id
 
@@ -189,8 +194,10 @@ class Journal:
         Raises:
             ValueError: the call is unknown or already settled.
         """
-        await self._submit(partial(statements.settle_call, settlement=settlement))
-        self._open_edits.discard(settlement.call_id)
+        try:
+            await self._submit(partial(statements.settle_call, settlement=settlement))
+        finally:
+            self._open_edits.discard(settlement.call_id)
 
     # --- tasks --------------------------------------------------------------------------------------
 
@@ -242,7 +249,11 @@ class Journal:
 
     async def backup(self, to: Path) -> None:
         """Copies the journal, live and consistent, to the file `to` by SQLite's own backup. No blobs."""
-        await asyncio.to_thread(statements.backup, self.run / JOURNAL_NAME, to)
+        try:
+            await asyncio.to_thread(statements.backup, self.run / JOURNAL_NAME, to)
+        except (OSError, sqlite3.OperationalError) as error:
+            raise_if_full(to.parent, error, (self.run / JOURNAL_NAME).stat().st_size)
+            raise
 
     async def close(self) -> None:
         """Commits what was handed in, closes the database and gives the run free. Later calls do nothing."""
@@ -250,7 +261,7 @@ class Journal:
 
     def _close(self) -> None:
         self.reader.close()
-        self._committer.close()
+        self._committer.close(partial(statements.mark_ended, session=self._session, now=_now()))
         self._lock.release()
 
     async def __aenter__(self) -> Self:
@@ -267,8 +278,7 @@ class Journal:
         try:
             return await self._committer.submit(operation)
         except sqlite3.OperationalError as error:
-            if is_full(error):
-                raise disk_full(self.run, 0) from error
+            raise_if_full(self.run, error)
             raise
 
     def _count(self, events: int) -> None:
@@ -283,15 +293,25 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _create_database(path: Path, header: RunHeader) -> None:
+def _make_folder(folder: Path) -> None:
+    """Makes a folder and what is missing above it, durably."""
+    missing = [level for level in (folder, *folder.parents) if not level.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for level in missing:
+        sync_folder(level.parent)
+
+
+def _create_database(run: Path, header: RunHeader) -> None:
     """Builds the journal under another name and renames it: a file of this name is always whole."""
+    path = run / JOURNAL_NAME
     temporary = path.with_name(path.name + ".new")
-    for leftover in (temporary, *path.parent.glob(temporary.name + "-*")):
-        leftover.unlink(missing_ok=True)
+    for leftover in run.glob(temporary.name + "*"):
+        leftover.unlink()
     with contextlib.closing(open_for_writing(temporary)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         create_tables(connection)
         statements.write_header(connection, header)
         connection.execute("COMMIT")
+    (run / "blobs").mkdir(exist_ok=True)
     temporary.replace(path)
-    sync_folder(path.parent)
+    sync_folder(run)
