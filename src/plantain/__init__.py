@@ -5,4 +5,35 @@ A research tool. It is not a medical device, it diagnoses nothing, and what it m
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from plantain.build.recipe import Recipe
+    from plantain.build.run import RunSummary
+
 __version__ = "0.1.0"
+
+
+def run(recipe: Path | str | Recipe, run_dir: Path | str, *, limit: int | None = None) -> RunSummary:
+    """Runs or resumes a build; `plantain build` in code.
+
+    Args:
+        recipe: a recipe, or the path of its TOML file.
+        run_dir: the run's folder, made when absent.
+        limit: close at most this many tasks.
+
+    Raises:
+        plantain.records.InputError: the recipe, catalogue or run cannot be used; one line says why.
+    """
+    import asyncio
+
+    from plantain.build.recipe import Recipe, load_recipe
+    from plantain.build.run import run_build
+    from plantain.models.offline.workers import close_workers
+
+    made = recipe if isinstance(recipe, Recipe) else load_recipe(Path(recipe))
+    try:
+        return asyncio.run(run_build(made, Path(run_dir), limit=limit))
+    finally:
+        close_workers()
