@@ -1,0 +1,40 @@
+"""`plantain report`: the tables and figures of a run as one HTML file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example: plantain report runs/demo --gallery 100")
+def report(
+    run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the run; it may still be building.")],
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="FILE", help="The HTML file. Default: report.html in the run."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print paths and tables as JSON.")] = False,
+    gallery: Annotated[
+        int, typer.Option("--gallery", min=0, help="Tasks to show at most, a seeded sample per outcome.")
+    ] = 60,
+) -> None:
+    """Write tables, figures and a gallery as one HTML file that opens from disk."""
+    from plantain.report import write_report
+
+    path = write_report(run, to, gallery=gallery)
+    if as_json:
+        numbers = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        typer.echo(json.dumps({"report": str(path), **numbers}, indent=1, sort_keys=True))
+        return
+    from rich.console import Console
+
+    from plantain.report.terminal import table_one
+
+    console = Console()
+    console.print(table_one(run))
+    console.print(f"report: {path}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,419 @@
+"""The tables of a run, computed by SQL from its journal: what was built, how it was judged, what it took.
+
+Every table is a pure function of a reader. Each says whether it counts tasks or attempts; attempts of superseded
+generations are never counted; what was not scored is not scored, and the coverage is part of the table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plantain.journal.telemetry import costs, status_summary
+from plantain.metrics.clusters import Rate, clustered_rate
+from plantain.records import Criterion, FailureCode, TaskState, derive_seed
+
+if TYPE_CHECKING:
+    from plantain.journal import JournalReader
+
+__all__ = [
+    "Composition", "CompositionRow", "CriterionRow", "FindingRow", "Judged", "OutcomeRow", "RoundRow",
+    "by_finding", "call_outcomes", "composition", "costs", "judged_attempts", "rounds_to_success", "snapshot",
+    "status_summary",
+]  # fmt: skip
+
+UNIT = """unit AS (
+    SELECT t.id, t.modality, t.finding, t.direction, t.generation, t.state, t.round,
+           coalesce(json_extract(i.record, '$.dataset') || '/' || json_extract(i.record, '$.group'),
+                    json_extract(i.record, '$.source_sha256'), t.image_id) AS cluster
+    FROM task t LEFT JOIN image i ON i.id = t.image_id WHERE t.kind = 'edit')"""
+"""Edit tasks with the patient (or, where the source has none, the source file) that they share."""
+
+JUDGED = """judged AS (
+    SELECT u.id, u.modality, u.finding, u.direction, u.cluster, v.round, v.score, v.observations, v.opinion,
+           v.instruction_compliance, v.structural_plausibility, v.realism, v.fidelity_preservation,
+           v.qualified, v.qualified_all_pass, v.qualified_weighted
+    FROM unit u JOIN verdict v ON v.task = u.id AND v.generation = u.generation AND v.decisive = 1)"""
+"""Attempts of current generations with their one decisive verdict."""
+
+CLOSED = "state IN ('success', 'failed')"
+
+
+@dataclass(frozen=True, slots=True)
+class CompositionRow:
+    """One row of Table 1; counts tasks. `rate` is success / (success + failed)."""
+
+    modality: str
+    direction: str
+    findings: int
+    success: int
+    failed: int
+    not_applicable: int
+    stopped: int
+    pending: int
+    rate: Rate
+    mean_rounds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """Table 1: tasks per modality and direction (Med-Banana-50K, Table 1).
+
+    Attributes:
+        total: over all rows; `total.findings` counts distinct (modality, finding), its `mean_rounds` is weighted.
+        mean_rounds_weighted: mean over all successful tasks.
+        mean_rounds_unweighted: mean of the rows' means, which is what the paper prints as its total.
+        controls: tasks of another kind than an edit, left out of every table.
+        superseded_attempts: attempts of earlier generations, left out of every table.
+    """
+
+    rows: tuple[CompositionRow, ...]
+    total: CompositionRow
+    mean_rounds_weighted: float | None
+    mean_rounds_unweighted: float | None
+    controls: int
+    superseded_attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionRow:
+    """One row of Table 2; counts judged attempts. `codes` are why it failed, most frequent first."""
+
+    criterion: str
+    weight: float
+    first_round: Rate
+    overall: Rate
+    codes: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Table 2: pass rates per criterion over attempts (Med-Banana-50K, Table 2).
+
+    Attributes:
+        criteria: one row each, by weight.
+        qualified: what the run's own policy let through.
+        all_pass, weighted: what each policy would let through.
+        opinion: the judge's own overall yes, over the verdicts in which it gave one.
+        opinion_agrees: how often that opinion equals the run's policy.
+        attempts: all attempts of current generations; `judged` of them have a verdict.
+        unjudged: why the others have none, with counts.
+        code_totals: failed criterion and code, with counts, for the heat map.
+    """
+
+    criteria: tuple[CriterionRow, ...]
+    qualified: CriterionRow
+    all_pass: Rate
+    weighted: Rate
+    opinion: Rate
+    opinion_agrees: Rate
+    attempts: int
+    judged: int
+    unjudged: tuple[tuple[str, int], ...]
+    code_totals: tuple[tuple[str, str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRow:
+    """One round; counts closed tasks.
+
+    Attributes:
+        at_risk: tasks that came to a decision in this round.
+        success: of these, how many succeeded in it; `hazard` is their share.
+        share, cumulative: of all successes.
+        cumulative_tasks: successes up to here over tasks that succeeded or failed.
+    """
+
+    round: int
+    at_risk: int
+    success: int
+    hazard: float | None
+    share: float | None
+    cumulative: float | None
+    cumulative_tasks: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRow:
+    """One finding in one direction. `rate` counts tasks; the judged rates count attempts."""
+
+    modality: str
+    finding: str
+    direction: str
+    success: int
+    failed: int
+    other: int
+    rate: Rate
+    judged: int
+    qualified_weighted: Rate
+    qualified_all_pass: Rate
+    mean_score: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeRow:
+    """How calls of one step ended; counts calls as the loop saw them, not the tries behind each."""
+
+    step: str
+    outcome: str
+    calls: int
+
+
+@contextmanager
+def snapshot(reader: JournalReader) -> Iterator[None]:
+    """All queries inside see one state of the journal, though a build may be writing."""
+    connection = reader.connection
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def composition(reader: JournalReader) -> Composition:
+    """Table 1, in tasks."""
+    connection = reader.connection
+    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    rounds: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+    for modality, direction, state, n, total_rounds in connection.execute(
+        "SELECT modality, direction, state, count(*), sum(round) FROM task WHERE kind = 'edit'"
+        " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+    ):
+        counts[modality, direction][state] += n
+        if state == TaskState.SUCCESS:
+            rounds[modality, direction] = [total_rounds, n]
+    findings = {
+        (modality, direction): n
+        for modality, direction, n in connection.execute(
+            "SELECT modality, direction, count(DISTINCT finding) FROM task WHERE kind = 'edit' GROUP BY 1, 2"
+        )
+    }
+    rates = _rates(
+        reader,
+        "tasks",
+        f"SELECT modality, direction, sum(state = 'success'), count(*) FROM unit WHERE {CLOSED}"
+        " GROUP BY modality, direction, cluster",
+    )
+    whole = _rates(
+        reader, "tasks", f"SELECT sum(state = 'success'), count(*) FROM unit WHERE {CLOSED} GROUP BY cluster"
+    )
+    rows = tuple(
+        _composition_row(key, findings[key], counts[key], rates, _mean(*rounds[key]))
+        for key in sorted(counts)
+    )
+    all_findings = connection.execute(
+        "SELECT count(*) FROM (SELECT DISTINCT modality, finding FROM task WHERE kind = 'edit')"
+    ).fetchone()[0]
+    weighted = _mean(sum(r[0] for r in rounds.values()), sum(r[1] for r in rounds.values()))
+    means = [row.mean_rounds for row in rows if row.mean_rounds is not None]
+    everything = sum(counts.values(), Counter[str]())
+    return Composition(
+        rows=rows,
+        total=_composition_row(
+            ("all", "both"), all_findings, everything, {("all", "both"): _only(whole)}, weighted
+        ),
+        mean_rounds_weighted=weighted,
+        mean_rounds_unweighted=_mean(sum(means), len(means)),
+        controls=connection.execute("SELECT count(*) FROM task WHERE kind <> 'edit'").fetchone()[0],
+        superseded_attempts=connection.execute(
+            "SELECT count(*) FROM attempt WHERE superseded = 1"
+        ).fetchone()[0],
+    )
+
+
+def judged_attempts(reader: JournalReader, weights: Mapping[str, float]) -> Judged:
+    """Table 2, in attempts. `weights` are the rubric's, by criterion."""
+    first = _pass_rates(reader, "WHERE round = 1")
+    overall = _pass_rates(reader, "")
+    codes = _codes(reader)
+    why = {name: tuple((code, n) for criterion, code, n in codes if criterion == name) for name in weights}
+    attempts, judged, unjudged = _coverage(reader)
+    return Judged(
+        criteria=tuple(
+            CriterionRow(name, weights[name], first[name], overall[name], why[name])
+            for name in sorted(weights, key=lambda name: (-weights[name], name))
+        ),
+        qualified=CriterionRow(
+            "qualified", sum(weights.values()), first["qualified"], overall["qualified"], ()
+        ),
+        all_pass=overall["qualified_all_pass"],
+        weighted=overall["qualified_weighted"],
+        opinion=overall["opinion"],
+        opinion_agrees=overall["opinion = qualified"],
+        attempts=attempts,
+        judged=judged,
+        unjudged=unjudged,
+        code_totals=codes,
+    )
+
+
+def rounds_to_success(reader: JournalReader) -> tuple[RoundRow, ...]:
+    """Rounds that successful tasks took, with the share still succeeding among those who got that far.
+
+    Counts tasks. A task that succeeded or failed in round R was decided in rounds 1 to R; a stopped one in rounds 1 to
+    R - 1 (its last round came to no decision). Pending and not applicable tasks are left out.
+    """
+    decided: Counter[int] = Counter()
+    success: Counter[int] = Counter()
+    closed = 0
+    for state, last, n in reader.connection.execute(
+        "SELECT state, round, count(*) FROM task WHERE kind = 'edit' AND state IN ('success', 'failed', 'stopped')"
+        " GROUP BY 1, 2"
+    ):
+        decided[last - 1 if state == TaskState.STOPPED else last] += n
+        if state == TaskState.SUCCESS:
+            success[last] += n
+        closed += n if state != TaskState.STOPPED else 0
+    total = success.total()
+    rows = []
+    for number in range(1, max([r for r in decided if decided[r]], default=0) + 1):
+        at_risk = sum(n for last, n in decided.items() if last >= number)
+        upto = sum(n for last, n in success.items() if last <= number)
+        rows.append(
+            RoundRow(
+                round=number,
+                at_risk=at_risk,
+                success=success[number],
+                hazard=_mean(success[number], at_risk),
+                share=_mean(success[number], total),
+                cumulative=_mean(upto, total),
+                cumulative_tasks=_mean(upto, closed),
+            )
+        )
+    return tuple(rows)
+
+
+def by_finding(reader: JournalReader) -> tuple[FindingRow, ...]:
+    """Success per finding and direction in tasks, and what the policies let through in attempts (Figure 3)."""
+    keys = "modality, finding, direction"
+    tasks = _rates(
+        reader,
+        "tasks",
+        f"SELECT {keys}, sum(state = 'success'), count(*) FROM unit WHERE {CLOSED} GROUP BY {keys}, cluster",
+    )
+    policies = {
+        policy: _rates(
+            reader, policy, f"SELECT {keys}, sum({policy}), count(*) FROM judged GROUP BY {keys}, cluster"
+        )
+        for policy in ("qualified_weighted", "qualified_all_pass")
+    }
+    scores = {
+        tuple(row[:3]): (row[3], row[4])
+        for row in reader.connection.execute(
+            f"WITH {UNIT}, {JUDGED} SELECT {keys}, count(*), avg(score) FROM judged GROUP BY {keys}"
+        )
+    }
+    nothing = clustered_rate({}, 0)
+    rows = []
+    for modality, finding, direction, success, failed, other in reader.connection.execute(
+        f"SELECT {keys}, sum(state = 'success'), sum(state = 'failed'), sum(state NOT IN ('success', 'failed'))"
+        f" FROM task WHERE kind = 'edit' GROUP BY {keys} ORDER BY {keys}"
+    ):
+        key = (modality, finding, direction)
+        judged, score = scores.get(key, (0, None))
+        rows.append(
+            FindingRow(
+                modality, finding, direction, success, failed, other, tasks.get(key, nothing), judged,
+                policies["qualified_weighted"].get(key, nothing), policies["qualified_all_pass"].get(key, nothing),
+                score,
+            )
+        )  # fmt: skip
+    return tuple(rows)
+
+
+def call_outcomes(reader: JournalReader) -> tuple[OutcomeRow, ...]:
+    """How the calls of current generations ended, one per round, step and draw: the try whose answer counted."""
+    return tuple(
+        OutcomeRow(step, outcome, n)
+        for step, outcome, n in reader.connection.execute(
+            "SELECT c.step, c.outcome, count(*) FROM call c JOIN task t ON t.id = c.task"
+            " AND t.generation = c.generation WHERE c.final = 1 AND t.kind = 'edit' GROUP BY 1, 2"
+            " ORDER BY CASE c.step WHEN 'write' THEN 1 WHEN 'edit' THEN 2 ELSE 3 END, 2"
+        )
+    )
+
+
+def _composition_row(
+    key: tuple[str, str],
+    findings: int,
+    counts: Counter[str],
+    rates: Mapping[tuple[str, ...], Rate],
+    mean_rounds: float | None,
+) -> CompositionRow:
+    rate = rates.get(key) or clustered_rate({}, 0)
+    states = (counts[state] for state in ("success", "failed", "not_applicable", "stopped", "pending"))
+    return CompositionRow(*key, findings, *states, rate, mean_rounds)
+
+
+def _rates(reader: JournalReader, what: str, sql: str) -> dict[tuple[str, ...], Rate]:
+    """Rates by key from rows (key..., successes, n), one row for each cluster; holds patterns, not clusters."""
+    patterns: dict[tuple[str, ...], Counter[tuple[int, int]]] = defaultdict(Counter)
+    for *key, successes, n in reader.connection.execute(f"WITH {UNIT}, {JUDGED} {sql}"):
+        patterns[tuple(key)][successes or 0, n or 0] += 1
+    seed = reader.header.seed
+    return {key: clustered_rate(counts, derive_seed(seed, what, *key)) for key, counts in patterns.items()}
+
+
+def _only(rates: Mapping[tuple[str, ...], Rate]) -> Rate:
+    return rates.get(()) or clustered_rate({}, 0)
+
+
+PASSES = (*(c.value for c in Criterion), "qualified", "qualified_all_pass", "qualified_weighted", "opinion")
+
+
+def _pass_rates(reader: JournalReader, where: str) -> dict[str, Rate]:
+    """Pass rate of every criterion and decision; a criterion that a verdict lacks does not count in its n."""
+    columns = [*PASSES, "opinion = qualified"]
+    sums = ", ".join(f"sum({column}), count({column})" for column in columns)
+    patterns: dict[str, Counter[tuple[int, int]]] = {column: Counter() for column in columns}
+    for row in reader.connection.execute(
+        f"WITH {UNIT}, {JUDGED} SELECT {sums} FROM judged {where} GROUP BY cluster"
+    ):
+        for index, column in enumerate(columns):
+            patterns[column][row[2 * index] or 0, row[2 * index + 1]] += 1
+    seed = reader.header.seed
+    return {
+        column: clustered_rate(counts, derive_seed(seed, "attempts", where, column))
+        for column, counts in patterns.items()
+    }
+
+
+def _codes(reader: JournalReader) -> tuple[tuple[str, str, int], ...]:
+    """(criterion, code, attempts) over failed criteria, most frequent first."""
+    known = {code.value for code in FailureCode}
+    rows = reader.connection.execute(
+        f"WITH {UNIT}, {JUDGED} SELECT c.key, code.value, count(*) FROM judged,"
+        " json_each(judged.observations, '$.criteria') c, json_each(c.value, '$.codes') code"
+        " WHERE NOT json_extract(c.value, '$.passed') GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2"
+    ).fetchall()
+    return tuple((criterion, code, n) for criterion, code, n in rows if code in known)
+
+
+def _coverage(reader: JournalReader) -> tuple[int, int, tuple[tuple[str, int], ...]]:
+    """Attempts, how many are judged, and why the others are not."""
+    judged = 0
+    unjudged: Counter[str] = Counter()
+    for edit, judge, has_verdict, n in reader.connection.execute(
+        "SELECT a.edit_outcome, a.judge_outcome, EXISTS (SELECT 1 FROM verdict v WHERE v.task = a.task AND"
+        " v.generation = a.generation AND v.round = a.round AND v.decisive = 1), count(*) FROM attempt a"
+        " JOIN task t ON t.id = a.task AND t.generation = a.generation AND t.kind = 'edit' GROUP BY 1, 2, 3"
+    ):
+        if has_verdict:
+            judged += n
+        elif edit is None:
+            unjudged["not edited yet"] += n
+        elif edit != "ok":
+            unjudged[f"edit {edit}"] += n
+        else:
+            unjudged["not judged yet" if judge is None else f"judge {judge}"] += n
+    return judged + unjudged.total(), judged, tuple(sorted(unjudged.items()))
+
+
+def _mean(total: float, n: int) -> float | None:
+    return total / n if n else None

@@ -1,0 +1,93 @@
+"""What a run took: calls, tries, tokens, money and time. Telemetry: never part of a derived output that must repeat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plantain.records import TaskState
+
+if TYPE_CHECKING:
+    from plantain.journal import JournalReader
+
+
+@dataclass(frozen=True, slots=True)
+class StepCost:
+    """One step with one model; counts tries.
+
+    Attributes:
+        tries: settled; `final` of them gave the answer that the loop saw.
+        cost_usd: sum over the tries whose cost is known (`priced` of them); None when none is.
+        mean_latency_s: over the tries that were timed; None when none was.
+    """
+
+    step: str
+    model: str
+    served_models: tuple[str, ...]
+    tries: int
+    final: int
+    cost_usd: float | None
+    priced: int
+    mean_latency_s: float | None
+
+
+def costs(reader: JournalReader) -> tuple[StepCost, ...]:
+    """Tries, cost and latency per step and model, over all generations: what was spent was spent."""
+    return tuple(
+        StepCost(step, model, tuple(sorted(filter(None, (served or "").split(",")))), *rest)
+        for step, model, served, *rest in reader.connection.execute(
+            "SELECT step, model, group_concat(DISTINCT nullif(served_model, '')), count(*), sum(final = 1),"
+            " sum(cost_usd), count(cost_usd), avg(latency_s) FROM call WHERE state = 'settled' GROUP BY 1, 2"
+            " ORDER BY CASE step WHEN 'write' THEN 1 WHEN 'edit' THEN 2 ELSE 3 END, 2"
+        )
+    )
+
+
+def status_summary(reader: JournalReader) -> dict[str, object]:
+    """Where a run stands, in the shape that scripts rely on (design, section 4).
+
+    `tasks` and `rounds` count tasks of every kind (`rounds`: successes by the round that succeeded); `attempts` those
+    of current generations; `calls.made` and `outcomes` every settled try of every generation; `calls.replayed` the
+    answers that sessions took from the journal; `cost_usd` sums what is known. `report` is the path of the HTML
+    report, or None while there is none.
+    """
+    connection = reader.connection
+    states = dict.fromkeys((state.value for state in TaskState), 0)
+    states |= dict(connection.execute("SELECT state, count(*) FROM task GROUP BY 1"))
+    rounds = {
+        str(number): n
+        for number, n in connection.execute(
+            "SELECT round, count(*) FROM task WHERE state = 'success' GROUP BY 1 ORDER BY 1"
+        )
+    }
+    attempts, superseded = connection.execute(
+        "SELECT count(*) FILTER (WHERE superseded = 0), count(*) FILTER (WHERE superseded = 1) FROM attempt"
+    ).fetchone()
+    settled, unsettled, cost, unpriced = connection.execute(
+        "SELECT count(*) FILTER (WHERE state = 'settled'), count(*) FILTER (WHERE state = 'started'),"
+        " sum(cost_usd), count(*) FILTER (WHERE state = 'settled' AND cost_usd IS NULL) FROM call"
+    ).fetchone()
+    replayed, peak = connection.execute("SELECT sum(replayed), max(peak_rss_mb) FROM session").fetchone()
+    report = reader.run / "report.html"
+    return {
+        "tasks": {"total": sum(states.values()), **states},
+        "rounds": rounds,
+        "attempts": attempts,
+        "attempts_superseded": superseded,
+        "calls": {"made": settled, "replayed": replayed or 0, "open": unsettled},
+        "outcomes": dict(
+            connection.execute(
+                "SELECT outcome, count(*) FROM call WHERE state = 'settled' GROUP BY 1 ORDER BY 1"
+            )
+        ),
+        "cost_usd": round(cost or 0.0, 6),
+        "calls_of_unknown_cost": unpriced,
+        "step_seconds": dict(
+            connection.execute(
+                "SELECT step, round(avg(latency_s), 4) FROM call WHERE state = 'settled' GROUP BY 1 ORDER BY 1"
+            )
+        ),
+        "peak_rss_mb": peak,
+        "modalities": [m for (m,) in connection.execute("SELECT DISTINCT modality FROM task ORDER BY 1")],
+        "report": str(report) if report.exists() else None,
+    }

@@ -1,0 +1,147 @@
+"""The gallery: which tasks are shown, and each one's story with its pictures."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from dataclasses import dataclass
+
+from plantain.journal import JournalReader, StoredVerdict, TaskRow
+from plantain.pixels.decode import decode, decode_mask
+from plantain.records import Attempt, Direction, SourceImage, TaskKind
+from plantain.report.thumbnails import Mask, Pixels, data_uri, difference
+
+ORDER = ("success", "failed", "not_applicable", "stopped", "pending")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large pictures are: longest side in pixels, and bytes of each file at most."""
+
+    side: int
+    limit: int
+
+
+THUMBNAIL = Size(264, 16_000)
+PAGE = Size(640, 120_000)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundStory:
+    """One attempt with its pictures as data URIs; None where there is none. `panel` holds the members' verdicts."""
+
+    attempt: Attempt
+    edited: str | None
+    difference: str | None
+    outlined: bool
+    panel: tuple[StoredVerdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One task from source to end. `remark` says in words what a reader might otherwise take wrongly."""
+
+    task: TaskRow
+    image: SourceImage
+    original: str
+    rounds: tuple[RoundStory, ...]
+    remark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which tasks a gallery shows: ids in order, and of how many of each outcome (shown, all)."""
+
+    ids: tuple[str, ...]
+    shown: tuple[tuple[str, int, int], ...]
+
+    @property
+    def complete(self) -> bool:
+        return all(shown == total for _, shown, total in self.shown)
+
+
+def select(reader: JournalReader, size: int, seed: int) -> Selection:
+    """Chooses up to `size` tasks, as evenly over the outcomes as their numbers allow.
+
+    Within an outcome the tasks with the smallest hash of (seed, task id) are taken, so that neither order nor looks
+    decide. Tasks that nothing has happened to yet are left out.
+    """
+    connection = reader.connection
+    begun = (
+        "(state <> 'pending' OR EXISTS (SELECT 1 FROM attempt a WHERE a.task = t.id AND a.superseded = 0))"
+    )
+    totals = dict(
+        connection.execute(f"SELECT state, count(*) FROM task t WHERE kind <> 'bench' AND {begun} GROUP BY 1")
+    )
+    quotas = _quotas(totals, size)
+    chosen: list[str] = []
+    for state, quota in quotas.items():
+        ids = (
+            row[0]
+            for row in connection.execute(
+                f"SELECT id FROM task t WHERE kind <> 'bench' AND state = ? AND {begun} ORDER BY id", (state,)
+            )
+        )
+        chosen.extend(heapq.nsmallest(quota, ids, key=lambda task: _rank(seed, task)))
+    return Selection(tuple(sorted(chosen)), tuple((s, quotas[s], totals[s]) for s in ORDER if s in totals))
+
+
+def tell(reader: JournalReader, task: TaskRow, size: Size) -> Story:
+    """The story of a task's current generation, with pictures of the given size."""
+    image = reader.image(task.task.image_id)
+    before = decode(reader.read_blob(image.prepared_sha256))
+    attempts = reader.attempts(task.id, task.generation)
+    members = [v for v in reader.verdicts(task.id, task.generation) if not v.decisive]
+    return Story(
+        task=task,
+        image=image,
+        original=data_uri(before, size.side, size.limit),
+        rounds=tuple(_round(reader, attempt, before, members, size) for attempt in attempts),
+        remark=remark(task, image),
+    )
+
+
+def _round(
+    reader: JournalReader, attempt: Attempt, before: Pixels, members: list[StoredVerdict], size: Size
+) -> RoundStory:
+    panel = tuple(v for v in members if v.round == attempt.round)
+    if attempt.edited is None:
+        return RoundStory(attempt, None, None, False, panel)
+    after = decode(reader.read_blob(attempt.edited))
+    mask: Mask | None = None
+    if attempt.mask is not None:
+        mask = decode_mask(reader.read_blob(attempt.mask))
+    changed = None
+    if after.shape == before.shape:
+        usable = mask if mask is not None and mask.shape == before.shape[:2] else None
+        changed = difference(before, after, size.side, size.limit, usable)
+    return RoundStory(attempt, data_uri(after, size.side, size.limit), changed, mask is not None, panel)
+
+
+def remark(task: TaskRow, image: SourceImage) -> str:
+    """What a reader would otherwise take wrongly of a task, in words; empty when nothing."""
+    if task.task.kind == TaskKind.CONTROL:
+        return "Control: nothing was meant to change."
+    if image.synthetic and task.task.direction == Direction.REMOVE:
+        return "Removes a finding that plantain rendered itself: this source image is synthetic, no patient had it."
+    if image.synthetic:
+        return "The source image is itself synthetic."
+    return ""
+
+
+def _quotas(totals: dict[str, int], size: int) -> dict[str, int]:
+    """Shares `size` places over the outcomes: one each in turn until places or tasks run out."""
+    quotas = {state: 0 for state in ORDER if totals.get(state)}
+    left = min(size, sum(totals[state] for state in quotas))
+    while left > 0:
+        open_states = [state for state in quotas if quotas[state] < totals[state]]
+        share = max(1, left // len(open_states))
+        for state in open_states:
+            taken = min(share, totals[state] - quotas[state], left)
+            quotas[state] += taken
+            left -= taken
+    return quotas
+
+
+def _rank(seed: int, task: str) -> bytes:
+    return hashlib.sha256(f"{seed}\x1fgallery\x1f{task}".encode()).digest()

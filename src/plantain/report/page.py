@@ -1,0 +1,225 @@
+"""Writes a run's report and a task's page: one HTML file each, complete in itself, and the report's numbers as JSON."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from plantain.journal import JournalReader, RunHeader, TaskRow
+from plantain.journal.tables import (
+    Composition,
+    FindingRow,
+    Judged,
+    OutcomeRow,
+    RoundRow,
+    by_finding,
+    call_outcomes,
+    composition,
+    costs,
+    judged_attempts,
+    rounds_to_success,
+    snapshot,
+    status_summary,
+)
+from plantain.report import figures, labels
+from plantain.report.gallery import PAGE, THUMBNAIL, Selection, select, tell
+from plantain.report.thumbnails import SATURATION
+from plantain.rubrics import MED_BANANA
+
+TEMPLATES = Path(__file__).parent / "templates"
+GALLERY = 60
+"""Tasks that a report shows unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """Images of one dataset: how many, under which licence, how many of them synthetic, and what is noted of them."""
+
+    dataset: str
+    modality: str
+    licence: str
+    images: int
+    synthetic: int
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Everything that a report counts; free of telemetry."""
+
+    composition: Composition
+    judged: Judged
+    rounds: tuple[RoundRow, ...]
+    findings: tuple[FindingRow, ...]
+    outcomes: tuple[OutcomeRow, ...]
+    sources: tuple[SourceRow, ...]
+
+
+def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -> Path:
+    """Writes the report of a run; works while a build is writing.
+
+    Args:
+        run: folder of the run.
+        to: the HTML file; default `report.html` in the run. Its numbers go beside it as `.json`, and what must not
+            repeat byte for byte (cost, latency, tries, sessions) as `.telemetry.json`.
+        gallery: tasks to show at most, a seeded sample spread over the outcomes when there are more.
+
+    Returns:
+        Path of the HTML file.
+
+    Raises:
+        InputError: no run there.
+    """
+    target = to if to is not None else run / "report.html"
+    reader = JournalReader.open(run)
+    with snapshot(reader):
+        numbers = gather(reader)
+        selection = select(reader, gallery, reader.header.seed)
+        stories = [tell(reader, reader.task(task), THUMBNAIL) for task in selection.ids]
+        telemetry = {"status": status_summary(reader), "costs": [asdict(row) for row in costs(reader)]}
+    html = (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            run=_run(reader.header),
+            numbers=numbers,
+            selection=selection,
+            stories=stories,
+            figures={
+                "composition": figures.composition_figure(numbers.composition),
+                "rounds": figures.rounds_figure(numbers.rounds),
+                "findings": figures.findings_figure(numbers.findings),
+                "codes": figures.codes_figure(numbers.judged),
+                "figure3": figures.figure_three(numbers.findings),
+            },
+            telemetry_name=target.with_suffix(".telemetry.json").name,
+            json_name=target.with_suffix(".json").name,
+        )
+    )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _write(target.with_suffix(".json"), _json(_document(reader.header, numbers, selection)))
+    _write(target.with_suffix(".telemetry.json"), _json(telemetry))
+    _write(target, html)
+    return target
+
+
+def write_story(reader: JournalReader, task: TaskRow, to: Path) -> Path:
+    """Writes one task's page, with larger pictures and every call of every generation."""
+    html = (
+        _environment()
+        .get_template("task.html.j2")
+        .render(run=_run(reader.header), story=tell(reader, task, PAGE), calls=reader.calls(task.id))
+    )
+    to.parent.mkdir(parents=True, exist_ok=True)
+    _write(to, html)
+    return to
+
+
+def gather(reader: JournalReader) -> Numbers:
+    """All tables of a run."""
+    weights = {criterion.name.value: criterion.weight for criterion in MED_BANANA.criteria}
+    return Numbers(
+        composition=composition(reader),
+        judged=judged_attempts(reader, weights),
+        rounds=rounds_to_success(reader),
+        findings=by_finding(reader),
+        outcomes=call_outcomes(reader),
+        sources=_sources(reader),
+    )
+
+
+def _sources(reader: JournalReader) -> tuple[SourceRow, ...]:
+    """Images that tasks use, by dataset; at most four different notes each."""
+    used = "SELECT record FROM image i WHERE EXISTS (SELECT 1 FROM task t WHERE t.image_id = i.id)"
+    keys = "json_extract(record, '$.dataset'), json_extract(record, '$.modality'), json_extract(record, '$.licence')"
+    connection = reader.connection
+    rows = connection.execute(
+        f"SELECT {keys}, count(*), sum(json_extract(record, '$.synthetic')) FROM ({used}) GROUP BY 1, 2, 3"
+        " ORDER BY 1, 2, 3"
+    ).fetchall()
+    result = []
+    for dataset, modality, licence, images, synthetic in rows:
+        notes = connection.execute(
+            f"SELECT DISTINCT json_extract(record, '$.note') AS note FROM ({used}) WHERE"
+            " json_extract(record, '$.dataset') = ? AND json_extract(record, '$.modality') = ?"
+            " AND json_extract(record, '$.licence') = ? AND note <> '' ORDER BY 1 LIMIT 4",
+            (dataset, modality, licence),
+        )
+        result.append(
+            SourceRow(dataset, modality, licence, images, synthetic or 0, tuple(note for (note,) in notes))
+        )
+    return tuple(result)
+
+
+def _run(header: RunHeader) -> dict[str, object]:
+    """What the page says of the run: never its random id or its folder, so that the same run reads the same."""
+    return {"name": header.name, "seed": header.seed, "frozen": header.frozen, "version": header.code_version}
+
+
+def _document(header: RunHeader, numbers: Numbers, selection: Selection) -> dict[str, object]:
+    return {
+        "format": "plantain report",
+        "format_version": 1,
+        "run": _run(header),
+        "counts": {
+            "composition": "tasks",
+            "judged": "attempts",
+            "rounds": "tasks",
+            "findings": "tasks in success, failed, other and rate; attempts in judged and qualified rates",
+            "outcomes": "calls",
+        },
+        **asdict(numbers),
+        "gallery": asdict(selection),
+    }
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    """Replaces the file at once, so that a reader never meets half of it."""
+    unfinished = path.with_name(path.name + ".part")
+    unfinished.write_bytes(text.encode("utf-8", errors="replace"))
+    os.replace(unfinished, path)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "percent": labels.percent,
+        "decimal": labels.decimal,
+        "count": labels.count,
+        "interval": labels.interval,
+        "words": labels.words,
+        "modality": labels.modality,
+        "judge_name": labels.judge_name,
+        "plain": labels.plain,
+    }
+    script = (TEMPLATES / "filters.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    environment.globals |= {
+        "style": (TEMPLATES / "style.css").read_text(encoding="utf-8"),
+        "script": script,
+        "policy": f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+        "base-uri 'none'; form-action 'none'",
+        "STATES": labels.STATES,
+        "DIRECTIONS": labels.DIRECTIONS,
+        "model_note": labels.model_note,
+        "SATURATION": SATURATION,
+    }
+    return environment

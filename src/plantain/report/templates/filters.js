@@ -1,0 +1,30 @@
+(function () {
+  "use strict";
+  var form = document.querySelector("form.filters");
+  if (!form) return;
+  var tasks = Array.prototype.slice.call(document.querySelectorAll("article.task"));
+  var output = form.querySelector("output");
+  function apply() {
+    var shown = 0;
+    tasks.forEach(function (task) {
+      var visible = Array.prototype.every.call(form.elements, function (field) {
+        return field.tagName !== "SELECT" || !field.value || task.dataset[field.name] === field.value;
+      });
+      task.hidden = !visible;
+      if (visible) shown += 1;
+    });
+    output.textContent = shown + " of " + tasks.length + " shown";
+  }
+  form.addEventListener("change", apply);
+  form.addEventListener("reset", function () { setTimeout(apply, 0); });
+  form.addEventListener("submit", function (event) { event.preventDefault(); });
+  document.querySelectorAll("a[data-outcome]").forEach(function (link) {
+    link.addEventListener("click", function () {
+      form.reset();
+      form.elements.outcome.value = link.dataset.outcome;
+      apply();
+    });
+  });
+  document.documentElement.classList.add("scripted");
+  apply();
+})();

@@ -1,0 +1,181 @@
+"""What a terminal shows of a run: Table 1, and one task's whole story."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from plantain.journal import CallRow, JournalReader, TaskRow
+from plantain.journal.tables import composition, snapshot
+from plantain.records import Attempt, SourceImage, Verdict
+from plantain.report.gallery import remark
+from plantain.report.labels import (
+    DIRECTIONS,
+    STATES,
+    count,
+    decimal,
+    interval,
+    judge_name,
+    modality,
+    percent,
+    plain,
+    words,
+)
+
+STATE_STYLES = {"success": "green", "failed": "red", "stopped": "yellow"}
+
+
+def table_one(run: Path) -> Table:
+    """Table 1 of a run, in tasks."""
+    with JournalReader.open(run) as reader, snapshot(reader):
+        numbers = composition(reader)
+    weighted, unweighted = decimal(numbers.mean_rounds_weighted), decimal(numbers.mean_rounds_unweighted)
+    table = Table(
+        title="Table 1 (counts tasks)",
+        caption=f"rate: success of success and failed, 95 % interval; mean rounds of successful tasks: {weighted} "
+        f"weighted by tasks (last row), {unweighted} unweighted over rows",
+        title_justify="left",
+        caption_justify="left",
+    )
+    for heading in ("modality", "task"):
+        table.add_column(heading)
+    for heading in (
+        "findings",
+        "success",
+        "failed",
+        "n/a",
+        "stopped",
+        "pending",
+        "rate",
+        "interval",
+        "rounds",
+    ):
+        table.add_column(heading, justify="right")
+    for row in (*numbers.rows, numbers.total):
+        if row is numbers.total:
+            table.add_section()
+        table.add_row(
+            _text(modality(row.modality)),
+            DIRECTIONS.get(row.direction, row.direction),
+            *(
+                count(n)
+                for n in (row.findings, row.success, row.failed, row.not_applicable, row.stopped, row.pending)
+            ),
+            percent(row.rate.value),
+            interval(row.rate),
+            decimal(row.mean_rounds),
+        )
+    return table
+
+
+def story(reader: JournalReader, task: TaskRow) -> RenderableType:
+    """A task in full: every generation and round with its verdict and files, then every call."""
+    image = reader.image(task.task.image_id)
+    parts: list[RenderableType] = [_heading(reader, task, image)]
+    for attempt in reader.attempts(task.id):
+        parts.append(_attempt(reader, attempt))
+        for stored in reader.verdicts(task.id, attempt.generation):
+            if stored.round == attempt.round and not stored.decisive:
+                parts.append(_verdict(stored.verdict, f"panel member, draw {stored.draw}: "))
+    parts.append(_calls(reader.calls(task.id)))
+    return Group(*parts)
+
+
+def _heading(reader: JournalReader, task: TaskRow, image: SourceImage) -> Panel:
+    state = task.state.value
+    lines = Text()
+    lines.append(f"{STATES[state]}", style=f"bold {STATE_STYLES.get(state, '')}".strip())
+    lines.append(f", round {task.round}, generation {task.generation}")
+    if task.reason:
+        lines.append(f"\n{plain(task.reason)}")
+    lines.append(f"\n\nimage    {plain(image.id)} from {plain(image.dataset)}, {image.licence.value}")
+    lines.append(f"\noriginal {reader.blob_path(image.prepared_sha256)}")
+    for note in (image.note, remark(task, image)):
+        if note:
+            lines.append(f"\nnote     {plain(note)}", style="yellow")
+    title = _text(
+        f"{task.id}  {task.task.finding}, {task.task.direction.value}, {modality(task.task.modality)}"
+    )
+    return Panel(lines, title=title, title_align="left")
+
+
+def _attempt(reader: JournalReader, attempt: Attempt) -> RenderableType:
+    superseded = ", superseded" if attempt.superseded else ""
+    text = Text(f"\nGeneration {attempt.generation}, round {attempt.round}{superseded}\n", style="bold")
+    text.append(f"{plain(attempt.instruction)}\n", style="not bold")
+    for name, outcome in (("edit", attempt.edit_outcome), ("judge", attempt.judge_outcome)):
+        if outcome is not None and not outcome.ok:
+            text.append(f"{name}: {outcome.kind.value}: {plain(outcome.reason)}\n", style="not bold yellow")
+    for name, sha in (("edited", attempt.edited), ("raw", attempt.raw), ("mask", attempt.mask)):
+        if sha is not None:
+            text.append(f"{name:<8} {reader.blob_path(sha)}\n", style="not bold dim")
+    return Group(text, _verdict(attempt.verdict)) if attempt.verdict else text
+
+
+def _verdict(verdict: Verdict, prefix: str = "") -> Group:
+    text = Text(prefix)
+    text.append(
+        "qualified" if verdict.qualified else "not qualified", style="green" if verdict.qualified else "red"
+    )
+    opinion = verdict.observations.opinion
+    own = "none" if opinion is None else "qualified" if opinion else "not qualified"
+    text.append(
+        f", score {verdict.score:.2f}, all-pass {_yes(verdict.qualified_all_pass)}, "
+        f"weighted {_yes(verdict.qualified_weighted)}, own opinion {own}, by {judge_name(plain(verdict.judge))}"
+    )
+    table = Table(show_header=True, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("", "criterion", "codes", "evidence"):
+        table.add_column(heading, style="dim" if heading == "evidence" else None)
+    for criterion, result in verdict.observations.criteria.items():
+        table.add_row(
+            Text("✓", style="green") if result.passed else Text("✗", style="red"),
+            words(criterion.value),
+            ", ".join(code.value.replace("_", " ") for code in result.codes),
+            _text(result.evidence),
+        )
+    seen = (
+        f"finding seen: {_yes(verdict.observations.has_disease)}; "
+        f"another finding: {_yes(verdict.observations.other_disease)}"
+    )
+    return Group(text, table, Text(f"{seen}; {plain(verdict.observations.reason)}"))
+
+
+def _calls(calls: list[CallRow]) -> Table:
+    table = Table(
+        title="\nCalls: every try", title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+    )
+    for heading, justify in (
+        ("gen", "right"), ("round", "right"), ("step", "left"), ("draw", "right"), ("try", "right"),
+        ("model", "left"), ("served by", "left"), ("outcome", "left"), ("s", "right"), ("USD", "right"),
+    ):  # fmt: skip
+        table.add_column(heading, justify="right" if justify == "right" else "left")
+    for call in calls:
+        outcome = (
+            "open" if call.outcome is None else f"{call.outcome.kind.value} {call.outcome.reason}".strip()
+        )
+        table.add_row(
+            str(call.key.generation),
+            str(call.key.round),
+            call.key.step.value,
+            str(call.key.draw),
+            str(call.tries),
+            _text(call.model),
+            _text(call.usage.served_model),
+            _text(outcome),
+            decimal(call.latency_s),
+            decimal(call.cost_usd, 4),
+        )
+    return table
+
+
+def _text(text: str) -> Text:
+    """Text that a terminal shows as it stands: no markup, no control characters."""
+    return Text(plain(text))
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"

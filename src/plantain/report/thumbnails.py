@@ -1,0 +1,82 @@
+"""Pictures small enough to live inside a page: thumbnails, difference maps and mask outlines as data URIs."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+Pixels = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+
+SATURATION = 48
+"""Grey levels of change at which a difference map reaches full colour."""
+
+BACKGROUND = np.array([22.0, 24.0, 28.0])
+BRIGHTER = np.array([255.0, 176.0, 66.0])
+DARKER = np.array([86.0, 168.0, 255.0])
+OUTLINE = (92, 232, 130)
+
+
+def data_uri(pixels: Pixels, side: int, limit: int) -> str:
+    """A JPEG thumbnail as a data URI.
+
+    Args:
+        pixels: uint8 (H, W, 3) RGB.
+        side: longest side of the thumbnail in pixels.
+        limit: bytes that the file may take; quality, then size, give way until it fits.
+    """
+    return _encode(shrink(pixels, side), limit)
+
+
+def difference(before: Pixels, after: Pixels, side: int, limit: int, mask: Mask | None = None) -> str:
+    """What an edit changed, as a data URI: orange where it became brighter, blue where darker, on near-black.
+
+    The signed mean over channels, full colour at 48 grey levels. `mask` (H, W), where the editor gave one, is drawn
+    as a green outline.
+    """
+    change = after.astype(np.float32).mean(axis=2) - before.astype(np.float32).mean(axis=2)
+    size = _size(before.shape[0], before.shape[1], side)
+    brighter, darker = (
+        np.clip(cv2.resize(np.maximum(part, 0), size, interpolation=cv2.INTER_AREA) / SATURATION, 0, 1)
+        for part in (change, -change)
+    )
+    shown = (
+        BACKGROUND + brighter[..., None] * (BRIGHTER - BACKGROUND) + darker[..., None] * (DARKER - BACKGROUND)
+    )
+    picture = np.clip(shown, 0, 255).astype(np.uint8)
+    if mask is not None:
+        small = cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_AREA)
+        contours, _ = cv2.findContours(small, cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
+        picture = cv2.drawContours(np.ascontiguousarray(picture), contours, -1, OUTLINE, 1, cv2.LINE_8)
+    return _encode(np.asarray(picture, dtype=np.uint8), limit)
+
+
+def shrink(pixels: Pixels, side: int) -> Pixels:
+    """The picture with its longest side brought down to `side`; smaller ones stay."""
+    size = _size(pixels.shape[0], pixels.shape[1], side)
+    if size == (pixels.shape[1], pixels.shape[0]):
+        return pixels
+    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+
+def _size(height: int, width: int, side: int) -> tuple[int, int]:
+    scale = min(1.0, side / max(height, width))
+    return max(1, round(width * scale)), max(1, round(height * scale))
+
+
+def _encode(pixels: Pixels, limit: int) -> str:
+    grey = bool((pixels[..., 0] == pixels[..., 1]).all() and (pixels[..., 1] == pixels[..., 2]).all())
+    while True:
+        image = Image.fromarray(pixels[..., 0] if grey else pixels)
+        for quality in (82, 70, 55, 40):
+            buffer = io.BytesIO()
+            image.save(buffer, "JPEG", quality=quality, optimize=True)
+            data = buffer.getvalue()
+            if len(data) <= limit or (quality == 40 and max(image.size) <= 32):
+                return "data:image/jpeg;base64," + base64.b64encode(data).decode("ascii")
+        pixels = shrink(pixels, max(32, max(image.size) * 3 // 4))
