@@ -1,0 +1,254 @@
+"""The catalogue: prepared images and what is known of each, in one folder that builds read from.
+
+`catalogue.sqlite` has one row per image, `blobs/` its prepared bytes by SHA-256. Rows are committed in
+batches, each after its blobs are durable, so a killed ingest leaves a smaller catalogue, never a broken
+one. Why it is built this way: docs/design/catalogue.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import quote
+
+from plantain.journal import BlobStore
+from plantain.records import InputError, SourceImage
+from plantain.sources.rows import COLUMNS, SCHEMA, fingerprint, from_row, to_row
+
+VERSION = 1
+NAME = "catalogue.sqlite"
+BATCH = 64
+_PAGE = 512
+_MODULUS = 1 << 256
+
+
+class Catalogue:
+    """One catalogue folder. Open it read-only with `open`, or for adding with `create`.
+
+    Adding belongs to one thread; `read` may be called from any.
+    """
+
+    def __init__(self, root: Path, connection: sqlite3.Connection) -> None:
+        self.root = root
+        self._database = connection
+        self._blobs = BlobStore(root / "blobs")
+        self._waiting: dict[str, SourceImage] = {}
+
+    @classmethod
+    def create(cls, root: Path) -> Catalogue:
+        """Opens a catalogue for adding, and makes it where there is none.
+
+        Raises:
+            InputError: the folder holds something else, or a catalogue of a newer version.
+        """
+        path = root / NAME
+        if not path.exists():
+            if root.exists() and (not root.is_dir() or any(root.iterdir())):
+                raise InputError(f"{root}: is not an empty folder and no catalogue; choose another --out")
+            root.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(path, isolation_level=None, timeout=30.0, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            with _transaction(connection):
+                for statement in SCHEMA:
+                    connection.execute(statement)
+                meta = {"version": str(VERSION), "count": "0", "sum": "0"}
+                connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", meta.items())
+            _check_version(connection, path)
+        except sqlite3.DatabaseError as error:
+            connection.close()
+            raise InputError(f"{path}: not a catalogue ({error})") from error
+        except InputError:
+            connection.close()
+            raise
+        return cls(root, connection)
+
+    @classmethod
+    def open(cls, root: Path) -> Catalogue:
+        """Opens an existing catalogue for reading.
+
+        Raises:
+            InputError: there is none, or it is of a newer version.
+        """
+        path = root / NAME
+        if not path.is_file():
+            raise InputError(f"{root}: no catalogue there (no {NAME}); make one with `plantain ingest`")
+        uri = f"file:{quote(str(path.absolute()))}?mode=ro"
+        try:
+            connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+            _check_version(connection, path)
+        except sqlite3.OperationalError:
+            # A folder that we may not write to: SQLite cannot make its index file there, and needs none.
+            connection = sqlite3.connect(
+                f"{uri}&immutable=1", uri=True, isolation_level=None, check_same_thread=False
+            )
+            _check_version(connection, path)
+        except sqlite3.DatabaseError as error:
+            raise InputError(f"{path}: not a catalogue ({error})") from error
+        return cls(root, connection)
+
+    def add(self, image: SourceImage, data: bytes) -> bool:
+        """Stores one prepared image; adding the same again changes nothing.
+
+        Args:
+            image: its record; the prepared hash is computed from `data`.
+            data: the prepared bytes (`encode_source`, or `encode_jpeg` for a synthetic one).
+
+        Returns:
+            Whether it was new.
+
+        Raises:
+            InputError: another image already has this id.
+        """
+        image = replace(image, prepared_sha256=hashlib.sha256(data).hexdigest())
+        known = self._waiting.get(image.id) or self.find(image.id)
+        if known == image:
+            return False
+        if known is not None:
+            raise InputError(f"{image.id}: the catalogue holds another image or description under this id")
+        self._blobs.put(data, "image/jpeg")
+        self._waiting[image.id] = image
+        if len(self._waiting) >= BATCH:
+            self.flush()
+        return True
+
+    def flush(self) -> None:
+        """Commits what was added since the last commit."""
+        if not self._waiting:
+            return
+        rows = [to_row(image) for image in self._waiting.values()]
+        with _transaction(self._database):
+            marks = ", ".join("?" * len(COLUMNS))
+            try:
+                self._database.executemany(f"INSERT INTO image VALUES ({marks})", rows)
+            except sqlite3.IntegrityError as error:
+                raise InputError(f"{self.root}: another process is adding to this catalogue") from error
+            self._database.executemany(
+                "INSERT INTO label VALUES (?, ?)",
+                [
+                    (label, image.id)
+                    for image in self._waiting.values()
+                    for label in dict.fromkeys(image.labels)
+                ],
+            )
+            # The sum of the rows' hashes does not depend on their order and is kept up to date, not recomputed.
+            total = (int(self._meta("sum"), 16) + sum(fingerprint(row) for row in rows)) % _MODULUS
+            count = int(self._meta("count")) + len(rows)
+            self._database.executemany(
+                "UPDATE meta SET value = ? WHERE key = ?", [(f"{total:x}", "sum"), (str(count), "count")]
+            )
+        self._waiting.clear()
+
+    def __len__(self) -> int:
+        return int(self._meta("count")) + len(self._waiting)
+
+    def find(self, image_id: str) -> SourceImage | None:
+        """The image of that id, or None."""
+        row = self._database.execute("SELECT * FROM image WHERE id = ?", (image_id,)).fetchone()
+        return from_row(row) if row is not None else self._waiting.get(image_id)
+
+    def get(self, image_id: str) -> SourceImage:
+        """The image of that id. Raises InputError where there is none."""
+        image = self.find(image_id)
+        if image is None:
+            raise InputError(f"{self.root}: no image has the id {image_id!r}")
+        return image
+
+    def images(self, modality: str | None = None, label: str | None = None) -> Iterator[SourceImage]:
+        """Images in order of their ids, streamed, so that a hundred thousand need no memory.
+
+        Args:
+            modality: only of this modality.
+            label: only with this label.
+        """
+        self.flush()
+        columns = ", ".join(f'image."{column}"' for column in COLUMNS)
+        source = "image" if label is None else "label JOIN image ON image.id = label.image_id"
+        wanted = [("label.label", label), ("image.modality", modality)]
+        key = "image.id" if label is None else "label.image_id"
+        where = " AND ".join([f"{key} > ?", *(f"{name} = ?" for name, value in wanted if value is not None)])
+        values = [value for _, value in wanted if value is not None]
+        after = ""
+        # Page by page, not one open cursor: the catalogue may grow, or be closed, between two pages.
+        while True:
+            query = f"SELECT {columns} FROM {source} WHERE {where} ORDER BY {key} LIMIT {_PAGE}"
+            rows = self._database.execute(query, (after, *values)).fetchall()
+            yield from map(from_row, rows)
+            if len(rows) < _PAGE:
+                return
+            after = rows[-1][0]
+
+    def count_by(self, field: str) -> dict[str, int]:
+        """Number of images per value of a field ("modality", "split", "licence"...) or per "label"; keys sorted.
+
+        An image with two labels counts for both.
+        """
+        self.flush()
+        if field == "label":
+            query = "SELECT label, COUNT(*) FROM label GROUP BY label ORDER BY label"
+        elif field in COLUMNS:
+            query = f'SELECT "{field}", COUNT(*) FROM image GROUP BY 1 ORDER BY 1'
+        else:
+            raise ValueError(f"no field {field!r} to count by")
+        return {str(value): int(count) for value, count in self._database.execute(query)}
+
+    def read(self, image: SourceImage) -> bytes:
+        """The prepared bytes of an image, checked against its hash. Thread-safe.
+
+        Raises:
+            InputError: the blob is missing or damaged.
+        """
+        return self._blobs.read(image.prepared_sha256)
+
+    def digest(self) -> str:
+        """Hex digest of the whole content (every field of every image), in constant time.
+
+        Equal for equal content, however and in whatever order it was added.
+        """
+        self.flush()
+        return hashlib.sha256(f"{VERSION}:{self._meta('count')}:{self._meta('sum')}".encode()).hexdigest()
+
+    def close(self) -> None:
+        """Commits what is waiting and closes. A reader has nothing waiting."""
+        try:
+            self.flush()
+        finally:
+            self._database.close()
+
+    def __enter__(self) -> Catalogue:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _meta(self, key: str) -> str:
+        return str(self._database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0])
+
+
+class _transaction:  # noqa: N801 - reads as a statement
+    """BEGIN IMMEDIATE … COMMIT, or ROLLBACK when the block raises."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.execute("COMMIT" if kind is None else "ROLLBACK")
+
+
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+    row = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+    if row is None or int(row[0]) > VERSION:
+        found = "unknown" if row is None else row[0]
+        raise InputError(f"{path}: catalogue version {found}, this plantain reads up to {VERSION}; update it")

@@ -1,0 +1,66 @@
+"""An image's record as a row of the catalogue: one column per field, so that any tool can query it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, fields
+
+from pydantic import TypeAdapter
+
+from plantain.records import SourceImage
+
+Value = str | int | float | None
+
+COLUMNS = tuple(field.name for field in fields(SourceImage))
+"""Columns of `image`, in the order of the record's fields; the first is the id."""
+
+_RECORD = TypeAdapter(SourceImage)
+_TYPES = {"frame": "INTEGER", "spacing_mm": "REAL", "text_checked": "INTEGER", "synthetic": "INTEGER"}
+_MAY_BE_NULL = frozenset({"group", "spacing_mm", "consent"})
+
+
+def _declare(column: str) -> str:
+    null = "" if column in _MAY_BE_NULL else " NOT NULL"
+    key = " PRIMARY KEY" if column == "id" else ""
+    return f'"{column}" {_TYPES.get(column, "TEXT")}{null}{key}'
+
+
+SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
+    f"CREATE TABLE IF NOT EXISTS image ({', '.join(map(_declare, COLUMNS))}) STRICT, WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS label (label TEXT NOT NULL, image_id TEXT NOT NULL REFERENCES image(id), "
+    "PRIMARY KEY (label, image_id)) STRICT, WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS image_modality ON image (modality, id)",
+    "CREATE INDEX IF NOT EXISTS image_source ON image (source_sha256, frame)",
+)
+
+
+def to_row(image: SourceImage) -> tuple[Value, ...]:
+    """The record as SQLite values; labels, geometry and consent as JSON text."""
+    values: dict[str, Value] = {name: getattr(image, name) for name in COLUMNS}
+    values["labels"] = _json(image.labels)
+    values["geometry"] = _json(asdict(image.geometry))
+    values["consent"] = None if image.consent is None else _json(asdict(image.consent))
+    values["licence"] = image.licence.value
+    values["text_checked"] = int(image.text_checked)
+    values["synthetic"] = int(image.synthetic)
+    return tuple(values.values())
+
+
+def from_row(row: tuple[Value, ...]) -> SourceImage:
+    """The inverse of `to_row`, with every field checked."""
+    values: dict[str, object] = dict(zip(COLUMNS, row, strict=True))
+    for name in ("labels", "geometry", "consent"):
+        if values[name] is not None:
+            values[name] = json.loads(str(values[name]))
+    return _RECORD.validate_python(values)
+
+
+def fingerprint(row: tuple[Value, ...]) -> int:
+    """A row's SHA-256 as an integer, for a sum over rows that does not depend on their order."""
+    return int.from_bytes(hashlib.sha256(_json(row).encode()).digest(), "big")
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
