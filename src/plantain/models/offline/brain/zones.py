@@ -1,0 +1,55 @@
+"""Where the lobes lie in a slice, roughly: soft weights over the brain's bounding box."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plantain.models.offline.brain.anatomy import Brain, Gray
+
+
+def zone_weight(zone: str | None, x: Gray, y: Gray, brain: Brain, plane: str) -> Gray:
+    """How well a place suits a lobe, 0 to 1; 1 everywhere when no lobe is asked for.
+
+    Lobes are told by position only: front to back and top to bottom of the brain's extent in the slice
+    (display: nose up on axial, head up on coronal and sagittal, nose to image left on sagittal).
+    A coronal slice shows which lobe lies at a height, not how far back it is.
+
+    Args:
+        zone: "frontal", "parietal", "temporal", "occipital", or None.
+        x, y: full-image coordinates.
+        brain: the analysed slice.
+        plane: "axial", "coronal" or "sagittal".
+    """
+    left, top = brain.centre[0] - brain.width / 2, brain.centre[1] - brain.height / 2
+    across, down = (x - left) / brain.width, (y - top) / brain.height
+    if zone is None:
+        return np.ones_like(x)
+    lateral = np.abs(across - 0.5) * 2
+    if plane == "axial":
+        places = {
+            "frontal": _bump(down, 0.24, 0.13),
+            "parietal": _bump(down, 0.66, 0.11),
+            "temporal": _bump(down, 0.52, 0.12) * np.clip(lateral * 2 - 0.6, 0, 1),
+            "occipital": _bump(down, 0.82, 0.09),
+        }
+    elif plane == "coronal":
+        places = {
+            "frontal": _bump(down, 0.25, 0.14),
+            "parietal": _bump(down, 0.25, 0.14),
+            "temporal": _bump(down, 0.72, 0.12) * np.clip(lateral * 2 - 0.5, 0, 1),
+            "occipital": _bump(down, 0.45, 0.15),
+        }
+    else:
+        places = {
+            "frontal": _bump(across, 0.22, 0.12) * _bump(down, 0.35, 0.18),
+            "parietal": _bump(across, 0.62, 0.12) * _bump(down, 0.22, 0.14),
+            "temporal": _bump(across, 0.38, 0.14) * _bump(down, 0.68, 0.12),
+            "occipital": _bump(across, 0.85, 0.09) * _bump(down, 0.48, 0.16),
+        }
+    weight: Gray = np.asarray(places.get(zone, np.ones_like(x)), np.float32)
+    return np.where(weight > 0.05, weight, 0).astype(np.float32)
+
+
+def _bump(value: Gray, centre: float, width: float) -> Gray:
+    bump: Gray = np.exp(-(((value - np.float32(centre)) / np.float32(width)) ** 2)).astype(np.float32)
+    return bump
