@@ -1,0 +1,120 @@
+"""Where, how strongly and in which direction the edited image departs from the original."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from plantain.models.offline.instruments.pair import Mask, Pair, Plane, blur, shrink
+
+FACTOR = 2
+"""Changes are mapped at half size."""
+
+LEAST_LEVELS = 1.5
+"""Below this many grey levels, after smoothing, a difference is coding noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One connected change.
+
+    Attributes:
+        label: its number in the map of parts.
+        area: pixels at half size.
+        mass: sum of the absolute smoothed change over it, in grey levels times pixels.
+        peak: largest absolute smoothed change.
+        x, y: centre of mass at half size.
+        inside: share of its mass within the place where the finding may lie.
+    """
+
+    label: int
+    area: int
+    mass: float
+    peak: float
+    x: float
+    y: float
+    inside: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """The change of a pair at half size.
+
+    Attributes:
+        shift: grey levels by which the whole field moved (its median difference).
+        noise: robust spread of the differences in the field, in grey levels.
+        smooth: float32 (h, w), signed change, smoothed, without the shift.
+        labels: int32 (h, w), number of the part that a pixel belongs to, 0 for none.
+        parts: by falling mass.
+        changed_share: share of the field that changed at all.
+    """
+
+    shift: float
+    noise: float
+    smooth: Plane
+    labels: np.ndarray
+    parts: tuple[Part, ...]
+    changed_share: float
+
+    def mask(self, parts: tuple[Part, ...]) -> Mask:
+        """Bool (h, w): the pixels of the given parts."""
+        return np.isin(self.labels, [part.label for part in parts])
+
+
+def change_of(pair: Pair, field: Mask, place: Mask) -> Change:
+    """Maps the change.
+
+    Args:
+        pair: the two images.
+        field: bool (h, w) at half size, what is image.
+        place: bool (h, w) at half size, where the finding may lie.
+    """
+    delta = shrink(pair.delta, FACTOR)
+    within = delta[field] if field.any() else delta.ravel()
+    shift = float(np.median(within))
+    noise = float(1.4826 * np.median(np.abs(within - shift)))
+    offset = np.where(field, shift, 0.0).astype(np.float32)
+    smooth = blur(delta - offset, 1.5)
+    # A change of hue, or of texture without a change of mean, shows in the largest channel difference alone.
+    stir = blur(shrink(pair.largest, FACTOR), 3.0) - abs(shift)
+    threshold = max(LEAST_LEVELS, 1.2 * noise)
+    changed = (np.abs(smooth) > threshold) | (stir > 2.0 * threshold + 1.5 * noise)
+    joined = cv2.morphologyEx(changed.astype(np.uint8), cv2.MORPH_CLOSE, _disc(pair.px(5)))
+    count, labels = cv2.connectedComponents(joined, connectivity=8)
+    strength = np.maximum(np.abs(smooth), 0.5 * np.clip(stir, 0, None)) * changed
+    parts = _parts(labels, count, strength, place, changed)
+    share = float((changed & field).sum() / max(1, int(field.sum())))
+    return Change(shift, noise, smooth, labels, parts, share)
+
+
+def _parts(labels: np.ndarray, count: int, strength: Plane, place: Mask, changed: Mask) -> tuple[Part, ...]:
+    flat = labels.ravel()
+    weights = strength.ravel().astype(np.float64)
+    ys, xs = np.divmod(np.arange(flat.size), labels.shape[1])
+    area = np.bincount(flat, changed.ravel(), count)
+    mass = np.bincount(flat, weights, count)
+    inside = np.bincount(flat, weights * place.ravel(), count)
+    x = np.bincount(flat, weights * xs, count) / np.maximum(mass, 1e-9)
+    y = np.bincount(flat, weights * ys, count) / np.maximum(mass, 1e-9)
+    peak = np.zeros(count)
+    np.maximum.at(peak, flat, weights)
+    found = [
+        Part(
+            i,
+            int(area[i]),
+            float(mass[i]),
+            float(peak[i]),
+            float(x[i]),
+            float(y[i]),
+            float(inside[i] / mass[i]),
+        )
+        for i in range(1, count)
+        if area[i] >= 6 and peak[i] >= 2.0
+    ]
+    return tuple(sorted(found, key=lambda part: -part.mass))
+
+
+def _disc(radius: int) -> np.ndarray:
+    return cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * radius + 1, 2 * radius + 1))

@@ -1,0 +1,274 @@
+"""Everything the instruments say of one edit, as numbers; the criteria read it and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from plantain.metrics.ssim import masked_ssim
+from plantain.models.offline.instruments.anatomy import MAP_SIDE, Anatomy
+from plantain.models.offline.instruments.border import Border, border_of
+from plantain.models.offline.instruments.brain_view import brain_view
+from plantain.models.offline.instruments.change import FACTOR, Change, Part, change_of
+from plantain.models.offline.instruments.chest_view import chest_view
+from plantain.models.offline.instruments.fundus_view import fundus_view
+from plantain.models.offline.instruments.grain import Grain, grain_of
+from plantain.models.offline.instruments.leftover import Leftover, leftover_of
+from plantain.models.offline.instruments.marks import Stray, strays_of
+from plantain.models.offline.instruments.pair import Mask, Pair, Plane, blur, grow, shrink
+from plantain.models.offline.instruments.presentation import Presentation
+from plantain.models.offline.instruments.repetition import Repetition, repetition_of
+from plantain.models.offline.instruments.whole_field import WholeField, whole_field_of
+from plantain.records import Direction, SourceImage
+
+COPY_LEVEL = 0.85
+SEAM_LEVELS = 5.0
+STRAY_AREA = 60
+STRAY_PEAK = 2.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What was measured. Lengths are in pixels of the image, levels in grey levels of 0 to 255.
+
+    Attributes:
+        presentation: what to expect of the finding.
+        anatomy: the judge's own map.
+        change: the change map.
+        main: the parts taken for the edit itself.
+        area: pixels of the edit.
+        region_share: area of the edit over the area of the region where the finding lies.
+        in_region: share of the edit's mass inside that region.
+        left, right: share of its mass on the patient's left and right; None where there are no sides.
+        height: middle of the edit between top (0) and bottom (1) of the region.
+        level: mean absolute change in the core of the edit.
+        visibility: that level over the local texture of the original.
+        balance: (brightening - darkening) / both, over the edit, in [-1, 1].
+        leftover: for a removal, what of the pattern taken away is still there.
+        strays: changes away from the edit.
+        outside_ssim: strict masked SSIM outside the edit inside the field; None where nothing is outside.
+        border, grain, repetition: see their modules.
+        whole: structure of the whole field.
+        colour: largest channel spread gained by a grey image, in grey levels (99.9th percentile); 0 for
+            colour.
+        burnt: share of the edit that became white or black.
+        checker: share of the change's energy in a pixel checkerboard.
+    """
+
+    presentation: Presentation
+    anatomy: Anatomy
+    change: Change
+    main: tuple[Part, ...]
+    area: int
+    region_share: float
+    in_region: float
+    left: float | None
+    right: float | None
+    height: float
+    level: float
+    visibility: float
+    balance: float
+    leftover: Leftover
+    strays: tuple[Stray, ...]
+    outside_ssim: float | None
+    border: Border
+    grain: Grain
+    repetition: Repetition
+    whole: WholeField
+    colour: float
+    burnt: float
+    checker: float
+
+
+def anatomy_of(pair: Pair, image: SourceImage, direction: Direction) -> Anatomy:
+    """Maps the anatomy on whichever of the two images should be free of the finding."""
+    pixels = pair.before if direction is Direction.ADD else pair.after
+    small = cv2.resize(pixels, (MAP_SIDE, MAP_SIDE), interpolation=cv2.INTER_AREA)
+    if image.modality == "fundus":
+        return fundus_view(small)
+    level = small.astype(np.float32).mean(axis=2)
+    if image.modality == "chest_xray":
+        return chest_view(level)
+    if image.modality == "brain_mri":
+        return brain_view(level, image.plane)
+    return Anatomy(np.ones(level.shape, bool), {}, None, float(MAP_SIDE))
+
+
+def measure(
+    pair: Pair, image: SourceImage, presentation: Presentation, direction: Direction, *, bilateral: bool
+) -> Evidence:
+    """Takes every measurement of one edit.
+
+    Args:
+        pair: the two images.
+        image: what is known of the original.
+        presentation: what to expect of the finding.
+        direction: add or remove.
+        bilateral: the instruction asks for both sides.
+    """
+    anatomy = anatomy_of(pair, image, direction)
+    size = (pair.shape[1] // FACTOR, pair.shape[0] // FACTOR)
+    field = _enlarged(anatomy.field, size)
+    region = _enlarged(anatomy.region(presentation.region), size)
+    change = change_of(pair, field, region)
+    main = _main_parts(change, presentation, bilateral, pair.unit)
+    where = change.mask(main)
+    clean = pair.before_level if direction is Direction.ADD else pair.after_level
+    rest = tuple(part for part in change.parts if part not in main)
+    unit_area = pair.unit**2
+    strays = strays_of(
+        pair, change, rest, least_area=max(6, round(STRAY_AREA * unit_area)), least_peak=STRAY_PEAK
+    )
+    left, right = _sides(change, where, anatomy, size)
+    diffuse = presentation.parts == "diffuse"
+    roi = grow(where, pair.px(20) / FACTOR)
+    border, grain = _close_up(pair, change, where, clean, diffuse)
+    level, visibility = _strength(change, where, clean)
+    return Evidence(
+        presentation=presentation,
+        anatomy=anatomy,
+        change=change,
+        main=main,
+        area=int(where.sum()) * FACTOR**2,
+        region_share=float(where.sum() / max(1, int(region.sum()))),
+        in_region=_weighted(change.smooth, where, region),
+        left=left,
+        right=right,
+        height=_height(change.smooth, where, region),
+        level=level,
+        visibility=visibility,
+        balance=_balance(change.smooth, where),
+        leftover=leftover_of(pair, change, where, region)
+        if direction is Direction.REMOVE
+        else Leftover(0.0, 0.0),
+        strays=() if diffuse else strays,
+        outside_ssim=None if diffuse else _outside(pair, roi, field),
+        border=border,
+        grain=grain,
+        repetition=Repetition(0, 0.0, 0, (0, 0))
+        if diffuse
+        else repetition_of(pair, where, copy_level=COPY_LEVEL),
+        whole=whole_field_of(pair, _enlarged(anatomy.region("retina"), size)),
+        colour=_colour(pair, image.modality),
+        burnt=_burnt(pair, where),
+        checker=_checker(pair, where),
+    )
+
+
+def _enlarged(mask: Mask, size: tuple[int, int]) -> Mask:
+    return cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST).astype(bool)
+
+
+def _main_parts(change: Change, presentation: Presentation, bilateral: bool, unit: float) -> tuple[Part, ...]:
+    """The parts that are the edit itself: the strongest with what lies close to it, or every focus in its region."""
+    if not change.parts:
+        return ()
+    ranked = sorted(change.parts, key=lambda part: -part.mass * (0.25 + part.inside))
+    first = ranked[0]
+    if presentation.parts in ("many", "warp", "diffuse") or bilateral:
+        return tuple(part for part in change.parts if part is first or part.inside >= 0.5)
+    near = grow(change.labels == first.label, 30.0 * unit)
+    close = set(np.unique(change.labels[near]).tolist())
+    return tuple(part for part in change.parts if part.label in close)
+
+
+def _weighted(smooth: Plane, where: Mask, place: Mask) -> float:
+    mass = np.abs(smooth) * where
+    total = float(mass.sum())
+    return float(mass[place].sum() / total) if total > 0 else 0.0
+
+
+def _sides(
+    change: Change, where: Mask, anatomy: Anatomy, size: tuple[int, int]
+) -> tuple[float | None, float | None]:
+    left, right = anatomy.side("left"), anatomy.side("right")
+    if left is None or right is None or not where.any():
+        return None, None
+    return (
+        _weighted(change.smooth, where, _enlarged(left, size)),
+        _weighted(change.smooth, where, _enlarged(right, size)),
+    )
+
+
+def _height(smooth: Plane, where: Mask, region: Mask) -> float:
+    rows = np.flatnonzero(region.any(axis=1))
+    mass = (np.abs(smooth) * where).sum(axis=1)
+    if rows.size < 2 or mass.sum() <= 0:
+        return 0.5
+    middle = float((mass * np.arange(mass.size)).sum() / mass.sum())
+    return (middle - rows[0]) / (rows[-1] - rows[0])
+
+
+def _strength(change: Change, where: Mask, clean: Plane) -> tuple[float, float]:
+    """Mean absolute change in the core (its stronger half), and that over the texture it has to stand out from."""
+    values = np.abs(change.smooth[where])
+    if values.size == 0:
+        return 0.0, 0.0
+    core = float(values[values >= np.percentile(values, 50)].mean())
+    small = shrink(clean, FACTOR)
+    texture = (blur(small, 1.5) - blur(small, 12.0))[where]
+    return core, core / (float(np.median(np.abs(texture))) * 1.4826 + 1.0)
+
+
+def _balance(smooth: Plane, where: Mask) -> float:
+    values = smooth[where]
+    total = float(np.abs(values).sum())
+    return float(values.sum() / total) if total > 0 else 0.0
+
+
+def _outside(pair: Pair, roi: Mask, field: Mask) -> float | None:
+    before, after = (
+        np.clip(np.round(shrink(level, FACTOR)), 0, 255).astype(np.uint8)
+        for level in (pair.before_level, pair.after_level)
+    )
+    return masked_ssim(before, after, roi, field=field).value
+
+
+def _close_up(pair: Pair, change: Change, where: Mask, clean: Plane, diffuse: bool) -> tuple[Border, Grain]:
+    """Border and grain, measured at full size in the box around the edit."""
+    ys, xs = np.nonzero(where)
+    if ys.size == 0:
+        return Border(0, 0.0, 0.0), Grain(0, 0.0, 0.0, 0.0)
+    margin = pair.px(24)
+    top, left = max(0, int(ys.min()) * FACTOR - margin), max(0, int(xs.min()) * FACTOR - margin)
+    bottom, right = int(ys.max()) * FACTOR + margin, int(xs.max()) * FACTOR + margin
+    box = (slice(top, bottom), slice(left, right))
+    size = (pair.shape[1], pair.shape[0])
+    full = _enlarged(where, size)[box]
+    delta = pair.delta[box] - np.float32(change.shift)
+    tau = max(2.0, 3.0 * change.noise)
+    border = Border(0, 0.0, 0.0)
+    if not diffuse:
+        border = border_of(
+            delta, clean[box], tau=tau, step_levels=SEAM_LEVELS, smallest=20.0 * pair.unit, unit=pair.unit
+        )
+    return border, grain_of(pair.before_level[box], pair.after_level[box], full, 24.0 * pair.unit)
+
+
+def _colour(pair: Pair, modality: str) -> float:
+    if modality == "fundus":
+        return 0.0
+    spread = pair.after.max(axis=2).astype(np.int16) - pair.after.min(axis=2)
+    old = pair.before.max(axis=2).astype(np.int16) - pair.before.min(axis=2)
+    return float(np.percentile((spread - old)[::2, ::2], 99.9))
+
+
+def _burnt(pair: Pair, where: Mask) -> float:
+    if not where.any():
+        return 0.0
+    before, after = shrink(pair.before_level, FACTOR)[where], shrink(pair.after_level, FACTOR)[where]
+    burnt = ((after > 250) & (before < 245)) | ((after < 3) & (before > 12))
+    return float(burnt.mean())
+
+
+def _checker(pair: Pair, where: Mask) -> float:
+    """Energy of the change in the finest checkerboard, over its energy in the finest octave."""
+    size = (pair.shape[1], pair.shape[0])
+    fine = pair.delta - blur(pair.delta, 1.0)
+    sign = np.where((np.add.outer(np.arange(size[1]), np.arange(size[0])) % 2) == 0, 1.0, -1.0)
+    coherent = blur((fine * sign).astype(np.float32), 4.0)
+    full = _enlarged(where, size)
+    energy = float((fine[full] ** 2).mean()) if full.any() else 0.0
+    return float((coherent[full] ** 2).mean()) / energy if energy > 1.0 else 0.0

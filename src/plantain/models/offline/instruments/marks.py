@@ -1,0 +1,55 @@
+"""Stray changes: what changed away from the finding, and whether it looks like a mark or text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plantain.models.offline.instruments.change import Change, Part
+from plantain.models.offline.instruments.pair import Pair, Plane, blur, shrink
+
+FACTOR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """A change away from the finding.
+
+    Attributes:
+        x, y: its middle, in pixels of the image.
+        area: in pixels of the image.
+        peak: its strongest change, in grey levels.
+        mark: True where it is made of strokes: a letter, a marker, a line that appeared, vanished or changed.
+    """
+
+    x: int
+    y: int
+    area: int
+    peak: float
+    mark: bool
+
+
+def strays_of(
+    pair: Pair, change: Change, parts: tuple[Part, ...], *, least_area: int, least_peak: float
+) -> tuple[Stray, ...]:
+    """Lists the stray changes that are large and strong enough to be seen, by falling area."""
+    strokes = np.maximum(
+        _strokes(shrink(pair.before_level, FACTOR)), _strokes(shrink(pair.after_level, FACTOR))
+    )
+    found = []
+    for part in parts:
+        if part.area < least_area or part.peak < least_peak:
+            continue
+        where = change.labels == part.label
+        mark = bool(np.percentile(strokes[where], 75) > 0.5 * part.peak and part.peak > 12.0)
+        found.append(
+            Stray(round(part.x * FACTOR), round(part.y * FACTOR), part.area * FACTOR**2, part.peak, mark)
+        )
+    return tuple(sorted(found, key=lambda stray: -stray.area))
+
+
+def _strokes(plane: Plane) -> Plane:
+    """Strength of thin structure: the fine band's local root mean square."""
+    fine = plane - blur(plane, 2.5)
+    return np.sqrt(blur(fine * fine, 2.0))

@@ -1,0 +1,75 @@
+"""What a judge may expect of a finding: where, of which sign, in one part or many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plantain.records import Direction, Finding, SourceImage
+
+
+@dataclass(frozen=True, slots=True)
+class Presentation:
+    """How a finding shows.
+
+    Attributes:
+        region: name in the judge's map of the anatomy.
+        sign: +1 brighter, -1 darker, 0 both or not known, of the finding against what it replaces.
+        parts: "single" (one connected change), "many" (foci), "diffuse" (whole field), "warp" (moved
+            borders).
+        share: largest plausible part of the region that it covers.
+        crisp: a sharp border belongs to it.
+    """
+
+    region: str
+    sign: int
+    parts: str
+    share: float = 0.6
+    crisp: bool = False
+
+
+KNOWN: dict[tuple[str, str], Presentation] = {
+    ("chest_xray", "Atelectasis"): Presentation("lungs", 1, "many"),
+    ("chest_xray", "Cardiomegaly"): Presentation("heart", 1, "warp", 0.8),
+    ("chest_xray", "Consolidation"): Presentation("lungs", 1, "many"),
+    ("chest_xray", "Edema"): Presentation("lungs", 1, "many", 0.95),
+    ("chest_xray", "Enlarged Cardiomediastinum"): Presentation("mediastinum", 1, "warp", 0.9),
+    ("chest_xray", "Fracture"): Presentation("chest", 0, "single", 0.05, True),
+    ("chest_xray", "Lung Lesion"): Presentation("lungs", 1, "single", 0.2),
+    ("chest_xray", "Lung Opacity"): Presentation("lungs", 1, "many"),
+    ("chest_xray", "Pleural Effusion"): Presentation("bases", 1, "single"),
+    ("chest_xray", "Pleural Other"): Presentation("pleura", 1, "single"),
+    ("chest_xray", "Pneumonia"): Presentation("lungs", 1, "many"),
+    ("chest_xray", "Pneumothorax"): Presentation("pleura", -1, "single", 0.6, True),
+    ("brain_mri", "glioma"): Presentation("brain", 0, "single", 0.35),
+    ("brain_mri", "meningioma"): Presentation("dura", 0, "single", 0.4, True),
+    ("brain_mri", "pituitary"): Presentation("sella", 0, "single", 0.8, True),
+    ("fundus", "AMD"): Presentation("macula", 1, "many"),
+    ("fundus", "Cataract"): Presentation("field", 0, "diffuse", 1.0),
+    ("fundus", "Diabetes"): Presentation("retina", 0, "many", 0.3, True),
+    ("fundus", "Glaucoma"): Presentation("disc", 0, "single", 0.9, True),
+    ("fundus", "Hypertension"): Presentation("retina", 0, "many", 0.3, True),
+    ("fundus", "Myopia"): Presentation("retina", 1, "many", 0.5),
+}
+
+GLIOMA_SIGN = {"T1": -1, "T2": 1, "FLAIR": 1, "PD": 1}
+"""Water in and around a glioma: dark on T1, bright on T2, FLAIR and proton density; contrast makes it both."""
+
+SIGNS = {"brighter": 1, "darker": -1}
+
+
+def presentation_of(finding: Finding, image: SourceImage) -> Presentation:
+    """What to expect of a finding on this image; a finding of the user's own is taken by its data alone."""
+    known = KNOWN.get((finding.modality, finding.name))
+    if known is None:
+        parts = {"diffuse": "diffuse", "warp": "warp"}.get(finding.support, "many")
+        return Presentation("", SIGNS.get(finding.polarity, 0), parts, 1.0)
+    if finding.name == "glioma":
+        return Presentation(
+            known.region, GLIOMA_SIGN.get(image.sequence, 0), known.parts, known.share, known.crisp
+        )
+    return known
+
+
+def expected_sign(presentation: Presentation, direction: Direction) -> int:
+    """The sign of the change itself: a removal goes the other way."""
+    return presentation.sign if direction is Direction.ADD else -presentation.sign
