@@ -197,14 +197,20 @@ def main() -> int:
             costs[tasks] = asyncio.run(cpu_per_call(tasks, folder))
             print(f"plantain, {tasks:>7,} tasks: {costs[tasks]:.3f} ms CPU per call", flush=True)
         flat = costs[sizes[-1]] / costs[sizes[0]]
-        print(f"plantain, largest over smallest: {flat:.2f}x (target: at most 1.20x); target at most 2 ms per call")
+        print(
+            f"plantain, largest over smallest: {flat:.2f}x (target: at most 1.20x); target at most 2 ms per call"
+        )
         rewriting = {}
         for tasks in (500, 1_000, 2_000):
             rewriting[tasks] = json_after_each_task(tasks, folder)
             per_call = 1000 * rewriting[tasks] / (3 * tasks)
-            print(f"whole JSON after each task, {tasks:>5,} tasks: {per_call:.3f} ms CPU per call", flush=True)
+            print(
+                f"whole JSON after each task, {tasks:>5,} tasks: {per_call:.3f} ms CPU per call", flush=True
+            )
         growth = math.log(rewriting[2_000] / rewriting[500]) / math.log(4)
-        print(f"whole JSON: total grows as N^{growth:.2f} (plantain: N^{1 + math.log(flat) / math.log(sizes[-1] / sizes[0]):.2f})")
+        print(
+            f"whole JSON: total grows as N^{growth:.2f} (plantain: N^{1 + math.log(flat) / math.log(sizes[-1] / sizes[0]):.2f})"
+        )
         whole, encoding = asyncio.run(cpu_per_image(args.images, folder))
         print(
             f"stored image: {whole:.2f} ms CPU, of it encoding {encoding:.2f} ms; beyond encoding "

@@ -19,7 +19,6 @@ import time
 from pathlib import Path
 
 from bookkeeping import _tasks, photograph, source_image
-
 from plantain.journal import Journal, RunHeader
 from plantain.pixels.encode import encode_source
 from plantain.records import TaskState
@@ -71,7 +70,9 @@ async def make_run(run: Path, tasks: int) -> None:
 
 def seconds_to_first_call(run: Path) -> tuple[float, float]:
     begun = time.time()
-    done = subprocess.run([sys.executable, "-c", RESUME, str(run)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", RESUME, str(run)], capture_output=True, text=True, check=True
+    )
     at, peak = map(float, done.stdout.split())
     return at - begun, peak
 

@@ -3,10 +3,32 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = (
-    "numpy cv2 scipy skimage matplotlib PIL pydicom nibabel pydantic rich typer jinja2 torch diffusers transformers "
-    "google.genai openai httpx2 pyarrow datasets onnxruntime pandas sqlite3 asyncio"
-).split()
+HEAVY = [
+    "numpy",
+    "cv2",
+    "scipy",
+    "skimage",
+    "matplotlib",
+    "PIL",
+    "pydicom",
+    "nibabel",
+    "pydantic",
+    "rich",
+    "typer",
+    "jinja2",
+    "torch",
+    "diffusers",
+    "transformers",
+    "google.genai",
+    "openai",
+    "httpx2",
+    "pyarrow",
+    "datasets",
+    "onnxruntime",
+    "pandas",
+    "sqlite3",
+    "asyncio",
+]
 
 
 def test_import_plantain_loads_no_heavy_module() -> None:
