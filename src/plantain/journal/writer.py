@@ -37,6 +37,9 @@ T = TypeVar("T")
 BATCH = 2000
 """Rows of a bulk insertion in one transaction: memory stays flat and others get their turn."""
 
+TASK_BATCH = 50_000
+"""Ids are hashes, so a batch touches pages all over the table: few large sorted ones write far less."""
+
 
 class Journal:
     """The one writer of a run.
@@ -163,7 +166,7 @@ class Journal:
         """Adds tasks as pending, streaming; ids that the run has are skipped. Returns how many were new."""
         added = 0
         source = iter(tasks)
-        while batch := list(islice(source, BATCH)):
+        while batch := sorted(islice(source, TASK_BATCH), key=lambda task: task.id):
             added += await self._submit(partial(statements.add_tasks, tasks=batch))
         return added
 
