@@ -90,6 +90,15 @@ def decode_untrusted(data: bytes, name: str) -> Pixels:
         raise BadImage(f"{name}: damaged or cut short ({_why(error)})") from error
 
 
+def declared_pixels(data: bytes) -> int:
+    """Number of pixels that a file's header announces; 0 where it is no picture that we read."""
+    try:
+        image = _open(data, "")
+    except BadImage:
+        return 0
+    return image.width * image.height
+
+
 def one_line(text: str) -> str:
     """Text made safe for a one-line message: control characters escaped, overlong names shortened."""
     text = "".join(

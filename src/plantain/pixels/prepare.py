@@ -72,6 +72,22 @@ def content_mask(geometry: Geometry, side: int = 1024) -> Mask:
     return mask
 
 
+def settle_grey(pixels: Pixels) -> Pixels:
+    """Gives a picture that is grey but for a codec's colour noise three equal channels; leaves colour alone.
+
+    Grey radiographs saved as colour JPEG come back with channels a few levels apart. Grey means: the channels
+    differ by less than 2 levels on average and by less than 16 in all but one pixel of a thousand.
+    """
+    red, green, blue = (pixels[:, :, channel] for channel in range(3))
+    if np.array_equal(red, green) and np.array_equal(green, blue):
+        return pixels
+    apart = np.maximum(cv2.absdiff(red, green), cv2.absdiff(green, blue))
+    if apart.mean() >= 2.0 or np.count_nonzero(apart >= 16) > apart.size // 1000:
+        return pixels
+    gray = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
+    return np.repeat(gray[:, :, None], 3, axis=2)
+
+
 def resize(pixels: Pixels, width: int, height: int) -> Pixels:
     """Resizes uint8 (H, W) or (H, W, 3): areas averaged on the way down, Lanczos-4 on the way up."""
     old_height, old_width = pixels.shape[:2]

@@ -152,6 +152,12 @@ class Catalogue:
         row = self._database.execute("SELECT * FROM image WHERE id = ?", (image_id,)).fetchone()
         return from_row(row) if row is not None else self._waiting.get(image_id)
 
+    def sources(self) -> dict[tuple[str, int], str]:
+        """Ids of all images by what they were made from: (source SHA-256, frame)."""
+        self.flush()
+        rows = self._database.execute("SELECT source_sha256, frame, id FROM image ORDER BY id")
+        return {(sha256, frame): image_id for sha256, frame, image_id in rows}
+
     def get(self, image_id: str) -> SourceImage:
         """The image of that id. Raises InputError where there is none."""
         image = self.find(image_id)

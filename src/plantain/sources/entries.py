@@ -11,7 +11,7 @@ from typing import Protocol
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_untrusted
 from plantain.pixels.encode import encode_source
-from plantain.pixels.prepare import prepare
+from plantain.pixels.prepare import prepare, settle_grey
 from plantain.records import Geometry, Licence, SourceImage
 
 UNPREPARED = Geometry(0, 0, "pad", 0, 0, 0, 0)
@@ -63,6 +63,10 @@ class Refused:
 class Reader(Protocol):
     """One kind of source. `scan` is cheap: it lists and describes, and decodes nothing."""
 
+    def count(self) -> int | None:
+        """Number of files that `scan` will yield, for a progress bar; None where counting would cost a scan."""
+        ...
+
     def scan(self) -> Iterator[Entry | Refused]:
         """Every image of the source once, in an order that depends on the source alone."""
         ...
@@ -73,6 +77,7 @@ def finish(
 ) -> tuple[SourceImage, bytes]:
     """Prepares a decoded image and completes its record: the record, and the bytes to keep."""
     prepared, geometry = prepare(pixels, side, mode)
+    prepared = settle_grey(prepared)
     data = encode_source(prepared)
     complete = replace(
         image,

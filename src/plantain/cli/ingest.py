@@ -1,0 +1,168 @@
+"""`plantain ingest`: real images into a catalogue."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from plantain.findings import load_taxonomy
+from plantain.records import InputError, Licence
+from plantain.sources.catalogue import Catalogue
+from plantain.sources.entries import Refused, SourceOptions
+from plantain.sources.ingest import REJECTED, Ingested, ingest, write_rejected
+from plantain.sources.registry import kinds, load
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+
+SHOWN = 20
+"""Refused files told one by one; the rest are in rejected.csv."""
+
+BAR_AFTER_S = 2.0
+PLAIN_EVERY_S = 10.0
+
+
+@app.command()
+def command(
+    kind: str = typer.Argument("", help="Kind of source; --list names them."),
+    path: Path | None = typer.Argument(None, help="The source: its folder or file."),
+    out: Path | None = typer.Option(None, help="The catalogue: a folder that is made, or that grows."),
+    modality: str = typer.Option("", help="What the pictures of a folder show, e.g. chest_xray."),
+    licence: str = typer.Option(
+        "unknown", help="What their owner allows: open, attribution, credentialed, unknown."
+    ),
+    stretch: bool = typer.Option(
+        False, "--stretch", help="Stretch to a square instead of padding with black."
+    ),
+    findings: list[Path] = typer.Option([], help="TOML files with findings of your own."),
+    as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
+    list_kinds: bool = typer.Option(False, "--list", help="Name the kinds of source and stop."),
+) -> None:
+    """Reads a source into a catalogue of prepared images, 1024x1024, pixels only.
+
+    Example: plantain ingest folder scans/ --modality chest_xray --licence open --out catalogue
+
+    scans/ holds one folder per finding (normal/, Pneumothorax/, ...) with pictures inside. A file that cannot be
+    used is one line in catalogue/rejected.csv and stops nothing. Running it again adds what is new.
+    """
+    if list_kinds:
+        _print_kinds(as_json)
+        return
+    if not kind or path is None or out is None:
+        missing = "KIND" if not kind else "PATH" if path is None else "--out CATALOGUE"
+        raise InputError(f"ingest: {missing} is missing; as in `plantain ingest folder PATH --out CATALOGUE`")
+    if licence not in tuple(Licence):
+        raise InputError(f"--licence {licence!r}: choose one of {', '.join(Licence)}")
+    options = SourceOptions(path, modality, Licence(licence))
+    reader = load(kind).open(options, load_taxonomy(findings))
+    with Catalogue.create(out) as catalogue:
+        watch = _Watch(reader.count(), quiet=as_json)
+        try:
+            with watch:
+                done = ingest(reader, catalogue, mode="stretch" if stretch else "pad", on_file=watch.file)
+        except KeyboardInterrupt:
+            catalogue.flush()
+            print(
+                f"plantain: interrupted with {len(catalogue)} images in {out}; go on with:", file=sys.stderr
+            )
+            print(f"  {shlex.join(['plantain', *sys.argv[1:]])}", file=sys.stderr)
+            raise typer.Exit(3) from None
+        write_rejected(out, path.resolve().name, done.refused)
+        _report(catalogue, done, out, as_json)
+    if not done.added and not done.unchanged:
+        print(f"plantain: {path}: no picture could be used", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+def _print_kinds(as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(kinds(), indent=2))
+        return
+    table = Table("kind", "reads", box=None, pad_edge=False)
+    for name, summary in kinds().items():
+        table.add_row(name, summary)
+    Console().print(table)
+
+
+def _report(catalogue: Catalogue, done: Ingested, out: Path, as_json: bool) -> None:
+    counts = {f"by_{field}": _named(catalogue.count_by(field)) for field in ("label", "split", "modality")}
+    print(
+        "plantain: burned-in text was not checked: look for names and dates before you share.",
+        file=sys.stderr,
+    )
+    if as_json:
+        numbers = {"images": len(catalogue), "rejected": len(done.refused)}
+        more = {
+            "added": done.added,
+            "unchanged": done.unchanged,
+            "text_checked": False,
+            "catalogue": str(out),
+        }
+        print(json.dumps({**numbers, **counts, **more}, indent=2, ensure_ascii=False))
+        return
+    print(f"{out}: {len(catalogue)} images, {done.added} of them new; {len(done.refused)} files rejected")
+    for label, count in counts["by_label"].items():
+        print(f"  {count:6d}  {label}")
+    if done.refused:
+        print(f"rejected files and why: {out / REJECTED}")
+
+
+def _named(counts: dict[str, int]) -> dict[str, int]:
+    return {value or "none": count for value, count in counts.items()}
+
+
+class _Watch:
+    """Tells how far an ingest is: a bar after two seconds, plain lines without a terminal, refused files at once."""
+
+    def __init__(self, total: int | None, *, quiet: bool) -> None:
+        console = Console(stderr=True)
+        self._live = console.is_terminal and not quiet
+        self._bar = Progress(
+            TextColumn("ingest"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]} files/s, left"),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._task = self._bar.add_task("", total=total, rate="0")
+        self._total, self._done, self._refused = total, 0, 0
+        self._begun = self._told = time.monotonic()
+
+    def __enter__(self) -> _Watch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+        if self._refused > SHOWN:
+            print(f"plantain: and {self._refused - SHOWN} more rejected files", file=sys.stderr)
+
+    def file(self, refused: Refused | None) -> None:
+        """One more file is done."""
+        self._done += 1
+        now = time.monotonic()
+        rate = f"{self._done / max(now - self._begun, 1e-3):.0f}"
+        self._bar.update(self._task, completed=self._done, rate=rate)
+        if refused is not None:
+            self._refused += 1
+            if self._refused <= SHOWN:
+                print(f"plantain: rejected {refused.name}: {refused.reason}", file=sys.stderr)
+        if self._live and now - self._begun > BAR_AFTER_S:
+            self._bar.start()
+        elif not self._live and now - self._told > PLAIN_EVERY_S:
+            self._told = now
+            print(
+                f"plantain: {self._done}/{self._total or '?'} files, {rate} files/s",
+                file=sys.stderr,
+                flush=True,
+            )
