@@ -1,6 +1,7 @@
 """What can be edited: the findings of each modality as data, the words for places, and where each can be shown."""
 
 from plantain.findings.places import PLACES, SIDES, place_of, say_place
+from plantain.findings.presentation import lines_on
 from plantain.findings.taxonomy import Taxonomy, load_taxonomy
 from plantain.findings.visibility import sides_on, why_not_shown, zones_on
 
@@ -8,6 +9,7 @@ __all__ = [
     "PLACES",
     "SIDES",
     "Taxonomy",
+    "lines_on",
     "load_taxonomy",
     "place_of",
     "say_place",

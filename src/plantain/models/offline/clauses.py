@@ -58,8 +58,8 @@ _STRONG = {
     ),
     Direction.REMOVE: "|".join(
         (
-            _verbs("remove", "erase", "delete", "eliminate", "resolve", "heal", "cure", "repair", "mend", "edit out"),
-            r"removal of|gone|disappear(?:s|ed)?|vanish(?:es|ed)?|stripp?(?:s|ed|ing)?|undo(?:es|ing)?",
+            _verbs("remove", "erase", "delete", "eliminate", "repair", "edit out"),
+            r"removal of|resolved?|cleared|gone|disappear(?:s|ed)?|vanish(?:es|ed)?|stripp?(?:s|ed|ing)?",
             r"clear(?:s|ed|ing)?(?= (?:the|all|any|away|up|out|this|these|both|of)\b)",
             r"(?:take|takes|taking|taken)\b[^,;]{0,60}? (?:out|away|off)",
             r"get(?:s|ting)? rid of|cut(?:ting)? out|wip(?:e|es|ed|ing)(?: (?:out|away|off))?",
@@ -98,7 +98,8 @@ _FORBID = _phrases(
 )  # fmt: skip
 _ABSENT = _phrases(
     "without", "with no", "free of", "free from", "devoid of", "no longer", "no", "not", "nor", "none of", "nothing",
-    "absence of", "instead of", "rather than", "except for", "except", "excluding", "unlike", "apart from", "other than",
+    "absence of", "instead of", "rather than", "except for", "except", "excluding", "unlike", "apart from",
+    "other than",
 )  # fmt: skip
 _KEEP = _phrases(
     _verbs("keep", "preserve", "maintain", "leave", "retain", "protect", "respect", "spare"), "unaffected",

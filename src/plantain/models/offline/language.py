@@ -18,6 +18,7 @@ from plantain.models.offline.vocabulary import (
     CONSPICUITY_SAID,
     EXTENT_PATTERNS,
     EXTENT_SAID,
+    REMOVAL_SAID,
     SIDE_PATTERNS,
     SOFTNESS_PATTERNS,
     SOFTNESS_SAID,
@@ -161,7 +162,10 @@ def _words_pattern(words: tuple[str, ...]) -> re.Pattern[str]:
 
 
 _PLACED = re.compile(r"\b(?:plac|position|put|locat|center|confin|limit|side|sits?|lies?|lying)\w*")
-_SIZED = re.compile(r"\b(?:make|keep|size|extent|should (?:be|look|appear)|must (?:be|look|appear))\b")
+_SIZED = re.compile(
+    r"\b(?:(?:make|keep) (?:it|this|the|its)|(?:it|finding|lesion|edges?|borders?) (?:should|must) (?:be|look|appear)|"
+    r"size|extent)\b"
+)
 
 
 def _attributes(
@@ -272,6 +276,8 @@ _MASS = re.compile(
 def compose(intent: Intent, finding: Finding, *, phrasing: int = 0) -> str:
     """An instruction that `read_instruction` reads back to the same intent; `phrasing` picks among wordings.
 
+    For a removal, extent says how much to take away rather than how large the finding is, which a writer cannot know.
+
     Raises:
         ValueError: the intent has no direction, is of another finding, or asks for an unknown variant.
     """
@@ -283,20 +289,19 @@ def compose(intent: Intent, finding: Finding, *, phrasing: int = 0) -> str:
         raise ValueError(f"variant {intent.variant}: choose 0 to {VARIANTS - 1}")
     adding = intent.direction is Direction.ADD
     verb = (_ADD if adding else _REMOVE)[phrasing % PHRASINGS]
-    looks = [
-        said
-        for said in (
-            EXTENT_SAID[intent.extent] if intent.extent else "",
-            CONSPICUITY_SAID[intent.conspicuity] if intent.conspicuity else "",
-        )
-        if said
-    ]
+    looks = [EXTENT_SAID[intent.extent]] if adding and intent.extent else []
+    if intent.conspicuity:
+        looks.append(CONSPICUITY_SAID[intent.conspicuity])
     noun = " ".join(part for part in (", ".join(looks), finding.title) if part)
     parts = [verb, with_article(noun, finding.title) if adding else f"the {noun}"]
-    if intent.softness:
+    if adding and intent.softness:
         parts.append(f"with {SOFTNESS_SAID[intent.softness]}")
     parts.append(say_place(intent.zone, intent.side))
     sentence = " ".join(part for part in parts if part)
+    if not adding and intent.extent:
+        sentence = f"{sentence}, {REMOVAL_SAID[intent.extent]}"
+    if not adding and intent.softness:
+        sentence = f"{sentence}, blended in with {SOFTNESS_SAID[intent.softness]}"
     if intent.variant:
         sentence = f"{sentence}, {VARIANT_SAID[intent.variant]}"
     return f"{sentence}."

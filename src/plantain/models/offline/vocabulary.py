@@ -41,6 +41,11 @@ def normalise(text: str) -> str:
 
 
 EXTENT_SAID = {"small": "small", "moderate": "medium-sized", "large": "large"}
+REMOVAL_SAID = {
+    "small": "within as small an area as possible",
+    "moderate": "within a medium-sized area",
+    "large": "to its full extent",
+}
 CONSPICUITY_SAID = {"subtle": "subtle", "moderate": "moderately visible", "marked": "marked"}
 SOFTNESS_SAID = {"soft": "soft edges", "medium": "moderately soft edges", "crisp": "crisp edges"}
 
@@ -77,6 +82,10 @@ EXTENT_HEARD: dict[str, tuple[str, ...]] = {
         "sizable",
         "huge",
         "widespread",
+        "full extent",
+        "whole extent",
+        "completely",
+        "entirely",
     ),
 }
 CONSPICUITY_HEARD: dict[str, tuple[str, ...]] = {
@@ -91,8 +100,8 @@ _EDGE = r"(?: (?:and|or) \w+)? (?:edged?|edges|borders?|bordered|margins?|outlin
 SOFTNESS_HEARD: dict[str, str] = {
     "medium": rf"(?:moderately soft|medium soft|medium|natural){_EDGE}",
     "soft": rf"(?:soft|softer|softened|very soft|blurred|blurry|feathered|diffuse|gradual|smooth|indistinct|"
-    rf"ill defined|hazy){_EDGE}|(?:edges|borders?|margins?|outlines?) (?:are |is |should be )?(?:very )?(?:soft|softer|blurred|"
-    rf"feathered|gradual)|ill defined|soft(?=[, ])(?! (?:tissue|drusen))",
+    rf"ill defined|hazy){_EDGE}|(?:edges|borders?|margins?|outlines?) (?:are |is |should be )?(?:very )?"
+    rf"(?:soft|softer|blurred|feathered|gradual)|ill defined|soft(?=[, ])(?! (?:tissue|drusen))",
     "crisp": rf"(?:crisp|crisper|sharp|sharper|well defined|distinct|clear cut){_EDGE}|well defined|"
     r"well circumscribed|sharply (?:defined|marginated|demarcated)|(?:edges|borders?|margins?) (?:are |is |should be )?"
     r"(?:crisp|sharp)",
