@@ -73,7 +73,7 @@ def first_intent(
     side, zone = choices.places[int(rng.integers(len(choices.places)))]
     extent = str(rng.choice(EXTENTS, p=EXTENT_WEIGHTS))
     conspicuity = str(rng.choice(CONSPICUITIES, p=CONSPICUITY_WEIGHTS))
-    softness = ("", "medium", "soft")[int(rng.choice(3, p=SOFTNESS_WEIGHTS))]
+    softness = (None, "medium", "soft")[int(rng.choice(3, p=SOFTNESS_WEIGHTS))]
     adding = direction is Direction.ADD
     return Intent(
         finding=finding.name,
@@ -82,7 +82,7 @@ def first_intent(
         zone=zone,
         extent=extent if adding and choices.extents else None,
         conspicuity=conspicuity if choices.conspicuities else None,
-        softness=(softness or None) if adding and choices.blends and finding.polarity == "brighter" else None,
+        softness=softness if adding and choices.blends and finding.polarity == "brighter" else None,
     )
 
 
@@ -118,7 +118,10 @@ def next_intent(
         wanted = _answered(last, codes, tried, choices, rng)
     if wanted not in tried:
         return wanted
-    return next((other for other in _others(wanted, choices, rng) if other not in tried), wanted)
+    steered = codes & {FailureCode.TOO_SUBTLE, FailureCode.OVERCORRECTED, FailureCode.EXCESS_CHANGE}
+    looks_free = direction is Direction.ADD and not steered
+    others = _others(wanted, choices, rng, looks_free=looks_free)
+    return next((other for other in others if other not in tried), wanted)
 
 
 def _asked(attempt: Attempt, finding: Finding, direction: Direction) -> Intent:
@@ -194,8 +197,13 @@ def _unused_variant(tried: Sequence[Intent], rng: np.random.Generator) -> int:
     return free[int(rng.integers(len(free)))]
 
 
-def _others(wanted: Intent, choices: Choices, rng: np.random.Generator) -> Iterator[Intent]:
-    """Requests near the wanted one, nearest first: another placement, softer, then another place, then other looks."""
+def _others(
+    wanted: Intent, choices: Choices, rng: np.random.Generator, *, looks_free: bool
+) -> Iterator[Intent]:
+    """Requests near the wanted one, nearest first: another placement, softer, another place, then other looks.
+
+    Looks are not free where the last verdict steered them: "too subtle" must not be answered with "small".
+    """
     if choices.movable:
         for variant in rng.permutation(VARIANTS):
             yield replace(wanted, variant=int(variant))
@@ -204,9 +212,9 @@ def _others(wanted: Intent, choices: Choices, rng: np.random.Generator) -> Itera
     for index in rng.permutation(len(choices.places)):
         side, zone = choices.places[int(index)]
         yield replace(wanted, side=side, zone=zone)
+    if not looks_free:
+        return
     for extent in (choices.extents[i] for i in rng.permutation(len(choices.extents))):
         yield replace(wanted, extent=extent)
     for conspicuity in (choices.conspicuities[i] for i in rng.permutation(len(choices.conspicuities))):
         yield replace(wanted, conspicuity=conspicuity)
-    if choices.blends:
-        yield replace(wanted, softness="medium")

@@ -46,9 +46,9 @@ _MINIMAL = (
 )
 WORDINGS = len(_MINIMAL)
 
-_PRESENTS = ("It presents as {signs}.", "It is seen as {signs}.", "What one sees: {signs}.")
+_PRESENTS = ("What one sees: {signs}.", "Its signs: {signs}.", "How it shows itself: {signs}.")
 _GOES_WITH = ("Together with it: {sign}.", "What goes with it: {sign}.")
-_RETURNS = ("What comes back: {lines}.", "In its stead one sees {lines}.", "The reader then sees {lines}.")
+_RETURNS = ("What comes back: {lines}.", "In its stead: {lines}.", "What the reader then sees: {lines}.")
 
 _EMPHASIS: dict[FailureCode, dict[Direction, str]] = {
     FailureCode.TOO_SUBTLE: {
@@ -94,20 +94,22 @@ def presentation(intent: Intent, finding: Finding, image: SourceImage, wording: 
     sentences = []
     if signs:
         sentences.append(_PRESENTS[wording % len(_PRESENTS)].format(signs=_joined(signs[:2])))
-    beside = lines_on(finding.secondary_signs, finding.zones, image, intent.zone)
+    beside = lines_on(
+        finding.secondary_signs, finding.zones, image, intent.zone, late=intent.extent == "large"
+    )
     if beside and intent.extent != "small":
         sentences.append(_GOES_WITH[wording % len(_GOES_WITH)].format(sign=beside[0]))
     return sentences
 
 
 def stays(intent: Intent, finding: Finding, wording: int) -> list[str]:
-    """Sentences on what must stay: the medium, its marks, and by name the other lung or half where a side was chosen."""
+    """Sentences on what must stay: the medium, its marks, and by name the other side where one was chosen."""
     medium = _MEDIUM.get(finding.modality, "image")
     marks = _MARKS.get(finding.modality, "borders, marks and labels of the device")
     pool = _FIDELITY_FUNDUS if finding.modality == "fundus" else _FIDELITY
     sentences = [pool[wording % len(pool)].format(medium=medium, marks=marks)]
     other = {"left": "right", "right": "left"}.get(intent.side or "")
-    part = {"chest_xray": "lung", "brain_mri": "half of the brain"}.get(finding.modality)
+    part = {"chest_xray": "side of the chest", "brain_mri": "half of the brain"}.get(finding.modality)
     if other and part:
         sentences.append(f"Keep the {other} {part} unchanged.")
     return sentences
