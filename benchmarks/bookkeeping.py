@@ -2,8 +2,8 @@
 
 Every number is measured in this process on this machine:
 
-* CPU per call of the whole path (walk, loop, memo, journal with FULL sync) with models that answer at once, at a growing
-  number of tasks; it must stay flat.
+* CPU per call of the whole path (walk, loop, memo, journal with FULL sync) with models that answer at once, at a
+  growing number of tasks; it must stay flat.
 * The published way, the whole state as JSON again after each task, at 500 to 2,000 tasks, with its fitted growth.
 * CPU per stored 1024x1024 image beyond encoding it.
 
@@ -208,9 +208,8 @@ def main() -> int:
                 f"whole JSON after each task, {tasks:>5,} tasks: {per_call:.3f} ms CPU per call", flush=True
             )
         growth = math.log(rewriting[2_000] / rewriting[500]) / math.log(4)
-        print(
-            f"whole JSON: total grows as N^{growth:.2f} (plantain: N^{1 + math.log(flat) / math.log(sizes[-1] / sizes[0]):.2f})"
-        )
+        ours = 1 + math.log(flat) / math.log(sizes[-1] / sizes[0])
+        print(f"whole JSON: total CPU grows as N^{growth:.2f}; plantain: as N^{ours:.2f}")
         whole, encoding = asyncio.run(cpu_per_image(args.images, folder))
         print(
             f"stored image: {whole:.2f} ms CPU, of it encoding {encoding:.2f} ms; beyond encoding "

@@ -46,7 +46,8 @@ async def main(run):
     journal = Journal.open(run)
     first = First()
     method = Method(first, first, (first,), MED_BANANA, "all-pass", 0.7, 5, 1)
-    walk = Walk(method, journal, Catalogue.open(run.parent / "catalogue"), load_taxonomy(), CallDesk(journal, Bounded(1)))
+    catalogue = Catalogue.open(run.parent / "catalogue")
+    walk = Walk(method, journal, catalogue, load_taxonomy(), CallDesk(journal, Bounded(1)))
     await walk.all(1, None)
 
 asyncio.run(main(Path(sys.argv[1])))

@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from plantain.build.recipe import Recipe
 from plantain.findings import load_taxonomy
 from plantain.models.offline.editor import render_instruction
 from plantain.models.offline.language import Intent, compose
 from plantain.models.offline.rendering import CannotShow
-from plantain.pixels.encode import encode_jpeg, encode_source
-from plantain.pixels.prepare import prepare
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_jpeg
 from plantain.records import Direction, SourceImage, derive_seed
 from plantain.sources.catalogue import Catalogue
 from plantain.sources.samples import sample_images
@@ -64,31 +62,28 @@ def fill_demo_catalogue(path: Path) -> int:
     What we rendered is marked `synthetic` and says so in its note: taking it away again is easier than the real thing.
     """
     with Catalogue.create(path) as catalogue:
-        for image, pixels in _real_images():
-            catalogue.add(image, encode_source(pixels))
-        for image, pixels in _rendered_images():
-            catalogue.add(image, encode_jpeg(pixels))
+        for sample in sample_images():
+            catalogue.add(*sample.prepared())
+        for image, data in _rendered_images():
+            catalogue.add(image, data)
         return sum(catalogue.count_by("modality").values())
 
 
-def _real_images() -> Iterator[tuple[SourceImage, np.ndarray]]:
-    for sample in sample_images():
-        pixels, geometry = prepare(sample.pixels)
-        yield replace(sample.image, geometry=geometry), pixels
-
-
-def _rendered_images() -> Iterator[tuple[SourceImage, np.ndarray]]:
+def _rendered_images() -> Iterator[tuple[SourceImage, bytes]]:
     taxonomy = load_taxonomy()
-    real = list(_real_images())
+    real = [sample.prepared() for sample in sample_images()]
     for modality, name, extent, conspicuity in RENDERED:
         finding = taxonomy.get(modality, name)
-        for image, pixels in real:
+        for image, original in real:
             if image.modality != modality or name in image.labels:
                 continue
             intent = Intent(name, Direction.ADD, extent=extent, conspicuity=conspicuity, softness="soft")
             try:
                 rendering = render_instruction(
-                    pixels, compose(intent, finding), image, derive_seed(SEED, "demo", image.id, name)
+                    decode(original),
+                    compose(intent, finding),
+                    image,
+                    derive_seed(SEED, "demo", image.id, name),
                 )
             except CannotShow:
                 continue
@@ -100,10 +95,11 @@ def _rendered_images() -> Iterator[tuple[SourceImage, np.ndarray]]:
                     id=f"{image.id}+{name.replace(' ', '')}",
                     labels=(*labels, name),
                     source_sha256=hashlib.sha256(data).hexdigest(),
+                    prepared_sha256=hashlib.sha256(data).hexdigest(),
                     synthetic=True,
                     note=f"{name} rendered by plantain on {image.id}: removing it takes away our own rendering, "
                     "not a patient's finding",
                 ),
-                rendering.pixels,
+                data,
             )
             break

@@ -14,7 +14,7 @@ from plantain.build.recipe import Recipe, load_recipe
 from plantain.build.run import RunSummary, run_build
 from plantain.cli.progress import BuildProgress
 from plantain.journal import JournalReader
-from plantain.journal.tables import status_summary
+from plantain.journal.telemetry import status_summary
 from plantain.models.offline.workers import close_workers
 
 app = typer.Typer()
@@ -44,7 +44,9 @@ def build_watched(recipe: Recipe, run: Path, *, limit: int | None = None, quiet:
     """`run_build` with a live progress line."""
     with BuildProgress(quiet=quiet) as progress:
         try:
-            return asyncio.run(run_build(recipe, run, limit=limit, watch=progress.closed, on_plan=progress.plan))
+            return asyncio.run(
+                run_build(recipe, run, limit=limit, watch=progress.closed, on_plan=progress.plan)
+            )
         finally:
             close_workers()
 
@@ -55,5 +57,8 @@ def tell_end(summary: RunSummary, resume: str) -> int:
         return 0
     if summary.failed:
         print(f"plantain: {summary.stopped}", file=sys.stderr)
-    print(f"plantain: stopped ({'fault' if summary.failed else summary.stopped}); resume with: {resume}", file=sys.stderr)
+    print(
+        f"plantain: stopped ({'fault' if summary.failed else summary.stopped}); resume with: {resume}",
+        file=sys.stderr,
+    )
     return 1 if summary.failed else 3

@@ -10,15 +10,14 @@ from typing import Annotated
 import orjson
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from plantain.build.demo import demo_recipe, fill_demo_catalogue
 from plantain.build.run import peak_rss_mb
 from plantain.cli.build import build_watched, tell_end
 from plantain.journal import JournalReader
-from plantain.journal.tables import status_summary, table1
-from plantain.journal.telemetry import seconds_by_step
+from plantain.journal.telemetry import costs, status_summary
 from plantain.report import write_report
+from plantain.report.terminal import table_one
 
 app = typer.Typer()
 
@@ -47,26 +46,17 @@ def demo(
     report = write_report(run)
     with JournalReader.open(run) as reader:
         status = status_summary(reader)
-        seconds = seconds_by_step(reader)
-        rows = table1(reader).rows
+        steps = {cost.step: cost.mean_latency_s for cost in costs(reader)}
     if as_json:
         extra = {
             "report": str(report),
             "seconds": round(time.monotonic() - begun, 3),
             "peak_rss_mb": round(peak_rss_mb(), 1),
-            "seconds_per_call": seconds,
+            "seconds_per_call": steps,
         }
         print(orjson.dumps({**status, **extra}, option=orjson.OPT_INDENT_2).decode())
     else:
-        table = Table(title="Table 1 for this run (counts of tasks)")
-        for heading in ("modality", "direction", "success", "failed", "not applicable", "mean rounds"):
-            table.add_column(heading)
-        for row in rows:
-            mean = "" if row.mean_rounds is None else f"{row.mean_rounds:.2f}"
-            table.add_row(
-                row.modality, row.direction, str(row.success), str(row.failed), str(row.not_applicable), mean
-            )
         console = Console()
-        console.print(table)
+        console.print(table_one(run))
         console.print(f"Look at it: {report}", soft_wrap=True)
     return tell_end(summary, f"plantain demo {folder}")

@@ -73,7 +73,11 @@ def command(
             print(
                 f"plantain: interrupted with {len(catalogue)} images in {out}; go on with:", file=sys.stderr
             )
-            print(f"  {shlex.join(['plantain', *sys.argv[1:]])}", file=sys.stderr)
+            more = ["--stretch"] * stretch + [word for file in findings for word in ("--findings", str(file))]
+            again = ["plantain", "ingest", kind, str(path), "--out", str(out), "--licence", licence, *more]
+            print(
+                "  " + shlex.join([*again, *(["--modality", modality] if modality else [])]), file=sys.stderr
+            )
             raise typer.Exit(3) from None
         write_rejected(out, path.resolve().name, done.refused)
         _report(catalogue, done, out, as_json)
@@ -135,6 +139,7 @@ class _Watch:
         )
         self._task = self._bar.add_task("", total=total, rate="0")
         self._total, self._done, self._refused = total, 0, 0
+        self._shown = False
         self._begun = self._told = time.monotonic()
 
     def __enter__(self) -> _Watch:
@@ -143,7 +148,8 @@ class _Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        if self._shown:
+            self._bar.stop()
         if self._refused > SHOWN:
             print(f"plantain: and {self._refused - SHOWN} more rejected files", file=sys.stderr)
 
@@ -157,7 +163,8 @@ class _Watch:
             self._refused += 1
             if self._refused <= SHOWN:
                 print(f"plantain: rejected {refused.name}: {refused.reason}", file=sys.stderr)
-        if self._live and now - self._begun > BAR_AFTER_S:
+        if self._live and not self._shown and now - self._begun > BAR_AFTER_S:
+            self._shown = True
             self._bar.start()
         elif not self._live and now - self._told > PLAIN_EVERY_S:
             self._told = now

@@ -47,7 +47,8 @@ def _as_dict(recipe: Recipe, made: Plan, free: int) -> dict[str, object]:
         "tasks": made.tasks,
         "images": made.images,
         "by_finding": [
-            {"modality": m, "finding": f, "direction": d, "tasks": n} for (m, f, d), n in made.by_finding.items()
+            {"modality": m, "finding": f, "direction": d, "tasks": n}
+            for (m, f, d), n in made.by_finding.items()
         ],
         "calls": three(made.calls),
         "disk_bytes": three(made.disk),
@@ -64,7 +65,9 @@ def _print(recipe: Recipe, made: Plan, free: int) -> None:
     for (modality, finding, direction), n in made.by_finding.items():
         table.add_row(modality, finding, direction, str(n))
     console.print(table)
-    console.print(f"model calls  {made.calls.low:,.0f} to {made.calls.high:,.0f}, about {made.calls.expected:,.0f}")
+    console.print(
+        f"model calls  {made.calls.low:,.0f} to {made.calls.high:,.0f}, about {made.calls.expected:,.0f}"
+    )
     console.print(
         f"disk         {gigabytes(made.disk.low)} to {gigabytes(made.disk.high)}, about "
         f"{gigabytes(made.disk.expected)}; {gigabytes(free)} free"

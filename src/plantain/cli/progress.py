@@ -43,7 +43,9 @@ class BuildProgress:
         self._bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._bar.stop()
 
     def plan(self, total: int, counts: dict[TaskState, int]) -> None:
@@ -65,7 +67,10 @@ class BuildProgress:
             print(self._line(now), file=sys.stderr, flush=True)
 
     def _told(self) -> str:
-        parts = [f"{self._counts.get(TaskState.SUCCESS, 0)} success", f"{self._counts.get(TaskState.FAILED, 0)} failed"]
+        parts = [
+            f"{self._counts.get(TaskState.SUCCESS, 0)} success",
+            f"{self._counts.get(TaskState.FAILED, 0)} failed",
+        ]
         for state in (TaskState.NOT_APPLICABLE, TaskState.STOPPED):
             if self._counts.get(state):
                 parts.append(f"{self._counts[state]} {state.value.replace('_', ' ')}")

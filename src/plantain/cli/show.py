@@ -41,4 +41,4 @@ def show(
 
             from plantain.report.terminal import story
 
-            Console().print(story(reader, row), soft_wrap=False)
+            Console().print(story(reader, row), crop=False)

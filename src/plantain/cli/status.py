@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from plantain.journal import JournalReader
-from plantain.journal.tables import status_summary
+from plantain.journal.telemetry import status_summary
 
 app = typer.Typer()
 
@@ -37,7 +37,9 @@ def status(
     for section in ("tasks", "rounds", "calls", "outcomes"):
         values = told[section]
         assert isinstance(values, dict)
-        table.add_row(section, ", ".join(f"{n} {key.replace('_', ' ')}" for key, n in values.items()) or "none")
+        table.add_row(
+            section, ", ".join(f"{n} {key.replace('_', ' ')}" for key, n in values.items()) or "none"
+        )
     table.add_row("attempts", str(told["attempts"]))
     cost = told["cost_usd"]
     table.add_row("cost", "unknown" if cost is None else f"${cost:.4f}")
