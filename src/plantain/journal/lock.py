@@ -33,7 +33,7 @@ class RunLock:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             content = os.pread(self._descriptor, 4096, 0)
-            self.release()
+            self.drop()
             raise _locked(run, content) from error
         holder = {
             "pid": os.getpid(),
@@ -47,6 +47,12 @@ class RunLock:
     def release(self) -> None:
         """Gives the run free. The file stays: removing it would let two writers lock two files."""
         if self._descriptor is not None:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        self.drop()
+
+    def drop(self) -> None:
+        """Closes this process's copy of the lock without giving it up for a process that shares it."""
+        if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
@@ -55,7 +61,7 @@ def _drop_inherited() -> None:
     """A forked worker inherits the lock and would hold it after its parent was killed; closing the worker's
     copy does not release the parent's."""
     for lock in list(_held):
-        lock.release()
+        lock.drop()
 
 
 os.register_at_fork(after_in_child=_drop_inherited)
