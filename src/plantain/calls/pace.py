@@ -1,0 +1,125 @@
+"""Pace: how many requests (or tokens, or images) a minute may be sent, stated by the recipe or learned from 429s.
+
+Pure arithmetic with an explicit clock: no sleeping here, so that simulations and tests can run years in a second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+QUIET_S = 5.0
+"""Seconds without a 429, while pace is what holds us back, before the learned pace is raised."""
+
+FIRST_STEP = 0.005
+STEP_GROWTH = 2.0
+LARGEST_STEP = 0.32
+"""Each further quiet period raises the pace by twice the step of the one before: half a per cent near the limit, a third
+when the limit has really moved."""
+
+HOLD_S = 20.0
+"""Seconds after a decrease before the next probe."""
+
+RECENT_S = 5.0
+MARGIN = 0.985
+"""After a 429 the pace falls to this share of what was accepted over the last `RECENT_S` seconds, but to no less than
+half of today's pace and half of the last minute's throughput: a provider that counts whole minutes accepts nothing for
+a while, and that says little about its limit."""
+
+SCOUTING_S = 30.0
+SCOUTING_STEP = 0.08
+"""In the first seconds too little was accepted to know a level; probes are larger then and need no hold."""
+
+
+class Pace:
+    """One rate limit, in units per minute.
+
+    Args:
+        ceiling: units per minute that the recipe states and that are never exceeded; None to learn from 429s alone.
+        burst_s: how many seconds' worth of units may be sent at once after a pause.
+    """
+
+    def __init__(self, ceiling: float | None, *, burst_s: float = 0.25) -> None:
+        self.ceiling = math.inf if ceiling is None else ceiling / 60.0
+        self.rate = self.ceiling
+        self._burst_s = burst_s
+        self._next_at = -math.inf
+        self._blocked_until = -math.inf
+        self._accepted: deque[tuple[float, float]] = deque()
+        self._decreased_at = -math.inf
+        self._raised_at = -math.inf
+        self._held_back_at = -math.inf
+        self._step = FIRST_STEP
+        self._began = math.inf
+
+    @property
+    def per_minute(self) -> float:
+        """Today's pace; infinite while nothing is known."""
+        return self.rate * 60.0
+
+    def wait(self, now: float) -> float:
+        """Seconds until one more unit may be sent; 0 when now. Takes nothing."""
+        until = max(self._next_at - self._burst_s, self._blocked_until)
+        if until <= now:
+            return 0.0
+        self._held_back_at = now
+        return until - now
+
+    def take(self, now: float, units: float = 1.0) -> None:
+        """Counts units as sent."""
+        self._began = min(self._began, now)
+        if math.isfinite(self.rate):
+            self._next_at = max(self._next_at, now) + units / self.rate
+
+    def refund(self, units: float) -> None:
+        """Gives back units that were set aside and not used (or, negative, takes what was used beyond them)."""
+        if math.isfinite(self.rate):
+            self._next_at -= units / self.rate
+
+    def accepted(self, now: float, units: float = 1.0) -> bool:
+        """The provider took a request; True when the pace was raised by it."""
+        self._accepted.append((now, units))
+        while self._accepted[0][0] < now - 60.0:
+            self._accepted.popleft()
+        return self._probe(now)
+
+    def limited(self, now: float, sent_at: float, retry_after: float | None) -> bool:
+        """The provider refused a request by its rate limit; True when this opened a new burst and lowered the pace.
+
+        A request sent before the last decrease belongs to the burst that caused it and lowers nothing again.
+        """
+        if retry_after is not None:
+            self._blocked_until = max(self._blocked_until, now + retry_after)
+        if sent_at <= self._decreased_at:
+            return False
+        recent, minute = self._throughput(now, RECENT_S), self._throughput(now, 60.0)
+        current = self.rate if math.isfinite(self.rate) else max(recent, 2.0)
+        lowest = max(0.5 * current, 0.5 * minute, 1.0 / 60.0)
+        self.rate = min(self.ceiling, current, max(MARGIN * recent, lowest))
+        self._next_at = max(self._next_at, now)
+        self._decreased_at = now
+        self._step = SCOUTING_STEP if self._scouting(now) else FIRST_STEP
+        return True
+
+    def _throughput(self, now: float, window: float) -> float:
+        """Accepted units per second over the last `window` seconds, or since the first one."""
+        if not self._accepted:
+            return 0.0
+        span = min(window, max(now - self._accepted[0][0], 0.5))
+        return sum(units for at, units in self._accepted if at >= now - span) / span
+
+    def _scouting(self, now: float) -> bool:
+        return not self._accepted or now < self._began + SCOUTING_S
+
+    def _probe(self, now: float) -> bool:
+        if self.rate >= self.ceiling:
+            return False
+        hold = QUIET_S if self._step >= SCOUTING_STEP else HOLD_S
+        if now < self._decreased_at + hold or now < self._raised_at + QUIET_S:
+            return False
+        if self._held_back_at < now - QUIET_S:  # not saturated: a higher pace would prove nothing
+            return False
+        self.rate = min(self.ceiling, self.rate * (1.0 + self._step))
+        self._step = min(LARGEST_STEP, self._step * STEP_GROWTH)
+        self._raised_at = now
+        return True
