@@ -128,16 +128,17 @@ def _open(data: bytes, name: str) -> Image.Image:
             image = Image.open(io.BytesIO(data), formats=_FORMATS)
             width, height = image.size
     except Image.DecompressionBombError as error:
+        # Pillow's own limit, far above ours; its message is the only place that tells the size.
+        found = re.search(r"\((\d+) pixels\)", str(error))
         raise BadImage(
-            f"{name}: more than {MAX_PIXELS // 10**6} million pixels, refused undecoded"
+            _too_large(name, f"{int(found[1]) // 10**6} million" if found else "too many")
         ) from error
     except _DAMAGE as error:
         raise BadImage(f"{name}: {_kind(data)}") from error
     if width < 1 or height < 1:
         raise BadImage(f"{name}: the header says {width}x{height} pixels")
     if width * height > MAX_PIXELS:
-        limit = f"at most {MAX_PIXELS // 10**6} million pixels are read"
-        raise BadImage(f"{name}: {width}x{height} pixels, refused undecoded; {limit}")
+        raise BadImage(_too_large(name, f"{width}x{height}"))
     if image.mode not in _MODES:
         raise BadImage(f"{name}: pixels of kind {image.mode} are not read; save as 8-bit or 16-bit PNG")
     if width * height * _MODES[image.mode] > MAX_DECODED_BYTES:
@@ -145,6 +146,10 @@ def _open(data: bytes, name: str) -> Image.Image:
             f"{name}: {width}x{height} {image.mode} pixels take more memory than allowed, refused undecoded"
         )
     return image
+
+
+def _too_large(name: str, size: str) -> str:
+    return f"{name}: {size} pixels, refused undecoded; at most {MAX_PIXELS // 10**6} million are read"
 
 
 def _decode_jpeg(image: Image.Image, data: bytes, name: str) -> Pixels:
@@ -216,7 +221,8 @@ def _scale_bits(values: np.ndarray, name: str) -> Pixels:
 
 
 def _grey_to_rgb(plane: Pixels) -> Pixels:
-    return np.repeat(plane[:, :, None], 3, axis=2)
+    pixels: Pixels = cv2.cvtColor(plane, cv2.COLOR_GRAY2RGB)
+    return pixels
 
 
 _KINDS = (

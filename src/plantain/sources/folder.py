@@ -141,9 +141,9 @@ class FolderReader:
             if len(contents) == 1:
                 yield self._entry(stem, copies)
             elif folders.count(first.folder) == 1:
-                yield self._entry(f"{_clean(first.folder)}_{stem}", copies)
+                yield self._entry(f"{_slug(first.folder)}_{stem}", copies)
             else:
-                yield self._entry(f"{_clean(first.folder)}_{_clean(first.name)}", copies)
+                yield self._entry(f"{_slug(first.folder)}_{_clean(first.name)}", copies)
 
     def _entry(self, image_id: str, copies: list[_File]) -> Entry | Refused:
         first = copies[0]
@@ -168,6 +168,10 @@ class FolderReader:
 def _clean(name: str) -> str:
     """A name as an id: composed Unicode (a Mac writes the same name decomposed), printable, no bytes left over."""
     return one_line(unicodedata.normalize("NFC", name)).strip() or "unnamed"
+
+
+def _slug(folder: str) -> str:
+    return "_".join(_clean(folder).split())
 
 
 KIND = SourceKind(

@@ -92,7 +92,7 @@ def ingest(
 def write_rejected(root: Path, dataset: str, refused: list[Refused]) -> None:
     """Writes rejected.csv: this dataset's refused files anew, those of others as they stand."""
     path = root / REJECTED
-    rows = [(dataset, item.name, item.reason) for item in refused]
+    rows: list[tuple[str, ...]] = [(dataset, item.name, item.reason) for item in refused]
     if path.is_file():
         with path.open(newline="", encoding="utf-8") as file:
             rows += [
