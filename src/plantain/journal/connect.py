@@ -18,6 +18,10 @@ JOURNAL_NAME = "journal.sqlite"
 _BUSY_SECONDS = 30.0
 
 
+class _Connection(sqlite3.Connection):
+    """A connection whose end can be waited for: the built-in class takes no weak references."""
+
+
 def open_for_writing(path: Path) -> sqlite3.Connection:
     """The writer's connection: WAL, every commit synced, foreign keys held, no implicit transactions."""
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -82,5 +86,10 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     uri = f"file:{quote(str(path.absolute()))}?{mode}"
     return sqlite3.connect(
-        uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        uri,
+        uri=True,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=_Connection,
     )

@@ -1,0 +1,177 @@
+"""Reading without a lock: while another process writes, from copies, from folders that cannot be written."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import shutil
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from plantain.journal import Journal, JournalReader
+from plantain.records import InputError, TaskKind, TaskState
+
+from .examples import HEADER, a_run, a_task, one_round
+
+COUNT = """
+import os, sys
+from pathlib import Path
+from plantain.journal import JournalReader, payload
+payload._observations()  # imports that the other user may not make
+if os.geteuid() == 0:
+    os.setuid(65534)  # permissions do not bind root
+with JournalReader.open(Path(sys.argv[1])) as reader:
+    print(sum(reader.counts().values()), reader.attempt_count(), len(list(reader.all_attempts())))
+"""
+
+
+def count_in_another_process(run: Path) -> list[int]:
+    program = COUNT if run.name == "copy" else COUNT.replace("os.geteuid() == 0", "False")
+    done = subprocess.run([sys.executable, "-c", program, str(run)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [int(word) for word in done.stdout.split()]
+
+
+def test_another_process_reads_while_this_one_writes(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with await a_run(tmp_path) as journal:
+            await one_round(journal, a_task(0).id)
+            assert await asyncio.to_thread(count_in_another_process, tmp_path) == [3, 1, 1]
+            await one_round(journal, a_task(1).id)
+            assert await asyncio.to_thread(count_in_another_process, tmp_path) == [3, 2, 2]
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("what", ["closed", "killed", "killed, index file lost"])
+def test_copy_in_a_folder_that_cannot_be_written(tmp_path: Path, what: str) -> None:
+    run = tmp_path / "run"
+
+    async def work(copy: Path) -> None:
+        async with await a_run(run) as journal:
+            await one_round(journal, a_task(0).id)
+            if what != "closed":
+                shutil.copytree(run, copy)  # as a kill leaves it: the log not yet in the database
+        if what == "closed":
+            shutil.copytree(run, copy)
+
+    with tempfile.TemporaryDirectory() as readable:  # pytest's own folder is closed to other users
+        copy = Path(readable) / "copy"
+        asyncio.run(work(copy))
+        if what == "killed, index file lost":
+            (copy / "journal.sqlite-shm").unlink()
+        assert (copy / "journal.sqlite-wal").exists() == (what != "closed")
+        for path in (copy, *copy.rglob("*")):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        Path(readable).chmod(0o755)
+        before = sorted(copy.rglob("*"))
+        assert count_in_another_process(copy) == [3, 1, 1]
+        assert sorted(copy.rglob("*")) == before
+        for path in (copy, *copy.rglob("*")):
+            path.chmod(0o755)
+
+
+def test_tasks_stream_by_state_and_from_anywhere(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with await a_run(tmp_path, tasks=2500) as journal:
+            reader = journal.reader
+            ids = sorted(a_task(number).id for number in range(2500))
+            assert [row.id for row in reader.tasks()] == ids
+            assert [row.id for row in reader.tasks(after_id=ids[1200])] == ids[1201:]
+            assert [row.id for row in reader.tasks(limit=1001)] == ids[:1001]
+            assert list(reader.tasks(limit=0)) == []
+            await journal.close_task(ids[0], TaskState.FAILED, 5, "never")
+            pending = [row.id for row in reader.tasks(TaskState.PENDING)]
+            assert pending == ids[1:]
+            (row,) = reader.tasks(TaskState.FAILED)
+            assert (row.id, row.round, row.reason) == (ids[0], 5, "never")
+            assert reader.counts(TaskKind.EDIT)[TaskState.PENDING] == 2499
+            assert reader.counts(TaskKind.BENCH)[TaskState.PENDING] == 0
+
+    asyncio.run(work())
+
+
+def test_listing_goes_on_while_tasks_are_closed(tmp_path: Path) -> None:
+    """The walk of a build: it closes what it has read while it reads on."""
+
+    async def work() -> None:
+        async with await a_run(tmp_path, tasks=2200) as journal:
+            seen = []
+            for number, row in enumerate(journal.reader.tasks(TaskState.PENDING)):
+                seen.append(row.id)
+                if number % 50 == 0:
+                    await journal.close_task(row.id, TaskState.FAILED, 1, "")
+            assert seen == sorted(a_task(number).id for number in range(2200))
+
+    asyncio.run(work())
+
+
+def test_streaming_needs_constant_memory(tmp_path: Path) -> None:
+    async def work() -> int:
+        async with await a_run(tmp_path, tasks=20_000) as journal:
+            tracemalloc.start()
+            total = sum(1 for _ in journal.reader.tasks())
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            assert total == 20_000
+            return peak
+
+    # A page of 1,000 rows of 10 short values is some 0.8 MB; 20,000 would be 16.
+    assert asyncio.run(work()) < 3_000_000
+
+
+def test_all_attempts_over_several_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plantain.journal.reader.PAGE", 3)
+
+    async def work() -> None:
+        async with await a_run(tmp_path, tasks=4) as journal:
+            expected = []
+            for task in sorted(a_task(number).id for number in range(4)):
+                expected += [await one_round(journal, task, round) for round in (1, 2, 3)]
+            assert list(journal.reader.all_attempts()) == expected
+            ordered = list(itertools.pairwise(journal.reader.all_attempts(superseded=True)))
+            assert all((a.task_id, a.round) < (b.task_id, b.round) for a, b in ordered)
+
+    asyncio.run(work())
+
+
+def test_task_by_prefix(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with await a_run(tmp_path, tasks=40) as journal:
+            ids = [row.id for row in journal.reader.tasks()]
+            assert journal.reader.task(ids[7]).id == ids[7]
+            assert journal.reader.task(ids[7][:12]).id == ids[7]
+            with pytest.raises(InputError, match="could be any of"):
+                journal.reader.task("")
+            with pytest.raises(InputError, match="no task's id starts with 'xyz'"):
+                journal.reader.task("xyz")
+            with pytest.raises(InputError, match="no image has the id 'i9'"):
+                journal.reader.image("i9")
+
+    asyncio.run(work())
+
+
+def test_reader_cannot_write(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Journal.create(tmp_path, HEADER) as journal:
+            with pytest.raises(Exception, match="readonly"):
+                journal.reader.connection.execute("DELETE FROM meta")
+
+    asyncio.run(work())
+
+
+def test_opening_does_not_need_a_path_without_odd_characters(tmp_path: Path) -> None:
+    run = tmp_path / "胸片 100% #1?"
+
+    async def work() -> None:
+        async with await a_run(run):
+            assert count_in_another_process(run) == [3, 0, 0]
+
+    asyncio.run(work())
+    with JournalReader.open(run) as reader:
+        assert reader.header == HEADER
