@@ -19,9 +19,10 @@ def lines_on(
 ) -> tuple[str, ...]:
     """The lines that hold for this image and zone, without their conditions.
 
-    A line may begin with positions ("erect: "), sequences ("T2 and FLAIR: ", "T1 with contrast: ") or zones of the
-    finding ("upper, mid and lower: "), or with "late: ". An unknown position counts as erect, as frontal films mostly are; of an unknown
-    sequence nothing is claimed; without a zone every zone's line holds. Any other text before a colon is text.
+    A line may begin with positions ("erect: "), sequences ("T2 and FLAIR: ", "T1 with contrast: "), zones of the
+    finding ("upper, mid and lower: ") or "late: ". An unknown position counts as erect, as most frontal films are;
+    of an unknown sequence nothing is claimed; without a zone every zone's line holds. Any other text before a colon
+    is text.
 
     Args:
         lines: signs or secondary signs of a finding.

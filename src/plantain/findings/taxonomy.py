@@ -215,10 +215,15 @@ _TABLES: dict[str, tuple[str, ...]] = {
 
 
 def _first_fault(error: ValidationError) -> str:
-    fault = error.errors(include_url=False)[0]
+    """The fault to report: a misspelt key before the field that is missing because of it."""
+    faults = error.errors(include_url=False)
+    unknown = [
+        fault for fault in faults if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument")
+    ]
+    fault = (unknown or faults)[0]
     parts = [str(part) for part in fault["loc"]]
     where = ".".join(parts)
-    if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+    if unknown:
         allowed = _TABLES["" if len(parts) == 1 else parts[0]]
         return f"{where}: unknown key; {suggest(parts[-1], allowed)}"
     if fault["type"] in ("missing", "missing_argument"):

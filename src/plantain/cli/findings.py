@@ -1,0 +1,160 @@
+"""`plantain findings`: what can be added and removed, as a table or one finding in full."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from plantain.findings import Taxonomy, load_taxonomy
+from plantain.records import Finding, InputError, Visibility
+
+app = typer.Typer(add_completion=False)
+
+PAPER = ("chest_xray", "brain_mri", "fundus")
+
+
+@app.command()
+def findings(
+    name: Annotated[str, typer.Argument(help="one finding, to be shown in full")] = "",
+    modality: Annotated[str, typer.Option(help="only this modality")] = "",
+    files: Annotated[
+        list[Path] | None, typer.Option("--findings", help="TOML file with findings of your own")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+) -> None:
+    """What can be added and removed, where it can be shown, and what it is called in each source.
+
+    Example: plantain findings "Pleural Effusion"
+    """
+    taxonomy = load_taxonomy(files or ())
+    shown = taxonomy.of(modality) if modality else taxonomy.findings
+    if name:
+        shown = _named(taxonomy, name, (modality,) if modality else taxonomy.modalities)
+    if as_json:
+        print(orjson.dumps([asdict(finding) for finding in shown], option=orjson.OPT_INDENT_2).decode())
+    elif name:
+        for finding in shown:
+            _print_one(finding)
+    else:
+        _print_table(taxonomy, shown)
+
+
+def _named(taxonomy: Taxonomy, name: str, modalities: tuple[str, ...]) -> tuple[Finding, ...]:
+    """Every finding of that name or label; "normal" may well be several."""
+    matches = tuple(match for m in modalities if (match := taxonomy.match_label(m, name)) is not None)
+    if matches:
+        return matches
+    if len(modalities) == 1:
+        return (taxonomy.get(modalities[0], name),)
+    names = ", ".join(finding.name for finding in taxonomy.findings if not finding.normal)
+    raise InputError(f"finding {name!r}: no such finding; there are {names}")
+
+
+def shown_on(visibility: Visibility) -> str:
+    """The conditions of a finding in a few words; "unknown" is left out, as it only says that a guess is allowed."""
+    parts = (
+        visibility.views,
+        visibility.projections,
+        visibility.positions,
+        visibility.sequences,
+        visibility.planes,
+    )
+    said = (" ".join(value for value in part if value != "unknown") for part in parts)
+    return "; ".join(part for part in said if part) or "any"
+
+
+def how_23_is_reached(taxonomy: Taxonomy) -> str:
+    """The paper's count, from the findings that come with plantain."""
+    counts = [(len(taxonomy.targets(m)), taxonomy.normal(m).name) for m in PAPER]
+    own = {finding.name for m in PAPER for finding in taxonomy.targets(m)}
+    optional = [f.name for m in PAPER for f in taxonomy.targets(m, optional=True) if f.name not in own]
+    sums = " + ".join(f"({count} + 1 {normal})" for count, normal in counts)
+    return (
+        f"Med-Banana-50K counts 23 classes: {sums} = {sum(count + 1 for count, _ in counts)}. The paper says 12, 4"
+        " and 7 and names the class without disease for brain and fundus; that it is also the twelfth for the chest is"
+        f" inferred from its samples. Not counted: {', '.join(optional)}, which a recipe must name to have it."
+    )
+
+
+def _print_table(taxonomy: Taxonomy, shown: tuple[Finding, ...]) -> None:
+    console = Console()
+    for modality in dict.fromkeys(finding.modality for finding in shown):
+        table = Table(
+            title=escape(f"{taxonomy.titles[modality]} ({modality})"), title_justify="left", expand=True
+        )
+        table.add_column("finding", no_wrap=True)
+        for column in ("sides", "zones", "shown on", "changes", "labelled in"):
+            table.add_column(column)
+        for finding in (f for f in shown if f.modality == modality):
+            note = " (optional)" if finding.optional else ""
+            table.add_row(
+                escape(finding.name + note),
+                escape(", ".join(finding.sides)),
+                escape(", ".join(finding.zones)),
+                "" if finding.normal else escape(shown_on(finding.visibility)),
+                "source for add" if finding.normal else f"{finding.polarity}, {finding.support}",
+                escape(", ".join(_label(finding, source) for source in finding.labels)),
+            )
+        console.print(table)
+    if {finding.modality for finding in shown} >= set(PAPER):
+        console.print(how_23_is_reached(load_taxonomy()))
+    console.print(
+        'One in full: plantain findings "Pleural Effusion". Written from named sources; no clinician has read it yet.'
+    )
+
+
+def _label(finding: Finding, source: str) -> str:
+    label = finding.labels[source]
+    return source if label == finding.name else f"{source}: {label}"
+
+
+def _print_one(finding: Finding) -> None:
+    console = Console()
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, value in _rows(finding):
+        if value:
+            table.add_row(label, escape(value))
+    console.print(table)
+
+
+def _rows(finding: Finding) -> list[tuple[str, str]]:
+    def lines(values: tuple[str, ...]) -> str:
+        return "\n".join(f"- {value}" for value in values)
+
+    needs = [
+        f"{zone}: {shown_on(condition)}{f' ({condition.note})' if condition.note else ''}"
+        for zone, condition in finding.zone_visibility.items()
+    ]
+    kind = (
+        "class without disease, source for add"
+        if finding.normal
+        else f"{finding.polarity}, {finding.support}"
+    )
+    return [
+        (finding.name, f"{finding.title} ({finding.modality}{', optional' if finding.optional else ''})"),
+        ("changes", kind),
+        ("anatomy", finding.anatomy),
+        ("sides", ", ".join(finding.sides)),
+        ("zones", ", ".join(finding.zones)),
+        ("zone needs", lines(tuple(needs))),
+        ("shown on", shown_on(finding.visibility)),
+        ("condition", finding.visibility.note),
+        ("signs", lines(finding.signs)),
+        ("goes with it", lines(finding.secondary_signs)),
+        ("told apart from", lines(tuple(f"{other.name}: {other.how}" for other in finding.differentials))),
+        ("removal restores", lines(finding.restores)),
+        ("limits", lines(finding.limits)),
+        ("implies", ", ".join(finding.implies)),
+        ("labels", ", ".join(f"{source}: {label}" for source, label in finding.labels.items())),
+        ("other words", ", ".join(finding.synonyms)),
+        ("source", finding.source),
+    ]

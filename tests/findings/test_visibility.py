@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+
+from plantain.findings import lines_on, load_taxonomy, sides_on, why_not_shown, zones_on
+from plantain.records import Geometry, Licence, SourceImage
+
+TAXONOMY = load_taxonomy()
+GEOMETRY = Geometry(1024, 1024, "pad", 0, 0, 1024, 1024)
+
+
+def image(modality: str, **known: str) -> SourceImage:
+    return SourceImage("i", "d", modality, (), Licence.OPEN, "0" * 64, "1" * 64, GEOMETRY, **known)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("modality", "name", "known", "obstacle"),
+    [
+        ("chest_xray", "Pneumothorax", {"view": "lateral"}, "view is lateral"),
+        ("chest_xray", "Pneumothorax", {"view": "frontal"}, ""),
+        ("chest_xray", "Pneumothorax", {}, ""),
+        ("chest_xray", "Cardiomegaly", {"projection": "AP"}, "projection is AP"),
+        ("chest_xray", "Cardiomegaly", {"projection": "PA", "position": "supine"}, "position is supine"),
+        ("chest_xray", "Cardiomegaly", {"projection": "pa"}, ""),
+        ("brain_mri", "glioma", {"sequence": "DWI"}, "sequence is DWI"),
+        ("brain_mri", "glioma", {"sequence": "T1", "contrast": "yes"}, ""),
+        ("fundus", "Cataract", {}, ""),
+    ],
+)
+def test_why_not_shown(modality: str, name: str, known: dict[str, str], obstacle: str) -> None:
+    reason = why_not_shown(TAXONOMY.get(modality, name), image(modality, **known))
+    assert (obstacle in reason) if obstacle else reason == ""
+
+
+def test_why_not_shown_refuses_another_modality() -> None:
+    assert "the image is fundus" in why_not_shown(TAXONOMY.get("brain_mri", "glioma"), image("fundus"))
+
+
+def test_pneumothorax_lies_where_air_rises() -> None:
+    finding = TAXONOMY.get("chest_xray", "Pneumothorax")
+    assert zones_on(finding, image("chest_xray", position="erect")) == ("apical", "lateral")
+    assert zones_on(finding, image("chest_xray")) == ("apical", "lateral")
+    assert zones_on(finding, image("chest_xray", position="supine")) == ("basal",)
+
+
+def test_sagittal_slice_has_no_left_and_right() -> None:
+    glioma, pituitary = (TAXONOMY.get("brain_mri", name) for name in ("glioma", "pituitary"))
+    assert sides_on(glioma, image("brain_mri", plane="axial")) == ("left", "right")
+    assert sides_on(glioma, image("brain_mri", plane="sagittal")) == ()
+    assert sides_on(pituitary, image("brain_mri", plane="sagittal")) == ("midline",)
+
+
+def test_lines_on_keeps_what_is_true_of_the_image() -> None:
+    effusion = TAXONOMY.get("chest_xray", "Pleural Effusion")
+    erect = " ".join(lines_on(effusion.signs, effusion.zones, image("chest_xray"), "basal"))
+    supine = " ".join(
+        lines_on(effusion.signs, effusion.zones, image("chest_xray", position="supine"), "basal")
+    )
+    assert "blunt" in erect
+    assert "veil" not in erect
+    assert "veil" in supine
+    assert "blunt" not in supine
+
+    glioma = TAXONOMY.get("brain_mri", "glioma")
+    enhanced = image("brain_mri", sequence="T1", contrast="yes")
+    assert any("rim" in line for line in lines_on(glioma.signs, glioma.zones, enhanced, None))
+    unknown = lines_on(glioma.signs, glioma.zones, image("brain_mri"), None)
+    assert not any("rim" in line or "bright" in line for line in unknown)
+
+
+def test_lines_on_keeps_a_colon_that_is_no_condition() -> None:
+    assert lines_on(("note this: x", "late: y"), (), image("fundus"), None) == ("note this: x",)
+    assert lines_on(("late: y",), (), image("fundus"), None, late=True) == ("y",)
