@@ -1,5 +1,9 @@
 """Procedural rendering of brain findings."""
 
+from plantain.models.offline.brain import glioma, meningioma, removal
 from plantain.models.offline.rendering import FindingRenderer
 
-RENDERERS: dict[str, FindingRenderer] = {}
+RENDERERS: dict[str, FindingRenderer] = {
+    "glioma": FindingRenderer(add=glioma.add, remove=removal.remove_glioma),
+    "meningioma": FindingRenderer(add=meningioma.add, remove=removal.remove_meningioma),
+}

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 from plantain.models.offline.brain.anatomy import Gray
 from plantain.models.offline.rendering import Mask, Pixels, Rendering
 from plantain.pixels.blend import dilate, feather
+
+Real = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,9 @@ def displaced(gray: Gray, x: Gray, y: Gray) -> Gray:
     return np.clip(moved, 0, 255).astype(np.float32)
 
 
-def ramp(value: Gray, centre: float | Gray, width: float) -> Gray:
+def ramp(value: Real, centre: float | np.float32 | Real, width: float | np.float32) -> Gray:
     """1 well below `centre`, 0 well above, smooth over `width`: float32."""
-    step = np.clip((centre - value) / np.float32(max(width, 1e-3)) + 0.5, 0, 1)
+    step = np.clip((centre - value) / np.float32(max(float(width), 1e-3)) + 0.5, 0, 1)
     field: Gray = (step * step * (3 - 2 * step)).astype(np.float32)
     return field
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from plantain.models.offline.brain.anatomy import Brain, Gray
+from plantain.models.offline.brain.fields import Real
 
 
-def zone_weight(zone: str | None, x: Gray, y: Gray, brain: Brain, plane: str) -> Gray:
+def zone_weight(zone: str | None, x: Real, y: Real, brain: Brain, plane: str) -> Gray:
     """How well a place suits a lobe, 0 to 1; 1 everywhere when no lobe is asked for.
 
     Lobes are told by position only: front to back and top to bottom of the brain's extent in the slice
@@ -23,7 +24,7 @@ def zone_weight(zone: str | None, x: Gray, y: Gray, brain: Brain, plane: str) ->
     left, top = brain.centre[0] - brain.width / 2, brain.centre[1] - brain.height / 2
     across, down = (x - left) / brain.width, (y - top) / brain.height
     if zone is None:
-        return np.ones_like(x)
+        return np.ones(x.shape, np.float32)
     lateral = np.abs(across - 0.5) * 2
     if plane == "axial":
         places = {
@@ -46,10 +47,10 @@ def zone_weight(zone: str | None, x: Gray, y: Gray, brain: Brain, plane: str) ->
             "temporal": _bump(across, 0.38, 0.14) * _bump(down, 0.68, 0.12),
             "occipital": _bump(across, 0.85, 0.09) * _bump(down, 0.48, 0.16),
         }
-    weight: Gray = np.asarray(places.get(zone, np.ones_like(x)), np.float32)
+    weight: Gray = np.asarray(places.get(zone, np.ones(x.shape)), np.float32)
     return np.where(weight > 0.05, weight, 0).astype(np.float32)
 
 
-def _bump(value: Gray, centre: float, width: float) -> Gray:
+def _bump(value: Real, centre: float, width: float) -> Gray:
     bump: Gray = np.exp(-(((value - np.float32(centre)) / np.float32(width)) ** 2)).astype(np.float32)
     return bump
