@@ -7,37 +7,19 @@ generations are never counted; what was not scored is not scored, and the covera
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from plantain.journal.reader import JournalReader
 from plantain.journal.telemetry import costs, status_summary
-from plantain.metrics.clusters import Rate, clustered_rate
-from plantain.records import Criterion, FailureCode, TaskState, derive_seed
-
-if TYPE_CHECKING:
-    from plantain.journal import JournalReader
+from plantain.journal.units import NOTHING, UNITS, decision_rates, rates, snapshot
+from plantain.metrics.clusters import Rate
+from plantain.records import FailureCode, TaskState
 
 __all__ = [
     "Composition", "CompositionRow", "CriterionRow", "FindingRow", "Judged", "OutcomeRow", "RoundRow",
-    "by_finding", "call_outcomes", "composition", "costs", "judged_attempts", "rounds_to_success", "snapshot",
-    "status_summary",
+    "by_finding", "call_outcomes", "costs", "rounds_to_success", "snapshot", "status_summary", "table1", "table2",
 ]  # fmt: skip
-
-UNIT = """unit AS (
-    SELECT t.id, t.modality, t.finding, t.direction, t.generation, t.state, t.round,
-           coalesce(json_extract(i.record, '$.dataset') || '/' || json_extract(i.record, '$.group'),
-                    json_extract(i.record, '$.source_sha256'), t.image_id) AS cluster
-    FROM task t LEFT JOIN image i ON i.id = t.image_id WHERE t.kind = 'edit')"""
-"""Edit tasks with the patient (or, where the source has none, the source file) that they share."""
-
-JUDGED = """judged AS (
-    SELECT u.id, u.modality, u.finding, u.direction, u.cluster, v.round, v.score, v.observations, v.opinion,
-           v.instruction_compliance, v.structural_plausibility, v.realism, v.fidelity_preservation,
-           v.qualified, v.qualified_all_pass, v.qualified_weighted
-    FROM unit u JOIN verdict v ON v.task = u.id AND v.generation = u.generation AND v.decisive = 1)"""
-"""Attempts of current generations with their one decisive verdict."""
 
 CLOSED = "state IN ('success', 'failed')"
 
@@ -162,21 +144,7 @@ class OutcomeRow:
     calls: int
 
 
-@contextmanager
-def snapshot(reader: JournalReader) -> Iterator[None]:
-    """All queries inside see one state of the journal, though a build may be writing."""
-    connection = reader.connection
-    if connection.in_transaction:
-        yield
-        return
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        connection.execute("ROLLBACK")
-
-
-def composition(reader: JournalReader) -> Composition:
+def table1(reader: JournalReader) -> Composition:
     """Table 1, in tasks."""
     connection = reader.connection
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
@@ -194,17 +162,17 @@ def composition(reader: JournalReader) -> Composition:
             "SELECT modality, direction, count(DISTINCT finding) FROM task WHERE kind = 'edit' GROUP BY 1, 2"
         )
     }
-    rates = _rates(
+    shares = rates(
         reader,
         "tasks",
         f"SELECT modality, direction, sum(state = 'success'), count(*) FROM unit WHERE {CLOSED}"
         " GROUP BY modality, direction, cluster",
     )
-    whole = _rates(
+    whole = rates(
         reader, "tasks", f"SELECT sum(state = 'success'), count(*) FROM unit WHERE {CLOSED} GROUP BY cluster"
     )
     rows = tuple(
-        _composition_row(key, findings[key], counts[key], rates, _mean(*rounds[key]))
+        _composition_row(key, findings[key], counts[key], shares, _mean(*rounds[key]))
         for key in sorted(counts)
     )
     all_findings = connection.execute(
@@ -216,7 +184,7 @@ def composition(reader: JournalReader) -> Composition:
     return Composition(
         rows=rows,
         total=_composition_row(
-            ("all", "both"), all_findings, everything, {("all", "both"): _only(whole)}, weighted
+            ("all", "both"), all_findings, everything, {("all", "both"): whole.get((), NOTHING)}, weighted
         ),
         mean_rounds_weighted=weighted,
         mean_rounds_unweighted=_mean(sum(means), len(means)),
@@ -227,10 +195,10 @@ def composition(reader: JournalReader) -> Composition:
     )
 
 
-def judged_attempts(reader: JournalReader, weights: Mapping[str, float]) -> Judged:
+def table2(reader: JournalReader, weights: Mapping[str, float]) -> Judged:
     """Table 2, in attempts. `weights` are the rubric's, by criterion."""
-    first = _pass_rates(reader, "WHERE round = 1")
-    overall = _pass_rates(reader, "")
+    first = decision_rates(reader, first_round=True)
+    overall = decision_rates(reader, first_round=False)
     codes = _codes(reader)
     why = {name: tuple((code, n) for criterion, code, n in codes if criterion == name) for name in weights}
     attempts, judged, unjudged = _coverage(reader)
@@ -292,13 +260,13 @@ def rounds_to_success(reader: JournalReader) -> tuple[RoundRow, ...]:
 def by_finding(reader: JournalReader) -> tuple[FindingRow, ...]:
     """Success per finding and direction in tasks, and what the policies let through in attempts (Figure 3)."""
     keys = "modality, finding, direction"
-    tasks = _rates(
+    tasks = rates(
         reader,
         "tasks",
         f"SELECT {keys}, sum(state = 'success'), count(*) FROM unit WHERE {CLOSED} GROUP BY {keys}, cluster",
     )
     policies = {
-        policy: _rates(
+        policy: rates(
             reader, policy, f"SELECT {keys}, sum({policy}), count(*) FROM judged GROUP BY {keys}, cluster"
         )
         for policy in ("qualified_weighted", "qualified_all_pass")
@@ -306,10 +274,9 @@ def by_finding(reader: JournalReader) -> tuple[FindingRow, ...]:
     scores = {
         tuple(row[:3]): (row[3], row[4])
         for row in reader.connection.execute(
-            f"WITH {UNIT}, {JUDGED} SELECT {keys}, count(*), avg(score) FROM judged GROUP BY {keys}"
+            f"{UNITS} SELECT {keys}, count(*), avg(score) FROM judged GROUP BY {keys}"
         )
     }
-    nothing = clustered_rate({}, 0)
     rows = []
     for modality, finding, direction, success, failed, other in reader.connection.execute(
         f"SELECT {keys}, sum(state = 'success'), sum(state = 'failed'), sum(state NOT IN ('success', 'failed'))"
@@ -319,8 +286,8 @@ def by_finding(reader: JournalReader) -> tuple[FindingRow, ...]:
         judged, score = scores.get(key, (0, None))
         rows.append(
             FindingRow(
-                modality, finding, direction, success, failed, other, tasks.get(key, nothing), judged,
-                policies["qualified_weighted"].get(key, nothing), policies["qualified_all_pass"].get(key, nothing),
+                modality, finding, direction, success, failed, other, tasks.get(key, NOTHING), judged,
+                policies["qualified_weighted"].get(key, NOTHING), policies["qualified_all_pass"].get(key, NOTHING),
                 score,
             )
         )  # fmt: skip
@@ -346,49 +313,26 @@ def _composition_row(
     rates: Mapping[tuple[str, ...], Rate],
     mean_rounds: float | None,
 ) -> CompositionRow:
-    rate = rates.get(key) or clustered_rate({}, 0)
-    states = (counts[state] for state in ("success", "failed", "not_applicable", "stopped", "pending"))
-    return CompositionRow(*key, findings, *states, rate, mean_rounds)
-
-
-def _rates(reader: JournalReader, what: str, sql: str) -> dict[tuple[str, ...], Rate]:
-    """Rates by key from rows (key..., successes, n), one row for each cluster; holds patterns, not clusters."""
-    patterns: dict[tuple[str, ...], Counter[tuple[int, int]]] = defaultdict(Counter)
-    for *key, successes, n in reader.connection.execute(f"WITH {UNIT}, {JUDGED} {sql}"):
-        patterns[tuple(key)][successes or 0, n or 0] += 1
-    seed = reader.header.seed
-    return {key: clustered_rate(counts, derive_seed(seed, what, *key)) for key, counts in patterns.items()}
-
-
-def _only(rates: Mapping[tuple[str, ...], Rate]) -> Rate:
-    return rates.get(()) or clustered_rate({}, 0)
-
-
-PASSES = (*(c.value for c in Criterion), "qualified", "qualified_all_pass", "qualified_weighted", "opinion")
-
-
-def _pass_rates(reader: JournalReader, where: str) -> dict[str, Rate]:
-    """Pass rate of every criterion and decision; a criterion that a verdict lacks does not count in its n."""
-    columns = [*PASSES, "opinion = qualified"]
-    sums = ", ".join(f"sum({column}), count({column})" for column in columns)
-    patterns: dict[str, Counter[tuple[int, int]]] = {column: Counter() for column in columns}
-    for row in reader.connection.execute(
-        f"WITH {UNIT}, {JUDGED} SELECT {sums} FROM judged {where} GROUP BY cluster"
-    ):
-        for index, column in enumerate(columns):
-            patterns[column][row[2 * index] or 0, row[2 * index + 1]] += 1
-    seed = reader.header.seed
-    return {
-        column: clustered_rate(counts, derive_seed(seed, "attempts", where, column))
-        for column, counts in patterns.items()
-    }
+    rate = rates.get(key, NOTHING)
+    return CompositionRow(
+        modality=key[0],
+        direction=key[1],
+        findings=findings,
+        success=counts["success"],
+        failed=counts["failed"],
+        not_applicable=counts["not_applicable"],
+        stopped=counts["stopped"],
+        pending=counts["pending"],
+        rate=rate,
+        mean_rounds=mean_rounds,
+    )
 
 
 def _codes(reader: JournalReader) -> tuple[tuple[str, str, int], ...]:
     """(criterion, code, attempts) over failed criteria, most frequent first."""
     known = {code.value for code in FailureCode}
     rows = reader.connection.execute(
-        f"WITH {UNIT}, {JUDGED} SELECT c.key, code.value, count(*) FROM judged,"
+        f"{UNITS} SELECT c.key, code.value, count(*) FROM judged,"
         " json_each(judged.observations, '$.criteria') c, json_each(c.value, '$.codes') code"
         " WHERE NOT json_extract(c.value, '$.passed') GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2"
     ).fetchall()

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from plantain.journal.reader import JournalReader
 from plantain.records import TaskState
-
-if TYPE_CHECKING:
-    from plantain.journal import JournalReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,40 +50,29 @@ def status_summary(reader: JournalReader) -> dict[str, object]:
     """
     connection = reader.connection
     states = dict.fromkeys((state.value for state in TaskState), 0)
-    states |= dict(connection.execute("SELECT state, count(*) FROM task GROUP BY 1"))
-    rounds = {
-        str(number): n
-        for number, n in connection.execute(
-            "SELECT round, count(*) FROM task WHERE state = 'success' GROUP BY 1 ORDER BY 1"
-        )
-    }
+    states |= {state.value: n for state, n in reader.counts().items()}
+    outcomes = {outcome.value: n for outcome, n in sorted(reader.outcomes().items())}
     attempts, superseded = connection.execute(
         "SELECT count(*) FILTER (WHERE superseded = 0), count(*) FILTER (WHERE superseded = 1) FROM attempt"
     ).fetchone()
-    settled, unsettled, cost, unpriced = connection.execute(
-        "SELECT count(*) FILTER (WHERE state = 'settled'), count(*) FILTER (WHERE state = 'started'),"
-        " sum(cost_usd), count(*) FILTER (WHERE state = 'settled' AND cost_usd IS NULL) FROM call"
-    ).fetchone()
+    unpriced = connection.execute(
+        "SELECT count(*) FROM call WHERE state = 'settled' AND cost_usd IS NULL"
+    ).fetchone()[0]
     replayed, peak = connection.execute("SELECT sum(replayed), max(peak_rss_mb) FROM session").fetchone()
     report = reader.run / "report.html"
     return {
         "tasks": {"total": sum(states.values()), **states},
-        "rounds": rounds,
+        "rounds": {str(number): n for number, n in reader.success_rounds().items()},
         "attempts": attempts,
         "attempts_superseded": superseded,
-        "calls": {"made": settled, "replayed": replayed or 0, "open": unsettled},
-        "outcomes": dict(
-            connection.execute(
-                "SELECT outcome, count(*) FROM call WHERE state = 'settled' GROUP BY 1 ORDER BY 1"
-            )
-        ),
-        "cost_usd": round(cost or 0.0, 6),
+        "calls": {
+            "made": sum(outcomes.values()),
+            "replayed": replayed or 0,
+            "open": len(reader.open_calls()),
+        },
+        "outcomes": outcomes,
+        "cost_usd": round(reader.spent_usd(), 6),
         "calls_of_unknown_cost": unpriced,
-        "step_seconds": dict(
-            connection.execute(
-                "SELECT step, round(avg(latency_s), 4) FROM call WHERE state = 'settled' GROUP BY 1 ORDER BY 1"
-            )
-        ),
         "peak_rss_mb": peak,
         "modalities": [m for (m,) in connection.execute("SELECT DISTINCT modality FROM task ORDER BY 1")],
         "report": str(report) if report.exists() else None,

@@ -89,7 +89,7 @@ def rounds_figure(rows: Sequence[RoundRow]) -> str:
         axes.plot(numbers, [_or_gap(row.cumulative) for row in rows], color=INK, marker="o", markersize=4, lw=1.4,
                   label="cumulative share")  # fmt: skip
         axes.plot(numbers, [_or_gap(row.hazard) for row in rows], color=ACCENT, marker="D", markersize=4, lw=1.2,
-                  ls=(0, (3, 2)), label="success among tasks that got this far")  # fmt: skip
+                  ls=(0, (3, 2)), label="success among tasks that reached it")  # fmt: skip
         for row in rows:
             if row.success:
                 axes.text(row.round, 0.015, str(row.success), ha="center", va="bottom", color=INK)
@@ -113,11 +113,11 @@ def findings_figure(rows: Sequence[FindingRow]) -> str:
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
         for index, row in enumerate(ordered):
-            _dot(axes, index, row.rate, ACCENT if row.direction == "add" else SUCCESS, row.direction)
+            _dot(axes, index, row.rate, row.direction)
             axes.text(1.03, index, f"n = {row.rate.n}", va="center", color=MUTED)
         _rows(axes, [_finding_label(row) for row in ordered])
         _percent_axis(axes, "x", right=1.16)
-        axes.set_xlabel("tasks that succeeded, with 95 % interval (circle: add, diamond: remove)")
+        axes.set_xlabel("tasks that succeeded, 95 % interval")
 
     return _svg("findings", 6.4, 1.1 + 0.3 * max(1, len(ordered)), draw)
 
@@ -159,12 +159,12 @@ def figure_three(rows: Sequence[FindingRow]) -> str:
         for index, row in enumerate(ordered):
             left.barh(index, row.success, color=SUCCESS, height=0.62)
             left.barh(index, row.failed, left=row.success, color=FAILED, height=0.62)
-            _dot(right, index, row.qualified_weighted, ACCENT, row.direction)
+            _dot(right, index, row.qualified_weighted, row.direction)
         _rows(left, [_finding_label(row) for row in ordered])
         left.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
         left.set_xlabel("tasks: success, failed")
         right.tick_params(axis="y", length=0)
-        _percent_axis(right, "x")
+        _percent_axis(right, "x", narrow=True)
         right.set_xlabel("attempts qualified (weighted)")
 
     return _svg("figure3", 6.4, 1.1 + 0.3 * max(1, len(ordered)), draw)
@@ -200,10 +200,10 @@ def _rows(axes: Axes, labels: Sequence[str]) -> None:
     axes.set_ylim(-0.6, max(1, len(labels)) - 0.4)
 
 
-def _percent_axis(axes: Axes, which: str, right: float = 1.04) -> None:
+def _percent_axis(axes: Axes, which: str, right: float = 1.04, narrow: bool = False) -> None:
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
-    axis.set_ticks([0, 0.25, 0.5, 0.75, 1.0])
+    axis.set_ticks([0, 0.5, 1.0] if narrow else [0, 0.25, 0.5, 0.75, 1.0])
     axes.grid(axis="x" if which == "x" else "y", color=RULE, lw=0.5)
     axes.set_axisbelow(True)
     if which == "x":
@@ -212,11 +212,11 @@ def _percent_axis(axes: Axes, which: str, right: float = 1.04) -> None:
         axes.set_ylim(0, right)
 
 
-def _dot(axes: Axes, y: int, rate: Rate, colour: str, direction: str) -> None:
+def _dot(axes: Axes, y: int, rate: Rate, direction: str) -> None:
     if rate.value is None or rate.low is None or rate.high is None:
         return
-    axes.plot([rate.low, rate.high], [y, y], color=colour, lw=1.4, solid_capstyle="round", alpha=0.7)
-    axes.plot([rate.value], [y], color=colour, marker=DIRECTION_MARKERS.get(direction, "s"), markersize=5.5)
+    axes.plot([rate.low, rate.high], [y, y], color=ACCENT, lw=1.4, solid_capstyle="round", alpha=0.7)
+    axes.plot([rate.value], [y], color=ACCENT, marker=DIRECTION_MARKERS.get(direction, "s"), markersize=5.5)
 
 
 def _legend(axes: Axes, columns: int) -> None:

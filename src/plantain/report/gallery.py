@@ -39,13 +39,19 @@ class RoundStory:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One task from source to end. `remark` says in words what a reader might otherwise take wrongly."""
+    """One task from source to end, all generations if `whole`. `remark` says what a reader might take wrongly."""
 
     task: TaskRow
     image: SourceImage
     original: str
     rounds: tuple[RoundStory, ...]
     remark: str
+    whole: bool
+
+    @property
+    def counted(self) -> int:
+        """Rounds of the current generation."""
+        return sum(not told.attempt.superseded for told in self.rounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,25 +92,28 @@ def select(reader: JournalReader, size: int, seed: int) -> Selection:
     return Selection(tuple(sorted(chosen)), tuple((s, quotas[s], totals[s]) for s in ORDER if s in totals))
 
 
-def tell(reader: JournalReader, task: TaskRow, size: Size) -> Story:
-    """The story of a task's current generation, with pictures of the given size."""
+def tell(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = False) -> Story:
+    """The story of a task's current generation, or of all, with pictures of the given size."""
     image = reader.image(task.task.image_id)
     before = decode(reader.read_blob(image.prepared_sha256))
-    attempts = reader.attempts(task.id, task.generation)
-    members = [v for v in reader.verdicts(task.id, task.generation) if not v.decisive]
+    generation = None if whole else task.generation
+    attempts = reader.attempts(task.id, generation)
+    members = [v for v in reader.verdicts(task.id, generation) if not v.decisive]
     return Story(
         task=task,
         image=image,
-        original=data_uri(before, size.side, size.limit),
+        original=data_uri(before, size.side, size.limit, synthetic=image.synthetic),
         rounds=tuple(_round(reader, attempt, before, members, size) for attempt in attempts),
         remark=remark(task, image),
+        whole=whole,
     )
 
 
 def _round(
     reader: JournalReader, attempt: Attempt, before: Pixels, members: list[StoredVerdict], size: Size
 ) -> RoundStory:
-    panel = tuple(v for v in members if v.round == attempt.round)
+    here = (attempt.generation, attempt.round)
+    panel = tuple(v for v in members if (v.generation, v.round) == here)
     if attempt.edited is None:
         return RoundStory(attempt, None, None, False, panel)
     after = decode(reader.read_blob(attempt.edited))
@@ -115,7 +124,9 @@ def _round(
     if after.shape == before.shape:
         usable = mask if mask is not None and mask.shape == before.shape[:2] else None
         changed = difference(before, after, size.side, size.limit, usable)
-    return RoundStory(attempt, data_uri(after, size.side, size.limit), changed, mask is not None, panel)
+    return RoundStory(
+        attempt, data_uri(after, size.side, size.limit, synthetic=True), changed, mask is not None, panel
+    )
 
 
 def remark(task: TaskRow, image: SourceImage) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,12 +20,12 @@ from plantain.journal.tables import (
     RoundRow,
     by_finding,
     call_outcomes,
-    composition,
     costs,
-    judged_attempts,
     rounds_to_success,
     snapshot,
     status_summary,
+    table1,
+    table2,
 )
 from plantain.report import figures, labels
 from plantain.report.gallery import PAGE, THUMBNAIL, Selection, select, tell
@@ -99,6 +98,7 @@ def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -
                 "codes": figures.codes_figure(numbers.judged),
                 "figure3": figures.figure_three(numbers.findings),
             },
+            in_run=target.parent == run,
             telemetry_name=target.with_suffix(".telemetry.json").name,
             json_name=target.with_suffix(".json").name,
         )
@@ -115,7 +115,9 @@ def write_story(reader: JournalReader, task: TaskRow, to: Path) -> Path:
     html = (
         _environment()
         .get_template("task.html.j2")
-        .render(run=_run(reader.header), story=tell(reader, task, PAGE), calls=reader.calls(task.id))
+        .render(
+            run=_run(reader.header), story=tell(reader, task, PAGE, whole=True), calls=reader.calls(task.id)
+        )
     )
     to.parent.mkdir(parents=True, exist_ok=True)
     _write(to, html)
@@ -126,8 +128,8 @@ def gather(reader: JournalReader) -> Numbers:
     """All tables of a run."""
     weights = {criterion.name.value: criterion.weight for criterion in MED_BANANA.criteria}
     return Numbers(
-        composition=composition(reader),
-        judged=judged_attempts(reader, weights),
+        composition=table1(reader),
+        judged=table2(reader, weights),
         rounds=rounds_to_success(reader),
         findings=by_finding(reader),
         outcomes=call_outcomes(reader),
@@ -188,7 +190,7 @@ def _write(path: Path, text: str) -> None:
     """Replaces the file at once, so that a reader never meets half of it."""
     unfinished = path.with_name(path.name + ".part")
     unfinished.write_bytes(text.encode("utf-8", errors="replace"))
-    os.replace(unfinished, path)
+    unfinished.replace(path)
 
 
 @lru_cache(maxsize=1)

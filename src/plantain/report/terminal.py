@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
 from plantain.journal import CallRow, JournalReader, TaskRow
-from plantain.journal.tables import composition, snapshot
+from plantain.journal.tables import snapshot, table1
 from plantain.records import Attempt, SourceImage, Verdict
 from plantain.report.gallery import remark
 from plantain.report.labels import (
@@ -32,39 +33,30 @@ STATE_STYLES = {"success": "green", "failed": "red", "stopped": "yellow"}
 def table_one(run: Path) -> Table:
     """Table 1 of a run, in tasks."""
     with JournalReader.open(run) as reader, snapshot(reader):
-        numbers = composition(reader)
+        numbers = table1(reader)
     weighted, unweighted = decimal(numbers.mean_rounds_weighted), decimal(numbers.mean_rounds_unweighted)
     table = Table(
         title="Table 1 (counts tasks)",
-        caption=f"rate: success of success and failed, 95 % interval; mean rounds of successful tasks: {weighted} "
-        f"weighted by tasks (last row), {unweighted} unweighted over rows",
+        caption="rate: success of success and failed, with 95 % interval; other: not applicable, stopped, pending\n"
+        f"mean rounds of successful tasks: {weighted} weighted by tasks (last row), {unweighted} over rows",
         title_justify="left",
         caption_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
     )
     for heading in ("modality", "task"):
         table.add_column(heading)
-    for heading in (
-        "findings",
-        "success",
-        "failed",
-        "n/a",
-        "stopped",
-        "pending",
-        "rate",
-        "interval",
-        "rounds",
-    ):
+    for heading in ("findings", "success", "failed", "other", "rate", "interval", "rounds"):
         table.add_column(heading, justify="right")
     for row in (*numbers.rows, numbers.total):
         if row is numbers.total:
             table.add_section()
+        other = row.not_applicable + row.stopped + row.pending
         table.add_row(
             _text(modality(row.modality)),
             DIRECTIONS.get(row.direction, row.direction),
-            *(
-                count(n)
-                for n in (row.findings, row.success, row.failed, row.not_applicable, row.stopped, row.pending)
-            ),
+            *(count(n) for n in (row.findings, row.success, row.failed, other)),
             percent(row.rate.value),
             interval(row.rate),
             decimal(row.mean_rounds),
@@ -75,7 +67,10 @@ def table_one(run: Path) -> Table:
 def story(reader: JournalReader, task: TaskRow) -> RenderableType:
     """A task in full: every generation and round with its verdict and files, then every call."""
     image = reader.image(task.task.image_id)
-    parts: list[RenderableType] = [_heading(reader, task, image)]
+    parts: list[RenderableType] = [
+        _heading(task, image),
+        _path("original", reader, image.prepared_sha256),
+    ]
     for attempt in reader.attempts(task.id):
         parts.append(_attempt(reader, attempt))
         for stored in reader.verdicts(task.id, attempt.generation):
@@ -85,7 +80,7 @@ def story(reader: JournalReader, task: TaskRow) -> RenderableType:
     return Group(*parts)
 
 
-def _heading(reader: JournalReader, task: TaskRow, image: SourceImage) -> Panel:
+def _heading(task: TaskRow, image: SourceImage) -> Panel:
     state = task.state.value
     lines = Text()
     lines.append(f"{STATES[state]}", style=f"bold {STATE_STYLES.get(state, '')}".strip())
@@ -93,7 +88,6 @@ def _heading(reader: JournalReader, task: TaskRow, image: SourceImage) -> Panel:
     if task.reason:
         lines.append(f"\n{plain(task.reason)}")
     lines.append(f"\n\nimage    {plain(image.id)} from {plain(image.dataset)}, {image.licence.value}")
-    lines.append(f"\noriginal {reader.blob_path(image.prepared_sha256)}")
     for note in (image.note, remark(task, image)):
         if note:
             lines.append(f"\nnote     {plain(note)}", style="yellow")
@@ -106,14 +100,22 @@ def _heading(reader: JournalReader, task: TaskRow, image: SourceImage) -> Panel:
 def _attempt(reader: JournalReader, attempt: Attempt) -> RenderableType:
     superseded = ", superseded" if attempt.superseded else ""
     text = Text(f"\nGeneration {attempt.generation}, round {attempt.round}{superseded}\n", style="bold")
-    text.append(f"{plain(attempt.instruction)}\n", style="not bold")
+    text.append(plain(attempt.instruction), style="not bold")
     for name, outcome in (("edit", attempt.edit_outcome), ("judge", attempt.judge_outcome)):
         if outcome is not None and not outcome.ok:
-            text.append(f"{name}: {outcome.kind.value}: {plain(outcome.reason)}\n", style="not bold yellow")
-    for name, sha in (("edited", attempt.edited), ("raw", attempt.raw), ("mask", attempt.mask)):
-        if sha is not None:
-            text.append(f"{name:<8} {reader.blob_path(sha)}\n", style="not bold dim")
-    return Group(text, _verdict(attempt.verdict)) if attempt.verdict else text
+            text.append(f"\n{name}: {outcome.kind.value}: {plain(outcome.reason)}", style="not bold yellow")
+    paths = [
+        _path(name, reader, sha)
+        for name, sha in (("edited", attempt.edited), ("raw", attempt.raw), ("mask", attempt.mask))
+        if sha is not None
+    ]
+    verdict = [_verdict(attempt.verdict)] if attempt.verdict else []
+    return Group(text, *paths, *verdict)
+
+
+def _path(name: str, reader: JournalReader, sha: str) -> Text:
+    """A line with a blob's path, never broken, so that it can be copied."""
+    return Text(f"{name:<8} {reader.blob_path(sha)}", style="dim", no_wrap=True, overflow="ignore")
 
 
 def _verdict(verdict: Verdict, prefix: str = "") -> Group:
@@ -148,11 +150,10 @@ def _calls(calls: list[CallRow]) -> Table:
     table = Table(
         title="\nCalls: every try", title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0)
     )
-    for heading, justify in (
-        ("gen", "right"), ("round", "right"), ("step", "left"), ("draw", "right"), ("try", "right"),
-        ("model", "left"), ("served by", "left"), ("outcome", "left"), ("s", "right"), ("USD", "right"),
-    ):  # fmt: skip
-        table.add_column(heading, justify="right" if justify == "right" else "left")
+    for heading in ("gen", "round", "try", "step", "model", "served by", "outcome"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("s", "USD"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for call in calls:
         outcome = (
             "open" if call.outcome is None else f"{call.outcome.kind.value} {call.outcome.reason}".strip()
@@ -160,9 +161,8 @@ def _calls(calls: list[CallRow]) -> Table:
         table.add_row(
             str(call.key.generation),
             str(call.key.round),
-            call.key.step.value,
-            str(call.key.draw),
             str(call.tries),
+            f"{call.key.step.value} {call.key.draw or ''}".strip(),
             _text(call.model),
             _text(call.usage.served_model),
             _text(outcome),

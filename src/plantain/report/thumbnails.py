@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from plantain.pixels.encode import XMP_PACKET
+
 Pixels = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 
@@ -22,15 +24,16 @@ DARKER = np.array([86.0, 168.0, 255.0])
 OUTLINE = (92, 232, 130)
 
 
-def data_uri(pixels: Pixels, side: int, limit: int) -> str:
+def data_uri(pixels: Pixels, side: int, limit: int, *, synthetic: bool) -> str:
     """A JPEG thumbnail as a data URI.
 
     Args:
         pixels: uint8 (H, W, 3) RGB.
         side: longest side of the thumbnail in pixels.
         limit: bytes that the file may take; quality, then size, give way until it fits.
+        synthetic: rendered or edited: the thumbnail then carries the same mark as the image.
     """
-    return _encode(shrink(pixels, side), limit)
+    return _encode(shrink(pixels, side), limit, XMP_PACKET if synthetic else b"")
 
 
 def difference(before: Pixels, after: Pixels, side: int, limit: int, mask: Mask | None = None) -> str:
@@ -53,7 +56,7 @@ def difference(before: Pixels, after: Pixels, side: int, limit: int, mask: Mask 
         small = cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_AREA)
         contours, _ = cv2.findContours(small, cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
         picture = cv2.drawContours(np.ascontiguousarray(picture), contours, -1, OUTLINE, 1, cv2.LINE_8)
-    return _encode(np.asarray(picture, dtype=np.uint8), limit)
+    return _encode(np.asarray(picture, dtype=np.uint8), limit, b"")
 
 
 def shrink(pixels: Pixels, side: int) -> Pixels:
@@ -69,13 +72,13 @@ def _size(height: int, width: int, side: int) -> tuple[int, int]:
     return max(1, round(width * scale)), max(1, round(height * scale))
 
 
-def _encode(pixels: Pixels, limit: int) -> str:
+def _encode(pixels: Pixels, limit: int, xmp: bytes) -> str:
     grey = bool((pixels[..., 0] == pixels[..., 1]).all() and (pixels[..., 1] == pixels[..., 2]).all())
     while True:
         image = Image.fromarray(pixels[..., 0] if grey else pixels)
         for quality in (82, 70, 55, 40):
             buffer = io.BytesIO()
-            image.save(buffer, "JPEG", quality=quality, optimize=True)
+            image.save(buffer, "JPEG", quality=quality, optimize=True, xmp=xmp)
             data = buffer.getvalue()
             if len(data) <= limit or (quality == 40 and max(image.size) <= 32):
                 return "data:image/jpeg;base64," + base64.b64encode(data).decode("ascii")

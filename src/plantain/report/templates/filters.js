@@ -1,5 +1,11 @@
 (function () {
   "use strict";
+  if (document.body.hasAttribute("data-in-run") && location.protocol === "file:") {
+    var folder = decodeURIComponent(location.pathname).replace(/\/[^/]*$/, "");
+    document.querySelectorAll(".command .run").forEach(function (span) {
+      span.textContent = "'" + folder.replace(/'/g, "'\\''") + "'";
+    });
+  }
   var form = document.querySelector("form.filters");
   if (!form) return;
   var tasks = Array.prototype.slice.call(document.querySelectorAll("article.task"));

@@ -1,0 +1,79 @@
+"""The units that tables count, as SQL, and rates over them whose intervals know that images repeat."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from plantain.journal.reader import JournalReader
+from plantain.metrics.clusters import Rate, clustered_rate
+from plantain.records import Criterion, derive_seed
+
+UNITS = """WITH unit AS (
+    SELECT t.id, t.modality, t.finding, t.direction, t.generation, t.state, t.round,
+           coalesce(json_extract(i.record, '$.dataset') || '/' || json_extract(i.record, '$.group'),
+                    json_extract(i.record, '$.source_sha256'), t.image_id) AS cluster
+    FROM task t LEFT JOIN image i ON i.id = t.image_id WHERE t.kind = 'edit'),
+judged AS (
+    SELECT u.id, u.modality, u.finding, u.direction, u.cluster, v.round, v.score, v.observations, v.opinion,
+           v.instruction_compliance, v.structural_plausibility, v.realism, v.fidelity_preservation,
+           v.qualified, v.qualified_all_pass, v.qualified_weighted
+    FROM unit u JOIN verdict v ON v.task = u.id AND v.generation = u.generation AND v.decisive = 1)
+"""
+"""`unit`: edit tasks with the patient (or, where the source names none, the source file) that they share.
+`judged`: attempts of current generations with their one decisive verdict."""
+
+DECISIONS = (
+    *(criterion.value for criterion in Criterion),
+    "qualified",
+    "qualified_all_pass",
+    "qualified_weighted",
+    "opinion",
+    "opinion = qualified",
+)
+"""What a verdict can say yes or no to, as SQL over `judged`."""
+
+NOTHING = clustered_rate({}, 0)
+
+
+@contextmanager
+def snapshot(reader: JournalReader) -> Iterator[None]:
+    """All queries inside see one state of the journal, though a build may be writing."""
+    connection = reader.connection
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def rates(reader: JournalReader, what: str, sql: str) -> dict[tuple[str, ...], Rate]:
+    """Rates by key from rows (key..., successes, n), one row for each cluster.
+
+    Holds how many clusters have which counts, not the clusters. `what` names the rate: its bootstrap's seed derives
+    from the run's seed, the name and the key.
+    """
+    patterns: dict[tuple[str, ...], Counter[tuple[int, int]]] = defaultdict(Counter)
+    for *key, successes, n in reader.connection.execute(UNITS + sql):
+        patterns[tuple(key)][successes or 0, n or 0] += 1
+    seed = reader.header.seed
+    return {key: clustered_rate(counts, derive_seed(seed, what, *key)) for key, counts in patterns.items()}
+
+
+def decision_rates(reader: JournalReader, *, first_round: bool) -> dict[str, Rate]:
+    """How often each decision was yes, over judged attempts; one that a verdict lacks is not in its n."""
+    sums = ", ".join(f"sum({decision}), count({decision})" for decision in DECISIONS)
+    where = "WHERE round = 1" if first_round else ""
+    patterns: dict[str, Counter[tuple[int, int]]] = {decision: Counter() for decision in DECISIONS}
+    for row in reader.connection.execute(f"{UNITS} SELECT {sums} FROM judged {where} GROUP BY cluster"):
+        for index, decision in enumerate(DECISIONS):
+            patterns[decision][row[2 * index] or 0, row[2 * index + 1]] += 1
+    seed = reader.header.seed
+    return {
+        decision: clustered_rate(counts, derive_seed(seed, "attempts", first_round, decision))
+        for decision, counts in patterns.items()
+    }
