@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import io
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from plantain.pixels.decode import BadImage, decode
+from plantain.pixels.encode import (
+    XMP_PACKET,
+    encode_jpeg,
+    encode_source,
+    is_normal_form,
+    is_source_form,
+    normalise,
+)
+
+from .pictures import colour, grey, save
+
+SQUARE = colour(64, 64)
+
+
+def test_encode_jpeg_is_quality_95_without_subsampling_and_only_the_mark() -> None:
+    image = Image.open(io.BytesIO(encode_jpeg(SQUARE)))
+    other = Image.open(io.BytesIO(save(Image.fromarray(SQUARE), "JPEG", quality=95, subsampling=0)))
+    assert image.quantization == other.quantization
+    assert [component[1:3] for component in image.layer] == [(1, 1)] * 3
+    assert set(image.info) == {"jfif", "jfif_version", "jfif_unit", "jfif_density", "xmp"}
+    assert image.info["xmp"] == XMP_PACKET
+
+
+def test_encode_jpeg_mark_is_well_formed_and_says_synthetic() -> None:
+    text = Image.open(io.BytesIO(encode_jpeg(SQUARE))).info["xmp"]
+    root = ElementTree.fromstring(text)
+    description = next(root.iter("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}Description"))
+    kind = description.get("{http://iptc.org/std/Iptc4xmpExt/2008-02-29/}DigitalSourceType")
+    assert kind == "http://cv.iptc.org/newscodes/digitalsourcetype/compositeSynthetic"
+    assert "Not for clinical use" in "".join(root.itertext())
+
+
+def test_mark_does_not_touch_the_picture() -> None:
+    assert np.array_equal(decode(encode_jpeg(SQUARE)), decode(encode_source(SQUARE)))
+    assert encode_jpeg(SQUARE).endswith(encode_source(SQUARE)[20:])
+
+
+def test_encode_keeps_grey_grey() -> None:
+    pixels = decode(encode_jpeg(np.repeat(grey(64, 64)[:, :, None], 3, axis=2)))
+    assert np.array_equal(pixels[..., 0], pixels[..., 1])
+    assert np.array_equal(pixels[..., 1], pixels[..., 2])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        encode_source(SQUARE),
+        encode_jpeg(SQUARE)[:-1],
+        encode_jpeg(SQUARE) + b"\0",
+        encode_jpeg(SQUARE) + encode_jpeg(SQUARE),
+        encode_jpeg(colour(64, 63)),
+        encode_jpeg(colour(48, 48)),
+        encode_jpeg(SQUARE)[:20] + b"\xff\xfe\x00\x05abc" + encode_jpeg(SQUARE)[20:],
+        save(Image.fromarray(SQUARE), "JPEG", quality=95, subsampling=0, xmp=XMP_PACKET, progressive=True),
+        save(Image.fromarray(SQUARE), "JPEG", quality=94, subsampling=0, xmp=XMP_PACKET),
+        save(Image.fromarray(SQUARE), "JPEG", quality=95, subsampling=2, xmp=XMP_PACKET),
+        b"",
+    ],
+)
+def test_is_normal_form_accepts_nothing_else(data: bytes) -> None:
+    assert not is_normal_form(data, side=64)
+
+
+def test_forms_are_told_apart() -> None:
+    assert is_normal_form(encode_jpeg(SQUARE), side=64)
+    assert is_source_form(encode_source(SQUARE), side=64)
+    assert not is_source_form(encode_jpeg(SQUARE), side=64)
+
+
+def test_normalise_marks_source_form_without_encoding_again() -> None:
+    assert normalise(encode_source(SQUARE), side=64) == encode_jpeg(SQUARE)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([32, 64, 96]), st.sampled_from(["PNG", "JPEG", "WEBP"]))
+def test_normalise_is_idempotent(seed: int, size: int, kind: str) -> None:
+    noise = np.random.default_rng(seed).integers(0, 256, (size, size, 3), np.uint8)
+    once = normalise(save(Image.fromarray(noise), kind), side=64)
+    assert is_normal_form(once, side=64)
+    assert normalise(once, side=64) is once
+    assert decode(once).shape == (64, 64, 3)
+
+
+def test_normalise_strips_metadata() -> None:
+    data = save(Image.fromarray(SQUARE), "JPEG", comment=b"MRN 123456", exif=b"Exif\0\0MM\0*\0\0\0\x08\0\0")
+    assert b"MRN" in data
+    assert b"MRN" not in normalise(data, side=64)
+
+
+def test_normalise_refuses_what_is_not_square_or_no_image() -> None:
+    with pytest.raises(BadImage, match="64x63 pixels came back"):
+        normalise(save(Image.fromarray(colour(64, 63)), "PNG"), side=64)
+    with pytest.raises(BadImage, match="edited image"):
+        normalise(b"I am sorry, I cannot edit medical images.")

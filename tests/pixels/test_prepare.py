@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plantain.pixels.prepare import content_mask, prepare, resize, restore, settle_grey
+
+from .pictures import colour, grey
+
+SIZES = st.integers(1, 200)
+
+
+def noise(width: int, height: int) -> np.ndarray:
+    return np.random.default_rng(width * 1000 + height).integers(0, 256, (height, width, 3), np.uint8)
+
+
+@given(SIZES, SIZES, st.sampled_from(["pad", "stretch"]))
+def test_prepare_geometry_lies_in_the_square_and_inverts(width: int, height: int, mode: str) -> None:
+    prepared, geometry = prepare(noise(width, height), 64, mode)
+    assert prepared.shape == (64, 64, 3)
+    assert (geometry.width, geometry.height, geometry.mode) == (width, height, mode)
+    assert max(geometry.inner_width, geometry.inner_height) == 64
+    assert 0 <= geometry.left <= geometry.left + geometry.inner_width <= 64
+    assert 0 <= geometry.top <= geometry.top + geometry.inner_height <= 64
+    assert restore(prepared, geometry).shape == (height, width, 3)
+    mask = content_mask(geometry, 64)
+    assert mask.sum() == geometry.inner_width * geometry.inner_height
+    assert not prepared[~mask].any()
+
+
+@given(st.integers(1, 64), st.booleans())
+def test_restore_is_exact_where_nothing_was_resized(short: int, tall: bool) -> None:
+    original = noise(short, 64) if tall else noise(64, short)
+    assert np.array_equal(restore(*prepare(original, 64)), original)
+
+
+def test_pad_keeps_the_aspect_and_centres() -> None:
+    _, geometry = prepare(noise(1841 // 4, 1955 // 4), 1024)
+    # 460x488 scaled by 1024/488 = 2.098: 965 wide, (1024 - 965) // 2 = 29 on the left.
+    assert (geometry.inner_width, geometry.inner_height, geometry.left, geometry.top) == (965, 1024, 29, 0)
+
+
+@pytest.mark.parametrize("size", [(30, 20), (300, 20), (20, 300), (200, 500)])
+@pytest.mark.parametrize("mode", ["pad", "stretch"])
+def test_prepare_keeps_a_constant_and_grey_channels(size: tuple[int, int], mode: str) -> None:
+    prepared, geometry = prepare(np.full((size[1], size[0], 3), 77, np.uint8), 64, mode)
+    assert (prepared[content_mask(geometry, 64)] == 77).all()
+    gray, _ = prepare(np.repeat(grey(*size)[:, :, None], 3, axis=2), 64, mode)
+    assert np.array_equal(gray[..., 0], gray[..., 2])
+
+
+def test_prepare_shrinks_without_aliasing() -> None:
+    lines = np.zeros((512, 512, 3), np.uint8)
+    lines[:, ::2] = 200
+    # Every target pixel averages whole periods: the mean, without moire.
+    assert np.unique(resize(lines, 128, 128)).tolist() == [100]
+
+
+def test_prepare_refuses_an_unknown_mode() -> None:
+    with pytest.raises(ValueError, match="expected one of pad, stretch"):
+        prepare(noise(4, 4), 64, "crop")
+
+
+def test_settle_grey_makes_channels_equal_only_for_grey_pictures() -> None:
+    gray = np.repeat(grey(200, 200)[:, :, None], 3, axis=2)
+    assert settle_grey(gray) is gray
+    rng = np.random.default_rng(5)
+    tinted = np.clip(gray.astype(int) + rng.integers(-1, 2, gray.shape), 0, 255).astype(np.uint8)
+    settled = settle_grey(tinted)
+    assert np.array_equal(settled[..., 0], settled[..., 1])
+    assert np.abs(settled.astype(int) - gray).max() <= 1
+    marked = gray.copy()
+    marked[:20, :20] = (255, 0, 0)
+    assert settle_grey(marked) is marked
+    assert np.array_equal(settle_grey(colour(64, 64)), colour(64, 64))
