@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def sample_images() -> list[Sample]:
     Raises:
         InputError: a package is not installed; the message says how to install it.
     """
-    return [_chest(), _fundus(), *_brain_average(), _brain_single()]
+    return [_chest(), _fundus(), *brain_average(), _brain_single()]
 
 
 def _chest() -> Sample:
@@ -116,7 +117,12 @@ _MNI_SLICES = (("axial", 5), ("axial", 20), ("axial", 40), ("coronal", -10))
 """Planes and millimetres in MNI space: basal ganglia, lateral ventricles, centrum semiovale; thalami."""
 
 
-def _brain_average() -> list[Sample]:
+def brain_average(slices: Sequence[tuple[str, int]] = _MNI_SLICES) -> list[Sample]:
+    """Slices of the MNI152 average brain, as (plane, millimetres).
+
+    Raises:
+        InputError: nilearn is not installed, or is one whose file lies differently.
+    """
     import nibabel
 
     path = _file("nilearn", "nilearn", _MNI_FILE)
@@ -125,7 +131,7 @@ def _brain_average() -> list[Sample]:
     if nibabel.aff2axcodes(volume.affine) != ("R", "A", "S"):
         raise InputError(f"{path}: its axes are not right-anterior-superior; another version of nilearn?")
     values = np.asarray(volume.dataobj)
-    return [_average_slice(values, volume.affine[:3, 3], data, plane, mm) for plane, mm in _MNI_SLICES]
+    return [_average_slice(values, volume.affine[:3, 3], data, plane, mm) for plane, mm in slices]
 
 
 def _average_slice(values: np.ndarray, origin: np.ndarray, data: bytes, plane: str, mm: int) -> Sample:

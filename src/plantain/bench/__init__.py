@@ -1,0 +1,1 @@
+"""Measuring models: the benchmark's own walk, and how far a judge can be trusted."""

@@ -1,0 +1,97 @@
+"""Real pictures for an audit, in two sets that share none: one to tune a judge on, one to report on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from plantain.records import SourceImage
+from plantain.sources.samples import Sample, brain_average, sample_images
+
+Pixels = npt.NDArray[np.uint8]
+
+SPLITS = ("held-out", "tuning")
+
+BRAIN_CUTS: dict[str, tuple[tuple[str, int], ...]] = {
+    "tuning": (("axial", 0), ("axial", 15), ("axial", 30), ("axial", 50), ("coronal", -30), ("coronal", 10)),
+    "held-out": (("axial", 8), ("axial", 23), ("axial", 37), ("axial", 45), ("coronal", -20), ("coronal", 0)),
+}
+"""Slices of the MNI average, in millimetres; seven or more apart from every slice of the other set in axial plane."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Another look at the one picture that a modality has: turned, cut out, and toned.
+
+    Attributes:
+        degrees: turned by, counter-clockwise.
+        zoom: magnified about the point (x, y), given as shares of the frame.
+        x, y: see zoom.
+        gamma: tone; above 1 darker.
+    """
+
+    degrees: float
+    zoom: float
+    x: float
+    y: float
+    gamma: float
+
+
+VIEWS: dict[str, tuple[View, ...]] = {
+    "tuning": (View(0, 1.0, 0.5, 0.5, 1.0), View(-2, 1.06, 0.48, 0.45, 0.92)),
+    "held-out": (
+        View(3, 1.1, 0.52, 0.52, 1.08),
+        View(-4, 1.14, 0.47, 0.48, 1.0),
+        View(1.5, 1.03, 0.5, 0.55, 0.88),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picture:
+    """A prepared picture.
+
+    Attributes:
+        image: its record.
+        data: prepared bytes, as a catalogue keeps them.
+    """
+
+    image: SourceImage
+    data: bytes
+
+
+def package_pictures(split: str) -> list[Picture]:
+    """The pictures of one set that arrive with the dependencies.
+
+    Slices of the average brain differ between the sets, and the single coronal slice belongs to the held-out
+    one.
+    There is one chest radiograph and one fundus photograph: both sets use it, turned, cut and toned
+    differently, so for these two modalities held-out means other geometry, other seeds and other places, not
+    another person.
+
+    Raises:
+        InputError: a package is not installed.
+        ValueError: unknown split.
+    """
+    if split not in SPLITS:
+        raise ValueError(f"split {split!r}: choose one of {', '.join(SPLITS)}")
+    pictures = []
+    for sample in sample_images():
+        if sample.image.modality != "brain_mri":
+            pictures += [_viewed(sample, number, view) for number, view in enumerate(VIEWS[split])]
+        elif sample.image.dataset == "dipy" and split == "held-out":
+            pictures.append(Picture(*sample.prepared()))
+    pictures += [Picture(*sample.prepared()) for sample in brain_average(BRAIN_CUTS[split])]
+    return pictures
+
+
+def _viewed(sample: Sample, number: int, view: View) -> Picture:
+    height, width = sample.pixels.shape[:2]
+    matrix = cv2.getRotationMatrix2D((view.x * width, view.y * height), view.degrees, view.zoom)
+    turned = cv2.warpAffine(sample.pixels, matrix, (width, height), flags=cv2.INTER_LINEAR)
+    toned = np.rint(255.0 * (turned / 255.0) ** view.gamma).astype(np.uint8)
+    image = replace(sample.image, id=f"{sample.image.id}-view{number}", spacing_mm=None)
+    return Picture(*replace(sample, image=image, pixels=toned).prepared())

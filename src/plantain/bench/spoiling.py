@@ -1,0 +1,202 @@
+"""The pixel operations behind the planted defects."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+Pixels = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+Values = npt.NDArray[np.float32]
+
+
+def content(pixels: Pixels) -> Mask:
+    """What is image rather than black padding: bright enough after smoothing, holes closed."""
+    smooth = cv2.GaussianBlur(pixels.max(axis=2), (0, 0), 3.0)
+    contours, _ = cv2.findContours((smooth > 10).astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    out = np.zeros(smooth.shape, np.uint8)
+    cv2.drawContours(out, contours, -1, 1, cv2.FILLED)
+    return out.astype(bool)
+
+
+def middle_column(pixels: Pixels) -> float:
+    """The middle of the content from left to right."""
+    columns = np.flatnonzero(content(pixels).mean(axis=0) > 0.05)
+    return float(columns[0] + columns[-1]) / 2 if columns.size else pixels.shape[1] / 2
+
+
+def mirrored(values: Values, axis: float) -> Values:
+    """The values reflected about a column."""
+    return moved(np.ascontiguousarray(values[:, ::-1]), round(2 * axis - (values.shape[1] - 1)), 0)
+
+
+def moved(values: Values, dx: int, dy: int) -> Values:
+    """The values shifted right and down; what enters is 0."""
+    matrix = np.array([[1, 0, dx], [0, 1, dy]], np.float32)
+    return np.asarray(
+        cv2.warpAffine(values, matrix, values.shape[1::-1], flags=cv2.INTER_NEAREST), np.float32
+    )
+
+
+def solid(mask: Mask, join: float, grow: float) -> Mask:
+    """The mask's parts joined over gaps of up to twice `join` pixels, without holes, grown by `grow` pixels."""
+    joined = cv2.morphologyEx(_padded(mask, join), cv2.MORPH_CLOSE, _round(join))
+    contours, _ = cv2.findContours(joined, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    cv2.drawContours(joined, contours, -1, 1, cv2.FILLED)
+    margin = _margin(join)
+    inner = joined[margin:-margin, margin:-margin]
+    return np.asarray(cv2.dilate(inner, _round(grow)), bool)
+
+
+def soft(mask: Mask, width: float) -> Values:
+    """A weight that is 1 inside the mask and falls to 0 within `width` pixels outside."""
+    distance = cv2.distanceTransform((~mask).astype(np.uint8), cv2.DIST_L2, 3)
+    return np.asarray(np.clip(1.0 - distance / width, 0.0, 1.0), np.float32)
+
+
+def fine_grain(pixels: Pixels, mask: Mask) -> float:
+    """Root mean square of the finest octave inside the mask, beyond what rounding makes, in grey levels."""
+    plane = pixels[..., 1].astype(np.float32)
+    fine = plane - cv2.GaussianBlur(plane, (0, 0), 1.0)
+    values = np.sort(np.square(fine[mask]))
+    kept = values[: max(1, int(0.9 * values.size))]
+    return float(np.sqrt(max(0.0, float(kept.mean()) / 0.65 - 0.075)))
+
+
+def corner(mask: Mask, height: float, rng: np.random.Generator) -> tuple[int, int] | None:
+    """Top left of a box for text in one of the corners, away from the mask; None when all are taken."""
+    rows, columns = mask.shape
+    width = round(5.5 * height)
+    margin = round(0.03 * rows)
+    places = [
+        (margin, margin),
+        (columns - margin - width, margin),
+        (margin, rows - margin - round(1.4 * height)),
+        (columns - margin - width, rows - margin - round(1.4 * height)),
+    ]
+    for index in rng.permutation(len(places)):
+        x, y = places[int(index)]
+        near = mask[max(0, y - 40) : y + round(1.4 * height) + 40, max(0, x - 40) : x + width + 40]
+        if x >= 0 and y >= 0 and not near.any():
+            return x, y
+    return None
+
+
+def written(pixels: Pixels, text: str, place: tuple[int, int], height: float, level: float) -> Pixels:
+    """The image with text burnt in: capitals `height` pixels high, `level` grey levels above what they cover."""
+    layer = np.zeros(pixels.shape[:2], np.uint8)
+    thickness = max(1, round(height / 9))
+    scale = height / 21.0
+    origin = (place[0], place[1] + round(height))
+    cv2.putText(layer, text, origin, cv2.FONT_HERSHEY_SIMPLEX, scale, 255, thickness, cv2.LINE_AA)
+    alpha = layer.astype(np.float32)[..., None] / 255.0
+    out = pixels + alpha * level
+    return np.clip(np.rint(out), 0, 255).astype(np.uint8)
+
+
+def with_copies(
+    pixels: Pixels, mask: Mask, side: int, copies: int, opacity: float, rng: np.random.Generator
+) -> Values:
+    """The image with one textured patch from elsewhere pasted over the mask's middle, side by side, levels matched."""
+    ys, xs = np.nonzero(mask)
+    cy, cx = int(np.median(ys)), int(np.median(xs))
+    lit = content(pixels)
+    source = _textured(pixels, lit, (cx, cy), side, copies, rng)
+    out = pixels.astype(np.float32)
+    if source is None:
+        return out
+    patch = out[source[1] : source[1] + side, source[0] : source[0] + side].copy()
+    ramp = np.minimum(np.arange(side) + 1, side - np.arange(side)) / max(2.0, 0.06 * side)
+    weight = opacity * np.clip(np.minimum.outer(ramp, ramp), 0, 1)[..., None].astype(np.float32)
+    start = cx - side * copies // 2
+    for copy in range(copies):
+        x = min(max(0, start + copy * side), pixels.shape[1] - side)
+        y = min(max(0, cy - side // 2), pixels.shape[0] - side)
+        under = out[y : y + side, x : x + side]
+        matched = patch - patch.mean(axis=(0, 1)) + under.mean(axis=(0, 1))
+        out[y : y + side, x : x + side] = under + weight * (matched - under)
+    return out
+
+
+def _textured(
+    pixels: Pixels, lit: Mask, away: tuple[int, int], side: int, copies: int, rng: np.random.Generator
+) -> tuple[int, int] | None:
+    """Top left of the most textured of 60 random patches inside the content that do not overlap the pasted row."""
+    plane = pixels[..., 1].astype(np.float32)
+    fine = plane - cv2.GaussianBlur(plane, (0, 0), 4.0)
+    best, found = 0.0, None
+    for _ in range(60):
+        x = int(rng.integers(0, pixels.shape[1] - side))
+        y = int(rng.integers(0, pixels.shape[0] - side))
+        if not lit[y : y + side, x : x + side].all():
+            continue
+        apart = max(abs(x + side / 2 - away[0]) - side * copies / 2, abs(y + side / 2 - away[1]) - side / 2)
+        if apart < 0.6 * side:
+            continue
+        texture = float(fine[y : y + side, x : x + side].std())
+        if texture > best:
+            best, found = texture, (x, y)
+    return found
+
+
+def elsewhere(
+    pixels: Pixels, mask: Mask, distance: float, rng: np.random.Generator
+) -> tuple[int, int] | None:
+    """A place (x, y) inside the content at least `distance` pixels from the mask; None when there is none."""
+    far = cv2.distanceTransform((~mask).astype(np.uint8), cv2.DIST_L2, 3) > distance
+    lit = cv2.erode(content(pixels).astype(np.uint8), np.ones((41, 41), np.uint8)).astype(bool)
+    ys, xs = np.nonzero(far & lit)
+    if ys.size == 0:
+        return None
+    pick = int(rng.integers(ys.size))
+    return int(xs[pick]), int(ys[pick])
+
+
+def blob(shape: tuple[int, ...], place: tuple[int, int], radius: float) -> Values:
+    """A Gaussian hill of height 1 whose half height lies at `radius` pixels."""
+    ys, xs = np.mgrid[: shape[0], : shape[1]]
+    squared = (xs - place[0]) ** 2 + (ys - place[1]) ** 2
+    return np.asarray(np.exp(-np.log(2.0) * squared / radius**2), np.float32)
+
+
+def foreign_place(pixels: Pixels, modality: str, finding: str, mask: Mask) -> tuple[float, float] | None:
+    """Where a finding cannot lie, as (x, y): a stated place of the frame, not a measured one.
+
+    Chest: below the diaphragm at the lower border of the film, under the middle of the spine. Brain: the
+    background or scalp beside the head for a glioma; for a meningioma the middle of the hemisphere, far from
+    any dura. Fundus: beyond the aperture, on the black.
+    """
+    lit = content(pixels)
+    ys, xs = np.nonzero(lit)
+    if ys.size == 0:
+        return None
+    top, bottom, left, right = ys.min(), ys.max(), xs.min(), xs.max()
+    cy, cx = (top + bottom) / 2, (left + right) / 2
+    half = float(np.ptp(np.flatnonzero(mask.any(axis=1)))) / 2
+    if modality == "chest_xray":
+        return cx, bottom - 0.4 * half
+    my, mx = (float(values.mean()) for values in np.nonzero(mask))
+    if modality == "brain_mri" and finding == "meningioma":
+        return (cx + 0.24 * (right - left) * (1 if mx > cx else -1), cy)
+    angle = np.arctan2(my - cy, mx - cx)
+    if modality == "brain_mri":
+        reach = 0.5 * max(right - left, bottom - top) + half
+    else:
+        reach = 0.5 * max(right - left, bottom - top) + half
+    x = float(np.clip(cx + reach * np.cos(angle), 0, pixels.shape[1] - 1))
+    y = float(np.clip(cy + reach * np.sin(angle), 0, pixels.shape[0] - 1))
+    return x, y
+
+
+def _round(radius: float) -> np.ndarray:
+    size = 2 * max(1, round(radius)) + 1
+    return np.asarray(cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size)))
+
+
+def _margin(radius: float) -> int:
+    return 2 * max(1, round(radius)) + 1
+
+
+def _padded(mask: Mask, radius: float) -> np.ndarray:
+    return np.pad(mask.astype(np.uint8), _margin(radius))
