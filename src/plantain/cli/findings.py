@@ -17,6 +17,9 @@ from plantain.records import Finding, InputError, Visibility
 
 app = typer.Typer(add_completion=False)
 
+WIDE = 110
+"""Columns of terminal from which the labels of the sources fit in as well."""
+
 PAPER = ("chest_xray", "brain_mri", "fundus")
 
 
@@ -85,23 +88,22 @@ def how_23_is_reached(taxonomy: Taxonomy) -> str:
 
 def _print_table(taxonomy: Taxonomy, shown: tuple[Finding, ...]) -> None:
     console = Console()
+    wide = console.width >= WIDE
     for modality in dict.fromkeys(finding.modality for finding in shown):
-        table = Table(
-            title=escape(f"{taxonomy.titles[modality]} ({modality})"), title_justify="left", expand=True
-        )
+        title = f"{taxonomy.titles[modality]} ({modality})"
+        table = Table(title=escape(title), title_justify="left", expand=True)
         table.add_column("finding", no_wrap=True)
-        for column in ("sides", "zones", "shown on", "changes", "labelled in"):
-            table.add_column(column)
+        for column in ("where", "shown on", "changes", *(("labelled in",) if wide else ())):
+            table.add_column(column, ratio=1, overflow="fold")
         for finding in (f for f in shown if f.modality == modality):
-            note = " (optional)" if finding.optional else ""
-            table.add_row(
-                escape(finding.name + note),
-                escape(", ".join(finding.sides)),
-                escape(", ".join(finding.zones)),
-                "" if finding.normal else escape(shown_on(finding.visibility)),
+            cells = [
+                finding.name + (" (optional)" if finding.optional else ""),
+                "; ".join(", ".join(part) for part in (finding.sides, finding.zones) if part),
+                "" if finding.normal else shown_on(finding.visibility),
                 "source for add" if finding.normal else f"{finding.polarity}, {finding.support}",
-                escape(", ".join(_label(finding, source) for source in finding.labels)),
-            )
+                ", ".join(_label(finding, source) for source in finding.labels),
+            ]
+            table.add_row(*(escape(cell) for cell in cells[: None if wide else -1]))
         console.print(table)
     if {finding.modality for finding in shown} >= set(PAPER):
         console.print(how_23_is_reached(load_taxonomy()))
