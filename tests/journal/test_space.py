@@ -34,7 +34,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     if done.returncode != 0:
         pytest.skip(f"cannot mount a small disk: {done.stderr.strip()}")
     yield folder
-    subprocess.run(["umount", folder], check=True)
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def make_room(disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,size=30m", disk], check=True)
 
 
 def no_room_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,11 +64,10 @@ def test_full_disk_while_blobs_are_stored(small_disk: Path, monkeypatch: pytest.
         raise AssertionError("3 MB held 10 MB")
 
     async def go_on(done: int) -> None:
-        (small_disk / "ballast").unlink(missing_ok=True)
         async with Journal.open(small_disk / "run") as journal:
             assert verify(journal.reader).ok
             assert journal.reader.counts()[TaskState.SUCCESS] == done
-            subprocess.run(["mount", "-o", "remount,size=30m", small_disk], check=True)
+            make_room(small_disk)
             await one_round(journal, a_task(49).id)
             assert verify(journal.reader).ok
 
@@ -92,7 +95,7 @@ def test_full_disk_while_the_journal_grows(small_disk: Path, monkeypatch: pytest
             await journal.close()
 
     async def look(written: int) -> None:
-        subprocess.run(["mount", "-o", "remount,size=30m", small_disk], check=True)
+        make_room(small_disk)
         async with Journal.open(small_disk / "run") as journal:
             assert verify(journal.reader).ok
             kept = journal.reader.connection.execute(

@@ -26,7 +26,7 @@ class RunLock:
     """
 
     def __init__(self, run: Path) -> None:
-        """Raises RunLocked, with pid and host, when another writer holds the run."""
+        """Raises RunLocked, with pid and host, when another writer holds the run; OSError as the disk does."""
         path = run / LOCK_NAME
         self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -40,8 +40,13 @@ class RunLock:
             "host": socket.gethostname(),
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, orjson.dumps(holder) + b"\n", 0)
+        try:
+            # In place, so that a full disk does not stop a run that was here before from being opened.
+            length = os.pwrite(self._descriptor, orjson.dumps(holder) + b"\n", 0)
+            os.ftruncate(self._descriptor, length)
+        except OSError:
+            self.drop()
+            raise
         _held.add(self)
 
     def release(self) -> None:

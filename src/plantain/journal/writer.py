@@ -10,7 +10,7 @@ import socket
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -79,19 +79,11 @@ class Journal:
         """
         _make_folder(run)
         check_filesystem(run)
-        with contextlib.ExitStack() as undo:
-            lock = RunLock(run)
-            undo.callback(lock.release)
+        with _locked(run) as lock:
             if (run / JOURNAL_NAME).exists():
                 raise RunExists(f"{run} already holds a run; open it, or choose another folder")
-            try:
-                _create_database(run, header)
-                journal = cls._opened(run, lock)
-            except (OSError, sqlite3.OperationalError) as error:
-                raise_if_full(run, error)
-                raise
-            undo.pop_all()
-            return journal
+            _create_database(run, header)
+            return cls._opened(run, lock)
 
     @classmethod
     def open(cls, run: Path) -> Journal:
@@ -103,16 +95,8 @@ class Journal:
         """
         refuse_foreign(run)
         check_filesystem(run)
-        with contextlib.ExitStack() as undo:
-            lock = RunLock(run)
-            undo.callback(lock.release)
-            try:
-                journal = cls._opened(run, lock)
-            except (OSError, sqlite3.OperationalError) as error:
-                raise_if_full(run, error)
-                raise
-            undo.pop_all()
-            return journal
+        with _locked(run) as lock:
+            return cls._opened(run, lock)
 
     @classmethod
     def _opened(cls, run: Path, lock: RunLock) -> Journal:
@@ -294,6 +278,20 @@ class Journal:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@contextlib.contextmanager
+def _locked(run: Path) -> Iterator[RunLock]:
+    """Takes the run's lock, and gives it back only if what follows fails; a full disk is told as such."""
+    try:
+        lock = RunLock(run)
+        with contextlib.ExitStack() as undo:
+            undo.callback(lock.release)
+            yield lock
+            undo.pop_all()
+    except (OSError, sqlite3.OperationalError) as error:
+        raise_if_full(run, error)
+        raise
 
 
 def _make_folder(folder: Path) -> None:
