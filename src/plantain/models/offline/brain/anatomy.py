@@ -36,6 +36,7 @@ class Brain:
         low, high: float, 2nd and 98th percentile of the grey levels inside.
         centre: (x, y) of `inside`.
         width, height: size in pixels of the bounding box of `inside`.
+        centre_of_box: (x, y) of that box.
     """
 
     gray: Gray
@@ -49,6 +50,7 @@ class Brain:
     centre: tuple[float, float]
     width: int
     height: int
+    centre_of_box: tuple[float, float]
 
 
 def analyse(pixels: Pixels) -> Brain:
@@ -86,6 +88,7 @@ def analyse(pixels: Pixels) -> Brain:
         centre=((float(xs.mean()) + 0.5) * STEP, (float(ys.mean()) + 0.5) * STEP),
         width=int(np.ptp(xs) + 1) * STEP,
         height=int(np.ptp(ys) + 1) * STEP,
+        centre_of_box=((xs.min() + xs.max() + 1) / 2 * STEP, (ys.min() + ys.max() + 1) / 2 * STEP),
     )
 
 

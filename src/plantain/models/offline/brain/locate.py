@@ -169,8 +169,8 @@ def _prior(
         prior *= np.clip(0.25 + zone_weight(intent.zone, x, y, brain, protocol.plane), 0, 1)
     if midline is None:
         # Deep nuclei, brain stem and cerebellum are broad and grey in health.
-        left, top = brain.centre[0] - brain.width / 2, brain.centre[1] - brain.height / 2
-        across, down = (x - left) / brain.width, (y - top) / brain.height
+        middle_x, middle_y = brain.centre_of_box
+        across, down = (x - middle_x) / brain.width + 0.5, (y - middle_y) / brain.height + 0.5
         nuclei = (np.abs(across - 0.47) < 0.17) & (np.abs(down - 0.55) < 0.2)
         prior = np.where(nuclei | (down > 0.62), 0, prior)
         edge = np.float32(4.0 if extra_axial else 9.0)

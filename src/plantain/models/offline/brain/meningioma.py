@@ -342,7 +342,8 @@ def _tumour_level(scene: Scene, protocol: Protocol, shape: tuple[int, int]) -> G
     else:
         level = grey * (1.0 + 0.10 * strength)
     mottle = fractal_noise(shape, 5.0 / protocol.mm, scene.rng) * np.float32(0.022 * max(level, 20.0))
-    return np.clip(level + mottle, 0, 255).astype(np.float32)
+    tumour: Gray = np.clip(level + mottle, 0, 255).astype(np.float32)
+    return tumour
 
 
 def _with_tail(

@@ -89,7 +89,9 @@ def read_protocol(image: SourceImage, brain: Brain) -> Protocol:
     enhanced = recorded in {"T1+C", "T1C"} or image.contrast.strip().lower() in _ENHANCED
     fluid, grey, white = _levels(brain, sequence, measured.classes)
     length = brain.height if plane == "axial" else brain.width
-    mm = image.spacing_mm or float(np.clip(_LENGTH_MM[plane] / length, 0.12, 0.6))
+    mm = image.spacing_mm or 0.0
+    if not 60.0 < mm * length < 230.0:  # not recorded, or not of the prepared image
+        mm = float(np.clip(_LENGTH_MM[plane] / length, 0.12, 0.6))
     return Protocol(sequence, enhanced and sequence == "T1", plane, tuple(estimated), fluid, grey, white, mm)
 
 

@@ -21,8 +21,8 @@ def zone_weight(zone: str | None, x: Real, y: Real, brain: Brain, plane: str) ->
         brain: the analysed slice.
         plane: "axial", "coronal" or "sagittal".
     """
-    left, top = brain.centre[0] - brain.width / 2, brain.centre[1] - brain.height / 2
-    across, down = (x - left) / brain.width, (y - top) / brain.height
+    middle_x, middle_y = brain.centre_of_box
+    across, down = (x - middle_x) / brain.width + 0.5, (y - middle_y) / brain.height + 0.5
     if zone is None:
         return np.ones(x.shape, np.float32)
     lateral = np.abs(across - 0.5) * 2

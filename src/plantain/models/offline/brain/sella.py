@@ -1,0 +1,154 @@
+"""Where a slice shows the sella or the suprasellar cistern, and the mass in it, if any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from plantain.models.offline.brain.anatomy import STEP, Brain, Gray
+from plantain.models.offline.brain.protocol import Protocol
+from plantain.models.offline.brain.symmetry import find_midline, working
+from plantain.models.offline.rendering import CannotShow, Mask
+
+_DOWN = {"axial": (0.37, 0.50), "coronal": (0.72, 0.95), "sagittal": (0.55, 0.84)}
+"""Between which shares of the brain's height the sella lies."""
+
+_LEAST_MM = {"axial": 4.2, "coronal": 7.0, "sagittal": 8.0}
+
+_OFF_MIDLINE_MM = 5.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sella:
+    """A dark pocket on the midline.
+
+    Attributes:
+        x, y: its centre in full pixels (of the largest disk that fits).
+        radius: of that disk, full pixels.
+        roof: y of its upper border above the centre, full pixels.
+        pocket: bool, working size: bone, air, fluid or nothing; not brain.
+    """
+
+    x: float
+    y: float
+    radius: float
+    roof: float
+    pocket: Mask
+
+
+def find_sella(brain: Brain, protocol: Protocol) -> Sella:
+    """The pocket under the chiasm.
+
+    Raises:
+        CannotShow: neither sella nor suprasellar cistern is in this slice.
+    """
+    small = working(brain.gray)
+    pocket = _dark(small, protocol)
+    if protocol.sequence == "T2":
+        pocket |= small > 0.5 * (protocol.fluid + protocol.grey)
+    room = cv2.distanceTransform(pocket.astype(np.uint8), cv2.DIST_L2, 5)
+    room = np.minimum(room, cv2.distanceTransform(_hull(brain), cv2.DIST_L2, 5))
+    room = np.where(_expected(brain, protocol), room, 0)
+    row, column = np.unravel_index(int(np.argmax(room)), room.shape)
+    radius = float(room[row, column])
+    where = "neither sella nor suprasellar cistern is in this slice"
+    if radius * STEP * protocol.mm < _LEAST_MM[protocol.plane]:
+        raise CannotShow(f"pituitary: {where}")
+    y, x = np.mgrid[: small.shape[0], : small.shape[1]]
+    disk = np.hypot(y - row, x - column) <= 0.8 * radius
+    if protocol.sequence != "T2" and float(small[disk].mean()) > 0.30 * protocol.grey:
+        raise CannotShow(f"pituitary: {where} (the midline fluid here is ventricle)")
+    if protocol.plane == "coronal" and not _between_temporal_lobes(brain, protocol, int(row), int(column)):
+        raise CannotShow(f"pituitary: {where}")
+    if protocol.plane == "sagittal" and not _has_brain_stem(brain):
+        raise CannotShow(f"pituitary: {where} (not a midline slice)")
+    above = np.flatnonzero(~pocket[: int(row), int(column)])
+    roof = float(above[-1] + 1) if len(above) else float(row) - radius
+    return Sella((column + 0.5) * STEP, (row + 0.5) * STEP, radius * STEP, roof * STEP, pocket)
+
+
+def find_mass(brain: Brain, protocol: Protocol) -> Mask:
+    """An even mass on the midline where the sella should be, with dark or fluid around much of it.
+
+    Returns:
+        bool (H, W).
+
+    Raises:
+        CannotShow: there is none.
+    """
+    small = working(brain.gray)
+    dark = _dark(small, protocol) | ~_hull(brain).astype(np.bool_)
+    if protocol.sequence == "T2":
+        dark |= np.abs(small - protocol.fluid) < 0.25 * abs(protocol.fluid - protocol.grey)
+    slope = cv2.GaussianBlur(
+        np.hypot(cv2.Sobel(small, cv2.CV_32F, 1, 0), cv2.Sobel(small, cv2.CV_32F, 0, 1)) / 8, (0, 0), 0.8
+    )
+    even = (~dark) & (slope < 0.065 * protocol.grey)
+    room = cv2.distanceTransform(even.astype(np.uint8), cv2.DIST_L2, 5)
+    room = np.where(_expected(brain, protocol), room, 0)
+    row, column = np.unravel_index(int(np.argmax(room)), room.shape)
+    radius = float(room[row, column])
+    mm = STEP * protocol.mm
+    if not 2.8 <= radius * mm <= 16:
+        raise CannotShow("no pituitary tumour found")
+    y, x = np.mgrid[: small.shape[0], : small.shape[1]]
+    away = np.hypot(y - row, x - column)
+    ring = (away > radius + 1) & (away < radius + max(5.0 / mm, 4))
+    angles = np.floor((np.arctan2(y - row, x - column) + np.pi) / (2 * np.pi) * 36).astype(int) % 36
+    bounded = np.bincount(angles[ring & dark], minlength=36) > 0
+    level = float(np.median(small[away < 0.8 * radius]))
+    stem = (
+        protocol.sequence == "T1"
+        and not protocol.enhanced
+        and (level > protocol.grey + 0.3 * (protocol.white - protocol.grey))
+    )
+    if bounded.mean() < 0.6 or stem:
+        raise CannotShow("no pituitary tumour found")
+    # Where it touches brain nothing marks the border: no farther than a little past the largest disk.
+    body = (~dark & (away < 1.22 * radius + 1.5)).astype(np.uint8)
+    _, labels = cv2.connectedComponents(body)
+    mass = labels == labels[row, column]
+    grown = cv2.dilate(mass.astype(np.uint8), np.ones((5, 5), np.uint8))
+    full = cv2.resize(grown.astype(np.float32), brain.gray.shape[::-1], interpolation=cv2.INTER_CUBIC)
+    return np.asarray(full > 0.5, np.bool_)
+
+
+def _dark(small: Gray, protocol: Protocol) -> Mask:
+    return np.asarray(small < 0.55 * protocol.grey, np.bool_)
+
+
+def _hull(brain: Brain) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    inside = brain.inside[::STEP, ::STEP]
+    points = np.argwhere(inside)[:, ::-1].astype(np.int32)
+    hull = np.zeros(inside.shape, np.uint8)
+    cv2.fillConvexPoly(hull, cv2.convexHull(points), 1)
+    return hull
+
+
+def _expected(brain: Brain, protocol: Protocol) -> Mask:
+    shape = (brain.gray.shape[0] // STEP, brain.gray.shape[1] // STEP)
+    y, x = (axis.astype(np.float32) * STEP for axis in np.mgrid[: shape[0], : shape[1]])
+    left, top = brain.centre_of_box
+    across, down = (x - left) / brain.width + 0.5, (y - top) / brain.height + 0.5
+    low, high = _DOWN[protocol.plane]
+    near = (down > low) & (down < high)
+    if protocol.plane == "sagittal":
+        return np.asarray(near & (across > 0.30) & (across < 0.50), np.bool_)
+    offset = np.abs(find_midline(brain).offset(x, y)) * np.float32(protocol.mm)
+    return np.asarray(near & (offset < _OFF_MIDLINE_MM), np.bool_)
+
+
+def _between_temporal_lobes(brain: Brain, protocol: Protocol, row: int, column: int) -> bool:
+    """Broad tissue on both sides at this height: the temporal lobes, not their tips."""
+    tissue = brain.tissue[::STEP, ::STEP][row]
+    mm = STEP * protocol.mm
+    return bool(min(tissue[:column].sum(), tissue[column:].sum()) * mm > 15.0)
+
+
+def _has_brain_stem(brain: Brain) -> bool:
+    """The lowest part of a midline slice is the narrow lower brain stem, behind the middle."""
+    rows = np.flatnonzero(brain.inside.any(axis=1))
+    foot = np.flatnonzero(brain.inside[rows[int(0.93 * len(rows))]])
+    return len(foot) < 0.19 * brain.width and foot.mean() > brain.centre_of_box[0]
