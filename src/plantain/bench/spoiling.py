@@ -56,12 +56,11 @@ def soft(mask: Mask, width: float) -> Values:
 
 
 def fine_grain(pixels: Pixels, mask: Mask) -> float:
-    """Root mean square of the finest octave inside the mask, beyond what rounding makes, in grey levels."""
+    """Root mean square of the finest octave inside the mask, without its strongest tenth (edges), in grey levels."""
     plane = pixels[..., 1].astype(np.float32)
     fine = plane - cv2.GaussianBlur(plane, (0, 0), 1.0)
     values = np.sort(np.square(fine[mask]))
-    kept = values[: max(1, int(0.9 * values.size))]
-    return float(np.sqrt(max(0.0, float(kept.mean()) / 0.65 - 0.075)))
+    return float(np.sqrt(values[: max(1, int(0.9 * values.size))].mean()))
 
 
 def corner(mask: Mask, height: float, rng: np.random.Generator) -> tuple[int, int] | None:
@@ -154,10 +153,10 @@ def elsewhere(
 
 
 def blob(shape: tuple[int, ...], place: tuple[int, int], radius: float) -> Values:
-    """A Gaussian hill of height 1 whose half height lies at `radius` pixels."""
+    """A smooth hill of height 1 that ends at `radius` pixels."""
     ys, xs = np.mgrid[: shape[0], : shape[1]]
-    squared = (xs - place[0]) ** 2 + (ys - place[1]) ** 2
-    return np.asarray(np.exp(-np.log(2.0) * squared / radius**2), np.float32)
+    squared = ((xs - place[0]) ** 2 + (ys - place[1]) ** 2) / radius**2
+    return np.asarray(np.clip(1.0 - squared, 0.0, None) ** 2, np.float32)
 
 
 def foreign_place(pixels: Pixels, modality: str, finding: str, mask: Mask) -> tuple[float, float] | None:

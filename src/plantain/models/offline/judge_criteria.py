@@ -19,10 +19,12 @@ MOST_LEFTOVER = 0.5
 CERTAIN_LEFTOVER = 2.0
 LEAST_LEFTOVER = -0.9
 LEFTOVER_SPREADS = 2.0
-MOST_SEAM = 0.4
+MOST_SEAM = 0.3
 LEAST_GRAIN_RATIO = 0.6
 MOST_GRAIN_RATIO = 1.9
 MOST_SHIFT = 2.5
+MOST_COPIED = 2600
+"""Pixels; a single block that resembles another by chance accounts for up to 48 x 48 = 2304."""
 LEAST_OUTSIDE_SSIM = 0.93
 MOST_COLOUR = 8.0
 MOST_BURNT = 0.12
@@ -231,8 +233,8 @@ def _grain(evidence: Evidence) -> list[Check]:
 
 def _copies(evidence: Evidence) -> list[Check]:
     repetition = evidence.repetition
-    text = f"best match of new texture elsewhere {repetition.best:.2f}, {repetition.copies} copied block(s)"
-    return [at_most(REALISM, repetition.copies, 0.5, text, FailureCode.REPETITION)]
+    text = f"{repetition.copied} pixels repeat another place, best match {repetition.best:.2f}"
+    return [at_most(REALISM, repetition.copied, MOST_COPIED, text, FailureCode.REPETITION)]
 
 
 def _colour(evidence: Evidence) -> list[Check]:

@@ -15,6 +15,8 @@ FAR = 6.0
 """A soft ramp goes on rising over this many pixels to either side."""
 SHARP = 0.55
 """Share of the whole rise within the near pixels from which it is a step; a straight ramp has 0.25."""
+LEAST_POINTS = 40
+"""Fewer outline pixels than this, away from the edges of the anatomy, say nothing."""
 SEARCH = 5.0
 """How far from the outline the step may lie."""
 
@@ -24,9 +26,9 @@ class Border:
     """How a change begins along its outline.
 
     Attributes:
-        length: number of outline pixels measured.
+        length: number of outline pixels measured: those where the anatomy itself has no edge.
         step: median height of the steepest rise across the outline, in grey levels.
-        seam: share of the outline that begins with a step where the anatomy has no edge.
+        seam: share of those that begin with a step.
     """
 
     length: int
@@ -63,8 +65,13 @@ def border_of(
     rows = np.arange(len(points))
     height = np.abs(rise[rows, steepest])
     sharp = height >= SHARP * np.abs(whole[rows, steepest])
-    seam = sharp & (height >= step_levels) & (own_rise < np.maximum(1.5 * height, 6.0))
-    return Border(len(points), float(np.median(height)), float(seam.mean()))
+    # Where the anatomy itself has an edge, a step of the change says nothing.
+    free = own_rise < np.maximum(1.5 * height, 6.0)
+    if free.sum() < LEAST_POINTS * unit:
+        return Border(0, 0.0, 0.0)
+    return Border(
+        int(free.sum()), float(np.median(height[free])), float((sharp & (height >= step_levels))[free].mean())
+    )
 
 
 def _outline(delta: Plane, tau: float, smallest: float) -> tuple[Mask, np.ndarray]:

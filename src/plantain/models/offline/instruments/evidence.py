@@ -23,7 +23,6 @@ from plantain.models.offline.instruments.repetition import Repetition, repetitio
 from plantain.models.offline.instruments.whole_field import WholeField, whole_field_of
 from plantain.records import Direction, SourceImage
 
-COPY_LEVEL = 0.85
 SEAM_LEVELS = 5.0
 STRAY_AREA = 60
 STRAY_PEAK = 2.5
@@ -147,9 +146,7 @@ def measure(
         outside_ssim=None if diffuse else _outside(pair, roi, field),
         border=border,
         grain=grain,
-        repetition=Repetition(0, 0.0, 0, (0, 0))
-        if diffuse
-        else repetition_of(pair, where, copy_level=COPY_LEVEL),
+        repetition=repetition_of(pair, field if diffuse else where),
         whole=whole_field_of(pair, _enlarged(anatomy.region("retina"), size)),
         colour=_colour(pair, image.modality),
         burnt=_burnt(pair, where),
@@ -169,7 +166,7 @@ def _main_parts(change: Change, presentation: Presentation, bilateral: bool, uni
     first = ranked[0]
     if presentation.parts in ("many", "warp", "diffuse") or bilateral:
         return tuple(part for part in change.parts if part is first or part.inside >= 0.5)
-    near = grow(change.labels == first.label, 30.0 * unit)
+    near = grow(change.labels == first.label, 18.0 * unit)
     close = set(np.unique(change.labels[near]).tolist())
     return tuple(part for part in change.parts if part.label in close)
 

@@ -10,11 +10,13 @@ import numpy as np
 from plantain.models.offline.instruments.pair import Mask, Plane, blur, grow, shrink
 
 BLOCK = 8
-ROUNDING = 1.0 / 12.0
-"""Variance of rounding to whole grey levels; it is not the image's grain."""
-LEAST_GRAIN = 0.3
+CODING = 0.15
+"""Variance that rounding to whole grey levels and JPEG at quality 95 leave in the finest octave of a smooth image."""
+LEAST_GRAIN = 0.35
 """Blocks whose grain lies below this many grey levels have none to lose."""
 LEAST_BLOCKS = 6
+LEAST_SHARE = 0.25
+"""Where fewer of the blocks have grain (an average brain, a drawn background), the place has none to speak of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,8 @@ class Grain:
     def kept(self) -> float:
         """Grain after over what the place had or its surroundings have, whichever is nearer to it.
 
-        A finding that is drawn or taken away changes structure as well as grain, so a place counts as having lost
-        grain only when it lies below both.
+        A finding that is drawn or taken away changes structure as well as grain, so a place counts as having
+        lost grain only when it lies below both.
         """
         ratios = [self.after / level for level in (self.before, self.around) if level > 0]
         return min(ratios, key=lambda ratio: abs(np.log(max(ratio, 1e-3))), default=1.0)
@@ -56,7 +58,7 @@ def grain_of(before: Plane, after: Plane, where: Mask, reach: float) -> Grain:
     covered = _cover(where)
     ring = (_cover(grow(where, reach)) > 0.75) & (covered == 0)
     inside = _plain(first, covered > 0.75)
-    if inside.sum() < LEAST_BLOCKS:
+    if inside.sum() < max(LEAST_BLOCKS, LEAST_SHARE * float((covered > 0.75).sum())):
         return Grain(0, 0.0, 0.0, 0.0)
     outside = _plain(second, ring)
     around = float(np.median(second[outside])) if outside.sum() >= LEAST_BLOCKS else 0.0
@@ -75,8 +77,8 @@ def _plain(texture: Plane, blocks: Mask) -> Mask:
 
 
 def _texture(plane: Plane) -> Plane:
-    """Root mean square of the finest octave in each block, without the part that rounding makes."""
+    """Root mean square of the finest octave in each block, without the part that coding makes."""
     band = plane - blur(plane, 1.0)
     size = (max(1, plane.shape[1] // BLOCK), max(1, plane.shape[0] // BLOCK))
     power = cv2.resize(band * band, size, interpolation=cv2.INTER_AREA)
-    return np.asarray(np.sqrt(np.clip(power - 0.9 * ROUNDING, 0.0, None)), np.float32)
+    return np.asarray(np.sqrt(np.clip(power - CODING, 0.0, None)), np.float32)

@@ -21,7 +21,8 @@ class Leftover:
 
     Attributes:
         share: 0 none, 1 as much again as was taken, below 0 a hole in its shape.
-        beyond_chance: distance of that share from the typical share at other places of the region, in robust spreads.
+        beyond_chance: distance of that share from the typical share at other places of the region, in robust
+            spreads.
     """
 
     share: float
@@ -29,9 +30,11 @@ class Leftover:
 
 
 def leftover_of(pair: Pair, change: Change, where: Mask, region: Mask) -> Leftover:
-    """Projects the edited image's own relief onto the removed pattern, here and at every other place of the region.
+    """Projects the edited image's own relief onto the removed pattern, here and at every other place of the
+    region.
 
-    Anatomy has relief too: only a share that stands out from what the same pattern finds elsewhere tells anything.
+    Anatomy has relief too: only a share that stands out from what the same pattern finds elsewhere tells
+        anything.
 
     Args:
         pair: the two images.

@@ -7,97 +7,120 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from plantain.models.offline.instruments.pair import Mask, Pair, Plane, blur, shrink
+from plantain.models.offline.instruments.pair import Mask, Pair, Plane, blur, grow, shrink
 
 FACTOR = 2
-BLOCK = 32
-MOST_BLOCKS = 10
+BLOCK = 24
+STEP = 8
+MOST_BLOCKS = 8
+CANDIDATE = 0.65
+"""Correlation of a block with another place from which the shift between them is looked at more closely."""
+SAME = 0.85
+"""Local correlation under that shift from which a pixel counts as copied."""
+WINDOW = 13
+NEW = 0.6
+"""A block whose texture correlates less than this with the original's at the same place has new texture."""
+LEAST_POWER = 0.7
+"""Texture power below which a correlation means nothing, in grey levels squared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """The best match of a changed block with another place.
+    """The largest copy found.
 
     Attributes:
         blocks: blocks whose texture is new, and which were looked up.
         best: highest normalised correlation of one of them with another place, in [-1, 1].
-        copies: number of blocks that match another place like a copy.
-        offset: (dx, dy) in pixels of the full size, from the best block to its match.
+        copied: pixels of the full size that repeat another place under one shift.
+        offset: (dx, dy) of that shift in pixels of the full size.
     """
 
     blocks: int
     best: float
-    copies: int
+    copied: int
     offset: tuple[int, int]
 
 
-def repetition_of(pair: Pair, where: Mask, *, copy_level: float) -> Repetition:
+def repetition_of(pair: Pair, where: Mask) -> Repetition:
     """Looks up the new texture of the changed place everywhere else in the edited image.
 
     An added haze leaves the texture under it alone, so only blocks whose texture is no longer the original's
-    are looked up. A match along a straight edge is no copy: the correlation must fall off in every direction.
+    are looked up. Where one resembles another place, the whole change is compared with itself under that
+    shift: a copy matches over an area, a chance resemblance does not.
 
     Args:
         pair: the two images.
         where: bool (h, w) at half size, the changed place.
-        copy_level: correlation from which a match is called a copy.
     """
     before, after = (_band(shrink(level, FACTOR)) for level in (pair.before_level, pair.after_level))
-    blocks = _new_blocks(before, after, where)
+    fresh = _newness(before, after) & where
+    blocks = _new_blocks(fresh)
     flat = _flat_places(after)
-    best, copies, offset = 0.0, 0, (0, 0)
+    near = grow(where, 12.0)
+    found = Repetition(len(blocks), 0.0, 0, (0, 0))
+    best = 0.0
     for y, x in blocks:
-        block = after[y : y + BLOCK, x : x + BLOCK]
-        surface = cv2.matchTemplate(after, block, cv2.TM_CCOEFF_NORMED)
+        surface = cv2.matchTemplate(after, after[y : y + BLOCK, x : x + BLOCK], cv2.TM_CCOEFF_NORMED)
         surface[flat] = -1
         surface[max(0, y - BLOCK // 2) : y + BLOCK // 2 + 1, max(0, x - BLOCK // 2) : x + BLOCK // 2 + 1] = -1
-        peak, (px, py) = float(surface.max()), np.unravel_index(int(surface.argmax()), surface.shape)[::-1]
-        if not _isolated(surface, int(px), int(py), peak):
+        peak = float(surface.max())
+        best = max(best, peak)
+        if peak < CANDIDATE:
             continue
-        copies += peak >= copy_level
-        if peak > best:
-            best, offset = peak, (FACTOR * (int(px) - x), FACTOR * (int(py) - y))
-    return Repetition(len(blocks), best, copies, offset)
+        row, column = np.unravel_index(int(surface.argmax()), surface.shape)
+        shift = (int(column) - x, int(row) - y)
+        copied = int((_repeats(after, shift) & near & _newness(before, after)).sum()) * FACTOR**2
+        if copied > found.copied:
+            found = Repetition(len(blocks), peak, copied, (FACTOR * shift[0], FACTOR * shift[1]))
+    return Repetition(len(blocks), best, found.copied, found.offset)
 
 
 def _band(plane: Plane) -> Plane:
     return blur(plane, 0.6) - blur(plane, 4.0)
 
 
+def _local_correlation(first: Plane, second: Plane) -> Plane:
+    """Correlation of two planes of mean 0 in the window around each pixel; 0 where either has next to no texture."""
+
+    def mean(values: Plane) -> Plane:
+        return np.asarray(cv2.boxFilter(values, cv2.CV_32F, (WINDOW, WINDOW)), np.float32)
+
+    powers = mean(first * first), mean(second * second)
+    weak = np.minimum(powers[0], powers[1]) < LEAST_POWER
+    correlation = mean(first * second) / np.sqrt(np.maximum(powers[0] * powers[1], 1e-6))
+    return np.asarray(np.where(weak, 0.0, correlation), np.float32)
+
+
+def _newness(before: Plane, after: Plane) -> Mask:
+    power = cv2.boxFilter(after * after, cv2.CV_32F, (WINDOW, WINDOW))
+    return np.asarray((_local_correlation(before, after) < NEW) & (power >= LEAST_POWER), bool)
+
+
+def _repeats(after: Plane, shift: tuple[int, int]) -> Mask:
+    """Where the image resembles itself at (x + dx, y + dy)."""
+    matrix = np.array([[1, 0, -shift[0]], [0, 1, -shift[1]]], np.float32)
+    there = cv2.warpAffine(after, matrix, after.shape[::-1], flags=cv2.INTER_NEAREST)
+    return np.asarray(_local_correlation(after, np.asarray(there, np.float32)) > SAME, bool)
+
+
 def _flat_places(after: Plane) -> Mask:
     """Where a block would lie on next to no texture, so that its correlation means nothing."""
     power = cv2.boxFilter(after * after, cv2.CV_32F, (BLOCK, BLOCK), anchor=(0, 0))
     rows, columns = after.shape[0] - BLOCK + 1, after.shape[1] - BLOCK + 1
-    return np.asarray(power[:rows, :columns] < 0.5, bool)
+    return np.asarray(power[:rows, :columns] < LEAST_POWER, bool)
 
 
-def _new_blocks(before: Plane, after: Plane, where: Mask) -> list[tuple[int, int]]:
-    """Top left corners of the blocks with the most new texture, at most `MOST_BLOCKS`."""
-    ranked: list[tuple[float, int, int]] = []
-    ys, xs = np.nonzero(where)
-    if ys.size == 0:
-        return []
-    step = BLOCK // 2
-    for y in range(max(0, int(ys.min()) - step), min(int(ys.max()), after.shape[0] - BLOCK) + 1, step):
-        for x in range(max(0, int(xs.min()) - step), min(int(xs.max()), after.shape[1] - BLOCK) + 1, step):
-            if where[y : y + BLOCK, x : x + BLOCK].mean() < 0.6:
-                continue
-            new = after[y : y + BLOCK, x : x + BLOCK]
-            old = before[y : y + BLOCK, x : x + BLOCK]
-            energy = float(new.std())
-            if energy < 1.0:
-                continue
-            changed = float((new - old).std()) / energy
-            if changed > 0.6:
-                ranked.append((-changed * energy, y, x))
-    ranked.sort()
-    return [(y, x) for _, y, x in ranked[:MOST_BLOCKS]]
-
-
-def _isolated(surface: Plane, x: int, y: int, peak: float) -> bool:
-    """True when the correlation falls by a quarter or more four pixels away in every direction."""
-    radius = 4
-    angles = np.arange(8) * np.pi / 4
-    xs = np.clip(np.round(x + radius * np.cos(angles)).astype(int), 0, surface.shape[1] - 1)
-    ys = np.clip(np.round(y + radius * np.sin(angles)).astype(int), 0, surface.shape[0] - 1)
-    return bool(surface[ys, xs].max() < 0.75 * peak)
+def _new_blocks(fresh: Mask) -> list[tuple[int, int]]:
+    """Top left corners of blocks of new texture, fullest first, spread out, at most `MOST_BLOCKS`."""
+    share = cv2.boxFilter(fresh.astype(np.float32), cv2.CV_32F, (BLOCK, BLOCK), anchor=(0, 0))
+    share = share[: fresh.shape[0] - BLOCK + 1, : fresh.shape[1] - BLOCK + 1]
+    ys, xs = np.nonzero(share[::STEP, ::STEP] > 0.7)
+    order = np.argsort(-share[ys * STEP, xs * STEP], kind="stable")
+    chosen: list[tuple[int, int]] = []
+    for index in order:
+        y, x = int(ys[index]) * STEP, int(xs[index]) * STEP
+        if all(max(abs(y - b), abs(x - a)) >= BLOCK // 2 for b, a in chosen):
+            chosen.append((y, x))
+        if len(chosen) == MOST_BLOCKS:
+            break
+    return chosen
