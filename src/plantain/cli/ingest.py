@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sqlite3
 import sys
 import time
 from pathlib import Path
@@ -63,24 +64,23 @@ def command(
         raise InputError(f"--licence {licence!r}: choose one of {', '.join(Licence)}")
     options = SourceOptions(path, modality, Licence(licence))
     reader = load(kind).open(options, load_taxonomy(findings))
-    with Catalogue.create(out) as catalogue:
-        watch = _Watch(reader.count(), quiet=as_json)
-        try:
-            with watch:
+    try:
+        with Catalogue.create(out) as catalogue:
+            with _Watch(reader.count(), quiet=as_json) as watch:
                 done = ingest(reader, catalogue, mode="stretch" if stretch else "pad", on_file=watch.file)
-        except KeyboardInterrupt:
-            catalogue.flush()
-            print(
-                f"plantain: interrupted with {len(catalogue)} images in {out}; go on with:", file=sys.stderr
-            )
-            more = ["--stretch"] * stretch + [word for file in findings for word in ("--findings", str(file))]
-            again = ["plantain", "ingest", kind, str(path), "--out", str(out), "--licence", licence, *more]
-            print(
-                "  " + shlex.join([*again, *(["--modality", modality] if modality else [])]), file=sys.stderr
-            )
-            raise typer.Exit(3) from None
-        write_rejected(out, path.resolve().name, done.refused)
-        _report(catalogue, done, out, as_json)
+            write_rejected(out, path.resolve().name, done.refused)
+            _report(catalogue, done, out, as_json)
+    except KeyboardInterrupt:
+        again = ["plantain", "ingest", kind, str(path), "--out", str(out), "--licence", licence]
+        again += ["--modality", modality] if modality else []
+        again += ["--stretch"] if stretch else []
+        again += [word for file in findings for word in ("--findings", str(file))]
+        print(f"plantain: interrupted; what is done stays in {out}. Go on with:", file=sys.stderr)
+        print(f"  {shlex.join(again)}", file=sys.stderr)
+        raise typer.Exit(3) from None
+    except (OSError, sqlite3.OperationalError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{out}: cannot be written ({why}); what is in it is whole, ingest again") from error
     if not done.added and not done.unchanged:
         print(f"plantain: {path}: no picture could be used", file=sys.stderr)
         raise typer.Exit(1)

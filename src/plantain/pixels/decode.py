@@ -33,6 +33,9 @@ _DAMAGE: tuple[type[Exception], ...] = (
     *(struct.error, zlib.error, MemoryError, NotImplementedError, RuntimeError, Image.DecompressionBombError),
 )
 
+# Pillow warns of every odd tag; what matters becomes a BadImage. Set once, since catch_warnings is not thread-safe.
+warnings.filterwarnings("ignore", module=r"PIL\.")
+
 _MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]", re.DOTALL)
 
 
@@ -123,10 +126,8 @@ def _open(data: bytes, name: str) -> Image.Image:
     if not data:
         raise BadImage(f"{name}: empty file (0 bytes)")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            image = Image.open(io.BytesIO(data), formats=_FORMATS)
-            width, height = image.size
+        image = Image.open(io.BytesIO(data), formats=_FORMATS)
+        width, height = image.size
     except Image.DecompressionBombError as error:
         # Pillow's own limit, far above ours; its message is the only place that tells the size.
         found = re.search(r"\((\d+) pixels\)", str(error))

@@ -78,19 +78,20 @@ class Catalogue:
         path = root / NAME
         if not path.is_file():
             raise InputError(f"{root}: no catalogue there (no {NAME}); make one with `plantain ingest`")
-        uri = f"file:{quote(str(path.absolute()))}?mode=ro"
-        try:
+        fault: sqlite3.Error | None = None
+        # In a folder that we may not write to, SQLite cannot make its index file, and needs none.
+        for how in ("mode=ro", "mode=ro&immutable=1"):
+            uri = f"file:{quote(str(path.absolute()))}?{how}"
             connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
-            _check_version(connection, path)
-        except sqlite3.OperationalError:
-            # A folder that we may not write to: SQLite cannot make its index file there, and needs none.
-            connection = sqlite3.connect(
-                f"{uri}&immutable=1", uri=True, isolation_level=None, check_same_thread=False
-            )
-            _check_version(connection, path)
-        except sqlite3.DatabaseError as error:
-            raise InputError(f"{path}: not a catalogue ({error})") from error
-        return cls(root, connection)
+            try:
+                _check_version(connection, path)
+                return cls(root, connection)
+            except (sqlite3.Error, InputError) as error:
+                connection.close()
+                if isinstance(error, InputError):
+                    raise
+                fault = error
+        raise InputError(f"{path}: not a catalogue ({fault})") from fault
 
     def add(self, image: SourceImage, data: bytes) -> bool:
         """Stores one prepared image; adding the same again changes nothing.
@@ -121,7 +122,9 @@ class Catalogue:
         """Commits what was added since the last commit."""
         if not self._waiting:
             return
-        rows = [to_row(image) for image in self._waiting.values()]
+        # From here on they are committed or forgotten, never tried again: the next ingest finds what is missing.
+        images, self._waiting = list(self._waiting.values()), {}
+        rows = [to_row(image) for image in images]
         with _transaction(self._database):
             marks = ", ".join("?" * len(COLUMNS))
             try:
@@ -130,11 +133,7 @@ class Catalogue:
                 raise InputError(f"{self.root}: another process is adding to this catalogue") from error
             self._database.executemany(
                 "INSERT INTO label VALUES (?, ?)",
-                [
-                    (label, image.id)
-                    for image in self._waiting.values()
-                    for label in dict.fromkeys(image.labels)
-                ],
+                [(label, image.id) for image in images for label in dict.fromkeys(image.labels)],
             )
             # The sum of the rows' hashes does not depend on their order and is kept up to date, not recomputed.
             total = (int(self._meta("sum"), 16) + sum(fingerprint(row) for row in rows)) % _MODULUS
@@ -142,7 +141,6 @@ class Catalogue:
             self._database.executemany(
                 "UPDATE meta SET value = ? WHERE key = ?", [(f"{total:x}", "sum"), (str(count), "count")]
             )
-        self._waiting.clear()
 
     def __len__(self) -> int:
         return int(self._meta("count")) + len(self._waiting)

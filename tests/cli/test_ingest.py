@@ -1,0 +1,229 @@
+"""The whole of `plantain ingest folder`, through the real command, on a folder as hostile as they come."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from plantain.cli import main
+from plantain.sources.catalogue import Catalogue
+
+
+def picture(seed: int, width: int = 200, height: int = 160) -> Image.Image:
+    y, x = np.mgrid[:height, :width]
+    noise = np.random.default_rng(seed).normal(0, 5, (height, width))
+    return Image.fromarray(np.clip(120 + 60 * np.sin(x / 20 + seed) + y / 4 + noise, 0, 255).astype(np.uint8))
+
+
+def bomb() -> bytes:
+    header = struct.pack(">IIBBBBB", 30_000, 30_000, 8, 2, 0, 0, 0)
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(bytes(10**6))), (b"IEND", b""))
+    chunks = (struct.pack(">I", len(b)) + k + b + struct.pack(">I", zlib.crc32(k + b)) for k, b in parts)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """Seven pictures that work, ten things that do not."""
+    normal, ill = tmp_path / "scans" / "normal", tmp_path / "scans" / "Pleural_Effusion"
+    normal.mkdir(parents=True)
+    ill.mkdir()
+    picture(1).save(normal / "plain.jpg")
+    picture(2).save(normal / "胸片.png")
+    picture(3).convert("CMYK").save(normal / "cmyk.jpg")
+    Image.fromarray(np.asarray(picture(4)).astype(np.uint16) << 4).save(normal / "deep.png")
+    clear = picture(5).convert("RGB")
+    clear.putalpha(200)
+    clear.save(ill / "alpha.png")
+    picture(6).convert("P").save(ill / "palette.png")
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    exif[0x010E] = "Jane Doe 1970-01-01"
+    picture(7).save(ill / "turned.jpg", exif=exif)
+    whole = (normal / "plain.jpg").read_bytes()
+    (normal / "cut.jpg").write_bytes(whole[: len(whole) // 2])
+    (normal / "zero.jpg").touch()
+    (normal / "text.jpg").write_text("this is not a picture")
+    (normal / "bomb.png").write_bytes(bomb())
+    (normal / "phone.heic").write_bytes(b"\0\0\0\x18ftypheic" + bytes(64))
+    picture(8).save(ill / "moving.gif", save_all=True, append_images=[picture(9)])
+    (ill / "out.jpg").symlink_to("/etc/hostname")
+    (ill / "up.jpg").symlink_to("../../../secret.jpg")
+    os.mkfifo(ill / "pipe.jpg")
+    (tmp_path / "scans" / "Pneumotorax").mkdir()
+    return tmp_path / "scans"
+
+
+def ingest(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = main(["ingest", *map(str, arguments)])
+    return code, *capsys.readouterr()
+
+
+def test_hostile_folder_good_files_work_and_bad_ones_are_one_line_each(
+    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "catalogue"
+    options = ("folder", hostile, "--modality", "chest_xray", "--licence", "open", "--out", out)
+    code, told, errors = ingest(capsys, *options, "--json")
+    assert code == 0
+    summary = json.loads(told)
+    assert summary["images"] == summary["added"] == 7
+    assert summary["rejected"] == 10
+    assert summary["by_label"] == {"No Finding": 4, "Pleural Effusion": 3}
+    assert summary["by_modality"] == {"chest_xray": 7}
+    assert summary["by_split"] == {"none": 7}
+    rows = list(csv.DictReader(io.StringIO((out / "rejected.csv").read_text())))
+    reasons = {row["file"]: row["reason"] for row in rows}
+    for name, says in {
+        "normal/cut.jpg": "cut short",
+        "normal/zero.jpg": "empty file",
+        "normal/text.jpg": "text, not an image",
+        "normal/bomb.png": "900 million pixels, refused undecoded",
+        "normal/phone.heic": "HEIC",
+        "Pleural_Effusion/moving.gif": "several frames",
+        "Pleural_Effusion/out.jpg": "leads out of the folder",
+        "Pleural_Effusion/up.jpg": "leads out of the folder",
+        "Pleural_Effusion/pipe.jpg": "not a regular file",
+        "Pneumotorax/": "did you mean 'Pneumothorax'?",
+    }.items():
+        assert says in reasons.pop(name)
+        assert f"rejected {name}: " in errors
+    assert not reasons
+    assert errors.count("burned-in text was not checked") == 1
+    with Catalogue.open(out) as catalogue:
+        images = list(catalogue.images())
+        assert {image.id for image in images} == {
+            "alpha",
+            "cmyk",
+            "deep",
+            "palette",
+            "plain",
+            "turned",
+            "胸片",
+        }
+        turned = catalogue.get("turned")
+        assert (turned.geometry.width, turned.geometry.height) == (160, 200)
+        assert all(b"Jane" not in catalogue.read(image) for image in images)
+
+
+def test_ingest_again_changes_nothing_and_adds_only_what_is_new(
+    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "catalogue"
+    options = ("folder", hostile, "--modality", "chest_xray", "--out", out)
+    ingest(capsys, *options)
+    files = {
+        path: path.read_bytes() for path in out.rglob("*") if path.is_file() and "sqlite" not in path.name
+    }
+    with Catalogue.open(out) as catalogue:
+        digest = catalogue.digest()
+    _, told, _ = ingest(capsys, *options, "--json")
+    assert json.loads(told)["unchanged"] == 7
+    assert {path: path.read_bytes() for path in files} == files
+    with Catalogue.open(out) as catalogue:
+        assert catalogue.digest() == digest
+    picture(30).save(hostile / "normal" / "new.png")
+    shutil.copy(hostile / "normal" / "plain.jpg", hostile / "normal" / "zz_copy.jpg")
+    picture(31).save(hostile / "normal" / "deep.png")
+    _, told, errors = ingest(capsys, *options, "--json")
+    assert json.loads(told)["added"] == 1
+    assert "zz_copy.jpg: the same picture as plain (No Finding)" in errors
+    assert "deep.png: another picture has the id deep" in errors
+
+
+def test_same_input_same_bytes_whatever_the_order_of_threads(
+    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    digests = []
+    for name in ("a", "b"):
+        ingest(capsys, "folder", hostile, "--modality", "chest_xray", "--out", tmp_path / name)
+        with Catalogue.open(tmp_path / name) as catalogue:
+            digests.append((catalogue.digest(), (tmp_path / name / "rejected.csv").read_bytes()))
+    assert digests[0] == digests[1]
+
+
+def test_stretch_and_pad_do_not_mix(
+    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "catalogue"
+    options = ("folder", hostile, "--modality", "chest_xray", "--out", out)
+    ingest(capsys, *options, "--stretch")
+    with Catalogue.open(out) as catalogue:
+        assert catalogue.get("plain").geometry.inner_height == 1024
+    code, _, errors = ingest(capsys, *options)
+    assert code == 1
+    assert "plain.jpg: is there already, prepared with stretch; choose another --out" in errors
+
+
+def test_wrong_use_is_one_line_and_leaves_nothing(
+    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "catalogue"
+    for arguments, says in (
+        (("folder", hostile, "--out", out), "--modality: say what"),
+        (("folder", hostile, "--out", out, "--modality", "brain"), "did you mean 'brain_mri'"),
+        (("foldr", hostile, "--out", out), "did you mean 'folder'"),
+        (("folder", hostile), "--out CATALOGUE is missing"),
+        (("folder", hostile, "--out", out, "--modality", "fundus", "--licence", "mine"), "--licence 'mine'"),
+        (("folder", hostile, "--out", hostile, "--modality", "chest_xray"), "not an empty folder"),
+    ):
+        code, told, errors = ingest(capsys, *arguments)
+        assert (code, told) == (2, "")
+        assert says in errors
+        assert len(errors.splitlines()) == 1
+    assert not out.exists()
+
+
+def test_no_usable_picture_exits_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "scans" / "normal").mkdir(parents=True)
+    code, _, errors = ingest(
+        capsys, "folder", tmp_path / "scans", "--modality", "fundus", "--out", tmp_path / "c"
+    )
+    assert code == 1
+    assert "no picture could be used" in errors
+
+
+def test_list_names_the_kinds(capsys: pytest.CaptureFixture[str]) -> None:
+    code, told, _ = ingest(capsys, "--list", "--json")
+    assert code == 0
+    assert "folder" in json.loads(told)
+
+
+def test_interrupt_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None:
+    folder = tmp_path / "scans" / "normal"
+    folder.mkdir(parents=True)
+    one = io.BytesIO()
+    picture(1, 1500, 1500).save(one, "JPEG", quality=95)
+    for number in range(300):
+        # A comment makes each file another file at the price of a copy.
+        comment = b"\xff\xfe\x00\x06%04d" % number
+        (folder / f"{number}.jpg").write_bytes(one.getvalue()[:2] + comment + one.getvalue()[2:])
+    out = tmp_path / "catalogue"
+    command = [sys.executable, "-m", "plantain", "ingest", "folder", str(folder.parent)]
+    command += ["--modality", "chest_xray", "--out", str(out)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not any(out.glob("blobs/*/*")):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 3, errors
+    assert "plantain ingest folder" in errors
+    with Catalogue.open(out) as catalogue:
+        images = list(catalogue.images())
+        assert 0 < len(images) < 300
+        for image in images:
+            catalogue.read(image)

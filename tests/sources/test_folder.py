@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from plantain.findings import load_taxonomy
+from plantain.records import InputError, Licence
+from plantain.sources.entries import Entry, Refused, SourceOptions
+from plantain.sources.folder import FolderReader
+
+TAXONOMY = load_taxonomy()
+
+
+def put(root: Path, **files: bytes) -> None:
+    for name, data in files.items():
+        path = root / name.replace("__", "/").replace("_dot_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def read(root: Path, modality: str = "chest_xray") -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """Ids with labels, and refused names with reasons."""
+    found = list(FolderReader(SourceOptions(root, modality, Licence.OPEN), TAXONOMY).scan())
+    entries = {item.image.id: item.image.labels for item in found if isinstance(item, Entry)}
+    refused = {item.name: item.reason for item in found if isinstance(item, Refused)}
+    assert len(entries) + len(refused) == len(found)
+    return entries, refused
+
+
+@pytest.mark.parametrize(
+    ("modality", "folder", "label"),
+    [
+        ("chest_xray", "Pleural_Effusion", "Pleural Effusion"),
+        ("chest_xray", "pleural effusion", "Pleural Effusion"),
+        ("chest_xray", "PNEUMOTHORAX", "Pneumothorax"),
+        ("chest_xray", "normal", "No Finding"),
+        ("chest_xray", "No_Finding", "No Finding"),
+        ("brain_mri", "notumor", "notumor"),
+        ("brain_mri", "No Tumor", "notumor"),
+        ("brain_mri", "normal", "notumor"),
+        ("brain_mri", "Glioma", "glioma"),
+        ("fundus", "normal", "normal"),
+        ("fundus", "amd", "AMD"),
+    ],
+)
+def test_label_folders_are_matched_by_what_people_write(
+    tmp_path: Path, modality: str, folder: str, label: str
+) -> None:
+    put(tmp_path / folder, a_dot_jpg=b"a")
+    assert read(tmp_path, modality) == ({"a": (label,)}, {})
+
+
+def test_unknown_label_folder_names_the_nearest(tmp_path: Path) -> None:
+    put(tmp_path, Pneumotorax__a_dot_jpg=b"a", glioma__b_dot_jpg=b"b")
+    entries, refused = read(tmp_path)
+    assert not entries
+    assert "did you mean 'Pneumothorax'?" in refused["Pneumotorax/"]
+    assert "no chest_xray finding" in refused["glioma/"]
+
+
+def test_same_stem_and_bytes_is_one_image_with_several_labels(tmp_path: Path) -> None:
+    put(tmp_path, Edema__s1_dot_jpg=b"x", Pneumonia__s1_dot_jpg=b"x")
+    entries, refused = read(tmp_path)
+    assert entries == {"s1": ("Edema", "Pneumonia")}
+    assert not refused
+
+
+def test_same_stem_and_other_bytes_are_told_apart_by_folder_then_ending(tmp_path: Path) -> None:
+    put(
+        tmp_path, Edema__s1_dot_jpg=b"x", Pleural_Effusion__s1_dot_jpg=b"y", Pleural_Effusion__s1_dot_png=b"z"
+    )
+    put(tmp_path, Edema__s2_dot_jpg=b"other")
+    entries, _ = read(tmp_path)
+    assert set(entries) == {"Edema_s1", "Pleural_Effusion_s1.jpg", "Pleural_Effusion_s1.png", "s2"}
+
+
+def test_normal_and_diseased_at_once_is_refused(tmp_path: Path) -> None:
+    put(tmp_path, normal__s1_dot_jpg=b"x", Edema__s1_dot_jpg=b"x")
+    entries, refused = read(tmp_path)
+    assert not entries
+    assert refused == {"normal/s1.jpg": "the same picture as Edema/s1.jpg: it cannot be normal and not"}
+
+
+def test_links_that_lead_out_are_refused_and_links_inside_work(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    put(outside, a_dot_jpg=b"x")
+    root = tmp_path / "in"
+    put(root, Edema__real_dot_jpg=b"x")
+    (root / "Edema" / "out.jpg").symlink_to(outside / "a.jpg")
+    (root / "Edema" / "up.jpg").symlink_to("../../outside/a.jpg")
+    (root / "Edema" / "gone.jpg").symlink_to("nowhere.jpg")
+    (root / "Edema" / "loop.jpg").symlink_to("loop.jpg")
+    (root / "Edema" / "alias.jpg").symlink_to("real.jpg")
+    (root / "Fracture").symlink_to(outside)
+    entries, refused = read(root)
+    assert set(entries) == {"alias", "real"}
+    assert set(refused) == {"Edema/out.jpg", "Edema/up.jpg", "Edema/gone.jpg", "Edema/loop.jpg", "Fracture/"}
+    assert all("link" in reason for reason in refused.values())
+
+
+def test_nothing_is_dropped_without_a_word_but_clutter(tmp_path: Path) -> None:
+    put(
+        tmp_path, top_dot_jpg=b"x", Edema__notes_dot_txt=b"x", Edema__sub__a_dot_jpg=b"x", Edema___dot_DS=b"x"
+    )
+    (tmp_path / "Edema" / "Thumbs.db").write_bytes(b"x")
+    (tmp_path / ".git").mkdir()
+    entries, refused = read(tmp_path)
+    assert not entries
+    assert set(refused) == {"top.jpg", "Edema/notes.txt", "Edema/sub/"}
+
+
+def test_ids_are_composed_unicode_and_names_in_any_bytes_work(tmp_path: Path) -> None:
+    folder = tmp_path / "Edema"
+    folder.mkdir()
+    (folder / "re\u0301sume\u0301.jpg").write_bytes(b"1")
+    (folder / "胸片.jpg").write_bytes(b"2")
+    (Path(os.fsdecode(os.fsencode(folder) + b"/bad\xff.jpg"))).write_bytes(b"3")
+    entries, _ = read(tmp_path)
+    assert set(entries) == {"résumé", "胸片", r"bad\udcff"}
+
+
+def test_scan_order_is_the_same_however_files_were_made(tmp_path: Path) -> None:
+    for root, names in ((tmp_path / "a", "cab"), (tmp_path / "b", "bca")):
+        for name in names:
+            put(root / "Edema", **{f"{name}_dot_jpg": name.encode()})
+    orders = []
+    for root in (tmp_path / "a", tmp_path / "b"):
+        reader = FolderReader(SourceOptions(root, "chest_xray"), TAXONOMY)
+        items = list(reader.scan())
+        assert reader.count() == len(items)
+        orders.append([item.name for item in items])
+    assert orders[0] == orders[1] == ["Edema/a.jpg", "Edema/b.jpg", "Edema/c.jpg"]
+
+
+def test_options_are_checked_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--modality: say what"):
+        FolderReader(SourceOptions(tmp_path), TAXONOMY)
+    with pytest.raises(InputError, match="did you mean 'chest_xray'"):
+        FolderReader(SourceOptions(tmp_path, "chestxray"), TAXONOMY)
+    with pytest.raises(InputError, match="not a folder"):
+        FolderReader(SourceOptions(tmp_path / "gone", "chest_xray"), TAXONOMY)

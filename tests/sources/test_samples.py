@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import importlib.util
+from importlib.machinery import ModuleSpec
+
+import numpy as np
+import pytest
+
+from plantain.findings import load_taxonomy
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import is_source_form
+from plantain.records import InputError, Licence
+from plantain.sources.samples import Sample, sample_images
+
+
+@pytest.fixture(scope="module")
+def samples() -> list[Sample]:
+    return sample_images()
+
+
+def test_samples_are_enough_for_a_demo(samples: list[Sample]) -> None:
+    assert len(samples) >= 6
+    assert {sample.image.modality for sample in samples} == {"chest_xray", "brain_mri", "fundus"}
+    assert len({s.image.dataset for s in samples if s.image.modality == "brain_mri"}) >= 2
+    assert len({sample.image.id for sample in samples}) == len(samples)
+    # Task ids hash (source, frame): no two images may share both.
+    assert len({(s.image.source_sha256, s.image.frame) for s in samples}) == len(samples)
+
+
+def test_samples_say_what_they_are(samples: list[Sample]) -> None:
+    taxonomy = load_taxonomy()
+    for sample in samples:
+        image = sample.image
+        assert image.labels
+        for label in image.labels:
+            taxonomy.get(image.modality, label)
+        assert image.group
+        assert image.note
+        assert sample.citation
+        assert sample.licence_text
+        assert image.licence in (Licence.OPEN, Licence.ATTRIBUTION)
+        assert not image.synthetic
+        assert sample.pixels.dtype == np.uint8
+        if image.modality != "fundus":
+            assert np.array_equal(sample.pixels[..., 0], sample.pixels[..., 2])
+
+
+def test_the_chest_is_not_called_healthy(samples: list[Sample]) -> None:
+    chest = next(s.image for s in samples if s.image.modality == "chest_xray")
+    assert chest.labels == ("Lung Lesion",)
+    assert "not a healthy chest" in chest.note
+    assert (chest.view, chest.projection) == ("frontal", "PA")
+
+
+def test_the_chest_is_dark_where_there_is_air(samples: list[Sample]) -> None:
+    pixels = next(s.pixels for s in samples if s.image.modality == "chest_xray")[:, :, 0]
+    # Upper right lung against spine, in the file's own 1841x1955 pixels.
+    assert np.median(pixels[300:380, 500:640]) < 90
+    assert np.median(pixels[1000:1200, 880:960]) > 150
+
+
+def test_slices_of_one_brain_share_a_group(samples: list[Sample]) -> None:
+    groups = {s.image.group for s in samples if s.image.dataset == "MNI ICBM152"}
+    assert len(groups) == 1
+
+
+def test_the_left_eye_has_its_disc_on_the_left(samples: list[Sample]) -> None:
+    fundus = next(s for s in samples if s.image.modality == "fundus")
+    _, column = np.unravel_index(np.argmax(fundus.pixels[:, :, 1]), fundus.pixels.shape[:2])
+    assert fundus.image.laterality == "left"
+    assert column < fundus.pixels.shape[1] / 3
+
+
+def test_prepared_samples_are_complete_and_the_same_each_time(samples: list[Sample]) -> None:
+    for sample in samples[:3]:
+        image, data = sample.prepared()
+        assert is_source_form(data)
+        assert decode(data).shape == (1024, 1024, 3)
+        assert (image.geometry.width, image.geometry.height) == sample.pixels.shape[1::-1]
+        assert sample.prepared() == (image, data)
+
+
+def test_a_slice_of_one_millimetre_has_its_spacing(samples: list[Sample]) -> None:
+    image, _ = next(s for s in samples if s.image.id == "mni152-t1-axial-z20").prepared()
+    # 197x233 pixels of 1 mm; 233 become 1024, so one prepared pixel is 197/866 = 233/1024 = 0.2275 mm.
+    assert image.spacing_mm == pytest.approx(0.2275, abs=1e-4)
+
+
+def test_missing_package_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+
+    def without_dipy(name: str) -> ModuleSpec | None:
+        return None if name == "dipy" else find(name)
+
+    monkeypatch.setattr(importlib.util, "find_spec", without_dipy)
+    with pytest.raises(InputError, match=r"dipy is not installed; run `pip install 'plantain\[demo\]'`"):
+        sample_images()
