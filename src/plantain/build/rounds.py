@@ -156,17 +156,20 @@ class Rounds:
         if edited.mask is not None:
             mask = self.journal.put_blob(edited.mask.data, edited.mask.media_type)
             blobs.append(mask)
-        kept_fields = {
-            "edited": blobs[1].sha256,
-            "raw": raw.sha256,
-            "mask": mask.sha256 if mask else None,
-            "support": edited.support,
-        }
+        kept = replace(
+            attempt,
+            edit_outcome=OK,
+            edited=blobs[1].sha256,
+            raw=raw.sha256,
+            mask=mask.sha256 if mask else None,
+            support=edited.support,
+        )
+        fields = {"edited": kept.edited, "raw": kept.raw, "mask": kept.mask, "support": kept.support}
         return replace(
             draft,
-            answer=orjson.dumps(kept_fields).decode(),
+            answer=orjson.dumps(fields).decode(),
             raw=draft.raw or edited.note,
-            attempt=replace(attempt, edit_outcome=OK, **kept_fields),
+            attempt=kept,
             blobs=tuple(dict.fromkeys(blobs)),
         )
 

@@ -64,7 +64,7 @@ async def run_build(
     limit: int | None = None,
     watch: Watch | None = None,
     on_commit: Callable[[int], None] | None = None,
-    on_plan: Callable[[int, dict[str, int]], None] | None = None,
+    on_plan: Callable[[int, dict[TaskState, int]], None] | None = None,
 ) -> RunSummary:
     """Runs or resumes a build.
 

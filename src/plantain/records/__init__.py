@@ -1,0 +1,55 @@
+"""The nouns of plantain: frozen records that every room shares. No I/O, standard library only."""
+
+from plantain.records.calls import CallKey, Usage
+from plantain.records.errors import InputError
+from plantain.records.findings import FORBID_UNKNOWN, Differential, Finding, Visibility
+from plantain.records.images import Consent, Geometry, Licence, SourceImage
+from plantain.records.judging import (
+    Criterion,
+    CriterionResult,
+    FailureCode,
+    Observations,
+    Rating,
+    Rubric,
+    RubricCriterion,
+    Score,
+    Verdict,
+    unscored,
+)
+from plantain.records.outcomes import OK, Outcome, OutcomeKind, Step
+from plantain.records.tasks import Attempt, Direction, EditTask, TaskKind, TaskState, derive_seed, task_id
+
+__all__ = [
+    "FORBID_UNKNOWN",
+    "OK",
+    "Attempt",
+    "CallKey",
+    "Consent",
+    "Criterion",
+    "CriterionResult",
+    "Differential",
+    "Direction",
+    "EditTask",
+    "FailureCode",
+    "Finding",
+    "Geometry",
+    "InputError",
+    "Licence",
+    "Observations",
+    "Outcome",
+    "OutcomeKind",
+    "Rating",
+    "Rubric",
+    "RubricCriterion",
+    "Score",
+    "SourceImage",
+    "Step",
+    "TaskKind",
+    "TaskState",
+    "Usage",
+    "Verdict",
+    "Visibility",
+    "derive_seed",
+    "task_id",
+    "unscored",
+]

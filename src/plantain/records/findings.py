@@ -1,0 +1,95 @@
+"""What can be edited: a finding and where it can be shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+FORBID_UNKNOWN: dict[str, Any] = {"extra": "forbid", "strict": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Differential:
+    """A neighbour that the finding is mistaken for, and what tells them apart."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_UNKNOWN
+
+    name: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """Where a finding can be shown at all. An empty tuple sets no condition.
+
+    Attributes:
+        views: e.g. ("frontal",); "unknown" must be listed to be allowed.
+        projections: e.g. ("PA", "AP").
+        positions: e.g. ("erect", "supine").
+        sequences: e.g. ("T1", "T1+C", "T2", "FLAIR", "PD").
+        planes: e.g. ("axial", "coronal", "sagittal").
+        note: the condition in words, for what the fields cannot say (slice level, sella in view).
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_UNKNOWN
+
+    views: tuple[str, ...] = ()
+    projections: tuple[str, ...] = ()
+    positions: tuple[str, ...] = ()
+    sequences: tuple[str, ...] = ()
+    planes: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What can be added to or removed from an image of one modality.
+
+    Attributes:
+        name: the label used in recipes, folders and releases, e.g. "Pleural Effusion".
+        modality: e.g. "chest_xray", "brain_mri", "fundus".
+        title: how the finding is named in a sentence, e.g. "pleural effusion".
+        normal: True for the class that means "none of the others" (No Finding, notumor, normal);
+            it is a source for `add` and is never a target.
+        anatomy: the structure it lies in.
+        sides: allowed lateralities out of "left", "right", "bilateral", "midline"; patient's sides.
+        zones: allowed places inside the anatomy, in plain words ("apical", "upper", "macula").
+        visibility: on which views, positions, sequences, planes it can be shown.
+        signs: what must be seen.
+        secondary_signs: what must go with it; belongs to the target region, not to collateral change.
+        polarity: "brighter", "darker" or "mixed" against the tissue that it replaces.
+        support: "local", "diffuse" (whole field) or "warp" (moves borders).
+        implies: names of findings that this one entails in the label (Pneumonia: Lung Opacity).
+        differentials: neighbours and what tells them apart.
+        restores: what removal must bring back.
+        limits: what no editor can know or show here.
+        labels: the finding's label in each source, e.g. {"odir-5k": "D"}.
+        source: glossary, guideline or textbook, with what was checked.
+        synonyms: other words for it, lower case; shared ones ("tumour") are settled by the rest of the sentence.
+        optional: True where a recipe must name it to have it; it is not among the paper's 23.
+        zone_visibility: zones that can only be shown under further conditions, e.g. a supine film.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_UNKNOWN
+
+    name: str
+    modality: str
+    title: str
+    anatomy: str
+    source: str
+    normal: bool = False
+    sides: tuple[str, ...] = ()
+    zones: tuple[str, ...] = ()
+    visibility: Visibility = field(default_factory=Visibility)
+    signs: tuple[str, ...] = ()
+    secondary_signs: tuple[str, ...] = ()
+    polarity: str = "mixed"
+    support: str = "local"
+    implies: tuple[str, ...] = ()
+    differentials: tuple[Differential, ...] = ()
+    restores: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
+    labels: dict[str, str] = field(default_factory=dict)
+    synonyms: tuple[str, ...] = ()
+    optional: bool = False
+    zone_visibility: dict[str, Visibility] = field(default_factory=dict)

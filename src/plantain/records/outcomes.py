@@ -1,0 +1,52 @@
+"""How a model call ends, and the steps of a round that make one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Step(StrEnum):
+    """The three model calls of a round."""
+
+    WRITE = "write"
+    EDIT = "edit"
+    JUDGE = "judge"
+
+
+class OutcomeKind(StrEnum):
+    """How a model call ended; each kind has one retry policy (`plantain.calls.policy`)."""
+
+    OK = "ok"
+    NOT_APPLICABLE = "not_applicable"
+    RATE_LIMITED = "rate_limited"
+    TRANSPORT = "transport"
+    REFUSED = "refused"
+    NO_IMAGE = "no_image"
+    MALFORMED = "malformed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a call ended and why.
+
+    Attributes:
+        kind: the outcome.
+        reason: one line for a person; empty when ok.
+        retry_after: seconds that the provider asked us to wait, for `rate_limited`.
+        fatal: the fault concerns the whole run, not this task (bad key, exhausted quota, retired
+            model): the run stops instead of failing every task in turn.
+    """
+
+    kind: OutcomeKind
+    reason: str = ""
+    retry_after: float | None = None
+    fatal: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.kind is OutcomeKind.OK
+
+
+OK = Outcome(OutcomeKind.OK)

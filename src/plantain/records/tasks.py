@@ -1,0 +1,80 @@
+"""Tasks and their attempts, and the hashes that name and seed them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+
+from plantain.records.judging import Verdict
+from plantain.records.outcomes import Outcome
+
+
+class Direction(StrEnum):
+    """Which way an edit goes (Med-Banana-50K, 2.1)."""
+
+    ADD = "add"
+    REMOVE = "remove"
+
+
+class TaskState(StrEnum):
+    """Where a task stands. All but `pending` are closed."""
+
+    PENDING = "pending"
+    SUCCESS = "success"
+    FAILED = "failed"
+    NOT_APPLICABLE = "not_applicable"
+    STOPPED = "stopped"
+
+
+class TaskKind(StrEnum):
+    """Which walk a task belongs to."""
+
+    EDIT = "edit"
+    CONTROL = "control"
+    BENCH = "bench"
+
+
+@dataclass(frozen=True, slots=True)
+class EditTask:
+    """Add one finding to, or remove it from, one image."""
+
+    id: str
+    image_id: str
+    modality: str
+    finding: str
+    direction: Direction
+    kind: TaskKind = TaskKind.EDIT
+
+
+def task_id(source_sha256: str, frame: int, finding: str, direction: Direction) -> str:
+    """Identity of a task: 20 hex digits from what is edited and how, never from recipe or order."""
+    text = "\x1f".join((source_sha256, str(frame), finding, direction.value))
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def derive_seed(run_seed: int, *parts: object) -> int:
+    """A 63-bit seed from the run's seed and what it is for, e.g. (task id, round, step, draw)."""
+    text = "\x1f".join(str(part) for part in (run_seed, *parts))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One round of a task: an instruction, and what came of it. Image fields are blob hashes.
+
+    An attempt exists once its instruction does; a refused or imageless edit is an attempt without image.
+    """
+
+    task_id: str
+    generation: int
+    round: int
+    instruction: str
+    edit_outcome: Outcome | None = None
+    edited: str | None = None
+    raw: str | None = None
+    mask: str | None = None
+    support: str | None = None
+    judge_outcome: Outcome | None = None
+    verdict: Verdict | None = None
+    superseded: bool = False
