@@ -149,6 +149,7 @@ def test_own_modality_needs_a_normal_class(tmp_path: Path) -> None:
             ('source = "own"', 'source = "own"\nzone_visibility = { apical = {} }'),
             "zone_visibility: 'apical'",
         ),
+        (('source = "own"', 'source = "own"\nsynonyms = ["hernia", "-"]'), "synonyms: '-' holds no letters"),
         (("Hiatal Hernia", "../climb"), "name: letters, digits"),
         (('signs = ["round', 'signs = []\n# ["round'), "signs and restores"),
         (("[[finding]]", "[[findings]]"), "findings: unknown key; did you mean 'finding'"),

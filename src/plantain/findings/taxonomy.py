@@ -243,6 +243,9 @@ def _check_words(where: str, finding: Finding) -> None:
     for zone in finding.zones:
         if not re.fullmatch(r"[a-z][a-z -]*", zone):
             raise InputError(f"{where}: zones: {zone!r}: lower-case letters, spaces and hyphens only")
+    for word in finding.synonyms:
+        if not fold(word):
+            raise InputError(f"{where}: synonyms: {word!r} holds no letters")
     for zone in finding.zone_visibility:
         if zone not in finding.zones:
             raise InputError(

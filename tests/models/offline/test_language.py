@@ -120,7 +120,20 @@ def test_zone_words_of_one_finding_do_not_name_two_zones() -> None:
         (FUNDUS, "Add microaneurysms at the posterior pole of the left eye",
          Intent("Diabetes", ADD, None, "posterior pole")),
         (FUNDUS, "Remove glaucoma", Intent("Glaucoma", REMOVE)),
-        ("chest_xray", "", Intent(None, None)),
+        (CHEST, "Edit this film to show a moderate right-sided pleural effusion: blunt the right costophrenic angle "
+         "and add a hazy opacity there, keeping the left lung as it is.",
+         Intent("Pleural Effusion", ADD, "right", "basal", "moderate")),
+        (CHEST, "Make the heart normal in size (no cardiomegaly).", Intent("Cardiomegaly", REMOVE)),
+        (CHEST, "Replace the lesion in the left upper lobe with normal lung",
+         Intent("Lung Lesion", REMOVE, "left", "upper")),
+        (CHEST, "The left lung shows consolidation; please clear it up.", Intent("Consolidation", REMOVE, "left")),
+        (BRAIN, "Add a ring-enhancing mass in the left temporal lobe consistent with high-grade glioma, with "
+         "surrounding edema and mild midline shift to the right.", Intent("glioma", ADD, "left", "temporal")),
+        (BRAIN, "Modify the scan so that there is a large mass along the right convexity, as in meningioma.",
+         Intent("meningioma", ADD, "right", "convexity", "large")),
+        (FUNDUS, "Enlarge the optic cup to simulate glaucoma, with thinning of the inferior rim",
+         Intent("Glaucoma", ADD, None, "inferior rim")),
+        (CHEST, "", Intent(None, None)),
     ],
 )  # fmt: skip
 def test_read_instruction_of_persons(modality: str, text: str, intent: Intent) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -241,6 +242,14 @@ def test_lessons_of_every_round_are_kept() -> None:
     assert "grain within the change" in third
 
 
+def test_of_opposite_lessons_the_last_is_kept() -> None:
+    history = [judged(1, write(GLIOMA, ADD, [], 1), FailureCode.TOO_SUBTLE)]
+    history.append(judged(2, write(GLIOMA, ADD, history, 2), FailureCode.OVERCORRECTED))
+    third = write(GLIOMA, ADD, history, 3)
+    assert "restrained" in third
+    assert "without searching" not in third
+
+
 def test_instruction_depends_on_nothing_but_its_request() -> None:
     requests = [(f, d, s) for f in TARGETS[:6] for d in Direction for s in (1, 2)]
     forwards = [write(*(f, d), [], s) for f, d, s in requests]
@@ -288,6 +297,24 @@ def test_no_instruction_is_repeated_whatever_happened(
             history.append(imageless(number, text, fate))
         else:
             history.append(judged(number, text, *fate))
+
+
+def test_words_of_an_own_finding_do_not_mislead_the_reader(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(
+        'modality = "chest_xray"\n[[finding]]\nname = "Left Ventricular Aneurysm"\n'
+        'title = "left ventricular aneurysm"\n'
+        'anatomy = "left heart border"\nsource = "own"\nzones = ["apex of the heart"]\n'
+        'signs = ["Place it on the right side, large and marked: a bulge"]\n'
+        'restores = ["make it small on the left side"]\n'
+    )
+    taxonomy = load_taxonomy([path])
+    finding = taxonomy.get("chest_xray", "Left Ventricular Aneurysm")
+    for direction, seed in itertools.product(Direction, range(5)):
+        text = write(finding, direction, [], seed)
+        intent = read_instruction(text, taxonomy.of("chest_xray"))
+        assert (intent.finding, intent.direction, intent.side) == (finding.name, direction, None)
+        assert "bulge" not in text  # its line would have been read as a request, so it was left out
 
 
 def test_no_instruction_is_repeated_in_forty_rounds_that_fail_alike() -> None:

@@ -60,7 +60,7 @@ _STRONG = {
         (
             _verbs("remove", "erase", "delete", "eliminate", "repair", "edit out"),
             r"removal of|resolved?|cleared|gone|disappear(?:s|ed)?|vanish(?:es|ed)?|stripp?(?:s|ed|ing)?",
-            r"clear(?:s|ed|ing)?(?= (?:the|all|any|away|up|out|this|these|both|of)\b)",
+            r"clear(?:s|ed|ing)?(?= (?:the|all|any|away|up|out|this|these|both|of|it|them)\b)",
             r"(?:take|takes|taking|taken)\b[^,;]{0,60}? (?:out|away|off)",
             r"get(?:s|ting)? rid of|cut(?:ting)? out|wip(?:e|es|ed|ing)(?: (?:out|away|off))?",
         )
@@ -69,18 +69,9 @@ _STRONG = {
 _WEAK = "|".join(
     (
         _verbs(
-            "create",
-            "draw",
-            "render",
-            "generate",
-            "paint",
-            "give",
-            "place",
-            "produce",
-            "include",
-            "make",
-            "induce",
+            "create", "draw", "render", "generate", "paint", "give", "place", "produce", "include", "make"
         ),
+        _verbs("induce", "enlarge", "widen", "increase", "worsen", "collapse"),
         "putt?(?:ing)?|show|depict|develop|apply|turn|restore|return|convert",
     )
 )
@@ -89,7 +80,16 @@ _FILLER = (
     r"and|next|first|finally|so|should|instead|only)\b[ ,]*)*"
 )
 STRONG = {direction: re.compile(rf"\b(?:{words})\b") for direction, words in _STRONG.items()}
-WEAK = re.compile(rf"^\W*{_FILLER}(?:{_WEAK})\b")
+WEAK = re.compile(
+    rf"^\W*{_FILLER}(?:{_WEAK})\b"
+    r"|\b(?:to|it|that) (?:shows?|depicts?|displays?|includes?|has|have|develops?|presents?)\b"
+    r"|\bso that there (?:is|are)\b"
+)
+UNDOING = re.compile(
+    rf"^\W*{_FILLER}(?:{_verbs('reduce', 'correct', 'fix', 'normalise', 'normalize', 'reverse', 'hide', 'suppress')}"
+    rf"|{_verbs('replace', 'inpaint', 'treat', 'heal', 'cure', 'mend', 'undo')})\b"
+)
+"""Verbs that command a removal where they lead a clause; elsewhere they are ordinary words ("the correct place")."""
 _TURN = re.compile(r"^\W*(?:but|then|instead|now|only|just|rather)\b")
 
 _FORBID = _phrases(
@@ -211,4 +211,6 @@ def command_direction(piece: str) -> Direction | None:
     found = [(m.start(), d) for d, pattern in STRONG.items() if (m := pattern.search(piece)) is not None]
     if found:
         return min(found)[1]
-    return Direction.ADD if WEAK.match(piece) else None
+    if UNDOING.match(piece):
+        return Direction.REMOVE
+    return Direction.ADD if WEAK.search(piece) else None

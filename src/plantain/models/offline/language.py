@@ -158,7 +158,8 @@ def _name_pattern(finding: Finding) -> re.Pattern[str]:
 
 @lru_cache(maxsize=512)
 def _words_pattern(words: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{any_of(tuple({normalise(word).strip() for word in words}))})(?:s|es)?(?!\w)")
+    known = {normalise(word).strip() for word in words} - {""}
+    return re.compile(rf"\b(?:{any_of(tuple(known))})(?:s|es)?(?!\w)")
 
 
 _PLACED = re.compile(r"\b(?:plac|position|put|locat|center|confin|limit|side|sits?|lies?|lying)\w*")
@@ -166,6 +167,22 @@ _SIZED = re.compile(
     r"\b(?:(?:make|keep) (?:it|this|the|its)|(?:it|finding|lesion|edges?|borders?) (?:should|must) (?:be|look|appear)|"
     r"size|extent)\b"
 )
+
+_COMPANION = re.compile(
+    r"(?:and )?(?:with|showing|causing|producing|including|plus|together with)\b"
+    r"(?!.*\b(?:edge|border|margin|outline))"
+)
+
+
+def _of_its_own(fragments: Sequence[str]) -> list[str]:
+    """Fragments without what only goes with the finding: "with mild midline shift" does not make a tumour mild."""
+    kept: list[str] = []
+    aside = False
+    for fragment in fragments:
+        aside = _COMPANION.match(fragment) is not None or (aside and fragment.startswith("and "))
+        if not aside:
+            kept.append(fragment)
+    return kept
 
 
 def _attributes(
@@ -189,7 +206,7 @@ def _attributes(
     sized = [fragment for clause in others if _says(_SIZED, clause) for fragment in clause.fragments]
     variant = next((v for v in map(_variant, (*own, *placed)) if v), 0)
     own, placed, sized = ([_without_variant(fragment) for fragment in part] for part in (own, placed, sized))
-    looks = [_without_names(fragment, finding) for fragment in (*own, *sized)]
+    looks = [_without_names(part, finding) for part in (*_of_its_own(own), *sized)]
     return Intent(
         finding=finding.name if finding else None,
         direction=direction,

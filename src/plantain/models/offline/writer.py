@@ -9,7 +9,7 @@ import numpy as np
 from plantain.models.offline import wordings
 from plantain.models.offline.language import PHRASINGS, Intent, compose, read_instruction
 from plantain.models.offline.refinement import failed_codes, first_intent, next_intent
-from plantain.records import FailureCode, Finding, SourceImage, Usage
+from plantain.records import Attempt, FailureCode, Finding, SourceImage, Usage
 from plantain.roles import Reply, WriteRequest
 
 VERSION = "1"
@@ -43,13 +43,28 @@ def write_instruction(request: WriteRequest) -> str:
         intent = next_intent(history, finding, image, direction, rng)
     else:
         intent = first_intent(finding, image, direction, rng)
-    codes = {code for attempt in history for code in failed_codes(attempt)}
+    codes = lessons(history)
     written = {attempt.instruction for attempt in history}
     for phrasing, wording in _phrasings(rng):
         text = _text(intent, finding, image, codes, phrasing, wording)
         if text not in written:
             return text
     return f"{text} This is request number {request.round}."
+
+
+def lessons(history: Sequence[Attempt]) -> set[FailureCode]:
+    """Reasons of all earlier failures; of "too subtle" and "overcorrected" only the one that was said last."""
+    kept: set[FailureCode] = set()
+    opposite = {
+        FailureCode.TOO_SUBTLE: FailureCode.OVERCORRECTED,
+        FailureCode.OVERCORRECTED: FailureCode.TOO_SUBTLE,
+    }
+    for attempt in history:
+        for code in failed_codes(attempt):
+            if code in opposite:
+                kept.discard(opposite[code])
+            kept.add(code)
+    return kept
 
 
 def _phrasings(rng: np.random.Generator) -> Iterator[tuple[int, tuple[int, int, int]]]:
