@@ -14,6 +14,7 @@ from plantain.pixels.encode import encode_mask, encode_source
 from .pictures import colour, every_format, grey, png_bomb, save
 
 FILES = every_format()
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow on damaged tags
 
 
 @pytest.mark.parametrize("kind", FILES)

@@ -22,6 +22,7 @@ from plantain.pixels.encode import (
 from .pictures import colour, grey, save
 
 SQUARE = colour(64, 64)
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow on short tags
 
 
 def test_encode_jpeg_is_quality_95_without_subsampling_and_only_the_mark() -> None:

@@ -21,6 +21,8 @@ MAX_PIXELS = 50_000_000
 MAX_DECODED_BYTES = 256 * 1024 * 1024
 """Most memory that one decoded image may take before it is brought to 8-bit RGB."""
 
+_STRIP_PIXELS = 1_000_000
+
 _FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP")
 
 _MODES = {"1": 1, "L": 1, "LA": 4, "La": 4, "P": 4, "PA": 4, "RGB": 4, "RGBA": 4, "RGBa": 4, "RGBX": 4}
@@ -85,8 +87,7 @@ def decode_untrusted(data: bytes, name: str) -> Pixels:
             return _decode_jpeg(image, data, name)
         if getattr(image, "is_animated", False):
             raise BadImage(f"{name}: has several frames or pages; save the one that you mean as PNG")
-        image.load()
-        return _to_rgb(ImageOps.exif_transpose(image), name)
+        return _decode_pillow(image, name)
     except BadImage:
         raise
     except _DAMAGE as error:
@@ -165,8 +166,7 @@ def _decode_jpeg(image: Image.Image, data: bytes, name: str) -> Pixels:
     if scans * image.width * image.height > 20 * MAX_PIXELS:
         raise BadImage(f"{name}: {scans} scans over {image.width}x{image.height} pixels, refused undecoded")
     if image.mode not in ("L", "RGB"):
-        image.load()
-        return _to_rgb(ImageOps.exif_transpose(image), name)
+        return _decode_pillow(image, name)
     try:
         orientation = image.getexif().get(0x0112, 1)
     except _DAMAGE:
@@ -203,14 +203,26 @@ def _upright(pixels: Pixels, orientation: object) -> Pixels:
     return np.ascontiguousarray(pixels)
 
 
-def _to_rgb(image: Image.Image, name: str) -> Pixels:
-    """Any mode that we read to RGB; transparency on black."""
+def _decode_pillow(image: Image.Image, name: str) -> Pixels:
+    """Any mode that we read to RGB, a strip at a time: whole copies of a 50 million pixel image would add up."""
+    image.load()
+    ImageOps.exif_transpose(image, in_place=True)
     if image.mode.startswith("I"):
         return _grey_to_rgb(_scale_bits(np.asarray(image), name))
+    pixels = np.empty((image.height, image.width, 3), np.uint8)
+    rows = max(1, _STRIP_PIXELS // image.width)
+    for top in range(0, image.height, rows):
+        bottom = min(top + rows, image.height)
+        pixels[top:bottom] = np.asarray(_flatten(image.crop((0, top, image.width, bottom))))
+    return pixels
+
+
+def _flatten(image: Image.Image) -> Image.Image:
+    """To RGB, transparency laid on black."""
     if image.mode in ("LA", "La", "PA", "RGBa", "RGBA") or "transparency" in image.info:
         image = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", image.size, (0, 0, 0, 255)), image)
-    return np.array(image.convert("RGB"), dtype=np.uint8)
+    return image.convert("RGB")
 
 
 def _scale_bits(values: np.ndarray, name: str) -> Pixels:

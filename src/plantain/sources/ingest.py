@@ -6,10 +6,10 @@ import csv
 import hashlib
 import io
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,9 +24,11 @@ MIN_SIDE = 32
 """Smallest side in pixels of an image worth editing."""
 
 LARGE_PIXELS = 12_000_000
-"""Images above this size are decoded one at a time, so that a folder of giants needs the memory of one."""
+LARGE_BYTES = 16 * 1024 * 1024
+"""Files above either are decoded one at a time, so that a folder of giants needs the memory of one."""
 
-_one_large = threading.Lock()
+Known = dict[tuple[str, int], str]
+"""Ids of the images that a catalogue holds, by source SHA-256 and frame."""
 
 
 @dataclass(slots=True)
@@ -76,15 +78,16 @@ def ingest(
     done = Ingested(0, 0, [])
     known = catalogue.sources()
     workers = workers or min(4, os.cpu_count() or 1)
-    for result in _in_order(reader.scan(), lambda entry: _prepare(entry, known, mode, side), workers):
-        outcome = _keep(result, catalogue, known, mode) if isinstance(result, _Prepared) else result
-        if isinstance(outcome, Refused):
-            done.refused.append(outcome)
-        elif outcome:
-            done.added += 1
-        else:
-            done.unchanged += 1
-        on_file(outcome if isinstance(outcome, Refused) else None)
+    with closing(_Workshop(known, mode, side)) as workshop:
+        for result in _in_order(reader.scan(), workshop, workers):
+            outcome = _keep(result, catalogue, known, mode) if isinstance(result, _Prepared) else result
+            if isinstance(outcome, Refused):
+                done.refused.append(outcome)
+            elif outcome:
+                done.added += 1
+            else:
+                done.unchanged += 1
+            on_file(outcome if isinstance(outcome, Refused) else None)
     catalogue.flush()
     return done
 
@@ -109,14 +112,14 @@ def write_rejected(root: Path, dataset: str, refused: list[Refused]) -> None:
 
 
 def _in_order(
-    found: Iterator[Entry | Refused], prepare: Callable[[Entry], _Prepared | Refused], workers: int
+    found: Iterator[Entry | Refused], workshop: _Workshop, workers: int
 ) -> Iterator[_Prepared | Refused]:
     """Results in the order of the scan, with at most two files per worker in memory."""
     pool = ThreadPoolExecutor(workers, thread_name_prefix="ingest")
     waiting: deque[Future[_Prepared | Refused] | Refused] = deque()
     try:
         for item in found:
-            waiting.append(pool.submit(prepare, item) if isinstance(item, Entry) else item)
+            waiting.append(pool.submit(workshop.prepare, item) if isinstance(item, Entry) else item)
             while len(waiting) >= 2 * workers:
                 yield _result(waiting.popleft())
         while waiting:
@@ -129,32 +132,39 @@ def _result(waiting: Future[_Prepared | Refused] | Refused) -> _Prepared | Refus
     return waiting if isinstance(waiting, Refused) else waiting.result()
 
 
-def _prepare(entry: Entry, known: dict[tuple[str, int], str], mode: str, side: int) -> _Prepared | Refused:
-    """One file from disk to prepared bytes; runs in a worker thread."""
-    try:
-        data = read_regular(entry.path, entry.name)
-        image = replace(entry.image, source_sha256=hashlib.sha256(data).hexdigest())
-        if (image.source_sha256, image.frame) in known:
-            return _Prepared(entry, image, None)
-        if declared_pixels(data) > LARGE_PIXELS:
-            with _one_large:
-                return _decode(entry, image, data, mode, side)
-        return _decode(entry, image, data, mode, side)
-    except InputError as error:
-        return Refused(entry.name, str(error).removeprefix(f"{entry.name}: "))
+class _Workshop:
+    """Brings one file from disk to prepared bytes; used by all worker threads."""
+
+    def __init__(self, known: Known, mode: str, side: int) -> None:
+        self._known, self._mode, self._side = known, mode, side
+        # Giants go through one thread: not only one at a time, but all from the same part of the heap.
+        self._large = ThreadPoolExecutor(1, thread_name_prefix="ingest-large")
+
+    def prepare(self, entry: Entry) -> _Prepared | Refused:
+        """Reads, decodes and prepares; a file that cannot be used is refused, never raised."""
+        try:
+            data = read_regular(entry.path, entry.name)
+            image = replace(entry.image, source_sha256=hashlib.sha256(data).hexdigest())
+            if (image.source_sha256, image.frame) in self._known:
+                return _Prepared(entry, image, None)
+            if declared_pixels(data) > LARGE_PIXELS or len(data) > LARGE_BYTES:
+                return self._large.submit(self._decode, entry, image, data).result()
+            return self._decode(entry, image, data)
+        except InputError as error:
+            return Refused(entry.name, str(error).removeprefix(f"{entry.name}: "))
+
+    def close(self) -> None:
+        self._large.shutdown(wait=True, cancel_futures=True)
+
+    def _decode(self, entry: Entry, image: SourceImage, data: bytes) -> _Prepared | Refused:
+        pixels = entry.decode(data)
+        height, width = pixels.shape[:2]
+        if min(width, height) < MIN_SIDE:
+            return Refused(entry.name, f"{width}x{height} pixels; each side must have at least {MIN_SIDE}")
+        return _Prepared(entry, *finish(image, pixels, self._side, self._mode))
 
 
-def _decode(entry: Entry, image: SourceImage, data: bytes, mode: str, side: int) -> _Prepared | Refused:
-    pixels = entry.decode(data)
-    height, width = pixels.shape[:2]
-    if min(width, height) < MIN_SIDE:
-        return Refused(entry.name, f"{width}x{height} pixels; each side must have at least {MIN_SIDE}")
-    return _Prepared(entry, *finish(image, pixels, side, mode))
-
-
-def _keep(
-    result: _Prepared, catalogue: Catalogue, known: dict[tuple[str, int], str], mode: str
-) -> bool | Refused:
+def _keep(result: _Prepared, catalogue: Catalogue, known: Known, mode: str) -> bool | Refused:
     """Adds a prepared image; says whether it was new, or why it is left out."""
     name, image = result.entry.name, result.image
     key = (image.source_sha256, image.frame)
