@@ -144,12 +144,14 @@ def test_refusals_consume_rounds_and_stop_the_task(catalogue: Path, tmp_path: Pa
         assert all(a.edit_outcome and a.edit_outcome.kind is OutcomeKind.REFUSED for a in attempts)
 
 
-def test_not_applicable_closes_the_task_in_its_first_round(catalogue: Path, tmp_path: Path) -> None:
+def test_not_applicable_closes_the_task_when_a_second_place_is_refused_too(
+    catalogue: Path, tmp_path: Path
+) -> None:
     editor = Answers(Outcome(OutcomeKind.NOT_APPLICABLE, "no macula in view"))
     build(one_task(catalogue), tmp_path / "run", method_with(editor=editor))
     with JournalReader.open(tmp_path / "run") as reader:
         (row,) = reader.tasks()
-        assert (row.state, row.round, row.reason) == (TaskState.NOT_APPLICABLE, 1, "no macula in view")
+        assert (row.state, row.round, row.reason) == (TaskState.NOT_APPLICABLE, 2, "no macula in view")
 
 
 def test_bytes_that_are_no_image_are_malformed_and_kept(catalogue: Path, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ async def edit_until_qualified(rounds: Rounds) -> Closing:
 
         attempt = await rounds.edit(attempt)
         if attempt.edited is None:
-            if _cannot_be_shown(attempt, history):
+            if _cannot_be_shown(attempt, history, rounds.most):
                 return Closing(TaskState.NOT_APPLICABLE, number, _why(attempt))
             history.append(attempt)
             continue
@@ -49,11 +49,13 @@ async def edit_until_qualified(rounds: Rounds) -> Closing:
     return Closing(TaskState.FAILED, rounds.most, "no round qualified")
 
 
-def _cannot_be_shown(attempt: Attempt, history: list[Attempt]) -> bool:
-    """True when the editor says so before it has ever drawn the finding here; later it is a failed round."""
-    outcome = attempt.edit_outcome
-    shown_before = any(earlier.edited for earlier in history)
-    return outcome is not None and outcome.kind is OutcomeKind.NOT_APPLICABLE and not shown_before
+def _cannot_be_shown(attempt: Attempt, history: list[Attempt], most: int) -> bool:
+    """True when the editor has said so of two instructions and has drawn nothing: one alone may name a bad place."""
+    said = [
+        a.edit_outcome is not None and a.edit_outcome.kind is OutcomeKind.NOT_APPLICABLE
+        for a in (*history, attempt)
+    ]
+    return all(said) and len(said) >= min(2, most)
 
 
 def _why(attempt: Attempt) -> str:

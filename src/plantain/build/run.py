@@ -82,6 +82,7 @@ async def run_build(
     """
     taxonomy = load_taxonomy(recipe.data.finding_files)
     catalogue = Catalogue.open(recipe.data.catalogue)
+    method = method or method_of(recipe)
     journal = await _open_journal(recipe, run)
     journal.on_commit = on_commit
     desk = CallDesk(journal, Bounded(recipe.limits.concurrency))
@@ -90,7 +91,7 @@ async def run_build(
         summary.planned = await _plan(recipe, catalogue, taxonomy, journal)
         if on_plan is not None:
             on_plan(summary.planned, journal.reader.counts())
-        walk = Walk(method or method_of(recipe), journal, catalogue, taxonomy, desk, watch)
+        walk = Walk(method, journal, catalogue, taxonomy, desk, watch)
         async with _interruptible(desk):
             await walk.all(recipe.limits.concurrency, limit)
         summary.closed, summary.made, summary.replayed = walk.closed, desk.made, desk.replayed

@@ -1,0 +1,126 @@
+"""The commands around a run, through the real command line and the real offline models."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import skimage.data
+from PIL import Image
+
+from plantain.cli import main
+
+RECIPE = """
+name = "pilot"
+seed = 3
+[data]
+catalogue = "catalogue"
+findings = ["AMD", "Cataract"]
+[loop]
+max_rounds = 2
+"""
+
+
+def plantain(*args: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "plantain", *map(str, args)], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of two real photographs, ingested, with a recipe beside it."""
+    folder = tmp_path_factory.mktemp("project")
+    normal = folder / "images" / "normal"
+    normal.mkdir(parents=True)
+    retina = Image.fromarray(skimage.data.retina())
+    retina.save(normal / "0_left.png")
+    retina.resize((900, 900)).save(normal / "正常.jpg")
+    done = plantain(
+        "ingest",
+        "folder",
+        folder / "images",
+        "--modality",
+        "fundus",
+        "--licence",
+        "open",
+        "--out",
+        folder / "catalogue",
+    )
+    assert done.returncode == 0, done.stderr
+    (folder / "pilot.toml").write_text(RECIPE)
+    return folder
+
+
+def test_plan_counts_and_states_disk(project: Path) -> None:
+    plan = json.loads(plantain("plan", project / "pilot.toml", "--json").stdout)
+    assert (plan["tasks"], plan["images"]) == (4, 2)  # two images, two findings to add, none to remove
+    assert plan["calls"] == {
+        "low": 12.0,
+        "expected": 24.0,
+        "high": 24.0,
+    }  # three calls a round, two rounds at most
+    assert 0 < plan["disk_bytes"]["low"] < plan["disk_bytes"]["high"] < plan["disk_free_bytes"]
+
+
+def test_plan_says_it_in_words(project: Path) -> None:
+    told = plantain("plan", project / "pilot.toml").stdout
+    assert "4 tasks on 2 images" in told and "disk" in told
+
+
+@pytest.mark.slow
+def test_build_stops_at_its_limit_resumes_and_reports(project: Path) -> None:
+    run = project / "run"
+    first = plantain("build", project / "pilot.toml", "--run", run, "--limit", 1, "--json")
+    assert first.returncode == 3, first.stderr
+    assert f"resume with: plantain build {project / 'pilot.toml'} --run {run}" in first.stderr
+    assert json.loads(first.stdout)["tasks"]["pending"] == 3
+    second = plantain("build", project / "pilot.toml", "--run", run, "--json")
+    assert second.returncode == 0, second.stderr
+    status = json.loads(plantain("status", run, "--json").stdout)
+    assert status["tasks"]["total"] == 4 and status["tasks"]["pending"] == 0
+    assert status["modalities"] == ["fundus"]
+    again = plantain("build", project / "pilot.toml", "--run", run, "--json")
+    assert again.returncode == 0
+    assert json.loads(again.stdout)["calls"]["made"] == status["calls"]["made"]
+    page = plantain("report", run)
+    assert page.returncode == 0 and (run / "report.html").stat().st_size > 50_000
+    copy = run.with_name("copy")
+    shutil.copytree(run, copy)
+    assert plantain("report", copy).returncode == 0
+    assert (copy / "report.html").read_bytes() == (run / "report.html").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (["build", "none.toml", "--run", "x"], "plantain: none.toml: no such recipe"),
+        (["status", "nowhere"], "is not a run"),
+        (["bild"], "plantain: no command 'bild'; did you mean 'build'?"),
+        (["build"], "RECIPE"),
+    ],
+)
+def test_bad_usage_is_one_line_and_code_2(
+    args: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(args) == 2
+    told = capsys.readouterr().err
+    assert line in told and told.count("\n") == 1
+
+
+def test_unknown_model_is_named_with_the_nearest(project: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "r.toml"
+    recipe.write_text(
+        RECIPE.replace('"catalogue"', f'"{project / "catalogue"}"')
+        + '[models]\neditor = "offline/proceduralist"\n'
+    )
+    done = plantain("build", recipe, "--run", tmp_path / "run")
+    assert done.returncode == 2
+    assert done.stderr.strip() == (
+        "plantain: models.editor: no model 'offline/proceduralist'; did you mean 'offline/procedural'?"
+    )
+    assert not (tmp_path / "run").exists()
