@@ -21,6 +21,7 @@ class Watched:
         connection = open_for_writing(self.path)
         connection.execute("CREATE TABLE number(n INTEGER PRIMARY KEY, CHECK (n < 1000)) STRICT")
         self.groups: list[int] = []
+        self.submitted: asyncio.Future[int]
         self.committer = Committer(connection, self.groups.append)
 
     def numbers(self) -> list[int]:
@@ -123,3 +124,21 @@ def test_nobody_waits_for_a_thread_that_died(tmp_path: Path, monkeypatch: pytest
         asyncio.run(committer.submit(put(2)))
     committer.close(lambda connection: None)
     assert [str(error) for error in reported] == ["broken observer"]
+
+
+def test_waiter_whose_loop_is_gone_stops_nobody(tmp_path: Path) -> None:
+    """A second Ctrl-C ends the loop while operations wait: they are done, and the next loop is served."""
+    watched = Watched(tmp_path)
+
+    async def hand_in_and_leave() -> None:
+        watched.submitted = asyncio.ensure_future(watched.committer.submit(put(5)))
+        await asyncio.sleep(0)
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(hand_in_and_leave())
+    watched.submitted.cancel()
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    assert asyncio.run(watched.committer.submit(put(6))) == 60
+    watched.close()
+    assert watched.numbers() == [5, 6]

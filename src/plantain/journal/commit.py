@@ -161,7 +161,7 @@ def _resolve(group: list[_Waiting[object]]) -> None:
     for waiting in group:
         by_loop.setdefault(waiting.loop, []).append(waiting)
     for loop, members in by_loop.items():
-        if not loop.is_closed():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits there any more
             loop.call_soon_threadsafe(_resolve_here, members)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from plantain.records import InputError
 
-REFUSED = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ncpfs", "fuse.sshfs"})
+REFUSED = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ncpfs", "fuse.sshfs"})
 """Types, as in /proc/self/mountinfo, whose locks hang or lie. Cluster file systems with coherent locks
 (Lustre, GPFS, BeeGFS, CephFS) are not among them."""
 

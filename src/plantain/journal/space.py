@@ -20,6 +20,7 @@ BASE_ROOM = 4 << 20
 """Bytes kept free beside them for the journal's own log."""
 
 _FULL_FILES = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# A quota or a limit on file size reaches SQLite's caller as a failed write.
 _FULL_DATABASES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
 
 
@@ -49,8 +50,8 @@ def disk_full(run: Path, wanted: int) -> DiskFull:
     pending, needed = _rest_of(run)
     needed = max(wanted, needed)
     return DiskFull(
-        f"{run}: the disk is full ({free / 1e6:.1f} MB free); the {pending} tasks left need about "
-        f"{needed / 1e6:.0f} MB. Nothing recorded is lost: make room and run the same command again",
+        f"{run}: the disk is full, or a quota used up ({free / 1e6:.1f} MB free); the {pending} tasks left "
+        f"need about {needed / 1e6:.0f} MB. Nothing recorded is lost: make room and run the same command again",
         free,
         needed,
     )
