@@ -22,7 +22,7 @@ from plantain.sources.entries import Refused, SourceOptions
 from plantain.sources.ingest import REJECTED, Ingested, ingest, write_rejected
 from plantain.sources.registry import kinds, load
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
 SHOWN = 20
 """Refused files told one by one; the rest are in rejected.csv."""

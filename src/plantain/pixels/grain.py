@@ -58,7 +58,8 @@ def synthesise_grain(
         target: bool (H, W), where grain is wanted.
         rng: the only source of randomness.
         source: bool (H, W), where to learn from; by default a 40-pixel ring around the target, without black.
-        sigma_px: scale of the residual; larger values bring coarser texture along.
+        sigma_px: scale of the residual; larger values bring coarser texture along, and with it what ribs or vessels
+            the source holds: give a source without them.
 
     Returns:
         float32 (H, W), mean about 0, exactly 0 outside the target.
