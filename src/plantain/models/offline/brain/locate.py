@@ -77,18 +77,25 @@ def find_tumour(
     if best is None:
         return None
     seed, evidence = best
-    grown = _grown(excess, seed)
+    grown = _grown(excess, seed, 0.65 if extra_axial else 0.5)
     ys, xs = np.nonzero(seed)
     weight = excess[ys, xs]
     mask = cv2.resize(
         grown.astype(np.float32), (brain.gray.shape[1], brain.gray.shape[0]), interpolation=cv2.INTER_CUBIC
     )
-    return Suspect(
-        np.asarray((mask > 0.5) & brain.inside, np.bool_),
-        float(np.average(xs, weights=weight)) * STEP,
-        float(np.average(ys, weights=weight)) * STEP,
-        evidence,
-    )
+    x, y = float(np.average(xs, weights=weight)) * STEP, float(np.average(ys, weights=weight)) * STEP
+    region = np.asarray((mask > 0.5) & brain.inside, np.bool_)
+    if midline is not None:
+        region &= _same_side(midline, x, y, region.shape, 2.0 / protocol.mm)
+    return Suspect(region, x, y, evidence)
+
+
+def _same_side(midline: Midline, x: float, y: float, shape: tuple[int, ...], past: float) -> Mask:
+    """The half in which (x, y) lies: only there can the other half say what belongs."""
+    gy, gx = np.mgrid[: shape[0], : shape[1]].astype(np.float32)
+    nx, ny = midline.normal
+    sign = np.sign((x - midline.x) * nx + (y - midline.y) * ny) or 1.0
+    return np.asarray(midline.offset(gx, gy) * np.float32(sign) > -past, np.bool_)
 
 
 def _disk(radius: int) -> npt.NDArray[np.uint8]:
@@ -194,12 +201,12 @@ def _strongest(excess: Gray, threshold: float, bar: float) -> tuple[Mask, float]
     return np.asarray(labels == best, np.bool_), float(total[best])
 
 
-def _grown(excess: Gray, seed: Mask) -> Mask:
+def _grown(excess: Gray, seed: Mask, share: float) -> Mask:
     """The seed with the fainter excess that hangs on it, and the rim that the comparison's tolerance hid."""
     _, labels = cv2.connectedComponents((excess > 0.12).astype(np.uint8))
     kept = np.isin(labels, np.unique(labels[seed & (labels > 0)])).astype(np.uint8)
     near = cv2.dilate(seed.astype(np.uint8), _disk(14))
     kept = np.asarray(kept & near | seed.astype(np.uint8), np.uint8)
     # Big tumours push and soak more of what is around them.
-    reach = int(np.clip(6 + 0.35 * np.sqrt(float(seed.sum()) / np.pi), 6, 14))
+    reach = int(np.clip(6 + share * np.sqrt(float(seed.sum()) / np.pi), 6, 20))
     return np.asarray(cv2.dilate(cv2.morphologyEx(kept, cv2.MORPH_CLOSE, _disk(6)), _disk(reach)), np.bool_)

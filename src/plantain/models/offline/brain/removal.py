@@ -38,8 +38,7 @@ def _remove(scene: Scene, name: str, *, extra_axial: bool) -> Rendering:
     suspect = find_tumour(brain, protocol, midline, scene.intent, extra_axial=extra_axial)
     if suspect is None:
         raise CannotShow(f"no {name} found")
-    mirrored = None if midline is None else midline.mirrored_mask(suspect.mask) & suspect.mask
-    if midline is not None and mirrored is not None and mirrored.sum() < 0.12 * suspect.mask.sum():
+    if midline is not None:
         window, healthy = healthy_from_mirror(brain, midline, suspect.mask)
         source = "the other hemisphere"
     else:

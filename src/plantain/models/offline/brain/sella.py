@@ -44,6 +44,8 @@ def find_sella(brain: Brain, protocol: Protocol) -> Sella:
     Raises:
         CannotShow: neither sella nor suprasellar cistern is in this slice.
     """
+    if protocol.plane == "coronal" and brain.stripped:
+        raise CannotShow("pituitary: on a coronal slice without skull nothing tells the level of the sella")
     small = working(brain.gray)
     pocket = _dark(small, protocol)
     if protocol.sequence == "T2":
@@ -102,7 +104,7 @@ def find_mass(brain: Brain, protocol: Protocol) -> Mask:
     stem = (
         protocol.sequence == "T1"
         and not protocol.enhanced
-        and (level > protocol.grey + 0.3 * (protocol.white - protocol.grey))
+        and (level > protocol.grey + max(0.3 * (protocol.white - protocol.grey), 0.08 * protocol.grey))
     )
     if bounded.mean() < 0.6 or stem:
         raise CannotShow("no pituitary tumour found")
