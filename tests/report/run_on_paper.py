@@ -19,6 +19,7 @@ Tasks (image, finding, direction, rounds, state):
 from __future__ import annotations
 
 import asyncio
+import functools
 import gzip
 import hashlib
 from dataclasses import dataclass, field
@@ -55,6 +56,9 @@ from plantain.records import (
 from plantain.rubrics import MED_BANANA, decide, majority
 
 HOSTILE = "<script>alert('plantain')</script> & \"肺\" \u202e$x^2$ \x1b[31mred"
+SIDE = 320
+"""Smaller than a real run's pictures, so that building one takes a moment."""
+
 MODELS = {Step.WRITE: "offline/templates", Step.EDIT: "offline/procedural", Step.JUDGE: "offline/instruments"}
 REFUSED = Outcome(OutcomeKind.REFUSED, "the editor declined: cannot show this side")
 MALFORMED = Outcome(OutcomeKind.MALFORMED, "the judge's reply was no JSON")
@@ -275,13 +279,15 @@ def _edit(pixels: np.ndarray, task: EditTask, number: int) -> tuple[np.ndarray, 
     rng = np.random.default_rng(int(task.id[:8], 16))
     y, x = np.mgrid[: pixels.shape[0], : pixels.shape[1]]
     cy, cx = rng.uniform(0.4, 0.6, 2) * pixels.shape[0]
-    mask = ((y - cy) / 150) ** 2 + ((x - cx) / 100) ** 2 < 1
+    mask = ((y - cy) / (0.15 * SIDE)) ** 2 + ((x - cx) / (0.1 * SIDE)) ** 2 < 1
     sign = 1 if task.direction is ADD else -1
     changed = np.clip(pixels.astype(np.int16) + sign * 14 * number, 0, 255).astype(np.uint8)
-    return composite(pixels, changed, feather(mask, 24)), mask
+    return composite(pixels, changed, feather(mask, 8)), mask
 
 
-def _images(journal: Journal, hostile: bool) -> dict[str, tuple[SourceImage, BlobRef, np.ndarray]]:
+@functools.cache
+def _greys() -> tuple[np.ndarray, np.ndarray]:
+    """The radiograph of pydicom-data and the brain slice of matplotlib, as grey levels."""
     import pydicom
     from pydicom.data import get_testdata_file
 
@@ -291,6 +297,11 @@ def _images(journal: Journal, hostile: bool) -> dict[str, tuple[SourceImage, Blo
     with gzip.open(cbook.get_sample_data("s1045.ima.gz", asfileobj=False)) as file:
         slice_ = np.frombuffer(file.read(), np.uint16).reshape(256, 256).astype(np.float64)
     brain = np.clip(slice_ / np.percentile(slice_, 99.5) * 255, 0, 255).astype(np.uint8)
+    return chest, brain
+
+
+def _images(journal: Journal, hostile: bool) -> dict[str, tuple[SourceImage, BlobRef, np.ndarray]]:
+    chest, brain = _greys()
     sources = {
         "chest": ("chest_xray", "pydicom-data", np.dstack([255 - chest] * 3), False, "not a healthy chest"),
         "chest2": ("chest_xray", "pydicom-data", np.dstack([255 - chest] * 3)[:, ::-1], True, ""),
@@ -299,7 +310,7 @@ def _images(journal: Journal, hostile: bool) -> dict[str, tuple[SourceImage, Blo
     }
     images = {}
     for name, (modality, dataset, pixels, synthetic, note) in sources.items():
-        prepared, geometry = prepare(np.ascontiguousarray(pixels))
+        prepared, geometry = prepare(np.ascontiguousarray(pixels), SIDE)
         data = encode_source(prepared)
         blob = journal.put_blob(data, "image/jpeg")
         image = SourceImage(

@@ -27,6 +27,7 @@ from plantain.journal.tables import (
     table1,
     table2,
 )
+from plantain.records import InputError
 from plantain.report import figures, labels
 from plantain.report.gallery import PAGE, THUMBNAIL, Selection, select, tell
 from plantain.report.thumbnails import SATURATION
@@ -74,9 +75,9 @@ def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -
         Path of the HTML file.
 
     Raises:
-        InputError: no run there.
+        InputError: no run there, or the page cannot be written there.
     """
-    target = to if to is not None else run / "report.html"
+    target = _target(to if to is not None else run / "report.html")
     reader = JournalReader.open(run)
     with snapshot(reader):
         numbers = gather(reader)
@@ -103,7 +104,6 @@ def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -
             json_name=target.with_suffix(".json").name,
         )
     )
-    target.parent.mkdir(parents=True, exist_ok=True)
     _write(target.with_suffix(".json"), _json(_document(reader.header, numbers, selection)))
     _write(target.with_suffix(".telemetry.json"), _json(telemetry))
     _write(target, html)
@@ -119,8 +119,7 @@ def write_story(reader: JournalReader, task: TaskRow, to: Path) -> Path:
             run=_run(reader.header), story=tell(reader, task, PAGE, whole=True), calls=reader.calls(task.id)
         )
     )
-    to.parent.mkdir(parents=True, exist_ok=True)
-    _write(to, html)
+    _write(_target(to), html)
     return to
 
 
@@ -189,8 +188,19 @@ def _json(document: object) -> str:
 def _write(path: Path, text: str) -> None:
     """Replaces the file at once, so that a reader never meets half of it."""
     unfinished = path.with_name(path.name + ".part")
-    unfinished.write_bytes(text.encode("utf-8", errors="replace"))
-    unfinished.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_bytes(text.encode("utf-8", errors="replace"))
+        unfinished.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _target(path: Path) -> Path:
+    """The path, if a page can be written there and its numbers beside it under other endings."""
+    if path.suffix.lower() not in (".html", ".htm") or path.is_dir():
+        raise InputError(f"--to {path}: name a file that ends in .html")
+    return path
 
 
 @lru_cache(maxsize=1)

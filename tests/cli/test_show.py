@@ -1,0 +1,81 @@
+"""`plantain show` from the command line's own entrance."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from plantain.cli import main
+from plantain.journal import JournalReader
+from report.run_on_paper import build_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_run(tmp_path_factory.mktemp("show") / "run")
+
+
+def id_of(run: Path, finding: str, direction: str = "add") -> str:
+    with JournalReader.open(run) as reader:
+        return next(
+            r.id
+            for r in reader.tasks()
+            if r.task.finding.startswith(finding) and r.task.direction == direction
+        )
+
+
+def test_show_tells_every_round_and_call(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(run), id_of(run, "glioma")[:6]]) == 0
+    out = capsys.readouterr().out
+    assert "Generation 0, round 2, superseded" in out and "Generation 1, round 1" in out
+    assert out.count("Add a subtle glioma") == 2 and "too subtle" in out
+    assert "(an instrument, not an expert)" in out
+    with JournalReader.open(run) as reader:
+        for attempt in reader.attempts(id_of(run, "glioma")):
+            assert attempt.edited is not None and str(reader.blob_path(attempt.edited)) in out  # on one line
+    assert out.count("connection") == 2 and "0.0010" in out
+
+
+def test_show_names_refusals_and_unscored_rounds(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(run), id_of(run, "Pneumothorax", "remove")]) == 0
+    assert "edit: refused: the editor declined" in capsys.readouterr().out
+    assert main(["show", str(run), id_of(run, "meningioma")]) == 0
+    out = capsys.readouterr().out
+    assert "judge: malformed" in out and "Stopped, round 2" in out
+
+
+def test_show_panel_members(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(run), id_of(run, "AMD")]) == 0
+    out = capsys.readouterr().out
+    assert out.count("panel member") == 5 and "by panel" in out
+
+
+def test_show_json_is_whole(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(run), id_of(run, "AMD"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["state"] == "success" and len(told["attempts"]) == 2 and len(told["verdicts"]) == 7
+    assert len(told["calls"]) == 7 and all(Path(path).is_file() for path in told["files"].values())
+
+
+def test_show_writes_a_page(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "story.html"
+    assert main(["show", str(run), id_of(run, "AMD"), "--to", str(page)]) == 0
+    assert capsys.readouterr().out == f"page: {page}\n"
+    assert "Panel of 3" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("task", ["zzz", ""])
+def test_show_of_no_or_many_tasks_is_one_line(
+    run: Path, task: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", str(run), task]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_show_lets_no_control_character_through(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = build_run(tmp_path / "run", hostile=True)
+    assert main(["show", str(hostile), id_of(hostile, "AMD")]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b[31m" not in out and "\u202e" not in out and "<script>alert" in out

@@ -1,0 +1,48 @@
+"""The figures as SVG."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plantain.journal import JournalReader
+from plantain.report import figures
+from plantain.report.page import Numbers, gather
+
+FIGURES: dict[str, Callable[[Numbers], str]] = {
+    "composition": lambda n: figures.composition_figure(n.composition),
+    "rounds": lambda n: figures.rounds_figure(n.rounds),
+    "findings": lambda n: figures.findings_figure(n.findings),
+    "codes": lambda n: figures.codes_figure(n.judged),
+    "figure3": lambda n: figures.figure_three(n.findings),
+}
+
+
+@pytest.fixture(scope="module")
+def numbers(run: Path) -> Numbers:
+    with JournalReader.open(run) as reader:
+        return gather(reader)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figure_is_wellformed_repeatable_and_follows_the_page(name: str, numbers: Numbers) -> None:
+    svg = FIGURES[name](numbers)
+    assert svg == FIGURES[name](numbers)
+    root = ElementTree.fromstring(svg)
+    assert root.attrib["viewBox"] and "width" not in root.attrib and "height" not in root.attrib
+    ids = re.findall(r'\bid="([^"]+)"', svg)
+    assert len(ids) == len(set(ids)) and all(i.startswith(f"{name}-") for i in ids)
+    assert all(target in ids for target in re.findall(r'(?:url\(#|href="#)([^)"]+)', svg))
+    # every colour is the page's own variable, so that the figure turns dark with it
+    assert set(re.findall(r"(?:fill|stroke): *(#\w+)", svg)) <= {"#000000"}
+
+
+def test_hostile_names_are_text(hostile_run: Path) -> None:
+    with JournalReader.open(hostile_run) as reader:
+        svg = figures.findings_figure(gather(reader).findings)
+    assert "<script" not in svg and "&lt;script&gt;" in svg
+    ElementTree.fromstring(svg)

@@ -1,0 +1,69 @@
+"""Thumbnails and difference maps as pictures."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import numpy as np
+import pytest
+import skimage.data
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from plantain.report.thumbnails import data_uri, difference, shrink
+
+
+def pixels_of(uri: str) -> np.ndarray:
+    head, data = uri.split(",")
+    assert head == "data:image/jpeg;base64"
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")).astype(int)
+
+
+def test_grey_pictures_are_stored_grey() -> None:
+    eye = np.ascontiguousarray(np.dstack([skimage.data.retina()[:, :, 1]] * 3))
+    picture = Image.open(
+        io.BytesIO(base64.b64decode(data_uri(eye, 200, 16_000, synthetic=False).split(",")[1]))
+    )
+    assert picture.mode == "L" and picture.size == (200, 200)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1_200, 30_000), st.integers(0, 2**32 - 1))
+def test_size_limit_holds_for_the_worst_picture(limit: int, seed: int) -> None:
+    noise = np.random.default_rng(seed).integers(0, 256, (300, 220, 3), dtype=np.uint8)
+    uri = data_uri(noise, 264, limit, synthetic=False)
+    assert len(base64.b64decode(uri.split(",")[1])) <= limit
+
+
+@pytest.mark.parametrize(("change", "warm"), [(30, True), (-30, False)])
+def test_difference_shows_sign_and_place(change: int, warm: bool) -> None:
+    before = np.full((512, 512, 3), 120, np.uint8)
+    after = before.copy()
+    after[100:200, 300:400] += np.uint8(change % 256)
+    picture = pixels_of(difference(before, after, 256, 30_000))
+    inside, outside = picture[75, 175], picture[200, 60]
+    assert (inside[0] > inside[2] + 60) if warm else (inside[2] > inside[0] + 60)
+    assert outside.max() < 45
+
+
+def test_difference_of_equal_pictures_is_dark() -> None:
+    eye = skimage.data.retina()
+    assert pixels_of(difference(eye, eye, 128, 30_000)).max() < 45
+
+
+def test_mask_is_a_green_outline() -> None:
+    before = np.full((512, 512, 3), 120, np.uint8)
+    mask = np.zeros((512, 512), bool)
+    mask[128:384, 128:384] = True
+    picture = pixels_of(difference(before, before, 512, 60_000, mask))
+    green = (picture[..., 1] > picture[..., 0] + 40) & (picture[..., 1] > picture[..., 2] + 30)
+    rows, columns = np.nonzero(green)
+    assert abs(rows.min() - 128) <= 3 and abs(columns.max() - 383) <= 3
+    assert not green[200:300, 200:300].any()
+
+
+def test_small_pictures_are_not_blown_up() -> None:
+    small = np.zeros((40, 30, 3), np.uint8)
+    assert shrink(small, 264) is small
