@@ -77,7 +77,7 @@ def find_tumour(
     if best is None:
         return None
     seed, evidence = best
-    grown = _grown(excess, seed, 0.65 if extra_axial else 0.5)
+    grown = _grown(excess, seed, 0.9 if extra_axial else 0.5)
     ys, xs = np.nonzero(seed)
     weight = excess[ys, xs]
     mask = cv2.resize(
@@ -208,5 +208,5 @@ def _grown(excess: Gray, seed: Mask, share: float) -> Mask:
     near = cv2.dilate(seed.astype(np.uint8), _disk(14))
     kept = np.asarray(kept & near | seed.astype(np.uint8), np.uint8)
     # Big tumours push and soak more of what is around them.
-    reach = int(np.clip(6 + share * np.sqrt(float(seed.sum()) / np.pi), 6, 20))
+    reach = int(np.clip(6 + share * np.sqrt(float(seed.sum()) / np.pi), 6, 24))
     return np.asarray(cv2.dilate(cv2.morphologyEx(kept, cv2.MORPH_CLOSE, _disk(6)), _disk(reach)), np.bool_)

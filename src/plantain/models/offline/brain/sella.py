@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 
 from plantain.models.offline.brain.anatomy import STEP, Brain, Gray
+from plantain.models.offline.brain.fields import Real
 from plantain.models.offline.brain.protocol import Protocol
 from plantain.models.offline.brain.symmetry import find_midline, working
 from plantain.models.offline.rendering import CannotShow, Mask
@@ -18,6 +19,8 @@ _DOWN = {"axial": (0.37, 0.50), "coronal": (0.72, 0.95), "sagittal": (0.55, 0.84
 _LEAST_MM = {"axial": 4.2, "coronal": 7.0, "sagittal": 8.0}
 
 _OFF_MIDLINE_MM = 5.0
+
+_CANDIDATES = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +65,8 @@ def find_sella(brain: Brain, protocol: Protocol) -> Sella:
     disk = np.hypot(y - row, x - column) <= 0.8 * radius
     if protocol.sequence != "T2" and float(small[disk].mean()) > 0.30 * protocol.grey:
         raise CannotShow(f"pituitary: {where} (the midline fluid here is ventricle)")
+    if protocol.plane == "axial" and not _brain_stem_behind(small, pocket, protocol, int(row), int(column)):
+        raise CannotShow(f"pituitary: {where} (no brain stem behind the midline fluid)")
     if protocol.plane == "coronal" and not _between_temporal_lobes(brain, protocol, int(row), int(column)):
         raise CannotShow(f"pituitary: {where}")
     if protocol.plane == "sagittal" and not _has_brain_stem(brain):
@@ -90,24 +95,33 @@ def find_mass(brain: Brain, protocol: Protocol) -> Mask:
     even = (~dark) & (slope < 0.065 * protocol.grey)
     room = cv2.distanceTransform(even.astype(np.uint8), cv2.DIST_L2, 5)
     room = np.where(_expected(brain, protocol), room, 0)
-    row, column = np.unravel_index(int(np.argmax(room)), room.shape)
-    radius = float(room[row, column])
-    mm = STEP * protocol.mm
-    if not 2.8 <= radius * mm <= 16:
-        raise CannotShow("no pituitary tumour found")
     y, x = np.mgrid[: small.shape[0], : small.shape[1]]
-    away = np.hypot(y - row, x - column)
-    ring = (away > radius + 1) & (away < radius + max(5.0 / mm, 4))
-    angles = np.floor((np.arctan2(y - row, x - column) + np.pi) / (2 * np.pi) * 36).astype(int) % 36
+    for _ in range(_CANDIDATES):
+        row, column = (int(at) for at in np.unravel_index(int(np.argmax(room)), room.shape))
+        radius = float(room[row, column])
+        away = np.hypot(y - row, x - column).astype(np.float32)
+        if not 2.8 <= radius * STEP * protocol.mm <= 16:
+            break
+        if _stands_alone(small, dark, away, radius, y - row, x - column, protocol):
+            return _body(brain, dark, away, radius, row, column)
+        room = np.where(away < radius, 0, room)
+    raise CannotShow("no pituitary tumour found")
+
+
+def _stands_alone(
+    small: Gray, dark: Mask, away: Gray, radius: float, dy: Real, dx: Real, protocol: Protocol
+) -> bool:
+    """Dark all round within 5 mm, and not as bright as the white matter of the brain stem."""
+    ring = (away > radius + 1) & (away < radius + max(5.0 / (STEP * protocol.mm), 4))
+    angles = np.floor((np.arctan2(dy, dx) + np.pi) / (2 * np.pi) * 36).astype(np.intp) % 36
     bounded = np.bincount(angles[ring & dark], minlength=36) > 0
     level = float(np.median(small[away < 0.8 * radius]))
-    stem = (
-        protocol.sequence == "T1"
-        and not protocol.enhanced
-        and (level > protocol.grey + max(0.3 * (protocol.white - protocol.grey), 0.08 * protocol.grey))
-    )
-    if bounded.mean() < 0.6 or stem:
-        raise CannotShow("no pituitary tumour found")
+    limit = protocol.grey + max(0.3 * (protocol.white - protocol.grey), 0.08 * protocol.grey)
+    stem = protocol.sequence == "T1" and not protocol.enhanced and level > limit
+    return bool(bounded.mean() >= 0.6 and not stem)
+
+
+def _body(brain: Brain, dark: Mask, away: Gray, radius: float, row: int, column: int) -> Mask:
     # Where it touches brain nothing marks the border: no farther than a little past the largest disk.
     body = (~dark & (away < 1.22 * radius + 1.5)).astype(np.uint8)
     _, labels = cv2.connectedComponents(body)
@@ -147,6 +161,18 @@ def _between_temporal_lobes(brain: Brain, protocol: Protocol, row: int, column: 
     tissue = brain.tissue[::STEP, ::STEP][row]
     mm = STEP * protocol.mm
     return bool(min(tissue[:column].sum(), tissue[column:].sum()) * mm > 15.0)
+
+
+def _brain_stem_behind(small: Gray, pocket: Mask, protocol: Protocol, row: int, column: int) -> bool:
+    """Solid tissue on the midline behind the pocket: the stem; behind the frontal horns more fluid follows."""
+    mm = STEP * protocol.mm
+    below = np.flatnonzero(~pocket[row:, column])
+    if not len(below):
+        return False
+    first = row + int(below[0])
+    half = max(int(4 / mm), 1)
+    box = small[first + int(4 / mm) : first + int(16 / mm), column - half : column + half + 1]
+    return bool(box.size and (box > 0.55 * protocol.grey).mean() > 0.85)
 
 
 def _has_brain_stem(brain: Brain) -> bool:
