@@ -8,7 +8,7 @@ endif
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_DIR ?= demo-run
-APT_TEST := chromium
+APT_TEST := chromium strace
 
 .PHONY: demo test check bench format clean
 
@@ -46,16 +46,18 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[demo,dev]'
 	@touch $@ $(VENV)/.demo
 
-# The browser that the report is looked at with. Tests that need it skip, with this reason, where it is absent.
+# The browser that the report is looked at with, and the tracer that shows in which order a run reaches the disk.
+# Tests that need them skip, with this reason, where they are absent.
 .PHONY: debian
 debian:
-	@command -v chromium >/dev/null 2>&1 || { \
+	@missing=""; for tool in $(APT_TEST); do command -v $$tool >/dev/null 2>&1 || missing="$$missing $$tool"; done; \
+	if [ -n "$$missing" ]; then \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(APT_TEST) >/dev/null \
-	      || echo "plantain: could not install $(APT_TEST); browser tests will be skipped"; \
+	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; } >/dev/null \
+	      || echo "plantain: could not install$$missing; the tests that need them will be skipped"; \
 	  else \
-	    echo "plantain: no root or no apt-get here; browser tests will be skipped (install by hand: $(APT_TEST))"; \
-	  fi; }
+	    echo "plantain: no root or no apt-get here; install$$missing by hand, or the tests that need them are skipped"; \
+	  fi; fi
 
 clean:
 	rm -rf $(VENV) $(DEMO_DIR) bench-out

@@ -11,7 +11,7 @@ import orjson
 
 from plantain.calls import CallSpec, TaskCalls
 from plantain.journal import BlobRef, Journal, Settlement, StoredVerdict
-from plantain.journal.payload import observations_from_json, to_json
+from plantain.journal.payload import clean_text, observations_from_json, to_json
 from plantain.pixels.decode import BadImage
 from plantain.pixels.encode import normalise
 from plantain.records import (
@@ -109,9 +109,10 @@ class Rounds:
         async def settle(reply: Reply[str], draft: Settlement) -> Settlement:
             if reply.value is None:
                 return draft
-            if not reply.value.strip():
+            instruction = clean_text(reply.value).strip()
+            if not instruction:
                 return replace(draft, outcome=Outcome(OutcomeKind.MALFORMED, "the instruction is empty"))
-            return replace(draft, answer=reply.value, attempt=self._attempt(number, reply.value))
+            return replace(draft, answer=instruction, attempt=self._attempt(number, instruction))
 
         answer = await self.calls.answer(CallSpec(Step.WRITE, number, 0, writer.name, identity, send, settle))
         return self._attempt(number, answer.text) if answer.outcome.ok else answer.outcome

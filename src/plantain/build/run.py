@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import resource
 import signal
@@ -18,7 +19,7 @@ from plantain.build.rounds import Method
 from plantain.build.walk import Walk, Watch
 from plantain.calls import Bounded, CallDesk
 from plantain.findings import Taxonomy, load_taxonomy
-from plantain.journal import Journal, RunHeader
+from plantain.journal import DiskFull, Journal, RunHeader
 from plantain.journal.connect import JOURNAL_NAME
 from plantain.models.registry import resolve_editor, resolve_judge, resolve_writer
 from plantain.records import InputError, TaskState
@@ -95,10 +96,11 @@ async def run_build(
         async with _interruptible(desk):
             await walk.all(recipe.limits.concurrency, limit)
         summary.closed, summary.made, summary.replayed = walk.closed, desk.made, desk.replayed
-        summary.stopped, summary.failed = walk.halted, walk.halted is not None
+        summary.stopped, summary.failed = walk.halted, walk.faulty
         if summary.stopped is None and journal.reader.counts().get(TaskState.PENDING, 0):
             summary.stopped = "interrupted" if desk.stop_requested else "limit"
-        await journal.end_session(desk.replayed, {"made": desk.made, "peak_rss_mb": peak_rss_mb()})
+        with contextlib.suppress(DiskFull):  # telemetry is not worth a fault where there is no room for it
+            await journal.end_session(desk.replayed, {"made": desk.made, "peak_rss_mb": peak_rss_mb()})
     finally:
         await journal.close()
         catalogue.close()

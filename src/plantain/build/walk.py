@@ -10,7 +10,7 @@ from plantain.build.loop import Closing, edit_until_qualified
 from plantain.build.rounds import Method, Rounds
 from plantain.calls import CallDesk, Interrupted, RunHalted, TaskCalls
 from plantain.findings import Taxonomy, why_not_shown
-from plantain.journal import CallRow, Journal, TaskRow
+from plantain.journal import CallRow, DiskFull, Journal, TaskRow
 from plantain.records import InputError, SourceImage, TaskState
 from plantain.roles import EncodedImage
 from plantain.sources.catalogue import Catalogue
@@ -30,6 +30,7 @@ class Walk:
     watch: Watch | None = None
     closed: dict[TaskState, int] = field(default_factory=dict)
     halted: str | None = None
+    faulty: bool = False
 
     async def all(self, concurrency: int, limit: int | None) -> None:
         pending = self._pending(limit)
@@ -50,9 +51,15 @@ class Walk:
             except Interrupted:
                 return
             except RunHalted as fault:
-                self.halted = str(fault)
-                self.desk.request_stop()
+                self._halt(str(fault), faulty=True)
                 return
+            except DiskFull as full:
+                self._halt(str(full), faulty=False)
+                return
+
+    def _halt(self, why: str, *, faulty: bool) -> None:
+        self.halted, self.faulty = why, faulty
+        self.desk.request_stop()
 
     async def _one(self, row: TaskRow) -> None:
         image = await self._image(row.task.image_id)
