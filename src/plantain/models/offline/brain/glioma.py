@@ -26,7 +26,7 @@ from plantain.models.offline.rendering import CannotShow, Mask, Rendering, Scene
 
 _RADIUS_MM = {"small": (5.5, 7.5), "moderate": (10.0, 13.5), "large": (16.0, 21.0)}
 
-_EDGE_MM = {"crisp": 1.6, "medium": 3.2, "soft": 5.5}
+_EDGE_MM = {"crisp": 1.8, "medium": 4.0, "soft": 6.5}
 
 _SIGN = {"right": -1.0, "left": 1.0}
 
@@ -171,11 +171,11 @@ def _grow(
     u = (x - site.x) * np.cos(turn) + (y - site.y) * np.sin(turn)
     v = ((y - site.y) * np.cos(turn) - (x - site.x) * np.sin(turn)) / flat
     away = np.hypot(u, v).astype(np.float32) * np.float32(np.sqrt(flat) / site.radius)
-    rough = fractal_noise(window.shape, 0.9 * site.radius, rng, octaves=4, gain=0.6)
+    rough = fractal_noise(window.shape, 0.9 * site.radius, rng, octaves=3, gain=0.5)
     travel = _travel(brain, protocol, window, site, moved, white)
     # The border bends with chance and with how easily the tissue ahead lets the tumour pass.
     level = 0.64 * away + 0.36 * np.minimum(travel, 2.5) + np.float32(0.19) * rough
-    softness = _EDGE_MM.get(scene.intent.softness or "medium", 3.2) / protocol.mm / site.radius
+    softness = _EDGE_MM.get(scene.intent.softness or "medium", 4.0) / protocol.mm / site.radius
     core = ramp(level, 1.0, softness)
     grade = 0.0 if site.radius * protocol.mm < 8 else strength
     ragged = fractal_noise(window.shape, 0.45 * site.radius, rng, octaves=3)

@@ -279,7 +279,7 @@ def _dome(frame: _Frame, base: _Base, rng: np.random.Generator) -> tuple[Gray, G
 
 def _pushed(brain: Brain, frame: _Frame, base: _Base, push: Gray) -> Gray:
     """The slice with the brain pressed inwards: most at the surface, nothing at the reach of the mass effect."""
-    reach = np.float32(2.6 * base.height + 0.5 * base.half_width)
+    reach = np.float32(3.0 * base.height + 0.5 * base.half_width)
     share = np.clip((frame.d - push) / np.maximum(reach - push, 1.0), 0, 1)
     shift = np.where(frame.d >= 0, push * (1 - share) ** 2, 0).astype(np.float32)
     shift = np.minimum(shift, np.maximum(frame.d, 0)).astype(np.float32)
