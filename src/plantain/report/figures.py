@@ -32,6 +32,9 @@ VARIABLES = {
 
 INK, MUTED, RULE, SUCCESS, FAILED, NOT_APPLICABLE, STOPPED, PENDING, ACCENT = VARIABLES
 STATE_COLOURS = dict(zip(STATES, (SUCCESS, FAILED, NOT_APPLICABLE, STOPPED, PENDING), strict=True))
+ROUNDS = 5
+"""Rounds on the axis at least: the paper's."""
+
 DIRECTION_MARKERS = {"add": "o", "remove": "D"}
 
 STYLE = {
@@ -83,6 +86,7 @@ def rounds_figure(rows: Sequence[RoundRow]) -> str:
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
         numbers = [row.round for row in rows]
+        ticks = range(1, max(ROUNDS, len(rows)) + 1)
         axes.bar(
             numbers, [row.share or 0 for row in rows], color=SUCCESS, width=0.62, label="share of successes"
         )
@@ -93,7 +97,8 @@ def rounds_figure(rows: Sequence[RoundRow]) -> str:
         for row in rows:
             if row.success:
                 axes.text(row.round, 0.015, str(row.success), ha="center", va="bottom", color=INK)
-        axes.set_xticks(numbers, [str(number) for number in numbers])
+        axes.set_xticks(ticks, [str(number) for number in ticks])
+        axes.set_xlim(0.4, ticks[-1] + 0.6)
         axes.set_xlabel("round (number in the bar: tasks that succeeded in it)")
         _percent_axis(axes, "y")
         _legend(axes, columns=1)
