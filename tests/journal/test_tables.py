@@ -240,7 +240,8 @@ def fill_quickly(run: Path, tasks: int) -> None:
     observations = '{"criteria":{"realism":{"passed":false,"codes":["repetition"]}}}'
     connection.execute("INSERT INTO blob VALUES ('p', 1, 'image/jpeg')")
     connection.execute(
-        f"INSERT INTO image {numbers} SELECT 'i' || i, json_object('dataset', 'd', 'source_sha256', i), 'p' FROM n",
+        f"INSERT INTO image {numbers} SELECT 'i' || i, json_object('dataset', 'd', 'modality', 'fundus',"
+        " 'licence', 'open', 'synthetic', 0, 'note', '', 'source_sha256', i), 'p' FROM n",
         (tasks // 2,),
     )
     connection.execute(
