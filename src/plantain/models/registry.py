@@ -4,40 +4,87 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from importlib.metadata import entry_points
 from typing import Protocol, cast
 
+from plantain.models.options import ProviderOptions
 from plantain.records import InputError
 from plantain.roles import Editor, Judge, Writer
 
-PROVIDERS = {"offline": "plantain.models.offline.provider"}
-"""Provider -> module with `MODELS: dict[str, tuple[str, ...]]` (name -> roles) and `load(name, role)`."""
+PROVIDERS = {
+    "offline": "plantain.models.offline.provider",
+    "gemini": "plantain.models.gemini.provider",
+    "openai": "plantain.models.openai.provider",
+    "openai-compatible": "plantain.models.openai.compatible",
+}
+"""Our own providers -> module, imported when one of its models is asked for. Others come by entry points."""
+
+GROUP = "plantain.models"
+"""Entry point group: name of the provider -> a module of the shape of `Provider`."""
 
 
 class Provider(Protocol):
     """What a provider's module offers."""
 
     MODELS: dict[str, tuple[str, ...]]
+    """Models known by name -> the roles that each fills. A provider may load others too."""
 
-    def load(self, name: str, role: str) -> object: ...
-
-
-def resolve_writer(name: str) -> Writer:
-    return cast(Writer, _resolve(name, "writer"))
+    def load(self, name: str, role: str, options: ProviderOptions) -> object: ...
 
 
-def resolve_editor(name: str) -> Editor:
-    return cast(Editor, _resolve(name, "editor"))
+def resolve_writer(name: str, options: ProviderOptions | None = None) -> Writer:
+    """The writer of that name.
+
+    Raises:
+        InputError: no such provider or model, a missing key or extra, or a setting that it does not take.
+    """
+    return cast(Writer, _resolve(name, "writer", options))
 
 
-def resolve_judge(name: str) -> Judge:
-    return cast(Judge, _resolve(name, "judge"))
+def resolve_editor(name: str, options: ProviderOptions | None = None) -> Editor:
+    """The editor of that name; raises as `resolve_writer` does."""
+    return cast(Editor, _resolve(name, "editor", options))
 
 
-def _resolve(name: str, role: str) -> object:
-    provider, _, model = name.partition("/")
-    if provider not in PROVIDERS or not model:
-        nearest = difflib.get_close_matches(provider, PROVIDERS, n=1)
-        hint = f"did you mean {nearest[0]}/…?" if nearest else f"providers: {', '.join(PROVIDERS)}"
-        raise InputError(f"models.{role}: {name!r} is not provider/model; {hint}")
-    module = cast(Provider, importlib.import_module(PROVIDERS[provider]))
-    return module.load(name, role)
+def resolve_judge(name: str, options: ProviderOptions | None = None) -> Judge:
+    """The judge of that name; raises as `resolve_writer` does."""
+    return cast(Judge, _resolve(name, "judge", options))
+
+
+def provider_names() -> tuple[str, ...]:
+    """Our own providers, then those that other packages bring."""
+    others = sorted({entry.name for entry in entry_points(group=GROUP)} - set(PROVIDERS))
+    return (*PROVIDERS, *others)
+
+
+def provider(name: str) -> Provider:
+    """The module of a provider, imported now.
+
+    Raises:
+        InputError: there is none of that name, or another package's cannot be imported.
+    """
+    if name in PROVIDERS:
+        return cast(Provider, importlib.import_module(PROVIDERS[name]))
+    for entry in entry_points(group=GROUP):
+        if entry.name == name:
+            try:
+                return cast(Provider, entry.load())
+            except ImportError as error:
+                raise InputError(f"provider {name!r}: {entry.value} cannot be imported: {error}") from error
+    known = provider_names()
+    nearest = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {nearest[0]}/…?" if nearest else f"providers: {', '.join(known)}"
+    raise InputError(f"no provider {name!r}; {hint}")
+
+
+def _resolve(name: str, role: str, options: ProviderOptions | None) -> object:
+    provider_name, _, model = name.partition("/")
+    if not model:
+        raise InputError(
+            f"models.{role}: {name!r} is not provider/model; providers: {', '.join(provider_names())}"
+        )
+    try:
+        module = provider(provider_name)
+    except InputError as error:
+        raise InputError(f"models.{role}: {name!r}: {error}") from error
+    return module.load(name, role, options or ProviderOptions())

@@ -17,6 +17,7 @@ from plantain.records.judging import (
     unscored,
 )
 from plantain.records.outcomes import OK, Outcome, OutcomeKind, Step
+from plantain.records.prices import Price
 from plantain.records.tasks import Attempt, Direction, EditTask, TaskKind, TaskState, derive_seed, task_id
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Observations",
     "Outcome",
     "OutcomeKind",
+    "Price",
     "Rating",
     "Rubric",
     "RubricCriterion",

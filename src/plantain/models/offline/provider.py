@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 
+from plantain.models.options import ProviderOptions
 from plantain.records import InputError
 
 MODELS: dict[str, tuple[str, ...]] = {
@@ -13,8 +14,8 @@ MODELS: dict[str, tuple[str, ...]] = {
 }
 
 
-def load(name: str, role: str) -> object:
-    """The model that `name` names, for `role`.
+def load(name: str, role: str, options: ProviderOptions | None = None) -> object:
+    """The model that `name` names, for `role`; it takes no options.
 
     Raises:
         InputError: no such model, or it does not fill that role.
@@ -25,6 +26,7 @@ def load(name: str, role: str) -> object:
         raise InputError(f"models.{role}: no model {name!r}{hint}")
     if role not in MODELS[name]:
         raise InputError(f"models.{role}: {name!r} is a {' and '.join(MODELS[name])}, not a {role}")
+    (options or ProviderOptions()).check("offline", frozenset())
     if role == "writer":
         from plantain.models.offline.writer import TemplateWriter
 

@@ -1,0 +1,122 @@
+"""What a recipe may say about a provider that concerns its adapter: where it is, and how its models are asked."""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from plantain.records import InputError, Price
+
+THINKING = ("", "none", "minimal", "low", "medium", "high")
+LENIENCY = ("balanced", "strict")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderOptions:
+    """One `[providers.NAME]` section as its adapter needs it. An empty value leaves the choice to the provider.
+
+    Attributes:
+        base_url: where the provider is; needed by `openai-compatible`.
+        on_premises: the owner declares that images sent there stay in the house.
+        api_key_env: name of the environment variable that holds the key, instead of the provider's usual one.
+        timeout_s: seconds until an unanswered request is given up.
+        temperature, top_p: sampling; None for the provider's default.
+        use_seed: send the call's seed where the provider takes one.
+        thinking: how much a model may think: none, minimal, low, medium, high.
+        thinking_budget: the same in tokens, for Gemini models that take a number.
+        max_output_tokens: most tokens of one answer, thinking included; what a budget reserves.
+        safety: Gemini's threshold for its adjustable filters, e.g. "BLOCK_ONLY_HIGH".
+        image_size, image_quality: of an edited image, in the provider's words ("1K"; "high").
+        leniency: how the judge's prompt weighs small imperfections: "balanced" or "strict".
+        prompts: folder whose templates replace ours, by file name.
+        price: overrides the table of known models.
+    """
+
+    base_url: str = ""
+    on_premises: bool = False
+    api_key_env: str = ""
+    timeout_s: float = 180.0
+    temperature: float | None = None
+    top_p: float | None = None
+    use_seed: bool = True
+    thinking: str = ""
+    thinking_budget: int | None = None
+    max_output_tokens: int = 8192
+    safety: str = ""
+    image_size: str = ""
+    image_quality: str = ""
+    leniency: str = "balanced"
+    prompts: Path | None = None
+    price: Price | None = None
+
+    def check(self, provider: str, allowed: frozenset[str]) -> None:
+        """Refuses a setting that this provider cannot follow: a setting that is ignored would be recorded as kept.
+
+        Args:
+            provider: its name in the recipe.
+            allowed: names of the settings that it follows, beside those that every provider does.
+
+        Raises:
+            InputError: names the field and what is allowed.
+        """
+        where = f"providers.{provider}"
+        for field in fields(self):
+            unset = getattr(self, field.name) == field.default
+            if not unset and field.name not in allowed | _COMMON:
+                raise InputError(
+                    f"{where}.{field.name}: {provider} has no such setting; it takes "
+                    f"{', '.join(sorted(allowed | _COMMON))}"
+                )
+        for name, value, choices in (
+            ("thinking", self.thinking, THINKING),
+            ("leniency", self.leniency, LENIENCY),
+        ):
+            if value not in choices:
+                near = difflib.get_close_matches(value, choices, n=1)
+                hint = (
+                    f"did you mean {near[0]!r}?"
+                    if near
+                    else f"choose one of {', '.join(filter(None, choices))}"
+                )
+                raise InputError(f"{where}.{name}: {value!r}; {hint}")
+        if self.timeout_s <= 0:
+            raise InputError(f"{where}.timeout_s: must be more than 0 seconds, not {self.timeout_s:g}")
+        if self.max_output_tokens < 1:
+            raise InputError(f"{where}.max_output_tokens: must be at least 1")
+        if self.base_url:
+            check_url(self.base_url, f"{where}.base_url")
+
+
+_COMMON = frozenset({"base_url", "on_premises", "api_key_env", "timeout_s", "leniency", "prompts", "price"})
+
+
+def check_url(url: str, where: str) -> None:
+    """Refuses what is no http address, and one that carries a password: it would be journalled.
+
+    Raises:
+        InputError: one line; it never repeats a password.
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        _ = parts.port
+    except ValueError:
+        raise InputError(f"{where}: is not an address like https://host/v1") from None
+    if parts.username is not None or parts.password is not None:
+        raise InputError(f"{where}: holds a user name or password; keys come from the environment only")
+    if parts.scheme not in ("http", "https") or not host:
+        raise InputError(f"{where}: is not an address like https://host/v1")
+
+
+def is_loopback(url: str) -> bool:
+    """True when the address can only be this machine: localhost, 127.0.0.0/8 or ::1."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
