@@ -17,11 +17,12 @@ from plantain.records.judging import (
     unscored,
 )
 from plantain.records.outcomes import OK, Outcome, OutcomeKind, Step
-from plantain.records.prices import Price
+from plantain.records.prices import FREE, Price
 from plantain.records.tasks import Attempt, Direction, EditTask, TaskKind, TaskState, derive_seed, task_id
 
 __all__ = [
     "FORBID_UNKNOWN",
+    "FREE",
     "OK",
     "Attempt",
     "CallKey",
