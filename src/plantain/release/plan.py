@@ -1,0 +1,151 @@
+"""What a release consists of and how it is asked for: the seam between the layouts and the proof beside them.
+
+The layouts (`export.py`, `layouts/`) write data files and record each one, and each image inside one, in a
+staging database. When all are there, `finish.finish_release` writes what stands beside them: manifest, sums,
+licences, cards. Both only ever see a snapshot of the journal, so a build may go on meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+LAYOUTS = ("med-banana", "parquet", "preference", "trajectory", "webdataset")
+"""Every layout that can be asked for. `parquet` brings the `preference` table with it, and `trajectory`
+comes with every release: it is the record that the others are derived from and that an import reads."""
+
+SHARD_BYTES = 700_000_000
+"""Payload of a Parquet or tar shard: within the 0.5 to 1 GB that hubs recommend."""
+
+STAGING = ".export"
+"""Folder inside an unfinished release; it says what is done and is removed last. Never part of a release."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseFile:
+    """A file of a release, or an image inside one.
+
+    Attributes:
+        path: of the file, POSIX, relative to the release.
+        sha256, bytes: of the whole file; of the image alone when `row` or `member` is set.
+        role: "success", "failed", "superseded", "unjudged", "control" for edited images; "mask"; "shard" for a
+            Parquet or tar file that holds images; "record" for JSON.
+        pixel_sha256: of the decoded uint8 (H, W, 3) RGB bytes, as recorded at normalisation; None when it was not.
+        task, generation, round: which attempt an image belongs to; None for files that are no image.
+        row: 0-based row of the Parquet file that embeds the image.
+        member: name inside the tar that holds the image, or the column of the Parquet row ("image", "jpg_0").
+        source_sha256: blob in the journal when signing changed the bytes; "" when they are the blob's own.
+    """
+
+    path: str
+    sha256: str
+    bytes: int
+    role: str
+    pixel_sha256: str | None = None
+    task: str | None = None
+    generation: int | None = None
+    round: int | None = None
+    row: int | None = None
+    member: str | None = None
+    source_sha256: str = ""
+
+    @property
+    def embedded(self) -> bool:
+        """True for an image inside a file, which has no line of its own in SHA256SUMS."""
+        return self.row is not None or self.member is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """What a person asks of an export.
+
+    Attributes:
+        layouts: names out of LAYOUTS, in that order.
+        redistribution_approved: reference of the agreement that allows a credentialed source; "" when there is none.
+        sign_cert, sign_key: PEM chain and key for C2PA; None leaves the images unsigned.
+        shard_bytes: payload of one shard.
+    """
+
+    layouts: tuple[str, ...]
+    redistribution_approved: str = ""
+    sign_cert: Path | None = None
+    sign_key: Path | None = None
+    shard_bytes: int = SHARD_BYTES
+
+
+class Signer(Protocol):
+    """Adds provenance to one released JPEG (`provenance.open_signer` returns one)."""
+
+    def sign(self, jpeg: bytes, task: str, round: int) -> bytes:
+        """The same picture with a signed manifest."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableConfig:
+    """One named table of the dataset card: `load_dataset(OUT, name)`.
+
+    Attributes:
+        name: e.g. "failed" or "failed_chest_xray_add".
+        splits: file patterns by split, e.g. {"train": ("data/failed/*-train-*.parquet",)}; only those with rows.
+        rows: number of rows by split.
+        default: the one that is loaded when no name is given.
+    """
+
+    name: str
+    splits: Mapping[str, tuple[str, ...]]
+    rows: Mapping[str, int]
+    default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What cards say of the run beyond its attempts; the same after export and import. It is `run.json`.
+
+    Attributes:
+        run_id, name, seed, code_version, frozen: the journal's header.
+        models: by step ("write", "edit", "judge"): [[model asked for, model that answered], ...], sorted.
+        tasks: exported tasks by state.
+        left_out: tasks that were still pending, and so are not in the release.
+        pairs: preference pairs by kind; and successful tasks without one, by why.
+        splits: tasks by split.
+        split_groups: how many groups the splits keep together.
+        ungrouped_images: images whose source records no patient or study.
+        canary: GUID carried by every row of the test split.
+    """
+
+    run_id: str
+    name: str
+    seed: int
+    code_version: str
+    frozen: Mapping[str, object]
+    models: Mapping[str, list[list[str]]]
+    tasks: Mapping[str, int]
+    left_out: int
+    pairs: Mapping[str, int]
+    without_pair: Mapping[str, int]
+    splits: Mapping[str, int]
+    split_groups: int
+    ungrouped_images: int
+    canary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Everything that the proof needs to know of the data files, all of it streamed or small.
+
+    Attributes:
+        out: the release's folder; write files there under temporary names and rename them.
+        facts: what is said of the run.
+        configs: the tables of the card, empty when no Parquet layout was asked for.
+        sources: per dataset: {"licence", "images", "version"}; from the released images only.
+        files: every recorded file and embedded image by (path, row, member), streamed; may be iterated again.
+    """
+
+    out: Path
+    facts: RunFacts
+    configs: tuple[TableConfig, ...]
+    sources: Mapping[str, Mapping[str, str | int]]
+    files: Iterable[ReleaseFile] = field(repr=False)
