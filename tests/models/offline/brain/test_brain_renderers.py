@@ -31,9 +31,10 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("finding", "name"), PLACES)
-def test_add_leaves_everything_beyond_twenty_pixels_of_its_mask_untouched(
+def test_add_touches_nothing_beyond_twenty_pixels_of_its_mask_and_shows_more_when_asked(
     scene: MakeScene, finding: str, name: str
 ) -> None:
+    changes = []
     for extent, conspicuity in (("small", "subtle"), ("large", "marked")):
         given = scene(name, finding, extent=extent, conspicuity=conspicuity)
         before = given.pixels.copy()
@@ -44,6 +45,8 @@ def test_add_leaves_everything_beyond_twenty_pixels_of_its_mask_untouched(
         assert np.array_equal(made.pixels[far], before[far])
         assert np.array_equal(given.pixels, before), "the original was written to"
         assert np.array_equal(made.pixels[..., 0], made.pixels[..., 2])
+        changes.append(np.abs(made.pixels.astype(int) - before.astype(int)).sum())
+    assert changes[1] > 2 * changes[0]
 
 
 @pytest.mark.parametrize(("finding", "name"), PLACES)
@@ -57,16 +60,6 @@ def test_add_gives_the_same_bytes_for_the_same_seed_and_others_for_another(
     assert not np.array_equal(first.pixels, other.pixels)
 
 
-@pytest.mark.parametrize(("finding", "name"), PLACES)
-def test_marked_and_large_is_plainer_than_small_and_subtle(scene: MakeScene, finding: str, name: str) -> None:
-    changes = []
-    for extent, conspicuity in (("small", "subtle"), ("large", "marked")):
-        given = scene(name, finding, extent=extent, conspicuity=conspicuity)
-        made = RENDERERS[finding].add(given)
-        changes.append(np.abs(made.pixels.astype(int) - given.pixels.astype(int)).sum())
-    assert changes[1] > 2 * changes[0]
-
-
 @pytest.mark.parametrize("finding", ["glioma", "meningioma", "pituitary"])
 def test_nothing_is_drawn_on_or_taken_from_what_is_not_a_brain(scene: MakeScene, finding: str) -> None:
     chest = next(s for s in sample_images() if s.image.modality == "chest_xray").pixels
@@ -74,8 +67,7 @@ def test_nothing_is_drawn_on_or_taken_from_what_is_not_a_brain(scene: MakeScene,
     green = np.repeat(fundus[..., 1:2], 3, axis=2)
     noise = np.random.default_rng(0).integers(0, 256, (1024, 1024, 1), np.uint8).repeat(3, axis=2)
     blank = np.zeros((1024, 1024, 3), np.uint8)
-    flat = np.full((1024, 1024, 3), 128, np.uint8)
-    for pixels in (prepare(chest)[0], prepare(fundus)[0], prepare(green)[0], noise, blank, flat):
+    for pixels in (prepare(chest)[0], prepare(fundus)[0], prepare(green)[0], noise, blank):
         for work in (RENDERERS[finding].add, RENDERERS[finding].remove):
             with pytest.raises(CannotShow):
                 work(scene("mni152-t1-axial-z20", finding, pixels=pixels))
@@ -94,7 +86,7 @@ def _shared_slices() -> list[Path]:
 
 @pytest.mark.skipif(not _shared_slices(), reason="the shared example slices are not here")
 def test_renderers_keep_scalp_and_markers_on_slices_with_a_skull(scene: MakeScene) -> None:
-    for path in _shared_slices()[:3]:
+    for path in _shared_slices()[:2]:
         gray = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE)
         assert gray is not None
         pixels = np.repeat(gray[..., None], 3, axis=2)

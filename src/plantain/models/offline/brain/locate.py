@@ -20,13 +20,13 @@ from plantain.models.offline.brain.zones import zone_weight
 from plantain.models.offline.language import Intent
 from plantain.models.offline.rendering import Mask
 
-_TOLERANCE = 4
+_TOLERANCE = {"stripped": 3, "whole": 4}
 """Working pixels by which two healthy hemispheres may differ in place."""
 
-_BAR = {"stripped": 28.0, "whole": 55.0, "alone": 80.0}
+_BAR = {"stripped": 22.0, "whole": 55.0, "alone": 80.0}
 """Least evidence (excess contrast times area, in working pixels) to call something a tumour: skull taken off
 (its border is certain), skull in place, and slices that have no other half. Set above the strongest false alarm on
-healthy slices of each kind (5, 68 with a near equal beside it, 63)."""
+healthy slices of each kind (9, 68 with a near equal beside it, 63)."""
 
 _TOO_MUCH = 0.10
 """A larger share of the brain that looks wrong on its own says that the slice is unusual, not that it is ill."""
@@ -123,7 +123,7 @@ def _against_mirror(small: Gray, inside: Mask, brain: Brain, protocol: Protocol,
     flat = flat - np.float32(0.5) * drift / weight
     other = other + np.float32(0.5) * drift / weight
     other = np.where(other_inside, other, np.float32(protocol.grey)).astype(np.float32)
-    fine, near = _disk(4), _disk(_TOLERANCE)
+    fine, near = _disk(4), _disk(_TOLERANCE["stripped" if brain.stripped else "whole"])
     darker = cv2.erode(cv2.morphologyEx(other, cv2.MORPH_CLOSE, fine), near) - cv2.morphologyEx(
         flat, cv2.MORPH_CLOSE, fine
     )

@@ -92,7 +92,8 @@ def _joined(brain: Brain, window: Window, mask: Mask, fill: Gray) -> Gray:
     difference = np.clip(gray - fill, -40, 40) * around
     weight = cv2.GaussianBlur(around, (0, 0), 26) + np.float32(2e-3)
     shift = cv2.GaussianBlur(difference.astype(np.float32), (0, 0), 26) / weight
-    alpha = feather(inner, 9)
+    # Bone and scalp stay as they are, however the other side's skull is shaped.
+    alpha = feather(inner, 9) * np.clip(window.cut(brain.depth) / 6, 0, 1)
     mixed = gray + alpha * (np.clip(fill + shift, 0, 255) - gray)
     result: Gray = np.where(alpha > 0, mixed, gray).astype(np.float32)
     return result
