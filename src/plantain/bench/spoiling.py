@@ -55,12 +55,16 @@ def soft(mask: Mask, width: float) -> Values:
     return np.asarray(np.clip(1.0 - distance / width, 0.0, 1.0), np.float32)
 
 
-def fine_grain(pixels: Pixels, mask: Mask) -> float:
-    """Root mean square of the finest octave inside the mask, without its strongest tenth (edges), in grey levels."""
+def plainest_grain(pixels: Pixels, mask: Mask) -> float:
+    """Fine texture, in grey levels, of the plainest fifth of the tiles in and around the mask."""
     plane = pixels[..., 1].astype(np.float32)
     fine = plane - cv2.GaussianBlur(plane, (0, 0), 1.0)
-    values = np.sort(np.square(fine[mask]))
-    return float(np.sqrt(values[: max(1, int(0.9 * values.size))].mean()))
+    size = (mask.shape[1] // 16, mask.shape[0] // 16)
+    power = cv2.resize(fine * fine, size, interpolation=cv2.INTER_AREA)
+    near = (
+        cv2.resize(cv2.dilate(mask.astype(np.float32), _round(40)), size, interpolation=cv2.INTER_AREA) > 0.8
+    )
+    return float(np.sqrt(np.percentile(power[near], 20))) if near.any() else 0.0
 
 
 def corner(mask: Mask, height: float, rng: np.random.Generator) -> tuple[int, int] | None:
@@ -186,6 +190,18 @@ def foreign_place(pixels: Pixels, modality: str, finding: str, mask: Mask) -> tu
     x = float(np.clip(cx + reach * np.cos(angle), 0, pixels.shape[1] - 1))
     y = float(np.clip(cy + reach * np.sin(angle), 0, pixels.shape[0] - 1))
     return x, y
+
+
+def at_dura(pixels: Pixels, delta: Values) -> float:
+    """Share of a change's core that lies within a twentieth of the head's width of its border or middle column."""
+    lit = content(pixels)
+    width = float(np.ptp(np.flatnonzero(lit.any(axis=0)))) + 1
+    depth = cv2.distanceTransform(lit.astype(np.uint8), cv2.DIST_L2, 3)
+    columns = np.arange(lit.shape[1])[None, :]
+    near = (depth < 0.05 * width) | (np.abs(columns - middle_column(pixels)) < 0.04 * width)
+    strength = np.abs(delta).max(axis=2)
+    core = strength > 0.4 * float(np.percentile(strength[strength > 1], 95)) if (strength > 1).any() else near
+    return float(near[core].mean()) if core.any() else 1.0
 
 
 def _round(radius: float) -> np.ndarray:

@@ -19,12 +19,12 @@ MOST_LEFTOVER = 0.5
 CERTAIN_LEFTOVER = 2.0
 LEAST_LEFTOVER = -0.9
 LEFTOVER_SPREADS = 2.0
-MOST_SEAM = 0.3
+MOST_SEAM = 0.5
 LEAST_GRAIN_RATIO = 0.6
 MOST_GRAIN_RATIO = 1.9
 MOST_SHIFT = 2.5
-MOST_COPIED = 2600
-"""Pixels; a single block that resembles another by chance accounts for up to 48 x 48 = 2304."""
+MOST_COPIED = 1400
+"""Pixels; chance resemblance of clean edits stayed below 1200."""
 LEAST_OUTSIDE_SSIM = 0.93
 MOST_COLOUR = 8.0
 MOST_BURNT = 0.12

@@ -37,7 +37,8 @@ def brain_view(level: Plane, plane: str) -> Anatomy:
         all_columns = np.arange(level.shape[1])[None, :]
         dura = dura | (brain & (np.abs(all_columns - midline) < 0.12 * width))
     centre_x = midline if midline is not None else float(columns.mean())
-    # On a coronal slice the sella lies at the lower border of the brain, on an axial one somewhat behind its middle.
+    # On a coronal slice the sella lies at the lower border of the brain, on an axial one somewhat behind its
+    # middle.
     depth = {"coronal": 0.8, "sagittal": 0.62}.get(plane, 0.5)
     sella = ellipse(level.shape, (centre_x, rows[0] + depth * height), (0.2 * width, 0.28 * height))
     return Anatomy(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 from plantain.metrics.ssim import masked_ssim
 from plantain.models.offline.instruments.anatomy import MAP_SIDE, Anatomy
@@ -17,13 +18,13 @@ from plantain.models.offline.instruments.fundus_view import fundus_view
 from plantain.models.offline.instruments.grain import Grain, grain_of
 from plantain.models.offline.instruments.leftover import Leftover, leftover_of
 from plantain.models.offline.instruments.marks import Stray, strays_of
-from plantain.models.offline.instruments.pair import Mask, Pair, Plane, blur, grow, shrink
+from plantain.models.offline.instruments.pair import Mask, Pair, Pixels, Plane, blur, grow, shrink
 from plantain.models.offline.instruments.presentation import Presentation
 from plantain.models.offline.instruments.repetition import Repetition, repetition_of
 from plantain.models.offline.instruments.whole_field import WholeField, whole_field_of
 from plantain.records import Direction, SourceImage
 
-SEAM_LEVELS = 5.0
+SEAM_LEVELS = 3.5
 STRAY_AREA = 60
 STRAY_PEAK = 2.5
 
@@ -247,9 +248,15 @@ def _close_up(pair: Pair, change: Change, where: Mask, clean: Plane, diffuse: bo
 def _colour(pair: Pair, modality: str) -> float:
     if modality == "fundus":
         return 0.0
-    spread = pair.after.max(axis=2).astype(np.int16) - pair.after.min(axis=2)
-    old = pair.before.max(axis=2).astype(np.int16) - pair.before.min(axis=2)
-    return float(np.percentile((spread - old)[::2, ::2], 99.9))
+    spread, old = (_spread(image[::2, ::2]) for image in (pair.after, pair.before))
+    return float(np.percentile(spread - old, 99.9))
+
+
+def _spread(image: Pixels) -> npt.NDArray[np.int16]:
+    """Largest minus smallest channel."""
+    red, green, blue = cv2.split(image)
+    spread = cv2.max(cv2.max(red, green), blue).astype(np.int16) - cv2.min(cv2.min(red, green), blue)
+    return np.asarray(spread, np.int16)
 
 
 def _burnt(pair: Pair, where: Mask) -> float:
@@ -264,8 +271,10 @@ def _checker(pair: Pair, where: Mask) -> float:
     """Energy of the change in the finest checkerboard, over its energy in the finest octave."""
     size = (pair.shape[1], pair.shape[0])
     fine = pair.delta - blur(pair.delta, 1.0)
-    sign = np.where((np.add.outer(np.arange(size[1]), np.arange(size[0])) % 2) == 0, 1.0, -1.0)
-    coherent = blur((fine * sign).astype(np.float32), 4.0)
+    coherent = fine.copy()
+    coherent[::2, 1::2] *= -1
+    coherent[1::2, ::2] *= -1
+    coherent = blur(coherent, 4.0)
     full = _enlarged(where, size)
     energy = float((fine[full] ** 2).mean()) if full.any() else 0.0
     return float((coherent[full] ** 2).mean()) / energy if energy > 1.0 else 0.0

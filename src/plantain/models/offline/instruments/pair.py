@@ -58,7 +58,8 @@ def pair_of(before: Pixels, after: Pixels, modality: str) -> Pair:
     weights = np.array(GREEN_WEIGHTS.get(modality, GREY_WEIGHTS), np.float32).reshape(1, 3)
     before_level = cv2.transform(before.astype(np.float32), weights)
     after_level = cv2.transform(after.astype(np.float32), weights)
-    largest = cv2.absdiff(before, after).max(axis=2).astype(np.float32)
+    red, green, blue = cv2.split(cv2.absdiff(before, after))
+    largest = cv2.max(cv2.max(red, green), blue).astype(np.float32)
     return Pair(
         before,
         after,

@@ -40,7 +40,7 @@ KNOWN: dict[tuple[str, str], Presentation] = {
     ("chest_xray", "Pleural Other"): Presentation("pleura", 1, "single"),
     ("chest_xray", "Pneumonia"): Presentation("lungs", 1, "many"),
     ("chest_xray", "Pneumothorax"): Presentation("pleura", -1, "single", 0.6, True),
-    ("brain_mri", "glioma"): Presentation("brain", 0, "single", 0.35),
+    ("brain_mri", "glioma"): Presentation("brain", 0, "single", 0.55),
     ("brain_mri", "meningioma"): Presentation("dura", 0, "single", 0.4, True),
     ("brain_mri", "pituitary"): Presentation("sella", 0, "single", 0.8, True),
     ("fundus", "AMD"): Presentation("macula", 1, "many"),

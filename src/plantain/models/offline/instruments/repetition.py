@@ -20,6 +20,8 @@ SAME = 0.85
 WINDOW = 13
 NEW = 0.6
 """A block whose texture correlates less than this with the original's at the same place has new texture."""
+MOST_ALIGNED = 0.8
+"""Coherence of the gradients in a window: 1 on a straight edge, 0 where they point everywhere."""
 LEAST_POWER = 0.7
 """Texture power below which a correlation means nothing, in grey levels squared."""
 
@@ -56,7 +58,7 @@ def repetition_of(pair: Pair, where: Mask) -> Repetition:
     fresh = _newness(before, after) & where
     blocks = _new_blocks(fresh)
     flat = _flat_places(after)
-    near = grow(where, 12.0)
+    near = grow(where, 12.0) & _newness(before, after) & _many_ways(after)
     found = Repetition(len(blocks), 0.0, 0, (0, 0))
     best = 0.0
     for y, x in blocks:
@@ -69,7 +71,7 @@ def repetition_of(pair: Pair, where: Mask) -> Repetition:
             continue
         row, column = np.unravel_index(int(surface.argmax()), surface.shape)
         shift = (int(column) - x, int(row) - y)
-        copied = int((_repeats(after, shift) & near & _newness(before, after)).sum()) * FACTOR**2
+        copied = int((_repeats(after, shift) & near).sum()) * FACTOR**2
         if copied > found.copied:
             found = Repetition(len(blocks), peak, copied, (FACTOR * shift[0], FACTOR * shift[1]))
     return Repetition(len(blocks), best, found.copied, found.offset)
@@ -101,6 +103,16 @@ def _repeats(after: Plane, shift: tuple[int, int]) -> Mask:
     matrix = np.array([[1, 0, -shift[0]], [0, 1, -shift[1]]], np.float32)
     there = cv2.warpAffine(after, matrix, after.shape[::-1], flags=cv2.INTER_NEAREST)
     return np.asarray(_local_correlation(after, np.asarray(there, np.float32)) > SAME, bool)
+
+
+def _many_ways(after: Plane) -> Mask:
+    """Where texture runs in more than one direction: a straight edge resembles itself all along, and proves nothing."""
+    gx, gy = cv2.Sobel(after, cv2.CV_32F, 1, 0), cv2.Sobel(after, cv2.CV_32F, 0, 1)
+    xx, yy, xy = (
+        cv2.boxFilter(values, cv2.CV_32F, (WINDOW, WINDOW)) for values in (gx * gx, gy * gy, gx * gy)
+    )
+    along = np.hypot(xx - yy, 2 * xy) / np.maximum(xx + yy, 1e-6)
+    return np.asarray(along < MOST_ALIGNED, bool)
 
 
 def _flat_places(after: Plane) -> Mask:

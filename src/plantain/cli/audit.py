@@ -1,0 +1,172 @@
+"""`plantain audit`: how far a judge can be trusted, by planted defects."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from plantain.bench.audit import AuditPlan, AuditReport, run_audit
+from plantain.bench.audit.pictures import package_pictures
+from plantain.bench.audit.published import Opinion, is_published_tree, opinions_of, published_edits
+from plantain.bench.audit.rates import Rate
+from plantain.bench.audit.run_pictures import run_pictures
+from plantain.findings import load_taxonomy
+from plantain.models.registry import resolve_judge
+from plantain.records import Criterion, InputError
+from plantain.roles import Judge
+from plantain.rubrics import MED_BANANA
+
+app = typer.Typer()
+
+
+class Amplitude(StrEnum):
+    """How plainly a defect shows."""
+
+    WEAK = "weak"
+    STRONG = "strong"
+
+
+@app.command()
+def audit(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DIR]",
+            help="a run, whose originals are used, or a published Med-Banana tree; default: the package images",
+        ),
+    ] = None,
+    judge_name: Annotated[str, typer.Option("--judge", metavar="MODEL")] = "offline/instruments",
+    pairs: Annotated[int, typer.Option(min=1, help="pairs for each defect, and clean edits")] = 100,
+    amplitude: Annotated[Amplitude, typer.Option(help="how plainly the defects show")] = Amplitude.STRONG,
+    seed: Annotated[int, typer.Option(help="of the edits and defects")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+) -> None:
+    """Plants ten kinds of defect in clean edits and counts how often the judge sees them, and how often it
+    cries wolf.
+
+    Example: plantain audit --judge offline/instruments --pairs 20
+    """
+    judge = resolve_judge(judge_name)
+    if folder is not None and not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; give a run or a published tree")
+    if folder is not None and is_published_tree(folder):
+        _published(judge, folder, as_json)
+        return
+    pictures = package_pictures("held-out") if folder is None else run_pictures(folder)
+    plan = AuditPlan(pairs, pairs, amplitude.value, seed, "held-out" if folder is None else str(folder))
+    with _bar() as bar:
+        task = bar.add_task("audit", total=None)
+
+        def progress(done: int, wanted: int) -> None:
+            bar.update(task, completed=done, total=wanted)
+
+        report, _ = asyncio.run(run_audit(judge, pictures, load_taxonomy(), MED_BANANA, plan, progress))
+    if as_json:
+        print(orjson.dumps(report.as_json(), option=orjson.OPT_INDENT_2).decode())
+    else:
+        print_report(report, Console())
+
+
+def print_report(report: AuditReport, console: Console) -> None:
+    """The report as tables for a person."""
+    table = Table(
+        title=f"{report.judge} on planted defects, {report.amplitude} amplitude, seed {report.seed}"
+    )
+    for heading in ("defect", "caught", "95 % interval", "pairs", "pictures", "by modality"):
+        table.add_column(heading, justify="left" if heading in ("defect", "by modality") else "right")
+    for rates in report.defects:
+        spread = ", ".join(f"{m} {_share(r)} of {r.n}" for m, r in rates.by_modality.items())
+        table.add_row(
+            rates.defect,
+            _share(rates.caught),
+            _interval(rates.caught),
+            str(rates.caught.n),
+            str(rates.pictures),
+            spread,
+        )
+    console.print(table)
+    alarms = Table(title="False alarms on clean edits")
+    for heading in ("criterion", "failed", "95 % interval", "edits"):
+        alarms.add_column(heading, justify="left" if heading == "criterion" else "right")
+    rows = [("any of the four", report.clean_any)]
+    rows += [(criterion.value.replace("_", " "), rate) for criterion, rate in report.clean.failed.items()]
+    rows += [(f"any, {modality}", rate) for modality, rate in report.clean_by_modality.items()]
+    for name, rate in rows:
+        alarms.add_row(name, _share(rate), _interval(rate), str(rate.n))
+    console.print(alarms)
+    console.print(
+        "Caught: every criterion that the defect violates failed. Intervals (Wilson) treat edits of one picture as "
+        "independent; they are not quite."
+    )
+    for reason, n in report.not_made:
+        console.print(f"left out {n} times: {reason}")
+
+
+def _published(judge: Judge, folder: Path, as_json: bool) -> None:
+    edits = published_edits(folder, load_taxonomy())
+    with _bar() as bar:
+        task = bar.add_task("published edits", total=len(edits))
+
+        def progress(done: int, wanted: int) -> None:
+            bar.update(task, completed=done, total=wanted)
+
+        opinions = asyncio.run(opinions_of(judge, edits, MED_BANANA, progress))
+    if as_json:
+        rows = [_opinion_json(folder, opinion) for opinion in opinions]
+        print(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
+        return
+    console = Console()
+    table = Table(title=f"{judge.name} on published edits (originals stood in for by what their edits share)")
+    for heading in ("edit", *(criterion.value.replace("_", " ") for criterion in Criterion), "why not"):
+        table.add_column(heading)
+    for opinion in opinions:
+        seen = opinion.observations
+        if seen is None:
+            continue
+        marks = ["passes" if seen.criteria[criterion].passed else "fails" for criterion in Criterion]
+        codes = sorted({code.value for result in seen.criteria.values() for code in result.codes})
+        table.add_row(opinion.edit.path.name, *marks, ", ".join(codes))
+    console.print(table)
+    unasked = [opinion for opinion in opinions if opinion.observations is None]
+    for reason in sorted({opinion.reason for opinion in unasked}):
+        console.print(f"not judged: {sum(o.reason == reason for o in unasked)} edits ({reason})")
+
+
+def _opinion_json(folder: Path, opinion: Opinion) -> dict[str, object]:
+    seen = opinion.observations
+    return {
+        "edit": str(opinion.edit.path.relative_to(folder)),
+        "finding": opinion.edit.finding.name,
+        "direction": opinion.edit.direction.value,
+        "passed": None if seen is None else {c.value: r.passed for c, r in seen.criteria.items()},
+        "codes": [] if seen is None else sorted({k.value for r in seen.criteria.values() for k in r.codes}),
+        "reason": opinion.reason,
+    }
+
+
+def _bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+def _share(rate: Rate) -> str:
+    return "no pairs" if rate.share is None else f"{rate.share:.2f}"
+
+
+def _interval(rate: Rate) -> str:
+    low, high = rate.interval
+    return f"{low:.2f} to {high:.2f}" if rate.n else ""
