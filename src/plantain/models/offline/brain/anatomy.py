@@ -32,6 +32,7 @@ class Brain:
         inside: everything inside the inner table: brain, sulci, ventricles.
         tissue: brain tissue, without CSF at its surface, closed over the sulci.
         stripped: the skull was removed from this image.
+        vague: the inner table is only roughly known; brain and scalp touch nearly everywhere.
         depth: float32, distance in pixels from the inner table, 0 outside.
         low, high: float, 2nd and 98th percentile of the grey levels inside.
         centre: (x, y) of `inside`.
@@ -44,6 +45,7 @@ class Brain:
     inside: Mask
     tissue: Mask
     stripped: bool
+    vague: bool
     depth: Gray
     low: float
     high: float
@@ -69,7 +71,7 @@ def analyse(pixels: Pixels) -> Brain:
     side = (full.shape[1] // STEP, full.shape[0] // STEP)
     small = cv2.GaussianBlur(cv2.resize(full, side, interpolation=cv2.INTER_AREA), (0, 0), 0.8)
     head = _head(small)
-    brain, stripped = _brain(small, head)
+    brain, stripped, vague = _brain(small, head)
     inside = _inside(small, head, brain, stripped)
     _check(small, head, inside)
     inside_full = _enlarge(inside, full.shape)
@@ -82,6 +84,7 @@ def analyse(pixels: Pixels) -> Brain:
         inside=inside_full,
         tissue=_enlarge(brain, full.shape),
         stripped=stripped,
+        vague=vague,
         depth=depth,
         low=float(np.percentile(values, 2)),
         high=float(np.percentile(values, 98)),
@@ -128,8 +131,8 @@ def _head(small: Gray) -> Mask:
     return np.asarray(_filled(_largest(mask)), np.bool_)
 
 
-def _brain(small: Gray, head: Mask) -> tuple[Mask, bool]:
-    """The brain's own tissue, cut from the scalp by erosion; True when there was no skull to cut it from."""
+def _brain(small: Gray, head: Mask) -> tuple[Mask, bool, bool]:
+    """The brain's own tissue, whether there was no skull to cut it from, and whether the cut is only rough."""
     area = int(head.sum())
     if area < 0.04 * head.size:
         raise CannotShow("not a brain MR slice: no head found")
@@ -141,15 +144,16 @@ def _brain(small: Gray, head: Mask) -> tuple[Mask, bool]:
     level = float(np.median(small[core]))
     scalp = (small > 1.35 * level) & (depth < 0.25 * depth.max())
     best = _parted(small, head & ~scalp, depth, level, near)
+    vague = False
     if best is None or best.sum() < 0.3 * area:
         if _trough(small, depth) < 0.09 * level:
             tissue = np.asarray((small > 0.55 * level) & head, np.uint8)
             body = np.asarray(cv2.morphologyEx(tissue, cv2.MORPH_CLOSE, _disk(3)), np.uint8)
-            return np.asarray(_filled(_largest(body)), np.bool_), True
-        best = _flooded(small, head, depth)
+            return np.asarray(_filled(_largest(body)), np.bool_), True, False
+        best, vague = _flooded(small, head, depth), True
     if best is None or best.sum() < 0.3 * area:
         raise CannotShow("the brain cannot be told from skull and scalp")
-    return best, False
+    return best, False, vague
 
 
 def _trough(small: Gray, depth: Gray) -> float:

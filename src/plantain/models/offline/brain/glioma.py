@@ -151,7 +151,7 @@ def _pushed(scene: Scene, brain: Brain, window: Window, site: _Site) -> tuple[Gr
     held = np.clip((window.cut(brain.depth) - 6) / (0.9 * radius), 0, 1)
     held = held * held * (3 - 2 * held)
     shift = strength * radius * (away / (away + 0.5 * radius)) * 1.4 * fall * held * lobed
-    shift = cv2.GaussianBlur(np.minimum(shift, 0.8 * away).astype(np.float32), (0, 0), 0.06 * site.radius + 1)
+    shift = cv2.GaussianBlur(np.minimum(shift, 0.6 * away).astype(np.float32), (0, 0), 0.06 * site.radius + 1)
     moved = displaced(brain.gray, x - shift * dx / away, y - shift * dy / away)
     return moved, shift
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 import numpy.typing as npt
+from scipy.ndimage import percentile_filter, uniform_filter1d
 
 from plantain.models.offline.brain.anatomy import Brain, Gray, analyse
 from plantain.models.offline.brain.fields import (
@@ -85,7 +86,8 @@ def _choose_base(scene: Scene, brain: Brain, protocol: Protocol, midline: Midlin
         raise CannotShow("meningioma of the falx: a sagittal slice runs along the falx")
     side = intent.side if intent.side in _SIGN else ("right", "left")[int(rng.integers(2))]
     if zone is None:
-        zone = "falx" if midline is not None and rng.random() < 0.25 else "convexity"
+        often = 1.0 if brain.vague else 0.25
+        zone = "falx" if midline is not None and rng.random() < often else "convexity"
     if zone == "falx" and midline is not None:
         return _on_falx(rng, brain, protocol, midline, side, 0.9 * half, 0.85 * height)
     return _on_convexity(rng, brain, protocol, midline, side, half, height)
@@ -142,6 +144,8 @@ def _on_convexity(
     height: float,
 ) -> _Base:
     """A place on the inner table that is smooth over the whole base, above the skull base."""
+    if brain.vague:
+        raise CannotShow("meningioma of the convexity: the inner table cannot be told from the scalp here")
     outline, normal = _outline(brain)
     x, y = outline[:, 0], outline[:, 1]
     top = float(y.min())
@@ -154,6 +158,8 @@ def _on_convexity(
         allowed &= rise < 0.45
     else:
         allowed &= (rise > 0.08) & (rise < 0.92)
+    if not brain.stripped:
+        allowed &= _under_bone(brain, protocol, outline, normal, half)
     rough = _roughness(brain, outline, normal, half)
     weight = np.where(allowed, np.exp(-rough / 6.0), 0.0)
     if weight.sum() < 1e-6:
@@ -181,6 +187,24 @@ def _outline(brain: Brain) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.floa
     if float((normal * inward).sum(axis=1).mean()) < 0:
         normal = -normal
     return line[::4], normal[::4]
+
+
+def _under_bone(
+    brain: Brain,
+    protocol: Protocol,
+    outline: npt.NDArray[np.float64],
+    normal: npt.NDArray[np.float64],
+    half: float,
+) -> npt.NDArray[np.bool_]:
+    """Whether the dark line of the bone lies along a base at each point: elsewhere the inner table is uncertain."""
+    steps = np.arange(-5.0 / protocol.mm, 1.0 / protocol.mm, 2.0)
+    x = (outline[:, 0:1] + normal[:, 0:1] * steps).astype(np.float32)
+    y = (outline[:, 1:2] + normal[:, 1:2] * steps).astype(np.float32)
+    seen = cv2.remap(cv2.GaussianBlur(brain.gray, (0, 0), 1.5), x, y, cv2.INTER_LINEAR)
+    dark = (seen.min(axis=1) < 0.45 * protocol.grey).astype(np.float64)
+    reach = max(int(half / 4), 4)
+    share = uniform_filter1d(dark, 2 * reach + 1, mode="wrap")
+    return np.asarray(share > 0.85, np.bool_)
 
 
 def _roughness(
@@ -241,8 +265,8 @@ def _inner_table(brain: Brain, protocol: Protocol, base: _Base, across: Gray) ->
             dark = np.flatnonzero(gray[first[column] : inner, column] < 0.5 * protocol.grey)
             if len(dark) and dark[-1] < reach - 2:
                 start[column] += dark[-1] + 1
-        # Sulci run into the brain and are no table: the outermost of the neighbours counts.
-        start = cv2.erode(start[None, :], np.ones((1, 2 * int(4.0 / protocol.mm) + 1), np.uint8))[0]
+        # A sulcus runs into the brain and is no table; where bone is bright no dark run is seen: most columns decide.
+        start = percentile_filter(start, 45, size=2 * int(5.0 / protocol.mm) + 1).astype(np.float32)
     smooth: Gray = cv2.GaussianBlur(start[None, :], (0, 0), 2.0 / protocol.mm)[0]
     return smooth
 
