@@ -5,12 +5,14 @@ from plantain.calls.context import (
     Answer,
     CallDesk,
     CallSpec,
-    Interrupted,
-    RequestChanged,
-    RunHalted,
     TaskCalls,
 )
+from plantain.calls.gate import Gate
+from plantain.calls.lane import LaneRules
+from plantain.calls.money import Purse
 from plantain.calls.policy import Retry, next_step
+from plantain.calls.served import ServedModels
+from plantain.calls.stops import Interrupted, LimitReached, RequestChanged, RunHalted
 
 __all__ = [
     "Admission",
@@ -18,10 +20,15 @@ __all__ = [
     "Bounded",
     "CallDesk",
     "CallSpec",
+    "Gate",
     "Interrupted",
+    "LaneRules",
+    "LimitReached",
+    "Purse",
     "RequestChanged",
     "Retry",
     "RunHalted",
+    "ServedModels",
     "TaskCalls",
     "Ticket",
     "next_step",

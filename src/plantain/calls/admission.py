@@ -18,10 +18,12 @@ class Ticket:
     Attributes:
         reserved_usd: money set aside for this call, None where the model has no price.
         cost_usd: what it turned out to cost; set by `settle`.
+        started: set by the sender once the call is journalled as started; from then on it may have been billed.
     """
 
     reserved_usd: float | None = None
     cost_usd: float | None = None
+    started: bool = False
 
     def settle(self, outcome: Outcome, usage: Usage) -> None:
         """Called once with the call's outcome and usage, before the ticket is handed in."""
@@ -30,7 +32,12 @@ class Ticket:
 class Admission(Protocol):
     """Grants tickets to calls of one model."""
 
-    def admit(self, model: str, step: Step) -> AbstractAsyncContextManager[Ticket]: ...
+    def admit(self, model: str, step: Step) -> AbstractAsyncContextManager[Ticket]:
+        """Waits for leave to send a call. Raises LimitReached or Interrupted where there will be none."""
+        ...
+
+    def stop(self) -> None:
+        """The run is to stop: whoever waits for a ticket is told so."""
 
 
 class Bounded:
@@ -43,3 +50,6 @@ class Bounded:
     async def admit(self, model: str, step: Step) -> AsyncIterator[Ticket]:
         async with self._slots:
             yield Ticket()
+
+    def stop(self) -> None:
+        """Whoever waits gets a slot as the calls in flight end."""

@@ -14,23 +14,13 @@ import orjson
 
 from plantain.calls.admission import Admission
 from plantain.calls.policy import next_step
+from plantain.calls.served import ServedModels
+from plantain.calls.stops import Interrupted, RequestChanged, RunHalted
 from plantain.journal import CallRow, Journal, Settlement, StartedCall
 from plantain.records import CallKey, Outcome, OutcomeKind, Step
-from plantain.roles import Reply
+from plantain.roles import Reply, failed
 
 T = TypeVar("T")
-
-
-class Interrupted(Exception):
-    """The run was asked to stop; this task stays pending and goes on when the run is resumed."""
-
-
-class RunHalted(Exception):
-    """The whole run cannot go on (bad key, exhausted quota, budget); the message says what to do."""
-
-
-class RequestChanged(RunHalted):
-    """A recorded call would be asked differently now: prompt, model or image changed under the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +59,17 @@ class Answer:
 
 @dataclass(slots=True)
 class CallDesk:
-    """What all tasks of a run share: the journal, admission, and the wish to stop."""
+    """What all tasks of a run share: the journal, admission, and the wish to stop.
+
+    Attributes:
+        deadline_s: seconds after which a call without an answer ends as `transport`; None for never.
+        served: who has answered so far; None where nobody asks.
+    """
 
     journal: Journal
     admission: Admission
+    deadline_s: float | None = None
+    served: ServedModels | None = None
     made: int = 0
     replayed: int = 0
     stop_requested: bool = False
@@ -83,6 +80,17 @@ class CallDesk:
         """No new call is sent from now on; those in flight finish and are recorded."""
         self.stop_requested = True
         self.wake.set()
+        self.admission.stop()
+
+    async def send(self, spec: CallSpec[T]) -> Reply[T]:
+        """Performs a call within its deadline."""
+        try:
+            async with asyncio.timeout(self.deadline_s) as deadline:
+                return await spec.send()
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            return failed(Outcome(OutcomeKind.TRANSPORT, f"no answer within {self.deadline_s:g} s"))
 
     async def pause(self, seconds: float) -> None:
         """Waits before another try; a wish to stop ends the wait."""
@@ -136,6 +144,10 @@ class TaskCalls:
             settlement, wait = await self._send_once(spec, key, tries, sent, request_hash)
             if settlement.outcome.fatal:
                 raise RunHalted(f"{spec.model}: {settlement.outcome.reason}")
+            if self._desk.served is not None:
+                await self._desk.served.check(spec.model, settlement.usage.served_model)
+            if settlement.outcome.kind is OutcomeKind.CANCELLED:
+                raise Interrupted
             if settlement.final:
                 return Answer(settlement.outcome, settlement.answer)
             await self._desk.pause(wait)
@@ -151,9 +163,10 @@ class TaskCalls:
             call_id = await desk.journal.start_call(
                 StartedCall(key, tries, spec.model, request_hash, ticket.reserved_usd)
             )
+            ticket.started = True
             desk.made += 1
             begun = time.monotonic()
-            reply = await spec.send()
+            reply = await desk.send(spec)
             latency = time.monotonic() - begun
             ticket.settle(reply.outcome, reply.usage)
             draft = Settlement(

@@ -14,8 +14,8 @@ QUIET_S = 5.0
 FIRST_STEP = 0.005
 STEP_GROWTH = 2.0
 LARGEST_STEP = 0.32
-"""Each further quiet period raises the pace by twice the step of the one before: half a per cent near the limit, a third
-when the limit has really moved."""
+"""Each further quiet period raises the pace by twice the step of the one before: half a per cent near the limit, a
+third when the limit has really moved."""
 
 HOLD_S = 20.0
 """Seconds after a decrease before the next probe."""
@@ -25,6 +25,8 @@ MARGIN = 0.985
 """After a 429 the pace falls to this share of what was accepted over the last `RECENT_S` seconds, but to no less than
 half of today's pace and half of the last minute's throughput: a provider that counts whole minutes accepts nothing for
 a while, and that says little about its limit."""
+
+BINDING_S = 2.0
 
 SCOUTING_S = 30.0
 SCOUTING_STEP = 0.08
@@ -56,6 +58,15 @@ class Pace:
     def per_minute(self) -> float:
         """Today's pace; infinite while nothing is known."""
         return self.rate * 60.0
+
+    @property
+    def unknown(self) -> bool:
+        """Nothing limits this rate yet: none is stated, and no refusal has taught one."""
+        return math.isinf(self.rate)
+
+    def binding(self, now: float) -> bool:
+        """Whether this pace has lately been what held calls back."""
+        return now - self._held_back_at <= BINDING_S
 
     def wait(self, now: float) -> float:
         """Seconds until one more unit may be sent; 0 when now. Takes nothing."""

@@ -1,0 +1,73 @@
+"""Window: how many calls may be in flight, found by trying. Pure arithmetic with an explicit clock."""
+
+from __future__ import annotations
+
+FIRST = 4
+SATURATED = 0.8
+"""The window grows only while this share of it is in use: what is not needed proves nothing."""
+
+DECREASE = 0.7
+HOLD_S = 20.0
+"""Seconds after a decrease before it grows again."""
+
+QUIET_S = 5.0
+"""Then it grows once in this many seconds, by 1, 2, 4...: slowly near the limit, fast when that has moved away."""
+
+
+class Window:
+    """Calls in flight: slow start up to the first 429, then cautious growth and multiplicative decrease.
+
+    Args:
+        ceiling: never more than this at once.
+    """
+
+    def __init__(self, ceiling: int) -> None:
+        self.ceiling = ceiling
+        self.size = min(FIRST, ceiling)
+        self.in_flight = 0
+        self._slow_start = True
+        self._step = 1
+        self._decreased_at = -float("inf")
+        self._grown_at = -float("inf")
+
+    @property
+    def room(self) -> bool:
+        return self.in_flight < self.size
+
+    def start(self) -> None:
+        """A call is sent."""
+        self.in_flight += 1
+
+    def end(self) -> None:
+        """A call has come back, whatever came of it."""
+        self.in_flight -= 1
+
+    def accepted(self, now: float) -> bool:
+        """The provider took a call that is still counted as in flight; True when the window grew by it."""
+        if self.size >= self.ceiling or self.in_flight < SATURATED * self.size:
+            return False
+        if self._slow_start:
+            self.size += 1
+            return True
+        if now < self._decreased_at + HOLD_S or now < self._grown_at + QUIET_S:
+            return False
+        self.size = min(self.ceiling, self.size + self._step)
+        self._step *= 2
+        self._grown_at = now
+        return True
+
+    def limited(self, now: float, sent_at: float, *, by_rate: bool) -> bool:
+        """The provider refused a call by a limit; True when the window shrank. A burst shrinks it once.
+
+        Args:
+            by_rate: the request rate explains the refusal; the window then only stops its slow start.
+        """
+        if self._slow_start:
+            self._slow_start = False
+            self._decreased_at = now
+        if by_rate or sent_at <= self._decreased_at:
+            return False
+        self.size = max(1, int(DECREASE * min(self.size, self.in_flight)))
+        self._step = 1
+        self._decreased_at = now
+        return True
