@@ -69,6 +69,7 @@ def find_tumour(
         excess = _against_mirror(small, inside, brain, protocol, midline)
     if excess is None:
         return None
+    everywhere = excess
     excess = excess * _prior(brain, protocol, midline, intent, small.shape, extra_axial)
     if midline is None and float((excess > 0.4).sum()) > _TOO_MUCH * float(inside.sum()):
         return None
@@ -77,6 +78,8 @@ def find_tumour(
     if best is None:
         return None
     seed, evidence = best
+    if midline is None and not _whole(everywhere, excess, seed):
+        return None
     grown = _grown(excess, seed, 0.9 if extra_axial else 0.5)
     ys, xs = np.nonzero(seed)
     weight = excess[ys, xs]
@@ -88,6 +91,13 @@ def find_tumour(
     if midline is not None:
         region &= _same_side(midline, x, y, region.shape, 2.0 / protocol.mm)
     return Suspect(region, x, y, evidence)
+
+
+def _whole(everywhere: Gray, allowed: Gray, seed: Mask) -> bool:
+    """Whether what was found ends by itself, not where the search was told to end: no halves are removed."""
+    _, labels = cv2.connectedComponents((everywhere > 0.4).astype(np.uint8))
+    body = np.isin(labels, np.unique(labels[seed]))
+    return bool((body & (allowed > 0.4)).sum() > 0.85 * body.sum())
 
 
 def _same_side(midline: Midline, x: float, y: float, shape: tuple[int, ...], past: float) -> Mask:
@@ -147,7 +157,7 @@ def _alone(small: Gray, inside: Mask, brain: Brain, protocol: Protocol) -> Gray:
     if protocol.sequence == "T1" and not protocol.enhanced:
         closed = cv2.morphologyEx(flat, cv2.MORPH_CLOSE, fine)
         wrong = np.float32(protocol.grey) + np.float32(0.35) * gap - closed
-        half = 0.35 * protocol.grey + 0.65 * protocol.fluid
+        half = 0.12 * protocol.grey + 0.88 * protocol.fluid
         wrong = np.where(closed < half, 0, wrong)
     else:
         opened = cv2.morphologyEx(flat, cv2.MORPH_OPEN, fine)

@@ -95,6 +95,11 @@ def _joined(brain: Brain, window: Window, mask: Mask, fill: Gray) -> Gray:
     # Bone and scalp stay as they are, however the other side's skull is shaped.
     alpha = feather(inner, 9) * np.clip(window.cut(brain.depth) / 6, 0, 1)
     mixed = gray + alpha * (np.clip(fill + shift, 0, 255) - gray)
+    # Where the donor's own border falls a little inside this one, its black outside is not tissue.
+    level = float(np.median(gray[window.cut(brain.depth) > 0]))
+    outside = (fill < 0.3 * level) & (window.cut(brain.depth) < 40) & (gray > 0.5 * level)
+    keep = cv2.GaussianBlur(outside.astype(np.float32), (0, 0), 2.5)
+    mixed = mixed + np.clip(1.5 * keep, 0, 1) * (gray - mixed)
     result: Gray = np.where(alpha > 0, mixed, gray).astype(np.float32)
     return result
 
