@@ -96,11 +96,17 @@ def decode_untrusted(data: bytes, name: str) -> Pixels:
 
 def declared_pixels(data: bytes) -> int:
     """Number of pixels that a file's header announces; 0 where it is no picture that we read."""
+    width, height = declared_size(data)
+    return width * height
+
+
+def declared_size(data: bytes) -> tuple[int, int]:
+    """Width and height that a file's header announces; (0, 0) where it is no picture that we read."""
     try:
         image = _open(data, "")
     except BadImage:
-        return 0
-    return image.width * image.height
+        return 0, 0
+    return image.width, image.height
 
 
 def one_line(text: str) -> str:
