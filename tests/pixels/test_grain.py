@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
@@ -110,3 +111,15 @@ def test_inpaint_smooth_lets_no_grain_in_and_meets_the_image_edge() -> None:
 def test_inpaint_smooth_needs_a_border() -> None:
     with pytest.raises(ValueError, match="no border"):
         inpaint_smooth(grainy(64), np.ones((64, 64), bool))
+
+
+def test_inpaint_smooth_stays_within_the_border_of_a_ragged_hole() -> None:
+    rng = np.random.default_rng(SEED)
+    for _ in range(10):
+        plane = cv2.GaussianBlur(rng.uniform(0, 255, (160, 160)).astype(np.float32), (0, 0), 6)
+        blotches = cv2.GaussianBlur(
+            rng.standard_normal((160, 160)).astype(np.float32), (0, 0), rng.uniform(1, 5)
+        )
+        hole = blotches > np.quantile(blotches, rng.uniform(0.5, 0.95))
+        filled = inpaint_smooth(plane, hole)
+        assert plane[~hole].min() - 1 <= filled.min() and filled.max() <= plane[~hole].max() + 1

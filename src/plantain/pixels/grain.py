@@ -160,19 +160,47 @@ def _calm(plane: Field, known: Mask, sigma_px: float) -> Field:
     return np.where(known, calm, 0.0).astype(np.float32)
 
 
+_RELAXATIONS = 20
+_CYCLES = 10
 _CROSS = np.array([[0, 0.25, 0], [0.25, 0, 0.25], [0, 0.25, 0]], np.float32)
 
 
 def _membrane(plane: Field, hole: Mask) -> Field:
-    """Laplace's equation in the hole, by multigrid: each cycle removes most of what is left to correct."""
-    filled = np.where(hole, plane[~hole].mean(), plane).astype(np.float32)
-    for _ in range(14):
+    """Laplace's equation in the hole, from coarse to fine: each level starts from the one above and is relaxed.
+
+    Every step is a mean of neighbours, so the fill stays between the border's extremes however ragged the hole is.
+    """
+    height, width = hole.shape
+    known = np.where(hole, np.float32(0), np.float32(1))
+    start = np.full_like(plane, plane[~hole].mean())
+    if min(height, width) > 4 and hole.any():
+        size = ((width + 1) // 2, (height + 1) // 2)
+        share = cv2.resize(known, size, interpolation=cv2.INTER_AREA)
+        half = cv2.resize(plane * known, size, interpolation=cv2.INTER_AREA)
+        coarse_hole = share < 0.01
+        coarse = np.divide(half, share, out=np.zeros_like(half), where=~coarse_hole)
+        start = cv2.resize(_membrane(coarse, coarse_hole), (width, height), interpolation=cv2.INTER_LINEAR)
+    filled = np.where(hole, start, plane).astype(np.float32)
+    for _ in range(_RELAXATIONS):
+        np.copyto(filled, _mean4(filled), where=hole)
+    return _refined(filled, hole)
+
+
+def _refined(filled: Field, hole: Mask) -> Field:
+    """Multigrid cycles for as long as they come closer; in a ragged hole they may not, and the start stands."""
+    best, least = filled, np.inf
+    for _ in range(_CYCLES):
         lack = np.where(hole, _mean4(filled) - filled, 0.0).astype(np.float32)
         correction = _cycle(lack, hole)
-        filled += correction
-        if float(np.abs(correction).max()) < 0.02:
+        size = float(np.abs(correction).max())
+        if size >= least:
             break
-    return filled
+        filled = filled + correction
+        best, least = filled, size
+        if size < 0.02:
+            break
+    border = filled[cv2.dilate(hole.astype(np.uint8), np.ones((3, 3), np.uint8)).astype(bool) & ~hole]
+    return np.where(hole, np.clip(best, border.min(), border.max()), best) if border.size else best
 
 
 def _cycle(lack: Field, hole: Mask) -> Field:
