@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from plantain.build.rounds import Rounds
 from plantain.records import Attempt, Outcome, OutcomeKind, TaskState
 
+GAVE_UP = frozenset({OutcomeKind.RATE_LIMITED, OutcomeKind.TRANSPORT})
+"""The editor never answered, in spite of all tries: that says nothing about the instruction, and uses up no round."""
+
 
 @dataclass(frozen=True, slots=True)
 class Closing:
@@ -30,6 +33,8 @@ async def edit_until_qualified(rounds: Rounds) -> Closing:
 
         attempt = await rounds.edit(attempt)
         if attempt.edited is None:
+            if attempt.edit_outcome is not None and attempt.edit_outcome.kind in GAVE_UP:
+                return _stopped(attempt.edit_outcome, number, "editor")
             if _cannot_be_shown(attempt, history, rounds.most):
                 return Closing(TaskState.NOT_APPLICABLE, number, _why(attempt))
             history.append(attempt)

@@ -52,6 +52,15 @@ def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) ->
                 )
 
 
+def planned_images(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Iterator[SourceImage]:
+    """The images of the recipe's tasks, each once."""
+    seen: set[str] = set()
+    for task in enumerate_tasks(recipe, catalogue, taxonomy):
+        if task.image_id not in seen:
+            seen.add(task.image_id)
+            yield catalogue.get(task.image_id)
+
+
 def chosen_findings(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> list[Finding]:
     """The recipe's findings, or all that can be edited in the catalogue's modalities; in taxonomy order."""
     present = set(catalogue.count_by("modality"))

@@ -10,20 +10,23 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from plantain import __version__
+from plantain.build.consent import check_pending_consent, check_planned_consent
+from plantain.build.method import changed_method, method_of
 from plantain.build.plan import enumerate_tasks, plan_digest
+from plantain.build.pricing import check_prices, lane_rules
 from plantain.build.recipe import Recipe
 from plantain.build.rounds import Method
+from plantain.build.spending import purse_of, seconds_left
 from plantain.build.walk import Walk, Watch
-from plantain.calls import Bounded, CallDesk
+from plantain.calls import CallDesk, Gate, Purse, ServedModels
 from plantain.findings import Taxonomy, load_taxonomy
-from plantain.journal import DiskFull, Journal, RunHeader
+from plantain.journal import DiskFull, Journal, JsonValue, RunHeader
 from plantain.journal.connect import JOURNAL_NAME
-from plantain.models.registry import resolve_editor, resolve_judge, resolve_writer
 from plantain.records import InputError, TaskState
-from plantain.rubrics import MED_BANANA
 from plantain.sources.catalogue import Catalogue
 
 
@@ -42,21 +45,6 @@ class RunSummary:
     failed: bool = False
 
 
-def method_of(recipe: Recipe) -> Method:
-    """The recipe's models, rubric and policy as the loop needs them."""
-    return Method(
-        writer=resolve_writer(recipe.models.writer),
-        editor=resolve_editor(recipe.models.editor),
-        judges=tuple(resolve_judge(name) for name in recipe.models.judges),
-        rubric=MED_BANANA,
-        policy=recipe.loop.policy,
-        threshold=recipe.loop.threshold,
-        max_rounds=recipe.loop.max_rounds,
-        seed=recipe.seed,
-        writer_sees_failed_edit=recipe.loop.writer_sees_failed_edit,
-    )
-
-
 async def run_build(
     recipe: Recipe,
     run: Path,
@@ -66,6 +54,8 @@ async def run_build(
     watch: Watch | None = None,
     on_commit: Callable[[int], None] | None = None,
     on_plan: Callable[[int, dict[TaskState, int]], None] | None = None,
+    on_purse: Callable[[Purse], None] | None = None,
+    accept_model_change: bool = False,
 ) -> RunSummary:
     """Runs or resumes a build.
 
@@ -77,30 +67,48 @@ async def run_build(
         watch: told of every task that closes.
         on_commit: told the number of durable events so far.
         on_plan: told how many tasks there are and how they stand, before the first call.
+        on_purse: handed the run's purse before the first call, to watch the money.
+        accept_model_change: go on, and record it, when a provider serves another model than before.
 
     Raises:
-        InputError: the recipe differs from the run's, the catalogue is missing, or another process holds the run.
+        InputError: the recipe differs from the run's, the catalogue is missing, another process holds the run, an
+            image may not be sent to a hosted model, or a budget meets a model without a price.
     """
     taxonomy = load_taxonomy(recipe.data.finding_files)
+    check_prices(recipe)
     catalogue = Catalogue.open(recipe.data.catalogue)
+    check_planned_consent(recipe, catalogue, taxonomy)
     method = method or method_of(recipe)
     journal = await _open_journal(recipe, run)
     journal.on_commit = on_commit
-    desk = CallDesk(journal, Bounded(recipe.limits.concurrency))
     summary = RunSummary()
     try:
         summary.planned = await _plan(recipe, catalogue, taxonomy, journal)
+        await check_pending_consent(recipe, catalogue, journal)
         if on_plan is not None:
             on_plan(summary.planned, journal.reader.counts())
+        gate = Gate(partial(lane_rules, recipe), purse_of(recipe, journal.reader))
+        if on_purse is not None:
+            on_purse(gate.purse)
+        served = ServedModels(journal, accept_changes=accept_model_change)
+        desk = CallDesk(journal, gate, recipe.limits.deadline_s, served)
         walk = Walk(method, journal, catalogue, taxonomy, desk, watch)
-        async with _interruptible(desk):
+        changed = await changed_method(method, journal)
+        if changed is not None:
+            walk.halt(changed, faulty=True)
+        async with _interruptible(desk), _time_cap(recipe, journal, walk):
             await walk.all(recipe.limits.concurrency, limit)
         summary.closed, summary.made, summary.replayed = walk.closed, desk.made, desk.replayed
         summary.stopped, summary.failed = walk.halted, walk.faulty
         if summary.stopped is None and journal.reader.counts().get(TaskState.PENDING, 0):
             summary.stopped = "interrupted" if desk.stop_requested else "limit"
         with contextlib.suppress(DiskFull):  # telemetry is not worth a fault where there is no room for it
-            await journal.end_session(desk.replayed, {"made": desk.made, "peak_rss_mb": peak_rss_mb()})
+            detail: dict[str, JsonValue] = {
+                "made": desk.made,
+                "peak_rss_mb": peak_rss_mb(),
+                "limits": gate.told(),
+            }
+            await journal.end_session(desk.replayed, detail)
     finally:
         await journal.close()
         catalogue.close()
@@ -124,15 +132,36 @@ async def _open_journal(recipe: Recipe, run: Path) -> Journal:
         )
         return Journal.create(run, header)
     journal = Journal.open(run)
-    for key, value in frozen.items():
-        recorded = journal.header.frozen.get(key)
+    for key in {**frozen, **journal.header.frozen}:
+        value, recorded = frozen.get(key), journal.header.frozen.get(key)
         if recorded != value:
             await journal.close()
             raise InputError(
-                f"{run}: the recipe's {key} is {value}, but this run was begun with {recorded}; "
-                "models, loop and seed are frozen in a run: use a new --run folder, or restore the recipe"
+                f"{run}: the recipe's {key} is {_said(value)}, but this run was begun with {_said(recorded)}; models, "
+                "sampling, loop and seed are frozen in a run: use a new --run folder, or restore the recipe"
             )
     return journal
+
+
+def _said(value: JsonValue) -> str:
+    return "not given" if value is None else str(value)
+
+
+@asynccontextmanager
+async def _time_cap(recipe: Recipe, journal: Journal, walk: Walk) -> AsyncIterator[None]:
+    """Halts the walk when the run's hours are used up."""
+    seconds = seconds_left(recipe, journal.reader)
+    if seconds is None:
+        yield
+        return
+    why = f"limits.max_hours = {recipe.limits.max_hours:g}: used up; raise limits.max_hours in the recipe to go on"
+    timer = asyncio.get_running_loop().call_later(max(0.0, seconds), partial(walk.halt, why, faulty=False))
+    if seconds <= 0:
+        walk.halt(why, faulty=False)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 async def _plan(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, journal: Journal) -> int:

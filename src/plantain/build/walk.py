@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from plantain.build.loop import Closing, edit_until_qualified
 from plantain.build.rounds import Method, Rounds
-from plantain.calls import CallDesk, Interrupted, RunHalted, TaskCalls
+from plantain.calls import CallDesk, Interrupted, LimitReached, RunHalted, TaskCalls
 from plantain.findings import Taxonomy, why_not_shown
 from plantain.journal import CallRow, DiskFull, Journal, TaskRow
 from plantain.records import InputError, SourceImage, TaskState
@@ -50,14 +50,18 @@ class Walk:
                 await self._one(row)
             except Interrupted:
                 return
+            except LimitReached as reached:
+                self.halt(str(reached), faulty=False)
+                return
             except RunHalted as fault:
-                self._halt(str(fault), faulty=True)
+                self.halt(str(fault), faulty=True)
                 return
             except DiskFull as full:
-                self._halt(str(full), faulty=False)
+                self.halt(str(full), faulty=False)
                 return
 
-    def _halt(self, why: str, *, faulty: bool) -> None:
+    def halt(self, why: str, *, faulty: bool) -> None:
+        """No new call from now on; tasks that need one stay pending. `faulty`: something is wrong, not used up."""
         self.halted, self.faulty = why, faulty
         self.desk.request_stop()
 

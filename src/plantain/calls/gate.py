@@ -9,6 +9,7 @@ from plantain.calls.admission import Ticket
 from plantain.calls.lane import Lane, LaneRules, LaneTicket
 from plantain.calls.money import Purse
 from plantain.calls.stops import Interrupted, LimitReached
+from plantain.journal import JsonValue
 from plantain.records import Step
 
 
@@ -55,7 +56,7 @@ class Gate:
         """Nobody is granted a ticket any more; whoever waits gets Interrupted."""
         self._end(Interrupted())
 
-    def told(self) -> dict[str, object]:
+    def told(self) -> dict[str, JsonValue]:
         """How the limits moved, by model, for the session's telemetry."""
         return {model: lane.history.as_json() for model, lane in sorted(self.lanes.items())}
 

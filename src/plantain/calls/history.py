@@ -6,6 +6,8 @@ import math
 from collections import deque
 from dataclasses import dataclass, field
 
+from plantain.journal import JsonValue
+
 KEPT = 400
 """Changes kept per model: the latest ones."""
 
@@ -33,7 +35,7 @@ class LimitHistory:
         if math.isfinite(value):
             self.changes.append(LimitChange(round(at_s, 2), what, round(value, 2), why))
 
-    def as_json(self) -> dict[str, int | list[list[float | str]]]:
+    def as_json(self) -> dict[str, JsonValue]:
         """For the session's detail: counts, and changes as [seconds, what, value, why]."""
         return {
             "granted": self.granted,

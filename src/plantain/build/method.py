@@ -1,0 +1,54 @@
+"""The method of a run: its models, rubric and policy, made from the recipe, and held to what the run was begun with."""
+
+from __future__ import annotations
+
+import orjson
+
+from plantain.build.recipe import Recipe
+from plantain.build.rounds import Method
+from plantain.journal import Journal
+from plantain.models.registry import resolve_editor, resolve_judge, resolve_writer
+from plantain.rubrics import MED_BANANA
+
+META = "method"
+
+
+def method_of(recipe: Recipe) -> Method:
+    """The recipe's models, rubric and policy as the loop needs them."""
+    return Method(
+        writer=resolve_writer(recipe.models.writer, recipe.provider(recipe.models.writer).options()),
+        editor=resolve_editor(recipe.models.editor, recipe.provider(recipe.models.editor).options()),
+        judges=tuple(resolve_judge(name, recipe.provider(name).options()) for name in recipe.models.judges),
+        rubric=MED_BANANA,
+        policy=recipe.loop.policy,
+        threshold=recipe.loop.threshold,
+        max_rounds=recipe.loop.max_rounds,
+        seed=recipe.seed,
+        writer_sees_failed_edit=recipe.loop.writer_sees_failed_edit,
+    )
+
+
+async def changed_method(method: Method, journal: Journal) -> str | None:
+    """What differs from how this run was begun, in a sentence; None when nothing does.
+
+    Prompts, versions of offline models and the rubric are in no recipe; the run remembers them itself.
+    """
+    today = {
+        "writer": f"{method.writer.name}: {method.writer.fingerprint}",
+        "editor": f"{method.editor.name}: {method.editor.fingerprint}",
+        "rubric": f"{method.rubric.name} {method.rubric.version}",
+    }
+    for number, judge in enumerate(method.judges, start=1):
+        today[f"judge {number}"] = f"{judge.name}: {judge.fingerprint}"
+    recorded = journal.reader.meta(META)
+    if recorded is None:
+        await journal.set_meta(META, orjson.dumps(today).decode())
+        return None
+    begun = orjson.loads(recorded)
+    for role, fingerprint in today.items():
+        if begun.get(role) != fingerprint:
+            return (
+                f"the {role} is now {fingerprint}, and this run was begun with {begun.get(role)}: another prompt, "
+                "model version or image setting; resume with the version that began this run, or start a new run folder"
+            )
+    return None

@@ -1,0 +1,94 @@
+"""What a recipe may say of a provider in `[providers.NAME]`: limits, address, prices, how its models are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from plantain.journal import JsonValue
+from plantain.models.options import ProviderOptions
+from plantain.records import Price
+
+PerMinute = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+Dollars = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+
+
+class PriceSection(BaseModel):
+    """Prices of one model, in US dollars, as `[providers.NAME.prices."model"]`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    input_per_m: Dollars = 0.0
+    output_per_m: Dollars = 0.0
+    cached_per_m: Dollars | None = None
+    image_input_per_m: Dollars | None = None
+    image_output_per_m: Dollars | None = None
+    image_out_each: Dollars | None = None
+
+    def price(self) -> Price:
+        return Price(**self.model_dump(), source="recipe")
+
+
+class ProviderSection(BaseModel):
+    """One provider's settings. What changes answers is frozen in a run; limits, prices, transport and address are free.
+
+    `requests_per_minute`, `tokens_per_minute` and `images_per_minute` hold for each of its models; what is not stated
+    is learned from refusals. The other fields are described at `plantain.models.options.ProviderOptions`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    requests_per_minute: PerMinute | None = None
+    tokens_per_minute: PerMinute | None = None
+    images_per_minute: PerMinute | None = None
+    transport: Literal["online", "batch"] = "online"
+    prices: Mapping[str, PriceSection] = Field(default_factory=dict)
+
+    base_url: str = ""
+    on_premises: bool = False
+    api_key_env: str = ""
+    timeout_s: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 180.0
+    temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = None
+    top_p: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
+    use_seed: bool = True
+    thinking: str = ""
+    thinking_budget: Annotated[int, Field(ge=-1)] | None = None
+    max_output_tokens: Annotated[int, Field(ge=1)] = 8192
+    safety: str = ""
+    image_size: str = ""
+    image_quality: str = ""
+    leniency: str = "balanced"
+    prompts: Path | None = None
+
+    def options(self) -> ProviderOptions:
+        """The part that the provider's adapter is handed."""
+        known = {field.name for field in fields(ProviderOptions)}
+        return ProviderOptions(**{name: getattr(self, name) for name in known & set(type(self).model_fields)})
+
+    def frozen_part(self) -> dict[str, JsonValue]:
+        """Settings that change answers, where they differ from the default."""
+        said: dict[str, JsonValue] = self.model_dump(
+            mode="json", include=set(SAMPLING), exclude_defaults=True
+        )
+        return said
+
+
+SAMPLING = (
+    "temperature",
+    "top_p",
+    "use_seed",
+    "thinking",
+    "thinking_budget",
+    "max_output_tokens",
+    "safety",
+    "image_size",
+    "image_quality",
+    "leniency",
+)
+"""Prompts are frozen by their hashes, which are part of each model's fingerprint."""
+
+NO_SETTINGS = ProviderSection()
