@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from quick import quick_catalogue
 
+from plantain.report import write_report
+
 KILLS = 100
 
 DERIVED = {
@@ -76,12 +78,19 @@ def test_build_killed_after_every_durable_event_resumes_to_the_same_bytes(tmp_pa
         check_wreck(run)
         expected = expected or derived(tmp_path / "undisturbed")
         assert derived(run) == expected, f"k = {k}"
+        if k % 20 == 0:
+            assert page(run) == page(tmp_path / "undisturbed"), f"k = {k}"
         made_again = calls_made(run, tmp_path / f"after-{k}.log") & before
         assert not made_again, f"k = {k}: asked again {made_again}"
     assert driver.wait() == 0
     assert killed >= 0.9 * KILLS, (
         f"only {killed} of {KILLS} runs were killed before they ended: enlarge the recipe"
     )
+
+
+def page(run: Path) -> tuple[bytes, bytes]:
+    report = write_report(run)
+    return report.read_bytes(), report.with_suffix(".json").read_bytes()
 
 
 def calls_made(run: Path, log: Path) -> set[tuple[str, int, str]]:
