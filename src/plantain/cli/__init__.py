@@ -18,6 +18,7 @@ COMMANDS = {
     "findings": "what can be added and removed",
     "plan": "tasks, calls, disk and time that a recipe needs; calls nothing",
     "build": "run or resume a recipe",
+    "retry": "open tasks again by how they ended",
     "status": "where a run stands",
     "show": "one task in full",
     "report": "tables and figures of a run, as one HTML file",

@@ -10,6 +10,7 @@ from typing import Annotated
 import orjson
 import typer
 
+from plantain.build.consent import warnings
 from plantain.build.recipe import Recipe, load_recipe
 from plantain.build.run import RunSummary, run_build
 from plantain.cli.progress import BuildProgress
@@ -25,6 +26,10 @@ def build(
     recipe_file: Annotated[Path, typer.Argument(metavar="RECIPE", help="a recipe in TOML")],
     run: Annotated[Path, typer.Option("--run", metavar="DIR", help="the run's folder; made or resumed")],
     limit: Annotated[int | None, typer.Option(min=1, help="close at most this many tasks")] = None,
+    accept_model_change: Annotated[
+        bool,
+        typer.Option("--accept-model-change", help="go on when a provider serves another model than before"),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print the run's status as JSON")] = False,
 ) -> int:
     """Runs a recipe, or goes on with a run. Ctrl-C finishes what is in flight and stops; a second one stops at once.
@@ -32,7 +37,9 @@ def build(
     Example: plantain build cxr-pilot.toml --run runs/cxr-pilot
     """
     recipe = load_recipe(recipe_file)
-    summary = build_watched(recipe, run, limit=limit, quiet=as_json)
+    for warning in warnings(recipe):
+        print(f"plantain: warning: {warning}", file=sys.stderr)
+    summary = build_watched(recipe, run, limit=limit, quiet=as_json, accept_model_change=accept_model_change)
     with JournalReader.open(run) as reader:
         status = status_summary(reader)
     if as_json:
@@ -40,12 +47,27 @@ def build(
     return tell_end(summary, f"plantain build {recipe_file} --run {run}")
 
 
-def build_watched(recipe: Recipe, run: Path, *, limit: int | None = None, quiet: bool = False) -> RunSummary:
+def build_watched(
+    recipe: Recipe,
+    run: Path,
+    *,
+    limit: int | None = None,
+    quiet: bool = False,
+    accept_model_change: bool = False,
+) -> RunSummary:
     """`run_build` with a live progress line."""
     with BuildProgress(quiet=quiet) as progress:
         try:
             return asyncio.run(
-                run_build(recipe, run, limit=limit, watch=progress.closed, on_plan=progress.plan)
+                run_build(
+                    recipe,
+                    run,
+                    limit=limit,
+                    watch=progress.closed,
+                    on_plan=progress.plan,
+                    on_purse=progress.money,
+                    accept_model_change=accept_model_change,
+                )
             )
         finally:
             close_workers()

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from plantain.build.loop import Closing
+from plantain.calls import Purse
 from plantain.records import TaskState
 
 PLAIN_EVERY_S = 10.0
@@ -34,6 +35,7 @@ class BuildProgress:
         )
         self._task = self._bar.add_task("build", total=None, told="")
         self._counts: dict[str, int] = {}
+        self._purse: Purse | None = None
         self._total = 0
         self._rounds = 0
         self._closed_here = 0
@@ -54,6 +56,10 @@ class BuildProgress:
         self._counts = {state.value: n for state, n in counts.items()}
         done = total - self._counts.get(TaskState.PENDING, 0)
         self._bar.update(self._task, total=total, completed=done, told=self._told())
+
+    def money(self, purse: Purse) -> None:
+        """The run's purse, looked at whenever the line is written."""
+        self._purse = purse
 
     def closed(self, closing: Closing) -> None:
         """A task closed."""
@@ -76,9 +82,18 @@ class BuildProgress:
                 parts.append(f"{self._counts[state]} {state.value.replace('_', ' ')}")
         if self._closed_here:
             parts.append(f"{self._rounds / self._closed_here:.1f} rounds")
+        if self._purse is not None and (self._purse.committed_usd or self._purse.budget_usd):
+            parts.append(cost_so_far(self._purse))
         return ", ".join(parts)
 
     def _line(self, now: float) -> str:
         done = sum(n for state, n in self._counts.items() if state != TaskState.PENDING)
         left = (self._total - done) * (now - self._begun) / max(1, self._closed_here)
         return f"plantain: {done}/{self._total}: {self._told()}; about {left:.0f} s left"
+
+
+def cost_so_far(purse: Purse) -> str:
+    """The money for a person: "$12.34 of $500", and what is held for calls whose cost is not known."""
+    cap = f" of ${purse.budget_usd:g}" if purse.budget_usd is not None else ""
+    held = f" (and up to ${purse.held_usd:.2f} unresolved)" if purse.held_usd else ""
+    return f"${purse.spent_usd:.2f}{cap}{held}"

@@ -1,0 +1,78 @@
+"""`plantain retry`: opens tasks again by how they ended; `plantain build` then goes on with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from plantain.build.retry import ENDINGS, RetryChoice, ended_tasks
+from plantain.journal import Journal, JournalReader
+from plantain.records import InputError
+
+app = typer.Typer()
+
+
+@app.command()
+def retry(
+    run: Annotated[Path, typer.Argument(metavar="DIR", help="a run's folder")],
+    outcome: Annotated[
+        str, typer.Option("--outcome", help=f"how the tasks ended, separated by commas: {', '.join(ENDINGS)}")
+    ],
+    step: Annotated[str, typer.Option("--step", help="of which call: write, edit, judge; default all")] = "",
+    finding: Annotated[
+        list[str] | None, typer.Option("--finding", help="only this finding; may be repeated")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say which")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+) -> None:
+    """Opens a new generation of the tasks that ended so, and of no others. What they gave stays, marked superseded.
+
+    Example: plantain retry runs/cxr-pilot --outcome refused,malformed --step edit --finding Pneumothorax
+    """
+    choice = RetryChoice(_words(outcome), _words(step), tuple(finding or ()))
+    if not choice.endings:
+        raise InputError(f"--outcome: name at least one of {', '.join(ENDINGS)}")
+    with JournalReader.open(run) as reader:
+        choice.check(reader)
+        chosen = list(ended_tasks(reader, choice))
+    reopened = 0 if dry_run else asyncio.run(_reopen(run, [ended.task_id for ended in chosen]))
+    counts = Counter((ended.ending, ended.step, ended.finding, ended.direction) for ended in chosen)
+    if as_json:
+        told = {
+            "matched": len(chosen),
+            "reopened": reopened,
+            "tasks": [ended.task_id for ended in chosen],
+            "by": [
+                {"outcome": o, "step": s, "finding": f, "direction": d, "tasks": n}
+                for (o, s, f, d), n in sorted(counts.items())
+            ],
+        }
+        print(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        return
+    table = Table(title=f"{len(chosen)} tasks {'would be' if dry_run else 'are'} opened again")
+    for heading in ("ended as", "step", "finding", "direction"):
+        table.add_column(heading)
+    table.add_column("tasks", justify="right")
+    for key, n in sorted(counts.items()):
+        table.add_row(*key, str(n))
+    Console().print(table)
+    if reopened:
+        print("`plantain build` with the run's recipe goes on with them.")
+
+
+async def _reopen(run: Path, ids: list[str]) -> int:
+    if not ids:
+        return 0
+    async with Journal.open(run) as journal:
+        return await journal.reopen_tasks(ids)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for raw in text.split(",") if (word := raw.strip())))
