@@ -22,9 +22,14 @@ COMMANDS = {
     "status": "where a run stands",
     "show": "one task in full",
     "report": "tables and figures of a run, as one HTML file",
+    "export": "a run as a dataset that others can use",
+    "import": "a published release back into a journal",
     "audit": "how far a judge can be trusted, by planted defects",
 }
 """Every command and its line of help; `plantain.cli.<name>` holds its typer application `app`."""
+
+_MODULES = {"import": "import_run"}
+"""Commands whose name is a word of Python."""
 
 
 def overview() -> str:
@@ -65,7 +70,7 @@ def main(argv: list[str] | None = None) -> int:
 def _run(name: str, args: list[str]) -> int:
     import typer
 
-    module = importlib.import_module(f"plantain.cli.{name}")
+    module = importlib.import_module(f"plantain.cli.{_MODULES.get(name, name)}")
     try:
         result = module.app(args=args, prog_name=f"plantain {name}", standalone_mode=False)
     except InputError as error:

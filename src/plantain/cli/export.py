@@ -1,0 +1,102 @@
+"""`plantain export`: a run as a dataset that others can use."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import orjson
+import typer
+
+if TYPE_CHECKING:
+    from plantain.release.export import ExportSummary
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example: plantain export runs/demo --to release --layout med-banana,parquet")
+def export(
+    run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the run; it may still be building.")],
+    to: Annotated[
+        Path, typer.Option("--to", metavar="OUT", help="New folder; an interrupted one is continued.")
+    ],
+    layout: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Any of med-banana, parquet, preference, trajectory, webdataset; commas between.",
+        ),
+    ] = "med-banana,parquet,preference,trajectory",
+    redistribution_approved: Annotated[
+        str, typer.Option(metavar="REF", help="Agreement that allows redistributing a credentialed source.")
+    ] = "",
+    sign: Annotated[
+        Path | None, typer.Option("--sign", metavar="CERT", help="Add C2PA manifests: PEM chain, leaf first.")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option("--key", metavar="KEY", help="Private key of CERT, PEM.")
+    ] = None,
+    shard_mb: Annotated[int, typer.Option(min=1, help="Payload of a Parquet or tar shard in MB.")] = 700,
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+) -> None:
+    """Make a release of a run's closed tasks: layouts, checksums, licences, cards. Type it again to continue."""
+    from plantain.records import InputError
+    from plantain.release.export import export_run
+    from plantain.release.plan import LAYOUTS, ExportOptions
+
+    if (sign is None) != (key is None):
+        raise InputError("--sign and --key belong together: a certificate chain and its private key")
+    asked = [name.strip() for name in layout.split(",") if name.strip()]
+    order = {name: number for number, name in enumerate(LAYOUTS)}
+    options = ExportOptions(
+        layouts=tuple(sorted(dict.fromkeys(asked), key=lambda name: (order.get(name, -1), name))),
+        redistribution_approved=redistribution_approved,
+        sign_cert=sign,
+        sign_key=key,
+        shard_bytes=shard_mb * 1_000_000,
+    )
+    told = None if as_json else lambda stage: print(f"  {stage} ...", file=sys.stderr)
+    summary = export_run(run, to, options, told)
+    print(orjson.dumps(_document(summary)).decode() if as_json else _lines(summary))
+
+
+def _document(summary: ExportSummary) -> dict[str, object]:
+    facts = summary.facts
+    return {
+        "out": str(summary.out),
+        "files": summary.files,
+        "images": summary.images,
+        "bytes": summary.bytes,
+        "tasks": facts.tasks,
+        "left_out": facts.left_out,
+        "splits": facts.splits,
+        "pairs": facts.pairs,
+        "without_pair": facts.without_pair,
+        "complete": summary.complete,
+        "resumed": summary.resumed,
+    }
+
+
+def _lines(summary: ExportSummary) -> str:
+    facts = summary.facts
+    pairs = sum(facts.pairs.values())
+    reasons = ", ".join(f"{n} {why}" for why, n in facts.without_pair.items()) or "none"
+    lines = [
+        f"{summary.out}: {summary.files} data files, {summary.bytes / 1e6:,.1f} MB, {summary.images} images in them",
+        "tasks: " + ", ".join(f"{n} {state.replace('_', ' ')}" for state, n in facts.tasks.items()),
+        "splits: "
+        + ", ".join(f"{n} {name}" for name, n in facts.splits.items())
+        + f" (tasks, in {facts.split_groups} groups that are never split)",
+        f"preference pairs: {pairs}, from tasks with both a success and a failure; tasks without: {reasons}",
+    ]
+    if facts.ungrouped_images:
+        lines.append(
+            f"{facts.ungrouped_images} images have no patient or study id in their source: "
+            "only equal files are kept on one side of the split"
+        )
+    if facts.left_out:
+        lines.append(f"left out: {facts.left_out} tasks that are not closed yet")
+    if summary.complete:
+        lines.insert(0, "This release was already whole; nothing was written.")
+    return "\n".join(lines)

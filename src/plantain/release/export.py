@@ -1,0 +1,220 @@
+"""From a run to a release: a snapshot, a plan, the layouts, and what stands beside them; restartable at any moment."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import orjson
+
+from plantain.journal import BlobStore, JournalReader
+from plantain.journal.blobs import sync_folder
+from plantain.journal.connect import JOURNAL_NAME
+from plantain.journal.statements import backup
+from plantain.records import InputError
+from plantain.release.configs import table_configs
+from plantain.release.finish import finish_release
+from plantain.release.layouts.trajectory import write_trajectories
+from plantain.release.pictures import Pictures
+from plantain.release.plan import LAYOUTS, STAGING, ExportOptions, Release, ReleaseFile, RunFacts, Signer
+from plantain.release.staging import HashingFile, StagedFiles, Staging
+from plantain.release.survey import Survey
+
+FACTS = "run.json"
+"""In every release: what it says of the run, and of what state of the run it was made."""
+
+Told = Callable[[str], None]
+"""Called with each stage's name as it begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSummary:
+    """What an export left behind.
+
+    `resumed` says that an earlier, unfinished one was continued; `complete` that there was nothing left to do.
+    """
+
+    out: Path
+    facts: RunFacts
+    files: int
+    images: int
+    bytes: int
+    resumed: bool = False
+    complete: bool = False
+
+
+def export_run(run: Path, out: Path, options: ExportOptions, told: Told | None = None) -> ExportSummary:
+    """Makes a release of a run's closed tasks, or continues one that was interrupted.
+
+    The state of the run when the export began is what is released, even if a build goes on meanwhile.
+
+    Raises:
+        InputError: `out` holds something else or a release with other options, nothing is closed yet, a source
+            needs an agreement that was not named, or a layout is unknown.
+    """
+    unknown = [name for name in options.layouts if name not in LAYOUTS]
+    if unknown or not options.layouts:
+        raise InputError(f"--layout {','.join(unknown) or '(none)'}: choose out of {', '.join(LAYOUTS)}")
+    say = told or (lambda stage: None)
+    with JournalReader.open(run) as live:
+        finished = _finished(out, live, options)
+        if finished is not None:
+            return finished
+    resumed = (out / STAGING / "plan.sqlite").exists()
+    staging = Staging(out)
+    try:
+        say("plan")
+        with _snapshot(run, staging) as reader:
+            _plan(reader, run, options, staging)
+            summary = _write(reader, run, options, staging, say)
+    finally:
+        staging.close()
+    _remove_staging(out)
+    return replace(summary, resumed=resumed)
+
+
+def _finished(out: Path, live: JournalReader, options: ExportOptions) -> ExportSummary | None:
+    """The summary of a release that is already whole; None when there is work to do. Refuses any other folder."""
+    if not out.exists() or (out / STAGING / "plan.sqlite").exists():
+        return None
+    if not out.is_dir():
+        raise InputError(f"{out}: not a folder")
+    names = [path.name for path in out.iterdir()]
+    if not names or names == [STAGING]:
+        return None
+    facts = out / FACTS
+    if not facts.is_file():
+        raise InputError(f"{out}: holds something that is no release; choose an empty folder")
+    kept = orjson.loads(facts.read_bytes())
+    if kept.get("state") != _state(live, options):
+        raise InputError(
+            f"{out}: holds a release of another state or with other options; choose an empty folder"
+        )
+    with contextlib.suppress(FileNotFoundError):
+        (out / STAGING).rmdir()
+    told = kept["totals"]
+    return ExportSummary(
+        out, RunFacts(**kept["facts"]), told["files"], told["images"], told["bytes"], complete=True
+    )
+
+
+def _state(reader: JournalReader, options: ExportOptions) -> str:
+    """A digest of what is closed in the run and of what was asked for: equal for a rerun, also after an import."""
+    counted = reader.connection.execute(
+        "SELECT kind, state, COUNT(*), SUM(generation), SUM(round) FROM task WHERE state <> 'pending' "
+        "GROUP BY kind, state ORDER BY kind, state"
+    ).fetchall()
+    asked = [list(options.layouts), options.shard_bytes, options.sign_cert is not None]
+    return hashlib.sha256(orjson.dumps([counted, asked, options.redistribution_approved])).hexdigest()
+
+
+@contextlib.contextmanager
+def _snapshot(run: Path, staging: Staging) -> Iterator[JournalReader]:
+    """The journal as it was when the export began, with the run's own blobs."""
+    folder = staging.folder / "run"
+    copy = folder / JOURNAL_NAME
+    if not copy.exists():
+        folder.mkdir(exist_ok=True)
+        backup(run / JOURNAL_NAME, copy)
+    with JournalReader.open(folder) as reader:
+        reader.blobs = BlobStore(run / "blobs")
+        yield reader
+
+
+def _plan(reader: JournalReader, run: Path, options: ExportOptions, staging: Staging) -> None:
+    state = _state(reader, options)
+    if staging.meta("planned") is None:
+        staging.set_meta("state", state)
+        Survey(reader, run, options, staging).make()
+    elif staging.meta("state") != state:
+        raise InputError(
+            f"{staging.out}: an export with other options was interrupted here; repeat those, or choose another folder"
+        )
+
+
+def _write(
+    reader: JournalReader, run: Path, options: ExportOptions, staging: Staging, say: Told
+) -> ExportSummary:
+    signer = _signer(options)
+    kept = staging.folder / "signed"
+    kept.mkdir(exist_ok=True)
+    pictures = Pictures(BlobStore(run / "blobs"), signer, kept)
+    try:
+        _write_layouts(options, staging, pictures, say)
+    finally:
+        pictures.close()
+    facts = RunFacts(**orjson.loads(staging.meta("facts") or "{}"))
+    configs = table_configs(staging)
+    totals = _totals(staging)
+    say("proof")
+    staging.write(FACTS, "record", lambda file: _write_facts(file, facts, staging, totals))
+    sources = orjson.loads(staging.meta("sources") or "{}")
+    release = Release(staging.out, facts, configs, sources, StagedFiles(staging))
+    finish_release(release, reader, options)
+    return ExportSummary(staging.out, facts, totals["files"], totals["images"], totals["bytes"])
+
+
+def _write_layouts(options: ExportOptions, staging: Staging, pictures: Pictures, say: Told) -> None:
+    say("trajectory")
+    write_trajectories(staging)
+    if "med-banana" in options.layouts:
+        from plantain.release.layouts.med_banana import write_tree
+
+        say("med-banana")
+        write_tree(staging, pictures)
+    if "parquet" in options.layouts or "preference" in options.layouts:
+        from plantain.release.layouts import parquet
+
+        say("parquet")
+        parquet.write_images(staging, pictures)
+        parquet.write_trajectory_tables(staging)
+        parquet.write_preferences(staging, pictures)
+    if "webdataset" in options.layouts:
+        from plantain.release.layouts.webdataset import write_webdataset
+
+        say("webdataset")
+        write_webdataset(staging, pictures)
+
+
+def _signer(options: ExportOptions) -> Signer | None:
+    if options.sign_cert is None:
+        return None
+    from plantain.release.provenance import open_signer
+
+    return open_signer(options)
+
+
+def _totals(staging: Staging) -> dict[str, int]:
+    """Data files, images (of which one can stand in several layouts), and bytes of the files."""
+    files, images, size = staging.connection.execute(
+        "SELECT COUNT(*) FILTER (WHERE row IS NULL AND member IS NULL), "
+        "COUNT(*) FILTER (WHERE task IS NOT NULL AND role <> 'mask'), "
+        "TOTAL(bytes) FILTER (WHERE row IS NULL AND member IS NULL) FROM file WHERE path <> ?",
+        (FACTS,),
+    ).fetchone()
+    return {"files": int(files), "images": int(images), "bytes": int(size)}
+
+
+def _write_facts(
+    file: HashingFile, facts: RunFacts, staging: Staging, totals: dict[str, int]
+) -> Iterator[ReleaseFile]:
+    told = {"facts": facts, "state": staging.meta("state"), "totals": totals}
+    file.write(orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    return iter(())
+
+
+def _remove_staging(out: Path) -> None:
+    """Removes the staging folder, its plan last: until that is gone, a restart finds its work done."""
+    folder = out / STAGING
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != "plan.sqlite":
+            path.unlink()
+    (folder / "plan.sqlite").unlink()
+    folder.rmdir()
+    sync_folder(out)

@@ -1,0 +1,118 @@
+"""The Med-Banana layout: a tree of JPEG files named by image, finding and direction, with its JSON files, streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import orjson
+
+from plantain.journal import JsonValue
+from plantain.records import TaskKind, TaskState
+from plantain.release.layouts import conversations
+from plantain.release.pictures import Pictures, Wanted
+from plantain.release.plan import ReleaseFile
+from plantain.release.rows import TaskRecord, from_json
+from plantain.release.staging import Entry, HashingFile, Staging, make_folder, part_name, sync_everything
+
+Entries = Callable[[bytes, TaskRecord, dict[int, str]], Iterator[bytes]]
+"""From a task (as JSON, as a record, and the paths of its images) to its entries in a JSON file."""
+
+
+def write_tree(staging: Staging, pictures: Pictures) -> None:
+    """Writes the images in batches that become durable together, then the JSON files of every folder."""
+    with ThreadPoolExecutor(max_workers=2, thread_name_prefix="plantain-tree") as pool:
+        for stem, shards, _ in staging.shards("med-banana"):
+            for shard in range(shards):
+                batch = list(staging.entries("med-banana", stem, shard))
+                if not all(staging.is_done(entry.path) for entry in batch):
+                    _write_batch(staging, pictures, batch, pool)
+    for folder in staging.folders():
+        _write_json_files(staging, folder)
+
+
+def _write_batch(staging: Staging, pictures: Pictures, batch: list[Entry], pool: ThreadPoolExecutor) -> None:
+    records = [from_json(entry.record) for entry in batch]
+    for folder in sorted({(staging.out / entry.path).parent for entry in batch}):
+        make_folder(staging.out, folder)
+
+    def write(entry: Entry, record: TaskRecord) -> ReleaseFile:
+        attempt = record.attempts[entry.first]
+        assert attempt.edited is not None
+        image = pictures.read(Wanted(attempt.edited, record.task_id, attempt.round or 0))
+        part_name(staging.out / entry.path).write_bytes(image.data)
+        return image.listed(record.task_id, attempt, attempt.role, path=entry.path)
+
+    files = list(pool.map(write, batch, records))
+    targets = [staging.out / entry.path for entry in batch]
+    # Data first, then names: a name must never stand for bytes that a power cut can take back.
+    sync_everything(staging.out, [part_name(target) for target in targets])
+    for target in targets:
+        part_name(target).replace(target)
+    sync_everything(staging.out, targets)
+    staging.record(files)
+
+
+def _write_json_files(staging: Staging, folder: str) -> None:
+    first = next(staging.records(folder))
+    failed = f"{folder}-failed"
+    is_control = from_json(first).kind is TaskKind.CONTROL
+
+    def dictionary(name: str, entries: Entries) -> None:
+        staging.write(
+            f"{folder}/{name}", "record", lambda file: _stream(staging, folder, file, b"{}", entries)
+        )
+
+    def listing(path: str, entries: Entries) -> None:
+        staging.write(path, "record", lambda file: _stream(staging, folder, file, b"[]", entries))
+
+    dictionary("all_conversations.json", _conversations)
+    dictionary("progress.json", _progress)
+    dictionary("final_prompts.json", _final_prompts)
+    listing(f"{folder}/api_failures.json", _api_failures)
+    listing(f"{folder}/retry_log.json", _retries)
+    if not is_control:
+        listing(f"{failed}/failed_summary.json", _failed_summaries)
+
+
+def _stream(
+    staging: Staging, folder: str, file: HashingFile, brackets: bytes, entries: Entries
+) -> Iterator[ReleaseFile]:
+    """Writes a JSON object or array an entry at a time; one entry a line, so that it can be read back likewise."""
+    separator = brackets[:1] + b"\n"
+    for line, paths in staging.records_with_paths("med-banana", folder):
+        for entry in entries(line, from_json(line), paths):
+            file.write(separator + entry)
+            separator = b",\n"
+    file.write((b"\n" if separator == b",\n" else separator) + brackets[1:] + b"\n")
+    return iter(())
+
+
+def _keyed(record: TaskRecord, value: JsonValue) -> bytes:
+    return orjson.dumps(record.key) + b": " + orjson.dumps(value)
+
+
+def _conversations(line: bytes, record: TaskRecord, paths: dict[int, str]) -> Iterator[bytes]:
+    yield orjson.dumps(record.key) + b": " + conversations.conversation(record, line, paths)
+
+
+def _progress(line: bytes, record: TaskRecord, paths: dict[int, str]) -> Iterator[bytes]:
+    yield _keyed(record, conversations.status_of(record))
+
+
+def _final_prompts(line: bytes, record: TaskRecord, paths: dict[int, str]) -> Iterator[bytes]:
+    yield _keyed(record, conversations.final_prompt(record))
+
+
+def _api_failures(line: bytes, record: TaskRecord, paths: dict[int, str]) -> Iterator[bytes]:
+    yield from map(orjson.dumps, conversations.api_failures(record))
+
+
+def _retries(line: bytes, record: TaskRecord, paths: dict[int, str]) -> Iterator[bytes]:
+    if record.generation:
+        yield orjson.dumps(conversations.retry(record))
+
+
+def _failed_summaries(line: bytes, record: TaskRecord, paths: dict[int, str]) -> Iterator[bytes]:
+    if record.state is TaskState.FAILED:
+        yield orjson.dumps(conversations.failed_summary(record, paths))

@@ -1,0 +1,81 @@
+"""Rows of the preference table: the columns of Diffusion-DPO, and what it has no word for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from plantain.records import Criterion
+from plantain.release.layouts.columns import Cell, task_cells, verdict_cells
+from plantain.release.pairs import WITHIN_TASK_SUCCESS, Pair, pairs_of
+from plantain.release.pictures import Pictures, Released, Wanted
+from plantain.release.plan import ReleaseFile
+from plantain.release.rows import AttemptRecord, TaskRecord, from_json
+from plantain.release.staging import Entry
+
+Slot = tuple[AttemptRecord, Released]
+
+
+def preference_rows(
+    entries: Iterable[Entry], pictures: Pictures
+) -> Iterator[tuple[dict[str, Cell], int, list[ReleaseFile]]]:
+    """Cells, weight in bytes and images of every planned pair."""
+    planned: deque[tuple[Entry, TaskRecord, Pair]] = deque()
+
+    def wanted() -> Iterator[Wanted]:
+        for entry in entries:
+            record = from_json(entry.record)
+            pair = next(p for p in pairs_of(record) if (p.chosen, p.rejected) == (entry.first, entry.second))
+            planned.append((entry, record, pair))
+            for index in (pair.chosen, pair.rejected):
+                picture = record.attempts[index].edited
+                assert picture is not None
+                yield Wanted(picture, record.task_id, record.attempts[index].round or 0)
+
+    stream = pictures.stream(wanted())
+    for number, chosen in enumerate(stream):
+        rejected = next(stream)
+        entry, record, pair = planned.popleft()
+        better, worse = record.attempts[pair.chosen], record.attempts[pair.rejected]
+        slots: list[Slot] = [(better, chosen), (worse, rejected)]
+        if not pair.chosen_first:
+            slots.reverse()
+        cells = {
+            **_pair_cells(record, slots, pair.chosen_first),
+            "judge_margin": _margin(better, worse),
+            **task_cells(record),
+            "record": entry.record.decode(),
+        }
+        embedded = [
+            image.listed(record.task_id, attempt, attempt.role, row=number, member=f"jpg_{slot}")
+            for slot, (attempt, image) in enumerate(slots)
+        ]
+        yield cells, len(chosen.data) + len(rejected.data), embedded
+
+
+def _pair_cells(record: TaskRecord, slots: list[Slot], chosen_first: bool) -> dict[str, Cell]:
+    (first, first_image), (second, second_image) = slots
+    cells: dict[str, Cell] = {
+        "jpg_0": first_image.data,
+        "jpg_1": second_image.data,
+        "label_0": int(chosen_first),
+        "caption": f"{record.direction.value.capitalize()} {record.finding}",
+        "caption_0": first.instruction,
+        "caption_1": second.instruction,
+        "same_instruction": first.instruction == second.instruction,
+        "pair_kind": WITHIN_TASK_SUCCESS,
+    }
+    for slot, (attempt, image) in enumerate(slots):
+        seen = verdict_cells(attempt)
+        cells[f"round_{slot}"] = attempt.round
+        cells[f"sha256_{slot}"] = image.sha256
+        for name in ("score", "qualified", *(criterion.value for criterion in Criterion)):
+            cells[f"{name}_{slot}"] = seen[name]
+    return cells
+
+
+def _margin(better: AttemptRecord, worse: AttemptRecord) -> float | None:
+    """How much higher the judge scored the chosen edit, in [-1, 1]; null where either was not scored."""
+    if better.verdict is None or worse.verdict is None:
+        return None
+    return round(better.verdict.score - worse.verdict.score, 6)

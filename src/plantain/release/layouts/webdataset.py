@@ -1,0 +1,89 @@
+"""The WebDataset layout: tar shards that come out the same every time, one edited image and its JSON a sample."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections import deque
+from collections.abc import Iterator
+from typing import IO, cast
+
+import orjson
+
+from plantain.release.layouts.columns import attempt_cells, task_cells
+from plantain.release.pictures import Pictures, Released, Wanted
+from plantain.release.plan import ReleaseFile
+from plantain.release.rows import AttemptRecord, Picture, TaskRecord, from_json
+from plantain.release.staging import Entry, HashingFile, Staging
+
+BUFFER = 1 << 20
+
+_Planned = deque[tuple[Entry, TaskRecord, AttemptRecord]]
+
+
+def write_webdataset(staging: Staging, pictures: Pictures) -> None:
+    """`wds/success-train-00000.tar` and the like, and masks under the same keys in tars of their own.
+
+    Samples of one tar all have the same fields, which readers expect; so masks, which only some edits have, lie
+    apart. The index is the release's manifest.
+    """
+    for layout, mask in (("webdataset", False), ("masks", True)):
+        for stem, shards, _ in staging.shards(layout):
+            for shard in range(shards):
+
+                def fill(
+                    file: HashingFile,
+                    layout: str = layout,
+                    stem: str = stem,
+                    shard: int = shard,
+                    mask: bool = mask,
+                ) -> Iterator[ReleaseFile]:
+                    return _fill(file, staging.entries(layout, stem, shard), pictures, mask)
+
+                staging.write(f"{stem}-{shard:05d}.tar", "shard", fill)
+
+
+def sample_key(record: TaskRecord, attempt: AttemptRecord) -> str:
+    """A sample's name: no dots, which would end the key and begin the field."""
+    return f"{record.task_id}-g{attempt.generation}-r{attempt.round or 0}"
+
+
+def _fill(
+    file: HashingFile, entries: Iterator[Entry], pictures: Pictures, mask: bool
+) -> Iterator[ReleaseFile]:
+    planned: _Planned = deque()
+    with tarfile.open(
+        fileobj=cast("IO[bytes]", file), mode="w|", format=tarfile.USTAR_FORMAT, bufsize=BUFFER
+    ) as tar:
+        for image in pictures.stream(_wanted(entries, planned, mask)):
+            entry, record, attempt = planned.popleft()
+            key = sample_key(record, attempt)
+            name = f"{key}.png" if mask else f"{key}.jpg"
+            _add(tar, name, image.data)
+            if not mask:
+                _add(tar, f"{key}.json", _sample_json(entry, record, attempt, image))
+            yield image.listed(record.task_id, attempt, "mask" if mask else attempt.role, member=name)
+
+
+def _wanted(entries: Iterator[Entry], planned: _Planned, mask: bool) -> Iterator[Wanted]:
+    for entry in entries:
+        record = from_json(entry.record)
+        attempt = record.attempts[entry.first]
+        picture: Picture | None = attempt.mask if mask else attempt.edited
+        assert picture is not None
+        planned.append((entry, record, attempt))
+        yield Wanted(picture, record.task_id, attempt.round or 0, edited=not mask)
+
+
+def _sample_json(entry: Entry, record: TaskRecord, attempt: AttemptRecord, image: Released) -> bytes:
+    """What a training loop needs at hand, and the whole record of the task."""
+    told = {**task_cells(record), **attempt_cells(attempt), "sha256": image.sha256, "role": attempt.role}
+    return orjson.dumps(told)[:-1] + b',"record":' + entry.record + b"}"
+
+
+def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = len(data)
+    info.mode = 0o644
+    info.mtime = 0
+    tar.addfile(info, io.BytesIO(data))

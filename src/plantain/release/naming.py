@@ -1,0 +1,106 @@
+"""What images and folders are called in a release, and the pseudonyms of images whose owner restricts their ids."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+
+from plantain.journal.blobs import sync_folder
+from plantain.records import Direction, InputError, Licence, SourceImage, TaskKind
+from plantain.release.rows import TaskRecord
+
+CROSSWALK = "release-crosswalk.json"
+"""In the run's folder, never in a release: the salt, and every pseudonym with the id that it stands for."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
+
+TASK_WORD = {Direction.ADD: "edit", Direction.REMOVE: "remove"}
+"""Directions in folder and file names, as published."""
+
+
+def safe(name: str) -> str:
+    """A name as part of a path: ASCII letters, digits and ._+- only, never hidden, never empty."""
+    return re.sub(r"^\.+", lambda dots: "_" * len(dots[0]), _UNSAFE.sub("_", name)) or "_"
+
+
+def task_word(record: TaskRecord) -> str:
+    """The last part of a folder's and a file's name: edit, remove or control."""
+    return "control" if record.kind is TaskKind.CONTROL else TASK_WORD[record.direction]
+
+
+def slug(record: TaskRecord) -> str:
+    """Modality and direction, as part of a table's name, e.g. "chest_xray_add"."""
+    word = "control" if record.kind is TaskKind.CONTROL else record.direction.value
+    return f"{safe(record.modality).replace('.', '_').replace('-', '_')}_{word}"
+
+
+class Pseudonyms:
+    """Released forms of images. Ids and groups of credentialed sources become salted hashes, the same every time.
+
+    An imported run keeps the ids that it came with: they are pseudonyms already where they have to be.
+    """
+
+    def __init__(self, run: Path, imported: bool) -> None:
+        self._path = run / CROSSWALK
+        self._imported = imported
+        self._salt = ""
+        self._known: dict[str, str] = {}
+        if self._path.exists():
+            try:
+                kept = orjson.loads(self._path.read_bytes())
+                self._salt, self._known = str(kept["salt"]), dict(kept["ids"])
+            except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+                raise InputError(f"{self._path}: not a crosswalk of plantain ({error})") from error
+
+    def prepare(self, images: Iterable[SourceImage]) -> None:
+        """Makes the pseudonyms that these images need and keeps them in the run, before any is released."""
+        before = len(self._known)
+        for image in images:
+            if self._needed(image):
+                for name in {image.id, image.id.partition("+")[0], image.group or image.id}:
+                    self._make(image.dataset, name)
+        if len(self._known) != before:
+            self._save()
+
+    def released(self, image: SourceImage) -> SourceImage:
+        """The image as a release describes it: pseudonyms where needed, and nobody's consent."""
+        if not self._needed(image):
+            return replace(image, consent=None)
+        base, plus, rest = image.id.partition("+")
+        name = self._known[f"{image.dataset}/{base}"]
+        return replace(
+            image,
+            id=name + plus + rest,
+            group=None if image.group is None else self._known[f"{image.dataset}/{image.group}"],
+            note=image.note.replace(base, name),
+            consent=None,
+        )
+
+    def _needed(self, image: SourceImage) -> bool:
+        return image.licence is Licence.CREDENTIALED and not self._imported
+
+    def _make(self, dataset: str, name: str) -> None:
+        if not self._salt:
+            self._salt = os.urandom(32).hex()
+        key = f"{dataset}/{name}"
+        if key not in self._known:
+            digest = hmac.new(bytes.fromhex(self._salt), key.encode(), hashlib.sha256).hexdigest()
+            self._known[key] = f"x{digest[:20]}"
+
+    def _save(self) -> None:
+        temporary = self._path.with_name(f".{self._path.name}.part")
+        kept = {"salt": self._salt, "ids": dict(sorted(self._known.items()))}
+        with temporary.open("wb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(orjson.dumps(kept, option=orjson.OPT_INDENT_2))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._path)
+        sync_folder(self._path.parent)

@@ -1,0 +1,48 @@
+"""Preference pairs: a success and a failure of the same task, and why a task has none."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from plantain.records import TaskState
+from plantain.release.rows import TaskRecord
+
+WITHIN_TASK_SUCCESS = "within_task_success"
+"""Both edits are of one task: the one that qualified, and an earlier one that did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two attempts of one task by their index; `chosen_first` says which slot holds the better one."""
+
+    chosen: int
+    rejected: int
+    chosen_first: bool
+
+
+def pairs_of(record: TaskRecord) -> list[Pair]:
+    """Every (success, failure) of the task's current generation that has both images, by round of the failure."""
+    roles = [attempt.role for attempt in record.attempts]
+    if "success" not in roles:
+        return []
+    chosen = roles.index("success")
+    return [
+        Pair(chosen, index, _first_slot(record.task_id, index))
+        for index, role in enumerate(roles)
+        if role == "failed"
+    ]
+
+
+def why_no_pair(record: TaskRecord) -> str:
+    """Why a task has no pair, in a few fixed words that can be counted."""
+    if record.state is not TaskState.SUCCESS:
+        return f"no success ({record.state.value})"
+    if any(attempt.edited is None and not attempt.superseded for attempt in record.attempts):
+        return "no failed edit, only refused ones"
+    return "succeeded in the first round"
+
+
+def _first_slot(task_id: str, index: int) -> bool:
+    """By hash, so that the better image does not always stand in the same column."""
+    return hashlib.sha256(f"slot\x1f{task_id}\x1f{index}".encode()).digest()[0] < 128

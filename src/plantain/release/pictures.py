@@ -1,0 +1,115 @@
+"""The bytes that a release hands out: blobs, checked as they are read, a few ahead of whoever writes them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from plantain.journal import BlobStore
+from plantain.release.plan import ReleaseFile, Signer
+from plantain.release.rows import AttemptRecord, Picture
+
+AHEAD = 16
+"""Pictures read before they are asked for: enough to keep two cores busy, and about 10 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """One image as released: the blob's bytes, or with a signed manifest in them."""
+
+    data: bytes
+    sha256: str
+    picture: Picture
+
+    def listed(
+        self,
+        task: str,
+        attempt: AttemptRecord,
+        role: str,
+        *,
+        path: str = "",
+        row: int | None = None,
+        member: str | None = None,
+    ) -> ReleaseFile:
+        """Its line in the list of files; an embedded image's path is that of the file being written."""
+        return ReleaseFile(
+            path=path,
+            sha256=self.sha256,
+            bytes=len(self.data),
+            role=role,
+            pixel_sha256=self.picture.pixel_sha256,
+            task=task,
+            generation=attempt.generation,
+            round=attempt.round,
+            row=row,
+            member=member,
+            source_sha256="" if self.sha256 == self.picture.sha256 else self.picture.sha256,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One picture that is about to be written, and the attempt it belongs to."""
+
+    picture: Picture
+    task: str
+    round: int
+    edited: bool = True
+
+
+class Pictures:
+    """Reads blobs in threads, in the order asked for. A signed image is kept: signing again gives other bytes."""
+
+    def __init__(self, blobs: BlobStore, signer: Signer | None, kept: Path) -> None:
+        self._blobs = blobs
+        self._signer = signer
+        self._kept = kept
+        self._signing = threading.Lock()
+        self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="plantain-release")
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def stream(self, wanted: Iterable[Wanted]) -> Iterator[Released]:
+        """Every wanted picture in order. Raises BadBlob for one that is missing or changed."""
+        waiting: deque[Future[Released]] = deque()
+        for one in wanted:
+            waiting.append(self._pool.submit(self.read, one))
+            if len(waiting) > AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    def holds(self, picture: Picture) -> bool:
+        """Whether the run has the bytes: an imported one may only know that they exist."""
+        return self._blobs.path(picture.sha256).exists()
+
+    def read(self, wanted: Wanted) -> Released:
+        """One picture, in the calling thread. Raises BadBlob."""
+        picture = wanted.picture
+        data = self._blobs.read(picture.sha256)
+        if self._signer is None or not wanted.edited:
+            return Released(data, picture.sha256, picture)
+        signed = self._signed(self._signer, data, wanted)
+        return Released(signed, hashlib.sha256(signed).hexdigest(), picture)
+
+    def _signed(self, signer: Signer, data: bytes, wanted: Wanted) -> bytes:
+        # By attempt, not by picture: the manifest names the task and the round.
+        path = self._kept / f"{wanted.task}-{wanted.round}-{wanted.picture.sha256[:20]}"
+        with self._signing:  # a chosen image can stand in several pairs that are read at the same time
+            if path.exists():
+                return path.read_bytes()
+            signed = signer.sign(data, wanted.task, wanted.round)
+            temporary = path.with_name(f".{path.name}.part")
+            with temporary.open("wb") as file:
+                file.write(signed)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+            return signed

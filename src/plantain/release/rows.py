@@ -1,0 +1,237 @@
+"""One task of a release in full, free of telemetry: what every layout is derived from and an import reads back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from plantain.journal import JsonValue, StoredScore, StoredVerdict, TaskRow
+from plantain.records import (
+    Attempt,
+    Direction,
+    EditTask,
+    Outcome,
+    Score,
+    SourceImage,
+    TaskKind,
+    TaskState,
+    Verdict,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Bytes that an attempt refers to; whether a release carries them is its manifest's to say."""
+
+    sha256: str
+    bytes: int
+    media_type: str
+    pixel_sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRecord:
+    """One judge's verdict; of a panel, only the joint one is decisive."""
+
+    verdict: Verdict
+    draw: int
+    decisive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRecord:
+    """One metric of one attempt; no value without its reason."""
+
+    metric: str
+    value: float | None
+    reason: str = ""
+    detail: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """One round as it happened. `role` is what the release calls its image, "" when there is none."""
+
+    generation: int
+    round: int | None
+    superseded: bool
+    role: str
+    instruction: str | None
+    edit_outcome: Outcome | None
+    edited: Picture | None
+    raw: Picture | None
+    mask: Picture | None
+    support: str | None
+    judge_outcome: Outcome | None
+    verdicts: tuple[VerdictRecord, ...]
+    scores: tuple[ScoreRecord, ...]
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict that decided."""
+        return next((told.verdict for told in self.verdicts if told.decisive), None)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """A closed task with everything that happened; `round` is the one of success or the last, None when unknown.
+
+    `canary` is a GUID on tasks of the test split only: a model that can recite it has seen the test data.
+    """
+
+    task_id: str
+    kind: TaskKind
+    finding: str
+    direction: Direction
+    modality: str
+    generation: int
+    state: TaskState
+    round: int | None
+    reason: str
+    split: str
+    canary: str | None
+    image: SourceImage
+    attempts: tuple[AttemptRecord, ...]
+
+    @property
+    def key(self) -> str:
+        """The task's name in JSON files: image, finding, direction."""
+        return f"{self.image.id}-{self.finding}-{self.direction.value}"
+
+
+@cache
+def _records() -> TypeAdapter[TaskRecord]:
+    return TypeAdapter(TaskRecord)
+
+
+def to_json(record: TaskRecord) -> bytes:
+    """The record as one line of JSON, without the line's end."""
+    return orjson.dumps(record, option=orjson.OPT_NON_STR_KEYS)
+
+
+def from_json(line: bytes | str) -> TaskRecord:
+    """The inverse of `to_json`, every field checked. Raises ValueError naming the first field that is wrong."""
+    try:
+        return _records().validate_json(line)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ValueError(f"{where or 'record'}: {first['msg']}") from error
+
+
+def make_record(
+    row: TaskRow,
+    image: SourceImage,
+    attempts: Sequence[Attempt],
+    verdicts: Sequence[StoredVerdict],
+    scores: Sequence[StoredScore],
+    pictures: Mapping[str, Picture],
+    split: str,
+    canary: str | None,
+) -> TaskRecord:
+    """What the journal holds of a closed task, as a release says it.
+
+    Args:
+        image: as released: its id may stand for the real one.
+        pictures: by hash, for every hash that an attempt names.
+    """
+    return TaskRecord(
+        task_id=row.id,
+        kind=row.task.kind,
+        finding=row.task.finding,
+        direction=row.task.direction,
+        modality=row.task.modality,
+        generation=row.generation,
+        state=row.state,
+        round=row.round or None,
+        reason=row.reason,
+        split=split,
+        canary=canary,
+        image=image,
+        attempts=tuple(
+            AttemptRecord(
+                generation=attempt.generation,
+                round=attempt.round or None,
+                superseded=attempt.superseded,
+                role=role_of(row, attempt),
+                instruction=attempt.instruction or None,
+                edit_outcome=attempt.edit_outcome,
+                edited=pictures[attempt.edited] if attempt.edited is not None else None,
+                raw=pictures[attempt.raw] if attempt.raw is not None else None,
+                mask=pictures[attempt.mask] if attempt.mask is not None else None,
+                support=attempt.support,
+                judge_outcome=attempt.judge_outcome,
+                verdicts=tuple(
+                    VerdictRecord(told.verdict, told.draw, told.decisive)
+                    for told in verdicts
+                    if (told.generation, told.round) == (attempt.generation, attempt.round)
+                ),
+                scores=tuple(
+                    ScoreRecord(told.metric, told.score.value, told.score.reason, told.detail)
+                    for told in scores
+                    if (told.generation, told.round) == (attempt.generation, attempt.round)
+                ),
+            )
+            for attempt in attempts
+        ),
+    )
+
+
+def role_of(row: TaskRow, attempt: Attempt) -> str:
+    """What a release calls an attempt's image: success, failed, superseded, unjudged, control, or "" without one."""
+    if attempt.edited is None:
+        return ""
+    if attempt.superseded:
+        return "superseded"
+    if row.task.kind is TaskKind.CONTROL:
+        return "control"
+    if row.state is TaskState.SUCCESS and attempt.round == row.round:
+        return "success"
+    # An imported failure can lack its verdict: that it was judged, and failed, is all that its tree says.
+    judged = attempt.verdict is not None or (attempt.judge_outcome is not None and attempt.judge_outcome.ok)
+    return "failed" if judged else "unjudged"
+
+
+def journal_parts(
+    record: TaskRecord,
+) -> tuple[TaskRow, list[Attempt], list[StoredVerdict], list[StoredScore], list[Picture]]:
+    """The inverse of `make_record`: the rows that a journal keeps of the task, and the pictures they name."""
+    task = EditTask(
+        record.task_id, record.image.id, record.modality, record.finding, record.direction, record.kind
+    )
+    row = TaskRow(task, record.generation, record.state, record.round or 0, record.reason)
+    attempts, verdicts, scores, pictures = [], [], [], []
+    for told in record.attempts:
+        number = told.round or 0
+        attempts.append(
+            Attempt(
+                task_id=record.task_id,
+                generation=told.generation,
+                round=number,
+                instruction=told.instruction or "",
+                edit_outcome=told.edit_outcome,
+                edited=told.edited.sha256 if told.edited else None,
+                raw=told.raw.sha256 if told.raw else None,
+                mask=told.mask.sha256 if told.mask else None,
+                support=told.support,
+                judge_outcome=told.judge_outcome,
+                verdict=None,
+                superseded=told.superseded,
+            )
+        )
+        verdicts += [
+            StoredVerdict(record.task_id, told.generation, number, v.verdict, v.draw, v.decisive)
+            for v in told.verdicts
+        ]
+        scores += [
+            StoredScore(
+                record.task_id, told.generation, number, s.metric, Score(s.value, s.reason), dict(s.detail)
+            )
+            for s in told.scores
+        ]
+        pictures += [picture for picture in (told.edited, told.raw, told.mask) if picture is not None]
+    return row, attempts, verdicts, scores, pictures

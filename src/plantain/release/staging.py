@@ -1,0 +1,273 @@
+"""What an unfinished release remembers: its plan, and which files are done. It is what makes an export restartable.
+
+Every file is written under a temporary name, made durable, renamed, and then recorded here; what is recorded is
+never written again, and what is not is written anew. So a kill at any moment costs one file's work.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import hashlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import BinaryIO
+
+from plantain.journal.blobs import sync_folder
+from plantain.release.plan import STAGING, ReleaseFile
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS task(seq INTEGER PRIMARY KEY, folder TEXT NOT NULL, record BLOB NOT NULL) STRICT;
+CREATE INDEX IF NOT EXISTS task_folder ON task(folder, seq);
+CREATE TABLE IF NOT EXISTS entry(
+  layout TEXT NOT NULL, stem TEXT NOT NULL, shard INTEGER NOT NULL, pos INTEGER NOT NULL,
+  task INTEGER NOT NULL, first INTEGER NOT NULL, second INTEGER NOT NULL, path TEXT NOT NULL,
+  PRIMARY KEY (layout, stem, shard, pos)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS entry_task ON entry(task, layout);
+CREATE TABLE IF NOT EXISTS file(
+  path TEXT NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL, role TEXT NOT NULL, pixel_sha256 TEXT,
+  task TEXT, generation INTEGER, round INTEGER, row INTEGER, member TEXT, source_sha256 TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS file_path ON file(path, row, member);
+"""
+
+_COLUMNS = tuple(field.name for field in fields(ReleaseFile))
+_ENTRY = (
+    "INSERT INTO entry(layout, stem, shard, pos, task, first, second, path) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row of a table, a sample of a tar, or a file of a tree: which attempt (or pair of attempts) of which task.
+
+    Attributes:
+        record: the task's record as JSON.
+        first, second: indices into its attempts; -1 where there is none.
+        path: the file's own path in a tree of files, "" in a shard.
+    """
+
+    record: bytes
+    first: int
+    second: int
+    path: str
+
+
+class HashingFile:
+    """A file being written that knows its own SHA-256 and size; enough of a file for pyarrow and tarfile."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._digest = hashlib.sha256()
+        self.size = 0
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        self._digest.update(data)
+        self.size += len(data)
+        self._file.write(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self.size
+
+    def flush(self) -> None:
+        """Left to the end: the bytes are only of use once all are there."""
+
+    def close(self) -> None:
+        self.closed = True
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+
+Fill = Callable[[HashingFile], Iterable[ReleaseFile]]
+"""Writes one file and yields the images that it embeds; `path` of those is set afterwards."""
+
+
+class Staging:
+    """The plan and the list of finished files of one release in the making."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.folder = out / STAGING
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.connection = sqlite3.connect(
+            self.folder / "plan.sqlite", isolation_level=None, check_same_thread=False
+        )
+        self.connection.execute("PRAGMA journal_mode = WAL")
+        self.connection.execute("PRAGMA synchronous = NORMAL")
+        for statement in _TABLES.split(";\n"):
+            self.connection.execute(statement)
+
+    def close(self) -> None:
+        self.connection.close()
+
+    # --- the plan -----------------------------------------------------------------------------------
+
+    def meta(self, key: str) -> str | None:
+        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def set_meta(self, key: str, value: str) -> None:
+        self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def add_task(self, seq: int, folder: str, record: bytes) -> None:
+        self.connection.execute("INSERT INTO task VALUES (?, ?, ?)", (seq, folder, record))
+
+    def add_entries(self, rows: Sequence[tuple[str, str, int, int, int, int, int, str]]) -> None:
+        """Rows of (layout, stem, shard, position, task, first, second, path)."""
+        self.connection.executemany(_ENTRY, rows)
+
+    def records(self, folder: str | None = None) -> Iterator[bytes]:
+        """Every task's record in the order of the ids, streamed; of one folder of the tree when named."""
+        return (record for _, record in self._numbered(folder))
+
+    def _numbered(self, folder: str | None) -> Iterator[tuple[int, bytes]]:
+        where, fixed = ("seq > ?", ()) if folder is None else ("folder = ? AND seq > ?", (folder,))
+        after = -1
+        query = f"SELECT seq, record FROM task WHERE {where} ORDER BY seq LIMIT {_PAGE}"
+        while rows := self.connection.execute(query, (*fixed, after)).fetchall():
+            yield from rows
+            after = rows[-1][0]
+
+    def folders(self) -> list[str]:
+        """Folders of the tree, sorted."""
+        query = "SELECT DISTINCT folder FROM task ORDER BY folder"
+        return [str(row[0]) for row in self.connection.execute(query)]
+
+    def shards(self, layout: str) -> list[tuple[str, int, int]]:
+        """(stem, shards, rows) of a layout's tables, sorted."""
+        query = (
+            "SELECT stem, MAX(shard) + 1, COUNT(*) FROM entry WHERE layout = ? GROUP BY stem ORDER BY stem"
+        )
+        return [(str(stem), int(n), int(rows)) for stem, n, rows in self.connection.execute(query, (layout,))]
+
+    def entries(self, layout: str, stem: str, shard: int) -> Iterator[Entry]:
+        """One shard's rows in order, streamed."""
+        after = -1
+        query = (
+            "SELECT pos, record, first, second, path FROM entry JOIN task ON task.seq = entry.task "
+            f"WHERE layout = ? AND stem = ? AND shard = ? AND pos > ? ORDER BY pos LIMIT {_PAGE}"
+        )
+        while rows := self.connection.execute(query, (layout, stem, shard, after)).fetchall():
+            for _, record, first, second, path in rows:
+                yield Entry(record, first, second, path)
+            after = rows[-1][0]
+
+    def records_with_paths(self, layout: str, folder: str) -> Iterator[tuple[bytes, dict[int, str]]]:
+        """Records of one folder, each with the paths of its files by the index of their attempt."""
+        query = "SELECT first, path FROM entry WHERE task = ? AND layout = ? ORDER BY first"
+        for seq, record in self._numbered(folder):
+            yield record, dict(self.connection.execute(query, (seq, layout)).fetchall())
+
+    # --- files --------------------------------------------------------------------------------------
+
+    def is_done(self, path: str) -> bool:
+        query = "SELECT 1 FROM file WHERE path = ? LIMIT 1"
+        return self.connection.execute(query, (path,)).fetchone() is not None
+
+    def write(self, path: str, role: str, fill: Fill) -> None:
+        """Writes one file unless it is done: `fill` gets it open, and its embedded images are recorded with it."""
+        if self.is_done(path):
+            return
+        target = self.out / path
+        make_folder(self.out, target.parent)
+        temporary = part_name(target)
+        with temporary.open("wb", buffering=1 << 20) as file:
+            hashing = HashingFile(file)
+            embedded = list(fill(hashing))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+        sync_folder(target.parent)
+        self.record(
+            [
+                ReleaseFile(path, hashing.sha256, hashing.size, role),
+                *(dataclasses.replace(image, path=path) for image in embedded),
+            ]
+        )
+
+    def record(self, files: Iterable[ReleaseFile]) -> None:
+        """Marks files as done, all or none. They must be durable by now."""
+        marks = ", ".join("?" * len(_COLUMNS))
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            self.connection.executemany(
+                f"INSERT INTO file({', '.join(_COLUMNS)}) VALUES ({marks})",
+                (tuple(getattr(file, name) for name in _COLUMNS) for file in files),
+            )
+            self.connection.execute("COMMIT")
+        finally:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFiles:
+    """Every recorded file and embedded image by (path, row, member), streamed; may be iterated again."""
+
+    staging: Staging
+
+    def __iter__(self) -> Iterator[ReleaseFile]:
+        cursor = self.staging.connection.execute(
+            f"SELECT {', '.join(_COLUMNS)} FROM file ORDER BY path, row, member"
+        )
+        for row in cursor:
+            yield ReleaseFile(*row)
+
+
+def part_name(target: Path) -> Path:
+    """The temporary name of a file being written: hidden, beside it, the same after a restart."""
+    return target.with_name(f".{target.name}.part")
+
+
+def make_folder(out: Path, folder: Path) -> None:
+    """Makes a folder of the release and those above it, durably."""
+    missing = []
+    while folder != out and not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for level in reversed(missing):
+        level.mkdir(exist_ok=True)
+        sync_folder(level.parent)
+
+
+def sync_everything(out: Path, files: Sequence[Path]) -> None:
+    """Makes many small files durable at once: one `syncfs` where the system has it, else a sync of each."""
+    syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if syncfs is not None:
+        descriptor = os.open(out, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            if syncfs(descriptor) == 0:
+                return
+        finally:
+            os.close(descriptor)
+    for path in files:
+        sync_folder_or_file(path)
+    for folder in {path.parent for path in files}:
+        sync_folder(folder)
+
+
+def sync_folder_or_file(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,277 @@
+"""The plan of a release, made once from a snapshot of the journal: records, splits, and what stands in which file."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+
+from plantain.journal import JournalReader, JsonValue
+from plantain.records import InputError, Licence, SourceImage, TaskKind, TaskState
+from plantain.release.naming import Pseudonyms, safe, slug, task_word
+from plantain.release.pairs import WITHIN_TASK_SUCCESS, pairs_of, why_no_pair
+from plantain.release.plan import ExportOptions, RunFacts
+from plantain.release.rows import AttemptRecord, Picture, TaskRecord, make_record, to_json
+from plantain.release.splits import SPLITS, Groups, canary_of, split_of
+from plantain.release.staging import Staging
+
+IMPORTED = "imported_release"
+"""Meta key of a run that was made by an import: what its release said of the original run."""
+
+TREE_BATCH = 64
+"""Files of the tree that become durable together."""
+
+_PAGE = 500
+
+
+class _Shards:
+    """Deals rows into shards by bytes, in the order they come."""
+
+    def __init__(self, staging: Staging, limit: int) -> None:
+        self._staging = staging
+        self._limit = limit
+        self._state: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+        self._waiting: list[tuple[str, str, int, int, int, int, int, str]] = []
+
+    def add(self, layout: str, stem: str, task: int, first: int, second: int, size: int) -> None:
+        state = self._state[layout, stem]
+        if state[1] and state[2] + size > self._limit:
+            state[:] = [state[0] + 1, 0, 0]
+        self._put((layout, stem, state[0], state[1], task, first, second, ""))
+        state[1] += 1
+        state[2] += size
+
+    def add_file(self, layout: str, stem: str, task: int, first: int, path: str) -> None:
+        state = self._state[layout, stem]
+        if state[1] == TREE_BATCH:
+            state[:] = [state[0] + 1, 0, 0]
+        self._put((layout, stem, state[0], state[1], task, first, -1, path))
+        state[1] += 1
+
+    def _put(self, row: tuple[str, str, int, int, int, int, int, str]) -> None:
+        self._waiting.append(row)
+        if len(self._waiting) >= _PAGE:
+            self.flush()
+
+    def flush(self) -> None:
+        self._staging.add_entries(self._waiting)
+        self._waiting.clear()
+
+
+class Survey:
+    """Reads the snapshot once and fills the staging's plan."""
+
+    def __init__(self, reader: JournalReader, run: Path, options: ExportOptions, staging: Staging) -> None:
+        self._reader = reader
+        self._options = options
+        self._staging = staging
+        told = reader.meta(IMPORTED)
+        self._imported: dict[str, JsonValue] | None = None if told is None else orjson.loads(told)
+        self._pseudonyms = Pseudonyms(run, imported=told is not None)
+        self._shards = _Shards(staging, options.shard_bytes)
+        self._paths: set[str] = set()
+        self._counts: dict[str, Counter[str]] = defaultdict(Counter)
+
+    def make(self) -> None:
+        """Writes the plan in one transaction.
+
+        Raises:
+            InputError: there is nothing to release, or a source needs an agreement that was not named.
+        """
+        images = self._images()
+        self._staging.connection.execute("BEGIN IMMEDIATE")
+        try:
+            self._fill(images)
+            self._staging.connection.execute("COMMIT")
+        finally:
+            if self._staging.connection.in_transaction:
+                self._staging.connection.execute("ROLLBACK")
+
+    def _images(self) -> dict[str, SourceImage]:
+        """Images of closed tasks by their id in the run, as released."""
+        query = "SELECT DISTINCT image_id FROM task WHERE state <> 'pending' AND kind <> 'bench' ORDER BY image_id"
+        ids = [str(row[0]) for row in self._reader.connection.execute(query)]
+        if not ids:
+            raise InputError(f"{self._reader.run}: no task is closed yet, so there is nothing to release")
+        images = [self._reader.image(image_id) for image_id in ids]
+        restricted = sorted({i.dataset for i in images if i.licence is Licence.CREDENTIALED})
+        if restricted and not self._options.redistribution_approved:
+            raise InputError(
+                f"images of {', '.join(restricted)} are credentialed: what is derived from them may not be "
+                "redistributed; name the agreement that allows it with --redistribution-approved REFERENCE"
+            )
+        self._pseudonyms.prepare(images)
+        return {image.id: self._pseudonyms.released(image) for image in images}
+
+    def _fill(self, images: dict[str, SourceImage]) -> None:
+        for table in ("task", "entry"):
+            self._staging.connection.execute(f"DELETE FROM {table}")
+        run_id, seed = self._identity()
+        groups = Groups(images.values())
+        canary = canary_of(run_id)
+        split = {name: split_of(groups.group(image), seed) for name, image in images.items()}
+        for seq, record in enumerate(self._records(images, split, canary)):
+            self._staging.add_task(seq, _folder(record), to_json(record))
+            self._count(record)
+            self._place(seq, record)
+        self._shards.flush()
+        facts = self._facts(groups, images, canary)
+        self._staging.set_meta("facts", orjson.dumps(dataclasses.asdict(facts)).decode())
+        self._staging.set_meta("sources", orjson.dumps(_sources(images)).decode())
+        self._staging.set_meta("planned", "1")
+
+    def _identity(self) -> tuple[str, int]:
+        """Run id and seed of the original run: they fix splits and canary, also after an import."""
+        header = self._reader.header
+        if self._imported is None:
+            return header.run_id, header.seed
+        return str(self._imported["run_id"]), int(str(self._imported["seed"]))
+
+    def _records(
+        self, images: dict[str, SourceImage], split: dict[str, str], canary: str
+    ) -> Iterator[TaskRecord]:
+        reader = self._reader
+        for row in reader.tasks():
+            if row.state is TaskState.PENDING or row.task.kind is TaskKind.BENCH:
+                continue
+            part = split[row.task.image_id]
+            attempts = reader.attempts(row.id)
+            yield make_record(
+                row,
+                images[row.task.image_id],
+                attempts,
+                reader.verdicts(row.id),
+                reader.scores(row.id),
+                self._pictures({h for a in attempts for h in (a.edited, a.raw, a.mask) if h is not None}),
+                part,
+                canary if part == "test" else None,
+            )
+
+    def _pictures(self, hashes: set[str]) -> dict[str, Picture]:
+        marks = ", ".join("?" * len(hashes))
+        rows = self._reader.connection.execute(
+            f"SELECT sha256, bytes, media_type FROM blob WHERE sha256 IN ({marks})", sorted(hashes)
+        )
+        return {row[0]: Picture(row[0], row[1], row[2]) for row in rows}
+
+    def _count(self, record: TaskRecord) -> None:
+        self._counts["tasks"][record.state.value] += 1
+        self._counts["splits"][record.split] += 1
+        if record.kind is TaskKind.CONTROL:
+            self._counts["without_pair"]["control task"] += 1
+        elif pairs := len(pairs_of(record)):
+            self._counts["pairs"][WITHIN_TASK_SUCCESS] += pairs
+        else:
+            self._counts["without_pair"][why_no_pair(record)] += 1
+
+    # --- what stands where --------------------------------------------------------------------------
+
+    def _place(self, seq: int, record: TaskRecord) -> None:
+        layouts = self._options.layouts
+        part = f"{slug(record)}-{record.split}"
+        size = sum(len(a.instruction or "") for a in record.attempts) + 4000
+        if "parquet" in layouts:
+            self._shards.add("trajectories", f"data/trajectories/{part}", seq, -1, -1, size)
+        for index, attempt in enumerate(record.attempts):
+            if attempt.edited is None or not self._carried(attempt.edited):
+                continue
+            whole = attempt.edited.bytes + size
+            if "parquet" in layouts:
+                mask = attempt.mask.bytes if attempt.mask else 0
+                self._shards.add("images", f"data/{attempt.role}/{part}", seq, index, -1, whole + mask)
+            if "webdataset" in layouts:
+                self._shards.add("webdataset", f"wds/{attempt.role}-{record.split}", seq, index, -1, whole)
+                if attempt.mask is not None and self._carried(attempt.mask):
+                    stem = f"wds/masks-{record.split}"
+                    self._shards.add("masks", stem, seq, index, -1, attempt.mask.bytes)
+            if "med-banana" in layouts and attempt.role in ("success", "failed", "control"):
+                folder = _folder(record)
+                path = self._unused(_tree_path(folder, record, attempt), record, attempt)
+                self._shards.add_file("med-banana", folder, seq, index, path)
+        if "parquet" in layouts or "preference" in layouts:
+            for pair in pairs_of(record):
+                both = [record.attempts[pair.chosen].edited, record.attempts[pair.rejected].edited]
+                if all(picture is not None and self._carried(picture) for picture in both):
+                    whole = size + sum(picture.bytes for picture in both if picture is not None)
+                    order = (pair.chosen, pair.rejected)
+                    self._shards.add("preference", f"data/preference/{part}", seq, *order, whole)
+
+    def _carried(self, picture: Picture) -> bool:
+        """Whether the run has the bytes: one that was imported may only know that they exist."""
+        return self._imported is None or self._reader.blob_path(picture.sha256).exists()
+
+    def _unused(self, path: str, record: TaskRecord, attempt: AttemptRecord) -> str:
+        """The path, or one that says more where two images would share it (or would on macOS)."""
+        if path.lower() in self._paths:
+            stem, dot, ending = path.rpartition(".")
+            path = f"{stem}-{record.task_id[:8]}-{attempt.generation}-{attempt.round}{dot}{ending}"
+        self._paths.add(path.lower())
+        return path
+
+    # --- what is said of the run --------------------------------------------------------------------
+
+    def _facts(self, groups: Groups, images: dict[str, SourceImage], canary: str) -> RunFacts:
+        header = self._reader.header
+        told: dict[str, JsonValue] = self._imported or {
+            "run_id": header.run_id,
+            "name": header.name,
+            "seed": header.seed,
+            "code_version": header.code_version,
+            "frozen": header.frozen,
+            "models": _models(self._reader),
+            "left_out": self._reader.counts()[TaskState.PENDING],
+        }
+        counted = {name: dict(sorted(counter.items())) for name, counter in self._counts.items()}
+        splits = {name: self._counts["splits"][name] for name in SPLITS}
+        known = {"run_id", "name", "seed", "code_version", "frozen", "models", "left_out"}
+        return RunFacts(
+            **{name: value for name, value in told.items() if name in known},  # type: ignore[arg-type]
+            tasks=counted["tasks"],
+            pairs=counted.get("pairs", {}),
+            without_pair=counted.get("without_pair", {}),
+            splits=splits,
+            split_groups=groups.count(images.values()),
+            ungrouped_images=groups.ungrouped,
+            canary=canary,
+        )
+
+
+def _folder(record: TaskRecord) -> str:
+    return f"{safe(record.image.dataset)}-{task_word(record)}"
+
+
+def _tree_path(folder: str, record: TaskRecord, attempt: AttemptRecord) -> str:
+    """As published: successes of removals lie in `normal/`, failures in a folder of their own, by round."""
+    disease, word = safe(record.finding), task_word(record)
+    stem = f"{safe(record.image.id)}-{disease}-{word}"
+    if attempt.round == record.round and record.state is TaskState.SUCCESS:
+        return f"{folder}/{'normal' if word == 'remove' else disease}/{stem}.jpeg"
+    number = "" if attempt.round is None else f"-{attempt.round}"
+    return f"{folder}-failed/{disease}/{stem}-failed{number}.jpeg"
+
+
+def _models(reader: JournalReader) -> dict[str, JsonValue]:
+    """By step: every model asked, with every model that said it had answered."""
+    models: dict[str, JsonValue] = {}
+    query = "SELECT DISTINCT step, model, served_model FROM call WHERE final = 1 AND outcome = 'ok' ORDER BY 1, 2, 3"
+    for step, model, served in reader.connection.execute(query):
+        asked = models.setdefault(step, [])
+        assert isinstance(asked, list)
+        asked.append([model, served])
+    return models
+
+
+def _sources(images: dict[str, SourceImage]) -> dict[str, dict[str, str | int]]:
+    """Per dataset: its licence (the strictest, should they differ), version, and how many images were used."""
+    order = [Licence.OPEN, Licence.ATTRIBUTION, Licence.UNKNOWN, Licence.CREDENTIALED]
+    sources: dict[str, dict[str, str | int]] = {}
+    for image in sorted(images.values(), key=lambda image: (image.dataset, image.id)):
+        told = sources.setdefault(
+            image.dataset, {"licence": image.licence.value, "version": image.version, "images": 0}
+        )
+        told["images"] = int(told["images"]) + 1
+        told["licence"] = max(Licence(str(told["licence"])), image.licence, key=order.index).value
+    return sources
