@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import cast
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
@@ -49,7 +50,7 @@ class ScoreRecord:
     metric: str
     value: float | None
     reason: str = ""
-    detail: Mapping[str, JsonValue] = field(default_factory=dict)
+    detail: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +230,12 @@ def journal_parts(
         ]
         scores += [
             StoredScore(
-                record.task_id, told.generation, number, s.metric, Score(s.value, s.reason), dict(s.detail)
+                record.task_id,
+                told.generation,
+                number,
+                s.metric,
+                Score(s.value, s.reason),
+                cast("dict[str, JsonValue]", dict(s.detail)),
             )
             for s in told.scores
         ]
