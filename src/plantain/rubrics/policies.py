@@ -9,7 +9,9 @@ from plantain.records import Criterion, CriterionResult, Observations, Rubric, V
 POLICIES = ("all-pass", "weighted")
 
 
-def decide(observations: Observations, rubric: Rubric, *, judge: str, policy: str, threshold: float) -> Verdict:
+def decide(
+    observations: Observations, rubric: Rubric, *, judge: str, policy: str, threshold: float
+) -> Verdict:
     """Computes both policies and lets `policy` decide.
 
     Args:
