@@ -1,4 +1,4 @@
-"""The table of models that we know of: roles, prices with their date and source, and retirements. Data in known.toml."""
+"""The table of known models, from known.toml: roles, prices with their date and source, retirements."""
 
 from __future__ import annotations
 

@@ -1,0 +1,115 @@
+"""Asking a language model until its answer can be read: twice at most, and never a guess in place of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from typing import Protocol, TypeVar
+
+import orjson
+
+from plantain.models.answers import JsonObject, Unreadable
+from plantain.models.prompts import Prompt, PromptLibrary
+from plantain.records import OK, Outcome, OutcomeKind, Usage
+from plantain.roles import EncodedImage, Reply, failed
+
+T = TypeVar("T")
+
+MOST_ASKS = 2
+"""How often a writer or judge may be asked within one call; a budget reserves that many answers."""
+
+_ADDED = tuple(
+    name for name in (f.name for f in fields(Usage)) if name.endswith("_tokens") or name == "images"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request to a language model.
+
+    Attributes:
+        system: who it is and how data is marked.
+        parts: texts and pictures in order.
+        seed: for providers that take one.
+        schema: JSON schema of the answer; None for plain text.
+    """
+
+    system: str
+    parts: tuple[str | EncodedImage, ...] = field(repr=False)
+    seed: int
+    schema: JsonObject | None = None
+
+
+class Conversation(Protocol):
+    """One language model at one provider.
+
+    `ask` answers with the text, or with the outcome that left none. A cut or empty answer is `malformed`. Its `raw`
+    is JSON. `sampling` names everything beside the question that the answer depends on.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def sampling(self) -> str: ...
+
+    async def ask(self, question: Question) -> Reply[str]: ...
+
+    async def aclose(self) -> None: ...
+
+
+async def ask_until_readable(
+    model: Conversation, question: Question, prompt: Prompt, library: PromptLibrary, read: Callable[[str], T]
+) -> Reply[T]:
+    """Asks, and asks once more with the error where the answer is cut, empty or unreadable; then it is malformed.
+
+    Args:
+        read: makes the value of a text, or raises `Unreadable`.
+
+    Returns:
+        The value, or the outcome; usage and raw are those of all asks together.
+    """
+    usage, raws, problem = Usage(), [], ""
+    asked = question
+    for _ in range(MOST_ASKS):
+        reply = await model.ask(asked)
+        usage = add_usage(usage, reply.usage)
+        raws.append(reply.raw)
+        raw = record(prompt.label, model.sampling, raws)
+        text = reply.value or ""
+        if reply.outcome.ok:
+            try:
+                return Reply(read(text), OK, usage, raw)
+            except Unreadable as error:
+                problem = str(error)
+        elif reply.outcome.kind is OutcomeKind.MALFORMED and not reply.outcome.fatal:
+            problem = reply.outcome.reason
+        else:
+            return failed(reply.outcome, usage, raw)
+        again = library.render("again", {"problem": problem, "answer": text})
+        asked = replace(question, parts=(*question.parts, again.text))
+    return failed(Outcome(OutcomeKind.MALFORMED, problem), usage, raw)
+
+
+def add_usage(before: Usage, after: Usage) -> Usage:
+    """Usage of two asks together: counts added where either is known, names of the later one where it has any."""
+    sums: dict[str, int | None] = {}
+    for name in _ADDED:
+        counts = [n for n in (getattr(before, name), getattr(after, name)) if n is not None]
+        sums[name] = sum(counts) if counts else None
+    return Usage(
+        served_model=after.served_model or before.served_model,
+        finish_reason=after.finish_reason or before.finish_reason,
+        response_id=after.response_id or before.response_id,
+        thought_summary="\n".join(filter(None, (before.thought_summary, after.thought_summary))),
+        **sums,
+    )
+
+
+def record(prompt: str, sampling: str, answers: list[str], note: str = "") -> str:
+    """What the journal keeps of a call as raw: which prompt, how it was asked, and every answer."""
+    kept: dict[str, object] = {"prompt": prompt, "sampling": sampling}
+    if note:
+        kept["note"] = note
+    kept["answers"] = [orjson.Fragment(answer or "{}") for answer in answers]
+    return orjson.dumps(kept).decode()

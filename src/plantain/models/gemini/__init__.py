@@ -1,0 +1,1 @@
+"""Gemini by google-genai: writer, editor and judge."""

@@ -1,0 +1,96 @@
+"""Building Gemini's requests: contents and configuration, the same for the online and the batch transport."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from google.genai import types
+
+from plantain.models.asking import Question
+from plantain.models.options import ProviderOptions
+from plantain.roles import EncodedImage
+
+FILTERS = (
+    types.HarmCategory.HARM_CATEGORY_HARASSMENT,
+    types.HarmCategory.HARM_CATEGORY_HATE_SPEECH,
+    types.HarmCategory.HARM_CATEGORY_SEXUALLY_EXPLICIT,
+    types.HarmCategory.HARM_CATEGORY_DANGEROUS_CONTENT,
+)
+"""The filters that a threshold applies to. Others are not adjustable."""
+
+
+def contents(parts: Sequence[str | EncodedImage]) -> list[types.Content]:
+    """One user turn of texts and pictures, in order."""
+    said = [
+        types.Part(text=part)
+        if isinstance(part, str)
+        else types.Part(inline_data=types.Blob(data=part.data, mime_type=part.media_type))
+        for part in parts
+    ]
+    return [types.Content(role="user", parts=said)]
+
+
+def text_config(question: Question, options: ProviderOptions) -> types.GenerateContentConfig:
+    """How a question is asked: plain text, or JSON by its schema."""
+    return types.GenerateContentConfig(
+        system_instruction=question.system or None,
+        temperature=options.temperature,
+        top_p=options.top_p,
+        seed=_seed(question.seed, options),
+        max_output_tokens=options.max_output_tokens,
+        response_mime_type="application/json" if question.schema else None,
+        response_json_schema=question.schema,
+        thinking_config=_thinking(options),
+        safety_settings=_safety(options),
+        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+    )
+
+
+def picture_config(seed: int, options: ProviderOptions) -> types.GenerateContentConfig:
+    """How an edit is asked for: one square picture."""
+    return types.GenerateContentConfig(
+        temperature=options.temperature,
+        top_p=options.top_p,
+        seed=_seed(seed, options),
+        response_modalities=["TEXT", "IMAGE"],
+        image_config=types.ImageConfig(aspect_ratio="1:1", image_size=options.image_size or None),
+        safety_settings=_safety(options),
+        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+    )
+
+
+def sampling(options: ProviderOptions) -> str:
+    """Everything beside prompt, picture and seed that the answer depends on, for the fingerprint."""
+    said = {
+        "temperature": options.temperature,
+        "top_p": options.top_p,
+        "seeded": options.use_seed,
+        "thinking": options.thinking or None,
+        "thinking_budget": options.thinking_budget,
+        "max_output_tokens": options.max_output_tokens,
+        "safety": options.safety or None,
+        "image_size": options.image_size or None,
+    }
+    return " ".join(f"{name}={value}" for name, value in said.items() if value is not None)
+
+
+def _seed(seed: int, options: ProviderOptions) -> int | None:
+    return seed % 2**31 if options.use_seed else None
+
+
+def _thinking(options: ProviderOptions) -> types.ThinkingConfig | None:
+    if not options.thinking and options.thinking_budget is None:
+        return None
+    if options.thinking == "none":
+        return types.ThinkingConfig(thinking_budget=0)
+    level = types.ThinkingLevel(options.thinking.upper()) if options.thinking else None
+    return types.ThinkingConfig(
+        include_thoughts=True, thinking_budget=options.thinking_budget, thinking_level=level
+    )
+
+
+def _safety(options: ProviderOptions) -> list[types.SafetySetting] | None:
+    if not options.safety:
+        return None
+    threshold = types.HarmBlockThreshold(options.safety)
+    return [types.SafetySetting(category=category, threshold=threshold) for category in FILTERS]

@@ -1,0 +1,124 @@
+"""The connection to Gemini: one long-lived client, no retries of its own, every fault one of our outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx2
+from google import genai
+from google.genai import errors, types
+
+from plantain.models.answers import JsonObject
+from plantain.models.faults import Fault, http_fault, read_body, wire_fault
+from plantain.models.options import ProviderOptions
+from plantain.models.scrub import scrub
+from plantain.models.secrets import Secret
+
+ADDRESS = "https://generativelanguage.googleapis.com/"
+VERSION = "v1beta"
+"""Thinking levels and image settings are not all in v1; the SDK's own default is v1."""
+
+UNBOUNDED = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
+"""How many calls run at once is for admission to decide, not for a connection pool."""
+
+
+class GeminiWire:
+    """Sends requests for one model.
+
+    Args:
+        name: "gemini/<model>".
+        key: the API key.
+        options: address and timeout. An address in the environment is not heard: images go where the recipe says.
+    """
+
+    def __init__(self, name: str, key: Secret, options: ProviderOptions) -> None:
+        self.name = name
+        self.model = name.partition("/")[2]
+        self.key = key
+        self._address = options.base_url or ADDRESS
+        self._timeout_s = options.timeout_s
+        self._client: genai.Client | None = None
+        self._http: httpx2.AsyncClient | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def generate(
+        self, contents: list[types.Content], config: types.GenerateContentConfig
+    ) -> JsonObject:
+        """The answer's body.
+
+        Raises:
+            Fault: whatever else came, or nothing did.
+        """
+        client = self._connected()
+        raw_config = config.model_copy(update={"should_return_http_response": True})
+        sent: list[types.ContentUnion] = [*contents]
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                answer = await client.aio.models.generate_content(
+                    model=self.model, contents=sent, config=raw_config
+                )
+        except errors.APIError as error:
+            raise self._status_fault(error) from None
+        except (httpx2.HTTPError, httpx2.StreamError, TimeoutError) as error:
+            outcome = wire_fault(error, self._timeout_s)
+            if outcome is None:
+                raise
+            raise Fault(outcome) from None
+        reply = answer.sdk_http_response
+        return read_body((reply.body if reply else None) or "")
+
+    async def look_up(self) -> JsonObject:
+        """What the provider says of the model; free of charge.
+
+        Raises:
+            Fault: it is not there, or the key does not work.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                found = await self._connected().aio.models.get(model=self.model)
+        except errors.APIError as error:
+            raise self._status_fault(error) from None
+        except (httpx2.HTTPError, httpx2.StreamError, TimeoutError) as error:
+            outcome = wire_fault(error, self._timeout_s)
+            if outcome is None:
+                raise
+            raise Fault(outcome) from None
+        return {"model": found.name or self.model}
+
+    def scrub(self, body: JsonObject) -> object:
+        """A body as it may be kept."""
+        return scrub(body, self.key)
+
+    async def aclose(self) -> None:
+        """Closes the client; the next call opens another."""
+        client, http = self._client, self._http
+        self._client = self._http = self._loop = None
+        if client is not None:
+            await client.aio.aclose()
+        if http is not None:
+            await http.aclose()
+
+    def _connected(self) -> genai.Client:
+        """The client, made in the running event loop; a client of an earlier loop cannot be used any more."""
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            self._http = httpx2.AsyncClient(limits=UNBOUNDED, timeout=self._timeout_s, trust_env=True)
+            self._client = genai.Client(
+                vertexai=False,
+                api_key=self.key.reveal(),
+                http_options=types.HttpOptions(
+                    base_url=self._address,
+                    api_version=VERSION,
+                    timeout=int(self._timeout_s * 1000),
+                    httpx_async_client=self._http,
+                ),
+            )
+            self._loop = loop
+        return self._client
+
+    def _status_fault(self, error: errors.APIError) -> Fault:
+        response = error.response
+        headers = dict(response.headers) if isinstance(response, httpx2.Response) else {}
+        content = self.key.redact(response.text) if isinstance(response, httpx2.Response) else ""
+        outcome = http_fault(self.name, error.code, content, headers)
+        return Fault(outcome, error.code, {"status": error.code, "body": self.scrub({"text": content})})

@@ -1,0 +1,44 @@
+"""The provider `openai-compatible`: any server that speaks OpenAI's chat format (vLLM, SGLang, Ollama, a gateway)."""
+
+from __future__ import annotations
+
+from plantain.models.extras import require_extra
+from plantain.models.openai.provider import EXTRA
+from plantain.models.options import ProviderOptions
+from plantain.models.secrets import Secret, key_from_environment
+from plantain.records import InputError
+
+KEYS = ("OPENAI_COMPATIBLE_API_KEY",)
+MODELS: dict[str, tuple[str, ...]] = {}
+TAKES = frozenset({"temperature", "top_p", "use_seed", "thinking", "max_output_tokens"})
+
+
+def load(name: str, role: str, options: ProviderOptions) -> object:
+    """The model for a role: writer or judge. A key is optional; OpenAI's own key is never sent to another server.
+
+    Raises:
+        InputError: no base_url, no extra, an editor was asked for, or an option that this format does not have.
+    """
+    require_extra(name, *EXTRA)
+    options.check("openai-compatible", TAKES)
+    if not options.base_url:
+        raise InputError(
+            "providers.openai-compatible.base_url: is missing; say where the server is, e.g. http://127.0.0.1:8000/v1"
+        )
+    if role == "editor":
+        raise InputError(f"models.editor: {name!r} can be a writer or a judge, not an editor")
+    from plantain.models.hosted import HostedJudge, HostedWriter
+    from plantain.models.openai.chat import ChatConversation
+    from plantain.models.openai.wire import OpenAIWire
+
+    conversation = ChatConversation(OpenAIWire(name, _key(options), options, options.base_url), options)
+    return HostedWriter(conversation, options) if role == "writer" else HostedJudge(conversation, options)
+
+
+def _key(options: ProviderOptions) -> Secret:
+    if options.api_key_env:
+        return key_from_environment((options.api_key_env,), "openai-compatible")
+    try:
+        return key_from_environment(KEYS, "openai-compatible")
+    except InputError:
+        return Secret("")

@@ -1,0 +1,44 @@
+"""The provider `openai`: which of its models are known, and loading one for a role."""
+
+from __future__ import annotations
+
+from plantain.models.extras import require_extra
+from plantain.models.known import known_models
+from plantain.models.options import ProviderOptions
+from plantain.models.secrets import key_from_environment
+from plantain.records import InputError
+
+KEYS = ("OPENAI_API_KEY",)
+EXTRA = ("openai", "openai")
+MODELS = {name: model.roles for name, model in known_models().items() if name.startswith("openai/")}
+ADDRESS = "https://api.openai.com/v1"
+
+TAKES = frozenset({"temperature", "top_p", "thinking", "max_output_tokens", "image_size", "image_quality"})
+
+
+def load(name: str, role: str, options: ProviderOptions) -> object:
+    """The model for a role; an id that we do not know is taken at its word.
+
+    Raises:
+        InputError: the extra or the key is missing, or an option is none of OpenAI's.
+    """
+    require_extra(name, *EXTRA)
+    options.check("openai", TAKES)
+    if options.image_size and not _is_square(options.image_size):
+        raise InputError(f'providers.openai.image_size: {options.image_size!r} is no square like "1024x1024"')
+    key = key_from_environment((options.api_key_env,) if options.api_key_env else KEYS, "openai")
+    from plantain.models.hosted import HostedJudge, HostedWriter
+    from plantain.models.openai.editor import OpenAIEditor
+    from plantain.models.openai.responses import ResponsesConversation
+    from plantain.models.openai.wire import OpenAIWire
+
+    wire = OpenAIWire(name, key, options, options.base_url or ADDRESS)
+    if role == "editor":
+        return OpenAIEditor(wire, options)
+    conversation = ResponsesConversation(wire, options)
+    return HostedWriter(conversation, options) if role == "writer" else HostedJudge(conversation, options)
+
+
+def _is_square(size: str) -> bool:
+    width, _, height = size.partition("x")
+    return width.isdigit() and width == height

@@ -1,0 +1,145 @@
+"""OpenAI's Responses format: building a request, asking, reading the answer."""
+
+from __future__ import annotations
+
+import orjson
+
+from plantain.models.answers import JsonObject
+from plantain.models.asking import Question
+from plantain.models.faults import SPENT, Fault
+from plantain.models.openai.wire import OpenAIWire
+from plantain.models.options import ProviderOptions
+from plantain.models.pictures import to_base64
+from plantain.models.scrub import child, count, objects, text
+from plantain.pixels.decode import one_line
+from plantain.records import Outcome, OutcomeKind, Usage
+from plantain.roles import EncodedImage, Reply, failed
+
+PATH = "/responses"
+
+
+class ResponsesConversation:
+    """Asks one OpenAI model."""
+
+    def __init__(self, wire: OpenAIWire, options: ProviderOptions) -> None:
+        self._wire = wire
+        self._options = options
+        self.name = wire.name
+        self.sampling = sampling(options)
+
+    async def ask(self, question: Question) -> Reply[str]:
+        """The answer's words, or the outcome that left none."""
+        try:
+            body = await self._wire.post(PATH, request_body(self._wire.model, question, self._options))
+        except Fault as fault:
+            return failed(fault.outcome, raw=orjson.dumps(fault.raw).decode())
+        usage, raw = read_usage(body), orjson.dumps(self._wire.scrub(body)).decode()
+        try:
+            return Reply(read_text(body), usage=usage, raw=raw)
+        except Fault as fault:
+            return failed(fault.outcome, usage, raw)
+
+    async def aclose(self) -> None:
+        await self._wire.aclose()
+
+
+def request_body(model: str, question: Question, options: ProviderOptions) -> JsonObject:
+    """A request, the same for the online and the batch transport. The provider is asked to store nothing."""
+    body: JsonObject = {
+        "model": model,
+        "instructions": question.system,
+        "input": [{"role": "user", "content": [_part(part) for part in question.parts]}],
+        "max_output_tokens": options.max_output_tokens,
+        "store": False,
+    }
+    if question.schema:
+        body["text"] = {
+            "format": {"type": "json_schema", "name": "report", "strict": True, "schema": question.schema}
+        }
+    if options.temperature is not None:
+        body["temperature"] = options.temperature
+    if options.top_p is not None:
+        body["top_p"] = options.top_p
+    if options.thinking:
+        body["reasoning"] = {"effort": options.thinking}
+    return body
+
+
+def read_text(body: JsonObject) -> str:
+    """The answer's words.
+
+    Raises:
+        Fault: refused, failed, cut at its longest, or empty.
+    """
+    contents = [
+        part
+        for item in objects(body.get("output"))
+        if item.get("type") == "message"
+        for part in objects(item.get("content"))
+    ]
+    refusals = [text(part, "refusal") for part in contents if part.get("type") == "refusal"]
+    if refusals:
+        raise Fault(Outcome(OutcomeKind.REFUSED, f"the model declined: {one_line(' '.join(refusals))}"), 200)
+    status = text(body, "status")
+    if status == "incomplete":
+        why = text(child(body, "incomplete_details"), "reason")
+        if why == "content_filter":
+            raise Fault(Outcome(OutcomeKind.REFUSED, "stopped by the provider's content filter"), 200)
+        raise Fault(Outcome(OutcomeKind.MALFORMED, f"the answer was cut ({why or 'no reason given'})"), 200)
+    if status in ("failed", "cancelled"):
+        raise Fault(_failure(child(body, "error")), 200)
+    said = "".join(text(part, "text") for part in contents if part.get("type") == "output_text")
+    if not said.strip():
+        raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
+    return said
+
+
+def read_usage(body: JsonObject) -> Usage:
+    """Tokens, finish reason, served model and thought summary; thinking is within the output, as it is billed."""
+    usage = child(body, "usage")
+    thoughts = [
+        text(part, "text")
+        for item in objects(body.get("output"))
+        if item.get("type") == "reasoning"
+        for part in objects(item.get("summary"))
+    ]
+    return Usage(
+        served_model=text(body, "model"),
+        input_tokens=count(usage, "input_tokens"),
+        output_tokens=count(usage, "output_tokens"),
+        thinking_tokens=count(child(usage, "output_tokens_details"), "reasoning_tokens"),
+        cached_tokens=count(child(usage, "input_tokens_details"), "cached_tokens"),
+        finish_reason=text(child(body, "incomplete_details"), "reason") or text(body, "status"),
+        response_id=text(body, "id"),
+        thought_summary="\n".join(filter(None, thoughts))[:20_000],
+    )
+
+
+def sampling(options: ProviderOptions) -> str:
+    """Everything beside prompt and pictures that the answer depends on, for the fingerprint; there is no seed."""
+    said = {
+        "temperature": options.temperature,
+        "top_p": options.top_p,
+        "thinking": options.thinking or None,
+        "max_output_tokens": options.max_output_tokens,
+    }
+    return " ".join(f"{name}={value}" for name, value in said.items() if value is not None)
+
+
+def _part(part: str | EncodedImage) -> JsonObject:
+    if isinstance(part, str):
+        return {"type": "input_text", "text": part}
+    url = f"data:{part.media_type};base64,{to_base64(part.data)}"
+    return {"type": "input_image", "image_url": url, "detail": "high"}
+
+
+def _failure(error: JsonObject) -> Outcome:
+    code, said = text(error, "code"), one_line(text(error, "message"))
+    reason = f"the provider failed: {code or 'no code'}: {said}"
+    if code in SPENT:
+        return Outcome(OutcomeKind.RATE_LIMITED, reason, fatal=True)
+    if code == "rate_limit_exceeded":
+        return Outcome(OutcomeKind.RATE_LIMITED, reason)
+    if code in ("server_error", "vector_store_timeout"):
+        return Outcome(OutcomeKind.TRANSPORT, reason)
+    return Outcome(OutcomeKind.MALFORMED, reason)

@@ -1,0 +1,126 @@
+"""The connection to a server of OpenAI's kind: one long-lived client, no retries, every fault one of our outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+import httpx2
+import openai
+
+from plantain.models.answers import JsonObject
+from plantain.models.faults import Fault, http_fault, read_body, wire_fault
+from plantain.models.options import ProviderOptions
+from plantain.models.scrub import scrub
+from plantain.models.secrets import Secret
+from plantain.roles import EncodedImage
+
+UNBOUNDED = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
+"""How many calls run at once is for admission to decide, not for a connection pool."""
+
+CONNECT_S = 10.0
+
+
+class OpenAIWire:
+    """Sends requests for one model.
+
+    Args:
+        name: "provider/model".
+        key: the API key; an empty one for servers that want none.
+        options: timeout.
+        address: the base URL. One in the environment is not heard: images go where the recipe says.
+    """
+
+    def __init__(self, name: str, key: Secret, options: ProviderOptions, address: str) -> None:
+        self.name = name
+        self.model = name.partition("/")[2]
+        self.key = key
+        self._address = address
+        self._timeout_s = options.timeout_s
+        self._client: openai.AsyncOpenAI | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def post(self, path: str, body: JsonObject) -> JsonObject:
+        """The body of the answer to a JSON request, e.g. to "/responses".
+
+        Raises:
+            Fault: whatever else came, or nothing did.
+        """
+        return await self._read(self._connected().post(path, cast_to=httpx2.Response, body=body))
+
+    async def post_picture(self, path: str, fields: JsonObject, picture: EncodedImage) -> JsonObject:
+        """The body of the answer to a multipart request with one picture.
+
+        Raises:
+            Fault: whatever else came, or nothing did.
+        """
+        name = f"image.{picture.media_type.partition('/')[2]}"
+        request = self._connected().post(
+            path,
+            cast_to=httpx2.Response,
+            body=fields,
+            files=[("image", (name, picture.data, picture.media_type))],
+            options={"headers": {"Content-Type": "multipart/form-data"}},
+        )
+        return await self._read(request)
+
+    async def look_up(self) -> JsonObject:
+        """What the provider says of the model; free of charge.
+
+        Raises:
+            Fault: it is not there, or the key does not work.
+        """
+        return await self._read(self._connected().get(f"/models/{self.model}", cast_to=httpx2.Response))
+
+    def scrub(self, body: JsonObject) -> object:
+        """A body as it may be kept."""
+        return scrub(body, self.key)
+
+    async def aclose(self) -> None:
+        """Closes the client; the next call opens another."""
+        client, self._client, self._loop = self._client, None, None
+        if client is not None:
+            await client.close()
+
+    async def _read(self, request: Awaitable[httpx2.Response]) -> JsonObject:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                response = await request
+        except openai.APIStatusError as error:
+            raise self._status_fault(error.response) from None
+        except openai.APIConnectionError as error:
+            cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+            outcome = wire_fault(cause, self._timeout_s) or wire_fault(
+                httpx2.NetworkError(""), self._timeout_s
+            )
+            assert outcome is not None
+            raise Fault(outcome) from None
+        except (httpx2.HTTPError, httpx2.StreamError, TimeoutError) as error:
+            outcome = wire_fault(error, self._timeout_s)
+            if outcome is None:
+                raise
+            raise Fault(outcome) from None
+        body = read_body(response.content)
+        if body.get("error") and not (body.keys() & {"output", "choices", "data"}):
+            raise self._status_fault(response)
+        return body
+
+    def _connected(self) -> openai.AsyncOpenAI:
+        """The client, made in the running event loop; a client of an earlier loop cannot be used any more."""
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            self._client = openai.AsyncOpenAI(
+                api_key=self.key.reveal() or "none",
+                base_url=self._address,
+                max_retries=0,
+                timeout=httpx2.Timeout(self._timeout_s, connect=min(CONNECT_S, self._timeout_s)),
+                http_client=openai.DefaultAsyncHttpxClient(limits=UNBOUNDED, trust_env=True),
+            )
+            self._loop = loop
+        return self._client
+
+    def _status_fault(self, response: httpx2.Response) -> Fault:
+        content = self.key.redact(response.text)
+        outcome = http_fault(self.name, response.status_code, content, dict(response.headers))
+        raw = {"status": response.status_code, "body": self.scrub({"text": content})}
+        return Fault(outcome, response.status_code, raw)

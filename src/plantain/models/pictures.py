@@ -1,0 +1,105 @@
+"""Pictures on their way to a hosted editor and back: always square there, exactly inverted here, checked on arrival."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+import cv2
+import numpy as np
+
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import BadImage, declared_size, decode_untrusted
+from plantain.pixels.prepare import prepare, resize, restore
+from plantain.records import Geometry
+from plantain.roles import EditedImage, EncodedImage
+
+SMALLEST_SIDE = 128
+"""A hosted editor that returns less than this many pixels a side has returned an icon, not the edited picture."""
+
+UNCHANGED = "the editor returned the picture unchanged"
+
+_KINDS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"RIFF", "image/webp"))
+
+
+def to_square(original: EncodedImage) -> tuple[EncodedImage, Geometry | None]:
+    """The picture as a hosted editor gets it, and how to come back.
+
+    Square pictures go untouched and need no way back. Others are padded with black to a square of their longer side,
+    without resampling, as a lossless PNG: providers' own aspect ratios are only nominal, a square is exact everywhere.
+    """
+    width, height = declared_size(original.data)
+    if width == height:
+        return original, None
+    pixels = decode_untrusted(original.data, "original")
+    square, geometry = prepare(pixels, side=max(pixels.shape[:2]), mode="pad")
+    return EncodedImage(_png(square), "image/png"), geometry
+
+
+def from_square(data: bytes, original: EncodedImage, geometry: Geometry | None) -> EditedImage:
+    """What an editor returned, at the original's geometry. May decode: run it in a thread.
+
+    A square picture comes back untouched, whatever its size; a padded one is cut and resized by the exact inverse.
+    One that equals the original is kept and its note says so.
+
+    Raises:
+        BadImage: no picture that we read, not square, or too small to be one.
+    """
+    width, height = declared_size(data)
+    if width == 0:
+        raise BadImage("the editor returned bytes that are no picture")
+    if width != height:
+        raise BadImage(f"the editor returned {width}x{height} pixels, not a square")
+    if width < SMALLEST_SIDE:
+        raise BadImage(f"the editor returned only {width}x{height} pixels")
+    note = UNCHANGED if _unchanged(data, original) else ""
+    if geometry is None:
+        return EditedImage(EncodedImage(data, media_type(data)), note=note)
+    side = max(geometry.width, geometry.height)
+    pixels = restore(resize(decode_untrusted(data, "edited image"), side, side), geometry)
+    if np.array_equal(pixels, decode_untrusted(original.data, "original")):
+        note = UNCHANGED
+    return EditedImage(EncodedImage(_png(pixels), "image/png"), note=note)
+
+
+def media_type(data: bytes) -> str:
+    """By the first bytes, not by what the provider says."""
+    return next((kind for start, kind in _KINDS if data.startswith(start)), "application/octet-stream")
+
+
+def from_base64(text: str) -> bytes:
+    """Bytes of standard or URL-safe base64.
+
+    Raises:
+        BadImage: it is not base64.
+    """
+    try:
+        return base64.b64decode(text.translate(str.maketrans("-_", "+/")), validate=True)
+    except (binascii.Error, ValueError):
+        raise BadImage("the editor's picture is not valid base64") from None
+
+
+def to_base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _unchanged(data: bytes, original: EncodedImage) -> bool:
+    if data == original.data:
+        return True
+    if media_type(data) == "image/jpeg" or declared_size(data) != declared_size(original.data):
+        return False
+    try:
+        return np.array_equal(
+            decode_untrusted(data, "edited image"), decode_untrusted(original.data, "original")
+        )
+    except BadImage:
+        return False
+
+
+def _png(pixels: Pixels) -> bytes:
+    done, data = cv2.imencode(
+        ".png", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 3]
+    )
+    if not done:
+        raise BadImage("the picture could not be encoded")
+    return data.tobytes()

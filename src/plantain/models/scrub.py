@@ -1,0 +1,48 @@
+"""A provider's answer as the journal keeps it: without keys, picture bytes or other long opaque strings."""
+
+from __future__ import annotations
+
+from plantain.models.answers import JsonObject
+from plantain.models.secrets import Secret
+
+OPAQUE = 1_000
+"""A string without a space that is longer than this is data, not words."""
+
+LONGEST_TEXT = 20_000
+
+
+def scrub(value: object, key: Secret) -> object:
+    """A JSON value with long strings shortened and the key hidden, at any depth."""
+    if isinstance(value, dict):
+        return {key.redact(str(name)): scrub(inner, key) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [scrub(inner, key) for inner in value]
+    if not isinstance(value, str):
+        return value
+    if len(value) > OPAQUE and " " not in value[:OPAQUE]:
+        return f"({len(value)} characters of data)"
+    text = key.redact(value)
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} (cut from {len(text)} characters)"
+
+
+def objects(value: object) -> list[JsonObject]:
+    """The objects of a list of a body; none where it is no list."""
+    return [inner for inner in value if isinstance(inner, dict)] if isinstance(value, list) else []
+
+
+def child(body: JsonObject, name: str) -> JsonObject:
+    """An object inside a body; empty where it is missing or of another type."""
+    value = body.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def text(body: JsonObject, name: str) -> str:
+    """A string of a body; "" where it is missing or of another type."""
+    value = body.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def count(body: JsonObject, name: str) -> int | None:
+    """A count of a body; None where it is missing, negative or of another type."""
+    value = body.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

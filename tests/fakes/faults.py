@@ -1,0 +1,229 @@
+"""Every fault that a provider or the wire can commit, by name, for each wire format.
+
+`FAULTS[name]` is a function of the format ("gemini" or "openai") that gives a `Spoil`, or None where that format cannot
+commit it. Steps that a fault makes sense for are in `STEPS`; a name that is not there fits all three.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+from fakes import content, gemini_format, openai_format
+from fakes.server import Answer, Request, Spoil
+
+RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17s"}
+NO_QUOTA = {
+    "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+    "violations": [{"quotaId": "GenerateRequestsPerDay", "quotaValue": "0"}],
+}
+HTML = b"<!doctype html><html><body>upstream trouble</body></html>"
+
+Fault = Callable[[str], Spoil | None]
+
+
+def status(code: int, said: str = "no", gemini: str = "", openai: str = "", **headers: str) -> Fault:
+    """An error answer with a body in the provider's own form."""
+
+    def make(form: str) -> Spoil:
+        if form == "gemini":
+            return lambda request, good: gemini_format.error(code, said, gemini, **headers)
+        return lambda request, good: openai_format.error(code, said, openai, **headers)
+
+    return make
+
+
+def bare(answer: Callable[[Answer], Answer]) -> Fault:
+    """A fault of the wire, the same for every format."""
+    return lambda form: lambda request, good: answer(good)
+
+
+def gemini_only(answer: Callable[[Request], Answer]) -> Fault:
+    return lambda form: (lambda request, good: answer(request)) if form == "gemini" else None
+
+
+def openai_only(answer: Callable[[Request], Answer]) -> Fault:
+    return lambda form: (lambda request, good: answer(request)) if form == "openai" else None
+
+
+def words(change: Callable[[str], str], finish: str = "STOP", cut: str = "") -> Fault:
+    """The good answer's words, changed; for the steps that answer in words."""
+
+    def make(form: str) -> Spoil:
+        def spoil(request: Request, good: Answer) -> Answer:
+            if form == "gemini":
+                said = _words(gemini_format.step_of(request), gemini_format.prompt_text(request))
+                return gemini_format.text_answer(change(said), finish)
+            said = _words(openai_format.step_of(request), openai_format.prompt_text(request))
+            return openai_format.text_answer(change(said), chat=openai_format.is_chat(request), cut=cut)
+
+        return spoil
+
+    return make
+
+
+def picture(make: Callable[[], bytes]) -> Fault:
+    """Another file instead of the edited picture."""
+
+    def fault(form: str) -> Spoil:
+        answer = gemini_format.picture_answer if form == "gemini" else openai_format.picture_answer
+        return lambda request, good: answer(make())
+
+    return fault
+
+
+def same_picture(form: str) -> Spoil:
+    """The original itself, byte for byte."""
+    if form == "gemini":
+        return lambda request, good: gemini_format.picture_answer(gemini_format.pictures_sent(request)[0])
+    return lambda request, good: openai_format.picture_answer(openai_format.pictures_sent(request)[0])
+
+
+def _words(step: str, prompt: str) -> str:
+    return content.report_text(prompt) if step == "judge" else content.instruction(prompt)
+
+
+def _without(key: str) -> Callable[[str], str]:
+    return lambda said: json.dumps({name: value for name, value in json.loads(said).items() if name != key})
+
+
+def _with(key: str, value: object) -> Callable[[str], str]:
+    return lambda said: json.dumps({**json.loads(said), key: value})
+
+
+def _soon() -> str:
+    return format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+
+
+def _bad_base64(form: str) -> Spoil:
+    def spoil(request: Request, good: Answer) -> Answer:
+        body = good.body.replace(b"iVBOR", b"%%%%%", 1)
+        assert body != good.body
+        return replace(good, body=body)
+
+    return spoil
+
+
+FAULTS: dict[str, Fault] = {
+    "400": status(400, "bad field", "INVALID_ARGUMENT"),
+    "400 bad key": gemini_only(
+        lambda r: gemini_format.error(
+            400, "API key not valid. Please pass a valid API key.", "INVALID_ARGUMENT"
+        )
+    ),
+    "400 setting": openai_only(lambda r: openai_format.error(400, "Unknown parameter", "unknown_parameter")),
+    "400 moderation": openai_only(
+        lambda r: openai_format.error(400, "blocked by safety", "moderation_blocked")
+    ),
+    "401": status(401, "who are you", "UNAUTHENTICATED", "invalid_api_key"),
+    "403": status(403, "not for you", "PERMISSION_DENIED", "unsupported_country_region_territory"),
+    "404 retired": status(404, "model is not found", "NOT_FOUND", "model_not_found"),
+    "408": status(408, "too slow"),
+    "409": status(409, "conflict"),
+    "413": status(413, "too large"),
+    "429 seconds": status(429, "slow down", "RESOURCE_EXHAUSTED", "rate_limit_exceeded", Retry_After="7"),
+    "429 date": lambda form: status(
+        429, "slow", "RESOURCE_EXHAUSTED", "rate_limit_exceeded", Retry_After=_soon()
+    )(form),
+    "429 ms": status(429, "slow down", "RESOURCE_EXHAUSTED", "rate_limit_exceeded", retry_after_ms="1500"),
+    "429 retry info": gemini_only(
+        lambda r: gemini_format.error(429, "slow", "RESOURCE_EXHAUSTED", [RETRY_INFO])
+    ),
+    "429 long": status(429, "come back", "RESOURCE_EXHAUSTED", "rate_limit_exceeded", Retry_After="600"),
+    "429 bare": status(429, "slow down", "RESOURCE_EXHAUSTED", "rate_limit_exceeded"),
+    "429 no quota": gemini_only(lambda r: gemini_format.error(429, "no", "RESOURCE_EXHAUSTED", [NO_QUOTA])),
+    "429 spent": openai_only(lambda r: openai_format.error(429, "pay first", "insufficient_quota")),
+    "500": status(500, "oops", "INTERNAL", "server_error"),
+    "502 html": bare(lambda good: Answer(HTML, 502, {"Content-Type": "text/html"})),
+    "503": status(503, "overloaded", "UNAVAILABLE", "overloaded", Retry_After="3"),
+    "504": status(504, "late", "DEADLINE_EXCEEDED"),
+    "dropped": bare(lambda good: Answer(close=True)),
+    "hung": bare(lambda good: replace(good, latency_s=1.0)),
+    "truncated body": bare(lambda good: replace(good, cut=20)),
+    "cut JSON": bare(lambda good: replace(good, body=good.body[:-20])),
+    "html 200": bare(lambda good: Answer(HTML, 200, {"Content-Type": "text/html"})),
+    "list 200": bare(lambda good: Answer(b"[1, 2]", 200, {"Content-Type": "application/json"})),
+    "error 200": bare(
+        lambda good: Answer(
+            b'{"error": {"message": "oops", "code": "server_error"}}',
+            200,
+            {"Content-Type": "application/json"},
+        )
+    ),
+    "empty 200": bare(lambda good: Answer(b"", 200, {"Content-Type": "application/json"})),
+    "nothing in it": bare(lambda good: Answer(b"{}", 200, {"Content-Type": "application/json"})),
+    "blocked before": gemini_only(lambda r: gemini_format.blocked_before()),
+    "blocked after": gemini_only(lambda r: gemini_format.text_answer("", "SAFETY")),
+    "IMAGE_SAFETY": gemini_only(lambda r: gemini_format.text_answer("", "IMAGE_SAFETY")),
+    "NO_IMAGE": gemini_only(lambda r: gemini_format.text_answer("", "NO_IMAGE")),
+    "text, no picture": gemini_only(lambda r: gemini_format.text_answer("I would rather describe it.")),
+    "no data": openai_only(lambda r: openai_format.picture_answer(None)),
+    "declined": openai_only(
+        lambda r: openai_format.text_answer(None, chat=openai_format.is_chat(r), refusal="I will not")
+    ),
+    "content filter": openai_only(
+        lambda r: openai_format.text_answer("so", chat=openai_format.is_chat(r), cut="content_filter")
+    ),
+    "wide picture": picture(lambda: content.picture(".png", 384, 256)),
+    "tiny picture": picture(lambda: content.picture(".png", 16, 16)),
+    "no picture file": picture(lambda: b"not a picture at all"),
+    "bad base64": _bad_base64,
+    "same picture": same_picture,
+    "webp picture": picture(lambda: content.picture(".webp")),
+    "large picture": picture(lambda: content.picture(".jpg", 2048, 2048)),
+    "fenced": words(lambda said: f"```json\n{said}\n```"),
+    "prose around": words(lambda said: f"Here is what I see.\n{said}\nI hope that helps."),
+    "true as text": words(_with("has_disease", "True")),
+    "cut words": words(lambda said: said[: len(said) // 2], "MAX_TOKENS", "length"),
+    "missing key": words(_without("realism")),
+    "missing flag": words(_without("has_disease")),
+    "wrong type": words(_with("other_disease", "probably")),
+    "number as flag": words(_with("other_disease", 0)),
+    "only prose": words(lambda said: "The edit looks fine to me."),
+    "empty words": words(lambda said: ""),
+    "two reports": words(
+        lambda said: f"{said}\n{_with('has_disease', 'False')(said).replace('true', 'false')}"
+    ),
+}
+
+TEXT = ("write", "judge")
+STEPS: dict[str, tuple[str, ...]] = {
+    "IMAGE_SAFETY": ("edit",),
+    "NO_IMAGE": ("edit",),
+    "text, no picture": ("edit",),
+    "no data": ("edit",),
+    "400 moderation": ("edit",),
+    "declined": TEXT,
+    "content filter": TEXT,
+    "cut words": TEXT,
+    "empty words": TEXT,
+    **{
+        name: ("edit",)
+        for name in (
+            "wide picture",
+            "tiny picture",
+            "no picture file",
+            "bad base64",
+            "same picture",
+            "webp picture",
+            "large picture",
+        )
+    },
+    **{
+        name: ("judge",)
+        for name in (
+            "fenced",
+            "prose around",
+            "true as text",
+            "missing key",
+            "missing flag",
+            "wrong type",
+            "number as flag",
+            "only prose",
+            "two reports",
+        )
+    },
+}
