@@ -10,7 +10,6 @@ from pathlib import Path
 import cv2
 import numpy as np
 import skimage.data
-from plantain.sources.catalogue import Catalogue
 
 from plantain.build.recipe import Recipe
 from plantain.build.rounds import Method
@@ -38,6 +37,7 @@ from plantain.roles import (
     failed,
 )
 from plantain.rubrics import MED_BANANA
+from plantain.sources.catalogue import Catalogue
 
 
 class CallLog:

@@ -15,7 +15,7 @@ Pixels = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 
 
-class CannotShow(Exception):  # noqa: N818 - a normal outcome, not a fault
+class CannotShow(Exception):
     """The finding cannot be shown (or found) on this view, sequence, slice or image; the message says why."""
 
 
