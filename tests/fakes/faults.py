@@ -200,9 +200,8 @@ STEPS: dict[str, tuple[str, ...]] = {
     "content filter": TEXT,
     "cut words": TEXT,
     "empty words": TEXT,
-    **{
-        name: ("edit",)
-        for name in (
+    **dict.fromkeys(
+        (
             "wide picture",
             "tiny picture",
             "no picture file",
@@ -210,11 +209,11 @@ STEPS: dict[str, tuple[str, ...]] = {
             "same picture",
             "webp picture",
             "large picture",
-        )
-    },
-    **{
-        name: ("judge",)
-        for name in (
+        ),
+        ("edit",),
+    ),
+    **dict.fromkeys(
+        (
             "fenced",
             "prose around",
             "true as text",
@@ -224,6 +223,7 @@ STEPS: dict[str, tuple[str, ...]] = {
             "number as flag",
             "only prose",
             "two reports",
-        )
-    },
+        ),
+        ("judge",),
+    ),
 }

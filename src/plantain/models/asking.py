@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 import orjson
 
 from plantain.models.answers import JsonObject, Unreadable
+from plantain.models.faults import Fault
 from plantain.models.prompts import Prompt, PromptLibrary
 from plantain.records import OK, Outcome, OutcomeKind, Usage
 from plantain.roles import EncodedImage, Reply, failed
@@ -40,12 +41,35 @@ class Question:
     schema: JsonObject | None = None
 
 
-class Conversation(Protocol):
-    """One language model at one provider.
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One answer of a language model.
 
-    `ask` answers with the text, or with the outcome that left none. A cut or empty answer is `malformed`. Its `raw`
-    is JSON. `sampling` names everything beside the question that the answer depends on.
+    Attributes:
+        text: its words.
+        usage, raw: what it consumed, and the body as JSON.
+        outcome: not ok where there was no answer to read; then there is nothing to ask again.
+        problem: why the words cannot be used though there was an answer (cut, empty); "" where they can.
     """
+
+    text: str = ""
+    usage: Usage = field(default_factory=Usage)
+    raw: str = "{}"
+    outcome: Outcome = OK
+    problem: str = ""
+
+
+def unheard(fault: Fault, usage: Usage | None = None, raw: str = "") -> Heard:
+    """What is heard of a fault: an answer that came but is cut or empty is a problem, anything else an outcome."""
+    kept = raw or orjson.dumps(fault.raw).decode()
+    answered = fault.status == 200 and fault.outcome.kind is OutcomeKind.MALFORMED
+    if answered and not fault.outcome.fatal:
+        return Heard(usage=usage or Usage(), raw=kept, problem=fault.outcome.reason)
+    return Heard(usage=usage or Usage(), raw=kept, outcome=fault.outcome)
+
+
+class Conversation(Protocol):
+    """One language model at one provider; `sampling` names all, beside the question, that its answers depend on."""
 
     @property
     def name(self) -> str: ...
@@ -53,7 +77,7 @@ class Conversation(Protocol):
     @property
     def sampling(self) -> str: ...
 
-    async def ask(self, question: Question) -> Reply[str]: ...
+    async def ask(self, question: Question) -> Heard: ...
 
     async def aclose(self) -> None: ...
 
@@ -72,21 +96,19 @@ async def ask_until_readable(
     usage, raws, problem = Usage(), [], ""
     asked = question
     for _ in range(MOST_ASKS):
-        reply = await model.ask(asked)
-        usage = add_usage(usage, reply.usage)
-        raws.append(reply.raw)
+        heard = await model.ask(asked)
+        usage = add_usage(usage, heard.usage)
+        raws.append(heard.raw)
         raw = record(prompt.label, model.sampling, raws)
-        text = reply.value or ""
-        if reply.outcome.ok:
+        if not heard.outcome.ok:
+            return failed(heard.outcome, usage, raw)
+        problem = heard.problem
+        if not problem:
             try:
-                return Reply(read(text), OK, usage, raw)
+                return Reply(read(heard.text), OK, usage, raw)
             except Unreadable as error:
                 problem = str(error)
-        elif reply.outcome.kind is OutcomeKind.MALFORMED and not reply.outcome.fatal:
-            problem = reply.outcome.reason
-        else:
-            return failed(reply.outcome, usage, raw)
-        again = library.render("again", {"problem": problem, "answer": text})
+        again = library.render("again", {"problem": problem, "answer": heard.text})
         asked = replace(question, parts=(*question.parts, again.text))
     return failed(Outcome(OutcomeKind.MALFORMED, problem), usage, raw)
 

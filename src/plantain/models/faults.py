@@ -50,13 +50,15 @@ def http_fault(model: str, status: int, content: str, headers: Mapping[str, str]
 
     Args:
         model: "provider/model", for the sentence.
-        status: HTTP status, not 200.
+        status: HTTP status; of a 200 that holds an error, the error's own code counts.
         content: the body, already without key.
         headers: the answer's; names in any case.
     """
     error = _error_of(content)
     code = _text(error, "code") or _text(error, "status") or _text(error, "type")
     codes = {_text(error, name).casefold() for name in ("code", "status", "type")}
+    if status == 200 and code.isdigit() and 400 <= int(code) < 600:
+        status = int(code)
     said = one_line(_text(error, "message") or _kind_of(content))
     reason = f"{status}{f' {code}' if code and code != str(status) else ''}: {said}"
     wait = retry_after(headers, error)

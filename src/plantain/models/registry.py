@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 from importlib.metadata import entry_points
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 
 from plantain.models.options import ProviderOptions
 from plantain.records import InputError
@@ -32,6 +32,13 @@ class Provider(Protocol):
     def load(self, name: str, role: str, options: ProviderOptions) -> object: ...
 
 
+@runtime_checkable
+class Closable(Protocol):
+    """A model that holds a connection."""
+
+    async def aclose(self) -> None: ...
+
+
 def resolve_writer(name: str, options: ProviderOptions | None = None) -> Writer:
     """The writer of that name.
 
@@ -49,6 +56,13 @@ def resolve_editor(name: str, options: ProviderOptions | None = None) -> Editor:
 def resolve_judge(name: str, options: ProviderOptions | None = None) -> Judge:
     """The judge of that name; raises as `resolve_writer` does."""
     return cast(Judge, _resolve(name, "judge", options))
+
+
+async def close_models(*models: object) -> None:
+    """Closes the connections of models that hold one; a model opens its own again when it is called."""
+    for model in models:
+        if isinstance(model, Closable):
+            await model.aclose()
 
 
 def provider_names() -> tuple[str, ...]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import orjson
 
-from plantain.models.asking import Question
+from plantain.models.asking import Heard, Question, unheard
 from plantain.models.faults import Fault
 from plantain.models.gemini.replies import read_text, read_usage
 from plantain.models.gemini.requests import contents, sampling, text_config
 from plantain.models.gemini.wire import GeminiWire
 from plantain.models.options import ProviderOptions
-from plantain.roles import Reply, failed
 
 
 class GeminiConversation:
@@ -22,17 +21,17 @@ class GeminiConversation:
         self.name = wire.name
         self.sampling = sampling(options)
 
-    async def ask(self, question: Question) -> Reply[str]:
-        """The answer's words, or the outcome that left none."""
+    async def ask(self, question: Question) -> Heard:
+        """The answer's words, or why there are none."""
         try:
             body = await self._wire.generate(contents(question.parts), text_config(question, self._options))
         except Fault as fault:
-            return failed(fault.outcome, raw=orjson.dumps(fault.raw).decode())
+            return unheard(fault)
         usage, raw = read_usage(body), orjson.dumps(self._wire.scrub(body)).decode()
         try:
-            return Reply(read_text(body), usage=usage, raw=raw)
+            return Heard(read_text(body), usage, raw)
         except Fault as fault:
-            return failed(fault.outcome, usage, raw)
+            return unheard(fault, usage, raw)
 
     async def aclose(self) -> None:
         await self._wire.aclose()

@@ -65,7 +65,11 @@ class GeminiWire:
                 raise
             raise Fault(outcome) from None
         reply = answer.sdk_http_response
-        return read_body((reply.body if reply else None) or "")
+        content = (reply.body if reply else None) or ""
+        body = read_body(content)
+        if body.get("error") and "candidates" not in body:
+            raise self._fault(200, content, dict(reply.headers or {}) if reply else {})
+        return body
 
     async def look_up(self) -> JsonObject:
         """What the provider says of the model; free of charge.
@@ -119,6 +123,10 @@ class GeminiWire:
     def _status_fault(self, error: errors.APIError) -> Fault:
         response = error.response
         headers = dict(response.headers) if isinstance(response, httpx2.Response) else {}
-        content = self.key.redact(response.text) if isinstance(response, httpx2.Response) else ""
-        outcome = http_fault(self.name, error.code, content, headers)
-        return Fault(outcome, error.code, {"status": error.code, "body": self.scrub({"text": content})})
+        content = response.text if isinstance(response, httpx2.Response) else ""
+        return self._fault(error.code, content, headers)
+
+    def _fault(self, status: int, content: str, headers: dict[str, str]) -> Fault:
+        content = self.key.redact(content)
+        outcome = http_fault(self.name, status, content, headers)
+        return Fault(outcome, status, {"status": status, "body": self.scrub({"text": content})})

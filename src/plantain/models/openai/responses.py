@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 
 from plantain.models.answers import JsonObject
-from plantain.models.asking import Question
+from plantain.models.asking import Heard, Question, unheard
 from plantain.models.faults import SPENT, Fault
 from plantain.models.openai.wire import OpenAIWire
 from plantain.models.options import ProviderOptions
@@ -13,7 +13,7 @@ from plantain.models.pictures import to_base64
 from plantain.models.scrub import child, count, objects, text
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind, Usage
-from plantain.roles import EncodedImage, Reply, failed
+from plantain.roles import EncodedImage
 
 PATH = "/responses"
 
@@ -27,17 +27,17 @@ class ResponsesConversation:
         self.name = wire.name
         self.sampling = sampling(options)
 
-    async def ask(self, question: Question) -> Reply[str]:
-        """The answer's words, or the outcome that left none."""
+    async def ask(self, question: Question) -> Heard:
+        """The answer's words, or why there are none."""
         try:
             body = await self._wire.post(PATH, request_body(self._wire.model, question, self._options))
         except Fault as fault:
-            return failed(fault.outcome, raw=orjson.dumps(fault.raw).decode())
+            return unheard(fault)
         usage, raw = read_usage(body), orjson.dumps(self._wire.scrub(body)).decode()
         try:
-            return Reply(read_text(body), usage=usage, raw=raw)
+            return Heard(read_text(body), usage, raw)
         except Fault as fault:
-            return failed(fault.outcome, usage, raw)
+            return unheard(fault, usage, raw)
 
     async def aclose(self) -> None:
         await self._wire.aclose()
