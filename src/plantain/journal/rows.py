@@ -92,6 +92,24 @@ class StoredScore:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedTask:
+    """A closed task with its whole history, as another run made it; no call of it was made here.
+
+    Attributes:
+        row: the task and how it ended.
+        attempts: of every generation; their verdicts are ignored.
+        verdicts, scores: on those attempts.
+        blobs: for every hash that an attempt names. Bytes that did not come along may be missing from the store.
+    """
+
+    row: TaskRow
+    attempts: tuple[Attempt, ...]
+    verdicts: tuple[StoredVerdict, ...] = ()
+    scores: tuple[StoredScore, ...] = ()
+    blobs: tuple[BlobRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Settlement:
     """Everything that one answered call makes durable, in one transaction.
 

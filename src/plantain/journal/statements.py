@@ -14,7 +14,7 @@ from plantain.records import Attempt, Criterion, EditTask, InputError, SourceIma
 from . import payload
 from .blobs import sync_folder
 from .payload import clean_text
-from .rows import BlobRef, RunHeader, Settlement, StartedCall, StoredScore, StoredVerdict
+from .rows import BlobRef, RecordedTask, RunHeader, Settlement, StartedCall, StoredScore, StoredVerdict
 
 HEADER_KEYS = frozenset({"schema_version", "run_id", "name", "seed", "frozen", "code_version"})
 
@@ -212,6 +212,38 @@ def add_scores(connection: sqlite3.Connection, scores: Sequence[StoredScore]) ->
         ],
     )
     return len(scores)
+
+
+def add_recorded(connection: sqlite3.Connection, tasks: Sequence[RecordedTask]) -> int:
+    added = 0
+    for recorded in tasks:
+        row, task = recorded.row, recorded.row.task
+        cursor = connection.execute(
+            "INSERT INTO task(id, kind, image_id, modality, finding, direction, generation, state, round, reason) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO NOTHING",
+            (
+                task.id,
+                task.kind.value,
+                task.image_id,
+                task.modality,
+                task.finding,
+                task.direction.value,
+                row.generation,
+                row.state.value,
+                row.round,
+                clean_text(row.reason),
+            ),
+        )
+        if cursor.rowcount != 1:
+            continue
+        added += 1
+        _add_blobs(connection, recorded.blobs)
+        for attempt in recorded.attempts:
+            _put_attempt(connection, attempt)
+        for verdict in recorded.verdicts:
+            _put_verdict(connection, verdict)
+        add_scores(connection, recorded.scores)
+    return added
 
 
 def mark_ended(connection: sqlite3.Connection, session: int, now: str) -> None:

@@ -28,7 +28,7 @@ from .errors import RunExists
 from .filesystem import check_filesystem
 from .lock import RunLock
 from .reader import JournalReader
-from .rows import BlobRef, JsonValue, RunHeader, Settlement, StartedCall, StoredScore
+from .rows import BlobRef, JsonValue, RecordedTask, RunHeader, Settlement, StartedCall, StoredScore
 from .schema import create_tables, migrate
 from .space import check_room, raise_if_full
 
@@ -36,6 +36,9 @@ T = TypeVar("T")
 
 BATCH = 2000
 """Rows of a bulk insertion in one transaction: memory stays flat and others get their turn."""
+
+RECORDED_BATCH = 200
+"""Recorded tasks in one transaction: each brings a dozen rows with it."""
 
 TASK_BATCH = 50_000
 """Ids are hashes, so a batch touches pages all over the table: few large sorted ones write far less."""
@@ -214,6 +217,17 @@ class Journal:
         while batch := list(islice(source, BATCH)):
             stored += await self._submit(partial(statements.add_scores, scores=batch))
         return stored
+
+    async def add_recorded(self, tasks: Iterable[RecordedTask]) -> int:
+        """Stores closed tasks that another run made, each whole, without calls; ids that the run has are skipped.
+
+        Returns how many were new.
+        """
+        added = 0
+        source = iter(tasks)
+        while batch := list(islice(source, RECORDED_BATCH)):
+            added += await self._submit(partial(statements.add_recorded, tasks=batch))
+        return added
 
     # --- the end ------------------------------------------------------------------------------------
 

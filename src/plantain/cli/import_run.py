@@ -1,0 +1,35 @@
+"""`plantain import`: a published release back into a journal."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example: plantain import release --run runs/theirs")
+def import_run(
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="PATH", help="Folder of a release: ours in any layout, or Med-Banana's tree."),
+    ],
+    run: Annotated[Path, typer.Option("--run", metavar="DIR", help="New folder for the run.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+) -> None:
+    """Read a release back, to look at it, report on it or export it again. What it does not say stays unknown."""
+    from plantain.release.importing import import_release
+
+    summary = import_release(path, run)
+    if as_json:
+        print(orjson.dumps({**asdict(summary), "run": str(run)}).decode())
+        return
+    print(
+        f"{run}: {summary.tasks} tasks, {summary.attempts} attempts, {summary.images} images ({summary.kind})"
+    )
+    if summary.missing:
+        print(f"{summary.missing} images are named but did not come along; their hashes are kept")

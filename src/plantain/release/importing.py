@@ -1,0 +1,178 @@
+"""A release back into a journal, so that it can be looked at, reported on and exported again."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import orjson
+
+from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeader
+from plantain.journal.blobs import sync_folder
+from plantain.journal.verify import BLOBS_ABSENT
+from plantain.records import InputError, SourceImage
+from plantain.release.published import PublishedTree, tree_id
+from plantain.release.reading import OurRelease, Source, digest
+from plantain.release.rows import TaskRecord, journal_parts
+from plantain.release.survey import IMPORTED
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSummary:
+    """What an import brought. `missing` counts images that are named but did not come along."""
+
+    run: Path
+    kind: str
+    tasks: int
+    attempts: int
+    images: int
+    missing: int
+
+
+@dataclass(slots=True)
+class _Survey:
+    """What the records name: hashes of pictures that a release carries, and source images that it does not."""
+
+    edited: set[bytes]
+    others: set[bytes]
+    images: dict[str, str]
+    tasks: int = 0
+    attempts: int = 0
+
+
+def import_release(path: Path, run: Path) -> ImportSummary:
+    """Makes a run out of a release: ours in any layout, or a tree as Med-Banana publishes it.
+
+    The run appears when it is whole; an import that fails or is killed leaves nothing under that name.
+
+    Raises:
+        InputError: nothing there that we can read, a broken file, or `run` is not free.
+    """
+    if not path.is_dir():
+        raise InputError(f"{path}: no such folder; import a release's folder")
+    if run.exists() and (not run.is_dir() or any(run.iterdir())):
+        raise InputError(f"{run}: is not an empty folder; an import makes a new run")
+    source: Source
+    if OurRelease.recognised(path):
+        ours = OurRelease(path)
+        source, kind, header, told = ours, "plantain", *_our_header(ours)
+    elif PublishedTree.recognised(path):
+        source, kind = PublishedTree(path), "med-banana"
+        header = RunHeader(tree_id(path), path.resolve().name, 0, {}, "")
+        told = {"models": {}, "left_out": 0}
+    else:
+        raise InputError(f"{path}: neither a release of plantain nor a tree of DATASET-edit/FINDING/*.jpeg")
+    told |= {
+        "run_id": header.run_id,
+        "name": header.name,
+        "seed": header.seed,
+        "code_version": header.code_version,
+        "frozen": header.frozen,
+    }
+    run.parent.mkdir(parents=True, exist_ok=True)
+    part = run.with_name(f".{run.name}.importing")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        survey, found = asyncio.run(_fill(part, source, header, told))
+        if run.exists():
+            run.rmdir()
+        part.rename(run)
+        sync_folder(run.parent)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return ImportSummary(
+        run, kind, survey.tasks, survey.attempts, found, len(survey.edited | survey.others) - found
+    )
+
+
+def _our_header(ours: OurRelease) -> tuple[RunHeader, dict[str, JsonValue]]:
+    """The original run's header, as far as run.json came along."""
+    facts = ours.facts()
+    try:
+        header = RunHeader(
+            run_id=str(facts.get("run_id", "")) or tree_id(ours.root),
+            name=str(facts.get("name", ours.root.resolve().name)),
+            seed=int(str(facts.get("seed", 0))),
+            frozen=cast("dict[str, JsonValue]", dict(cast("dict[str, object]", facts.get("frozen", {})))),
+            code_version=str(facts.get("code_version", "")),
+        )
+        told: dict[str, JsonValue] = {
+            "models": cast("JsonValue", facts.get("models", {})),
+            "left_out": int(str(facts.get("left_out", 0))),
+        }
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{ours.root}/run.json: facts: {error}") from error
+    return header, told
+
+
+async def _fill(
+    run: Path, source: Source, header: RunHeader, told: dict[str, JsonValue]
+) -> tuple[_Survey, int]:
+    survey = _look(source)
+    if not survey.tasks:
+        raise InputError("the release has no task in it")
+    async with Journal.create(run, header) as journal:
+        found = await asyncio.to_thread(_take_pictures, journal, source, survey)
+        await journal.add_images(_images(source))
+        await journal.add_recorded(_recorded(source))
+        await journal.set_meta(IMPORTED, orjson.dumps(told).decode())
+        await journal.set_meta(BLOBS_ABSENT, "1")
+    return survey, found
+
+
+def _look(source: Source) -> _Survey:
+    """A first pass that checks every record before anything is written."""
+    survey = _Survey(set(), set(), {})
+    for record in _once(source):
+        survey.tasks += 1
+        survey.attempts += len(record.attempts)
+        known = survey.images.setdefault(record.image.id, record.image.dataset)
+        if known != record.image.dataset:
+            raise InputError(
+                f"image {record.image.id!r} is in {known} and in {record.image.dataset}: import them one by one"
+            )
+        for attempt in record.attempts:
+            for picture, kept in ((attempt.edited, survey.edited), (attempt.mask, survey.others)):
+                if picture is not None:
+                    kept.add(bytes.fromhex(picture.sha256))
+    return survey
+
+
+def _take_pictures(journal: Journal, source: Source, survey: _Survey) -> int:
+    """Stores the pictures that a record names; others in the folder are none of ours. Returns how many."""
+    wanted = survey.edited | survey.others
+    for _, data in source.pictures():
+        name = bytes.fromhex(digest(data))
+        if name in wanted:
+            journal.put_blob(data, "image/jpeg" if name in survey.edited else "image/png")
+            wanted.discard(name)
+    return len(survey.edited | survey.others) - len(wanted)
+
+
+def _images(source: Source) -> Iterator[tuple[SourceImage, BlobRef]]:
+    seen: set[str] = set()
+    for record in _once(source):
+        if record.image.id not in seen:
+            seen.add(record.image.id)
+            # A release has no source image: its hash is a reference to what the owner may hand out.
+            yield record.image, BlobRef(record.image.prepared_sha256, 0, "image/jpeg")
+
+
+def _recorded(source: Source) -> Iterator[RecordedTask]:
+    for record in _once(source):
+        row, attempts, verdicts, scores, pictures = journal_parts(record)
+        blobs = tuple(BlobRef(p.sha256, p.bytes, p.media_type) for p in pictures)
+        yield RecordedTask(row, tuple(attempts), tuple(verdicts), tuple(scores), blobs)
+
+
+def _once(source: Source) -> Iterator[TaskRecord]:
+    """Every task once; layouts with several rows a task repeat its record."""
+    seen: set[str] = set()
+    for record in source.records():
+        if record.task_id not in seen:
+            seen.add(record.task_id)
+            yield record
