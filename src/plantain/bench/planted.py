@@ -158,14 +158,15 @@ LEAST_GRAIN = 0.47
 
 def _lost_grain(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
     _local(clean, "local grain")
-    if clean.mask.sum() < 1500 * _unit(clean) ** 2:
-        raise NotApplicable("the change is too small to have grain of its own")
+    place = spoiling.solid(clean.mask, parameters["join"] * _unit(clean), parameters["grow"] * _unit(clean))
+    if spoiling.deep_area(place, 10 * _unit(clean)) < 1500 * _unit(clean) ** 2:
+        raise NotApplicable("the change is too small or too thin to have grain of its own")
     grain = spoiling.plainest_grain(clean.original, clean.mask)
     if grain < LEAST_GRAIN:
         raise NotApplicable(f"there is no grain to lose: {grain:.2f} grey levels in the plainest tiles")
     sigma = parameters["sigma"] * _unit(clean)
     smooth = np.asarray(cv2.GaussianBlur(clean.edited.astype(np.float32), (0, 0), sigma), np.float32)
-    alpha = spoiling.soft(clean.mask, 4 * _unit(clean))
+    alpha = spoiling.soft(place, 4 * _unit(clean))
     return _with(clean, clean.edited + alpha[..., None] * (smooth - clean.edited.astype(np.float32)))
 
 
@@ -270,7 +271,7 @@ DEFECTS: tuple[Defect, ...] = (
         "lost grain",
         "the changed place is smoothed",
         _both(FIDELITY),
-        {"weak": {"sigma": 0.6}, "strong": {"sigma": 2.5}},
+        {"weak": {"sigma": 0.6, "join": 20, "grow": 0}, "strong": {"sigma": 2.5, "join": 20, "grow": 0}},
         _lost_grain,
     ),
     Defect(

@@ -49,6 +49,11 @@ def solid(mask: Mask, join: float, grow: float) -> Mask:
     return np.asarray(cv2.dilate(inner, _round(grow)), bool)
 
 
+def deep_area(mask: Mask, depth: float) -> int:
+    """Pixels of the mask that lie deeper than `depth` inside it."""
+    return int((cv2.distanceTransform(mask.astype(np.uint8), cv2.DIST_L2, 3) > depth).sum())
+
+
 def soft(mask: Mask, width: float) -> Values:
     """A weight that is 1 inside the mask and falls to 0 within `width` pixels outside."""
     distance = cv2.distanceTransform((~mask).astype(np.uint8), cv2.DIST_L2, 3)
@@ -163,12 +168,16 @@ def blob(shape: tuple[int, ...], place: tuple[int, int], radius: float) -> Value
     return np.asarray(np.clip(1.0 - squared, 0.0, None) ** 2, np.float32)
 
 
+ANYWHERE = ("Diabetes", "Hypertension")
+"""Findings of many foci that may lie all over the image."""
+
+
 def foreign_place(pixels: Pixels, modality: str, finding: str, mask: Mask) -> tuple[float, float] | None:
     """Where a finding cannot lie, as (x, y): a stated place of the frame, not a measured one.
 
     Chest: below the diaphragm at the lower border of the film, under the middle of the spine. Brain: the
     background or scalp beside the head for a glioma; for a meningioma the middle of the hemisphere, far from
-    any dura. Fundus: beyond the aperture, on the black.
+    any dura. Fundus: the corner of the frame, beyond the aperture.
     """
     lit = content(pixels)
     ys, xs = np.nonzero(lit)
@@ -182,11 +191,14 @@ def foreign_place(pixels: Pixels, modality: str, finding: str, mask: Mask) -> tu
     my, mx = (float(values.mean()) for values in np.nonzero(mask))
     if modality == "brain_mri" and finding == "meningioma":
         return (cx + 0.24 * (right - left) * (1 if mx > cx else -1), cy)
+    if finding in ANYWHERE:
+        return None
+    if modality == "fundus":
+        rows, columns = pixels.shape[:2]
+        corners = [(x * columns, y * rows) for x in (0.06, 0.94) for y in (0.06, 0.94)]
+        return max(corners, key=lambda corner: np.hypot(corner[0] - mx, corner[1] - my))
     angle = np.arctan2(my - cy, mx - cx)
-    if modality == "brain_mri":
-        reach = 0.5 * max(right - left, bottom - top) + half
-    else:
-        reach = 0.5 * max(right - left, bottom - top) + half
+    reach = 0.5 * max(right - left, bottom - top) + half
     x = float(np.clip(cx + reach * np.cos(angle), 0, pixels.shape[1] - 1))
     y = float(np.clip(cy + reach * np.sin(angle), 0, pixels.shape[0] - 1))
     return x, y

@@ -20,11 +20,11 @@ CERTAIN_LEFTOVER = 2.0
 LEAST_LEFTOVER = -0.9
 LEFTOVER_SPREADS = 2.0
 MOST_SEAM = 0.5
-LEAST_GRAIN_RATIO = 0.6
+LEAST_GRAIN_RATIO = 0.66
 MOST_GRAIN_RATIO = 1.9
 MOST_SHIFT = 2.5
-MOST_COPIED = 1400
-"""Pixels; chance resemblance of clean edits stayed below 1200."""
+MOST_COPIED = 1500
+"""Pixels; chance resemblance of clean edits stayed below 1450."""
 LEAST_OUTSIDE_SSIM = 0.93
 MOST_COLOUR = 8.0
 MOST_BURNT = 0.12
@@ -75,7 +75,7 @@ def checks_of(evidence: Evidence, intent: Intent, direction: Direction) -> list[
     """Every check that suits the finding."""
     checks = [*_colour(evidence), *_grain(evidence)]
     if evidence.presentation.parts == "diffuse":
-        return [*checks, *_haze(evidence, direction)]
+        return [*checks, *_copies(evidence), *_haze(evidence, direction)]
     return [
         *checks,
         *_presence(evidence, direction),

@@ -37,16 +37,17 @@ class Border:
 
 
 def border_of(
-    delta: Plane, clean: Plane, *, tau: float, step_levels: float, smallest: float, unit: float
+    delta: Plane, clean: Plane, after: Plane, *, tau: float, step_levels: float, smallest: float, unit: float
 ) -> Border:
     """Measures the outline of a change at full size.
 
     Args:
         delta: float32 (H, W), after minus before without the global shift, around the change.
         clean: float32 (H, W), the image without the finding: its own edges excuse a step in the change.
+        after: float32 (H, W), the edited image: only a step that is seen in it is a seam.
         tau: grey levels at which the change begins.
         step_levels: a rise of at least this many levels within the near pixels counts.
-        smallest: parts of a smaller equivalent radius in pixels are lesions of their own and are left out.
+        smallest: parts into which no disc of this radius in pixels fits are lesions of their own and left out.
         unit: pixels of this image per pixel of a 1024-pixel frame.
     """
     mask, points = _outline(delta, tau, smallest)
@@ -56,6 +57,7 @@ def border_of(
     offsets = np.arange(-(SEARCH + FAR), SEARCH + FAR + 0.25, 0.5)
     change = _profiles(blur(delta, 1.0), points, normals, offsets * unit)
     own = _profiles(blur(clean, 1.0), points, normals, offsets * unit)
+    seen = _profiles(blur(after, 1.0), points, normals, offsets * unit)
     near, far = round(2 * NEAR), round(2 * FAR)
     centres = np.arange(far, len(offsets) - far)
     rise = change[:, centres + near] - change[:, centres - near]
@@ -65,21 +67,26 @@ def border_of(
     rows = np.arange(len(points))
     height = np.abs(rise[rows, steepest])
     sharp = height >= SHARP * np.abs(whole[rows, steepest])
+    seen_rise = np.abs(seen[:, centres + near] - seen[:, centres - near])[rows, steepest]
+    visible = seen_rise >= 0.6 * height
     # Where the anatomy itself has an edge, a step of the change says nothing.
     free = own_rise < np.maximum(1.5 * height, 6.0)
     if free.sum() < LEAST_POINTS * unit:
         return Border(0, 0.0, 0.0)
-    return Border(
-        int(free.sum()), float(np.median(height[free])), float((sharp & (height >= step_levels))[free].mean())
-    )
+    seam = sharp & (height >= step_levels) & visible
+    return Border(int(free.sum()), float(np.median(height[free])), float(seam[free].mean()))
 
 
 def _outline(delta: Plane, tau: float, smallest: float) -> tuple[Mask, np.ndarray]:
     """The larger parts of a change, filled, and the points (N, 2), x and y, of their outlines."""
     support = np.abs(blur(delta, 1.5)) > tau
     support = cv2.morphologyEx(support.astype(np.uint8), cv2.MORPH_CLOSE, np.ones((5, 5), np.uint8))
-    contours, _ = cv2.findContours(support, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
-    kept = [contour for contour in contours if cv2.contourArea(contour) > np.pi * smallest**2]
+    depth = cv2.distanceTransform(support, cv2.DIST_L2, 3)
+    count, labels = cv2.connectedComponents(support, connectivity=8)
+    widest = np.zeros(count)
+    np.maximum.at(widest, labels.ravel(), depth.ravel())
+    wide = np.isin(labels, np.flatnonzero(widest >= smallest)).astype(np.uint8)
+    kept, _ = cv2.findContours(wide, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     mask = np.zeros(support.shape, np.uint8)
     cv2.drawContours(mask, kept, -1, 1, cv2.FILLED)
     if not kept:

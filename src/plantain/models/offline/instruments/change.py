@@ -27,6 +27,7 @@ class Part:
         peak: largest absolute smoothed change.
         x, y: centre of mass at half size.
         inside: share of its mass within the place where the finding may lie.
+        radius: of the largest disc that fits into it, at half size.
     """
 
     label: int
@@ -36,6 +37,7 @@ class Part:
     x: float
     y: float
     inside: float
+    radius: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +102,9 @@ def _parts(labels: np.ndarray, count: int, strength: Plane, place: Mask, changed
     y = np.bincount(flat, weights * ys, count) / np.maximum(mass, 1e-9)
     peak = np.zeros(count)
     np.maximum.at(peak, flat, weights)
+    radius = np.zeros(count)
+    depth = cv2.distanceTransform(changed.astype(np.uint8), cv2.DIST_L2, 3)
+    np.maximum.at(radius, flat, depth.ravel())
     found = [
         Part(
             i,
@@ -109,6 +114,7 @@ def _parts(labels: np.ndarray, count: int, strength: Plane, place: Mask, changed
             float(x[i]),
             float(y[i]),
             float(inside[i] / mass[i]),
+            float(radius[i]),
         )
         for i in range(1, count)
         if area[i] >= 6 and peak[i] >= 2.0

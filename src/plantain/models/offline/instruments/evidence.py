@@ -113,7 +113,7 @@ def measure(
     field = _enlarged(anatomy.field, size)
     region = _enlarged(anatomy.region(presentation.region), size)
     change = change_of(pair, field, region)
-    main = _main_parts(change, presentation, bilateral, pair.unit)
+    main = _main_parts(change, presentation, bilateral, anatomy, direction)
     where = change.mask(main)
     clean = pair.before_level if direction is Direction.ADD else pair.after_level
     rest = tuple(part for part in change.parts if part not in main)
@@ -147,7 +147,7 @@ def measure(
         outside_ssim=None if diffuse else _outside(pair, roi, field),
         border=border,
         grain=grain,
-        repetition=repetition_of(pair, field if diffuse else where),
+        repetition=repetition_of(pair, field if diffuse else change.labels > 0),
         whole=whole_field_of(pair, _enlarged(anatomy.region("retina"), size)),
         colour=_colour(pair, image.modality),
         burnt=_burnt(pair, where),
@@ -159,15 +159,24 @@ def _enlarged(mask: Mask, size: tuple[int, int]) -> Mask:
     return cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST).astype(bool)
 
 
-def _main_parts(change: Change, presentation: Presentation, bilateral: bool, unit: float) -> tuple[Part, ...]:
-    """The parts that are the edit itself: the strongest with what lies close to it, or every focus in its region."""
-    if not change.parts:
+def _main_parts(
+    change: Change, presentation: Presentation, bilateral: bool, anatomy: Anatomy, direction: Direction
+) -> tuple[Part, ...]:
+    """The parts that are the edit itself: the strongest with what lies close to it, or every focus in its region.
+
+    What lies where the finding may lie goes first, however strong a change elsewhere is, unless next to nothing of
+    the change is there: then the finding itself was put elsewhere.
+    """
+    inside = [part for part in change.parts if part.inside >= 0.5]
+    total = sum(part.mass for part in change.parts)
+    pool = inside if sum(part.mass for part in inside) >= 0.1 * total else list(change.parts)
+    if not pool:
         return ()
-    ranked = sorted(change.parts, key=lambda part: -part.mass * (0.25 + part.inside))
-    first = ranked[0]
-    if presentation.parts in ("many", "warp", "diffuse") or bilateral:
-        return tuple(part for part in change.parts if part is first or part.inside >= 0.5)
-    near = grow(change.labels == first.label, 18.0 * unit)
+    # A removal may take several lesions; an addition of a single one may not add more.
+    if presentation.parts != "single" or bilateral or direction is Direction.REMOVE:
+        widest = presentation.focus * anatomy.length * change.smooth.shape[1] / MAP_SIDE
+        return tuple(part for part in pool if part.radius <= widest) or (pool[0],)
+    near = grow(change.labels == pool[0].label, 18.0 * change.smooth.shape[1] * FACTOR / 1024)
     close = set(np.unique(change.labels[near]).tolist())
     return tuple(part for part in change.parts if part.label in close)
 
@@ -234,15 +243,29 @@ def _close_up(pair: Pair, change: Change, where: Mask, clean: Plane, diffuse: bo
     bottom, right = int(ys.max()) * FACTOR + margin, int(xs.max()) * FACTOR + margin
     box = (slice(top, bottom), slice(left, right))
     size = (pair.shape[1], pair.shape[0])
-    full = _enlarged(where, size)[box]
+    # Grain is a matter of the whole changed place, between the foci as well as in them.
+    place = _enlarged(_closed(where, pair.px(24) // FACTOR), size)[box]
     delta = pair.delta[box] - np.float32(change.shift)
     tau = max(2.0, 3.0 * change.noise)
     border = Border(0, 0.0, 0.0)
     if not diffuse:
         border = border_of(
-            delta, clean[box], tau=tau, step_levels=SEAM_LEVELS, smallest=20.0 * pair.unit, unit=pair.unit
+            delta,
+            clean[box],
+            pair.after_level[box],
+            tau=tau,
+            step_levels=SEAM_LEVELS,
+            smallest=15.0 * pair.unit,
+            unit=pair.unit,
         )
-    return border, grain_of(pair.before_level[box], pair.after_level[box], full, 24.0 * pair.unit)
+    return border, grain_of(pair.before_level[box], pair.after_level[box], place, 24.0 * pair.unit)
+
+
+def _closed(mask: Mask, radius: int) -> Mask:
+    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * radius + 1, 2 * radius + 1))
+    padded = np.pad(mask.astype(np.uint8), radius)
+    closed = cv2.morphologyEx(padded, cv2.MORPH_CLOSE, kernel)
+    return np.asarray(closed[radius:-radius, radius:-radius], bool)
 
 
 def _colour(pair: Pair, modality: str) -> float:

@@ -11,6 +11,9 @@ from plantain.models.offline.instruments.pair import Mask, Pixels, Plane, blur, 
 DISC_SHARE = 0.135
 """Disc diameter over aperture diameter in a photograph of about 45 to 50 degrees."""
 
+MACULA = 2.7
+"""Two disc diameters around the fovea, and a third more for what this map gets wrong."""
+
 
 def fundus_view(small: Pixels) -> Anatomy:
     """Maps a fundus photograph.
@@ -35,7 +38,7 @@ def fundus_view(small: Pixels) -> Anatomy:
         aperture,
         {
             "retina": retina,
-            "macula": ellipse(shape, fovea, (2.3 * disc_size, 2.3 * disc_size)) & retina,
+            "macula": ellipse(shape, fovea, (MACULA * disc_size, MACULA * disc_size)) & retina,
             "disc": ellipse(shape, disc, (1.3 * disc_size, 1.3 * disc_size)) & retina,
             "pole": ellipse(shape, fovea, (4.2 * disc_size, 4.2 * disc_size)) & retina,
             "field": aperture,

@@ -18,6 +18,7 @@ class Presentation:
             borders).
         share: largest plausible part of the region that it covers.
         crisp: a sharp border belongs to it.
+        focus: largest radius of one focus, as a share of the modality's yardstick (see `Anatomy.length`).
     """
 
     region: str
@@ -25,6 +26,7 @@ class Presentation:
     parts: str
     share: float = 0.6
     crisp: bool = False
+    focus: float = 9.0
 
 
 KNOWN: dict[tuple[str, str], Presentation] = {
@@ -43,11 +45,11 @@ KNOWN: dict[tuple[str, str], Presentation] = {
     ("brain_mri", "glioma"): Presentation("brain", 0, "single", 0.55),
     ("brain_mri", "meningioma"): Presentation("dura", 0, "single", 0.4, True),
     ("brain_mri", "pituitary"): Presentation("sella", 0, "single", 0.8, True),
-    ("fundus", "AMD"): Presentation("macula", 1, "many"),
+    ("fundus", "AMD"): Presentation("macula", 1, "many", focus=0.3),
     ("fundus", "Cataract"): Presentation("field", 0, "diffuse", 1.0),
-    ("fundus", "Diabetes"): Presentation("retina", 0, "many", 0.3, True),
+    ("fundus", "Diabetes"): Presentation("retina", 0, "many", 0.3, True, 0.25),
     ("fundus", "Glaucoma"): Presentation("disc", 0, "single", 0.9, True),
-    ("fundus", "Hypertension"): Presentation("retina", 0, "many", 0.3, True),
+    ("fundus", "Hypertension"): Presentation("retina", 0, "many", 0.3, True, 0.3),
     ("fundus", "Myopia"): Presentation("retina", 1, "many", 0.5),
 }
 

@@ -55,8 +55,7 @@ def repetition_of(pair: Pair, where: Mask) -> Repetition:
         where: bool (h, w) at half size, the changed place.
     """
     before, after = (_band(shrink(level, FACTOR)) for level in (pair.before_level, pair.after_level))
-    fresh = _newness(before, after) & where
-    blocks = _new_blocks(fresh)
+    blocks = _new_blocks(_newness(before, after) & where, after)
     flat = _flat_places(after)
     near = grow(where, 12.0) & _newness(before, after) & _many_ways(after)
     found = Repetition(len(blocks), 0.0, 0, (0, 0))
@@ -122,12 +121,13 @@ def _flat_places(after: Plane) -> Mask:
     return np.asarray(power[:rows, :columns] < LEAST_POWER, bool)
 
 
-def _new_blocks(fresh: Mask) -> list[tuple[int, int]]:
-    """Top left corners of blocks of new texture, fullest first, spread out, at most `MOST_BLOCKS`."""
+def _new_blocks(fresh: Mask, after: Plane) -> list[tuple[int, int]]:
+    """Top left corners of blocks of new texture, strongest first, spread out, at most `MOST_BLOCKS`."""
     share = cv2.boxFilter(fresh.astype(np.float32), cv2.CV_32F, (BLOCK, BLOCK), anchor=(0, 0))
     share = share[: fresh.shape[0] - BLOCK + 1, : fresh.shape[1] - BLOCK + 1]
     ys, xs = np.nonzero(share[::STEP, ::STEP] > 0.7)
-    order = np.argsort(-share[ys * STEP, xs * STEP], kind="stable")
+    power = cv2.boxFilter(after * after, cv2.CV_32F, (BLOCK, BLOCK), anchor=(0, 0))
+    order = np.argsort(-power[ys * STEP, xs * STEP], kind="stable")
     chosen: list[tuple[int, int]] = []
     for index in order:
         y, x = int(ys[index]) * STEP, int(xs[index]) * STEP
