@@ -48,6 +48,7 @@ class LaneTicket(Ticket):
     step: Step = field(kw_only=True)
     tokens: float = field(kw_only=True)
     sent_at: float = field(kw_only=True)
+    level: int = field(kw_only=True)
     settled: bool = False
 
     def settle(self, outcome: Outcome, usage: Usage) -> None:
@@ -163,9 +164,9 @@ class Lane:
         if usd is not None:
             self._purse.reserve(usd)
         self._purse.calls += 1
-        self.window.start()
+        level = self.window.start()
         self.history.granted += 1
-        place.set_result(LaneTicket(usd, lane=self, step=step, tokens=tokens, sent_at=now))
+        place.set_result(LaneTicket(usd, lane=self, step=step, tokens=tokens, sent_at=now, level=level))
 
     def settled(self, ticket: LaneTicket, outcome: Outcome, usage: Usage) -> float | None:
         """Learns from how a call went; returns its cost. The next pump is the gate's."""
@@ -199,16 +200,16 @@ class Lane:
         at = now - self._began
         if outcome.kind is OutcomeKind.RATE_LIMITED and not outcome.fatal:
             self.history.limited += 1
-            by_rate = self.requests.unknown or self.requests.binding(now)
-            if self.requests.limited(now, ticket.sent_at, outcome.retry_after):
+            by_rate = outcome.retry_after is not None or not self.window.too_many(ticket.level)
+            if by_rate and self.requests.limited(now, ticket.sent_at, outcome.retry_after):
                 self.history.note(at, "requests_per_minute", self.requests.per_minute, "refused")
-            if self.window.limited(now, ticket.sent_at, by_rate=by_rate):
+            if self.window.limited(now, ticket.sent_at, ticket.level, by_rate=by_rate):
                 self.history.note(at, "window", self.window.size, "refused")
         elif outcome.kind not in (OutcomeKind.TRANSPORT, OutcomeKind.CANCELLED):
             self.history.accepted += 1
             if self.requests.accepted(now):
                 self.history.note(at, "requests_per_minute", self.requests.per_minute, "raised")
-            if self.window.accepted(now):
+            if self.window.accepted(now, ticket.sent_at, ticket.level):
                 self.history.note(at, "window", self.window.size, "grown")
 
     def _out_of_money(self, usd: float) -> str:

@@ -26,7 +26,9 @@ MARGIN = 0.985
 half of today's pace and half of the last minute's throughput: a provider that counts whole minutes accepts nothing for
 a while, and that says little about its limit."""
 
-BINDING_S = 2.0
+WINDOWED_S = 3.0
+"""A provider that refuses everything for longer than this, or says that it will, counts what it took in a window of a
+minute: what it accepted in the last sixty seconds is then its limit."""
 
 SCOUTING_S = 30.0
 SCOUTING_STEP = 0.08
@@ -58,15 +60,6 @@ class Pace:
     def per_minute(self) -> float:
         """Today's pace; infinite while nothing is known."""
         return self.rate * 60.0
-
-    @property
-    def unknown(self) -> bool:
-        """Nothing limits this rate yet: none is stated, and no refusal has taught one."""
-        return math.isinf(self.rate)
-
-    def binding(self, now: float) -> bool:
-        """Whether this pace has lately been what held calls back."""
-        return now - self._held_back_at <= BINDING_S
 
     def wait(self, now: float) -> float:
         """Seconds until one more unit may be sent; 0 when now. Takes nothing."""
@@ -104,12 +97,28 @@ class Pace:
         if sent_at <= self._decreased_at:
             return False
         recent, minute = self._throughput(now, RECENT_S), self._throughput(now, 60.0)
+        if (retry_after or 0.0) > WINDOWED_S or self._silent_since(now) > WINDOWED_S:
+            return self._counted_by_the_minute(now)
         current = self.rate if math.isfinite(self.rate) else max(recent, 2.0)
         lowest = max(0.5 * current, 0.5 * minute, 1.0 / 60.0)
         self.rate = min(self.ceiling, current, max(MARGIN * recent, lowest))
         self._next_at = max(self._next_at, now)
         self._decreased_at = now
         self._step = SCOUTING_STEP if self._scouting(now) else FIRST_STEP
+        return True
+
+    def _silent_since(self, now: float) -> float:
+        """Seconds without an accepted request, though some were sent; 0 before the first."""
+        return now - self._accepted[-1][0] if self._accepted else 0.0
+
+    def _counted_by_the_minute(self, now: float) -> bool:
+        """Spreads what a whole minute took evenly over the next; True, for the pace has changed."""
+        minute = sum(units for at, units in self._accepted if at >= self._accepted[-1][0] - 60.0)
+        current = self.rate if math.isfinite(self.rate) else math.inf
+        self.rate = min(self.ceiling, current, max(MARGIN * minute / 60.0, 1.0 / 60.0))
+        self._next_at = max(self._next_at, now)
+        self._decreased_at = now
+        self._step = FIRST_STEP
         return True
 
     def _throughput(self, now: float, window: float) -> float:

@@ -7,6 +7,8 @@ SATURATED = 0.8
 """The window grows only while this share of it is in use: what is not needed proves nothing."""
 
 DECREASE = 0.7
+"""After a refusal the window falls to just below the call that was refused, but to no less than this share at once."""
+
 HOLD_S = 20.0
 """Seconds after a decrease before it grows again."""
 
@@ -25,25 +27,30 @@ class Window:
         self.ceiling = ceiling
         self.size = min(FIRST, ceiling)
         self.in_flight = 0
+        self._highest_taken = 0
         self._slow_start = True
         self._step = 1
         self._decreased_at = -float("inf")
         self._grown_at = -float("inf")
+        self._refused_at = -float("inf")
 
     @property
     def room(self) -> bool:
         return self.in_flight < self.size
 
-    def start(self) -> None:
-        """A call is sent."""
+    def start(self) -> int:
+        """A call is sent; returns how many are in flight with it."""
         self.in_flight += 1
+        return self.in_flight
 
     def end(self) -> None:
         """A call has come back, whatever came of it."""
         self.in_flight -= 1
 
-    def accepted(self, now: float) -> bool:
-        """The provider took a call that is still counted as in flight; True when the window grew by it."""
+    def accepted(self, now: float, sent_at: float, level: int) -> bool:
+        """The provider took a call sent as number `level`, still counted as in flight; True when the window grew."""
+        if sent_at > self._refused_at:  # else calls that the provider refused were counted in its level
+            self._highest_taken = max(self._highest_taken, level)
         if self.size >= self.ceiling or self.in_flight < SATURATED * self.size:
             return False
         if self._slow_start:
@@ -56,18 +63,22 @@ class Window:
         self._grown_at = now
         return True
 
-    def limited(self, now: float, sent_at: float, *, by_rate: bool) -> bool:
+    def too_many(self, level: int) -> bool:
+        """Whether a refusal of call number `level` can mean that too many were in flight: none was taken so high."""
+        return level > self._highest_taken
+
+    def limited(self, now: float, sent_at: float, level: int, *, by_rate: bool) -> bool:
         """The provider refused a call by a limit; True when the window shrank. A burst shrinks it once.
 
         Args:
-            by_rate: the request rate explains the refusal; the window then only stops its slow start.
+            by_rate: the request rate explains the refusal; the window then only ends its slow start.
         """
-        if self._slow_start:
-            self._slow_start = False
-            self._decreased_at = now
+        self._slow_start = False
+        self._refused_at = now
         if by_rate or sent_at <= self._decreased_at:
             return False
-        self.size = max(1, int(DECREASE * min(self.size, self.in_flight)))
+        self.size = max(1, int(DECREASE * self.size), min(self.size, level) - 1)
+        self._highest_taken = min(self._highest_taken, self.size)
         self._step = 1
         self._decreased_at = now
         return True
