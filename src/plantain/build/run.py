@@ -26,6 +26,7 @@ from plantain.calls import CallDesk, Gate, Purse, ServedModels
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import DiskFull, Journal, JsonValue, RunHeader
 from plantain.journal.connect import JOURNAL_NAME
+from plantain.models.registry import close_models
 from plantain.records import InputError, TaskState
 from plantain.sources.catalogue import Catalogue
 
@@ -112,6 +113,7 @@ async def run_build(
     finally:
         await journal.close()
         catalogue.close()
+        await close_models(method.writer, method.editor, *method.judges)
     return summary
 
 
