@@ -190,6 +190,26 @@ FAULTS: dict[str, Fault] = {
 }
 
 TEXT = ("write", "judge")
+PICTURES = (
+    "wide picture",
+    "tiny picture",
+    "no picture file",
+    "bad base64",
+    "same picture",
+    "webp picture",
+    "large picture",
+)
+REPORTS = (
+    "fenced",
+    "prose around",
+    "true as text",
+    "missing key",
+    "missing flag",
+    "wrong type",
+    "number as flag",
+    "only prose",
+    "two reports",
+)
 STEPS: dict[str, tuple[str, ...]] = {
     "IMAGE_SAFETY": ("edit",),
     "NO_IMAGE": ("edit",),
@@ -200,30 +220,6 @@ STEPS: dict[str, tuple[str, ...]] = {
     "content filter": TEXT,
     "cut words": TEXT,
     "empty words": TEXT,
-    **dict.fromkeys(
-        (
-            "wide picture",
-            "tiny picture",
-            "no picture file",
-            "bad base64",
-            "same picture",
-            "webp picture",
-            "large picture",
-        ),
-        ("edit",),
-    ),
-    **dict.fromkeys(
-        (
-            "fenced",
-            "prose around",
-            "true as text",
-            "missing key",
-            "missing flag",
-            "wrong type",
-            "number as flag",
-            "only prose",
-            "two reports",
-        ),
-        ("judge",),
-    ),
+    **dict.fromkeys(PICTURES, ("edit",)),
+    **dict.fromkeys(REPORTS, ("judge",)),
 }

@@ -9,7 +9,7 @@ import orjson
 from plantain.models.answers import read_instruction, read_report, report_schema
 from plantain.models.asking import Conversation, Question, ask_until_readable
 from plantain.models.options import ProviderOptions
-from plantain.models.prompts import PromptLibrary, judge_prompt, write_prompt
+from plantain.models.prompts import PromptLibrary, checked_library, judge_prompt, write_prompt
 from plantain.records import Observations
 from plantain.roles import JudgeRequest, Reply, WriteRequest
 from plantain.rubrics import MED_BANANA
@@ -23,7 +23,7 @@ class HostedWriter:
 
     def __init__(self, model: Conversation, options: ProviderOptions) -> None:
         self._model = model
-        self._library = PromptLibrary(options.prompts)
+        self._library = checked_library(options.prompts)
         self.name = model.name
         self.fingerprint = _fingerprint(self._library, model, ("write_initial", "refine", "again"))
 
@@ -44,7 +44,7 @@ class HostedJudge:
 
     def __init__(self, model: Conversation, options: ProviderOptions) -> None:
         self._model = model
-        self._library = PromptLibrary(options.prompts)
+        self._library = checked_library(options.prompts)
         self._leniency = options.leniency
         self.name = model.name
         schema = hashlib.sha256(orjson.dumps(report_schema(MED_BANANA))).hexdigest()[:12]

@@ -27,7 +27,7 @@ class ProviderOptions:
         use_seed: send the call's seed where the provider takes one.
         thinking: how much a model may think: none, minimal, low, medium, high.
         thinking_budget: the same in tokens, for Gemini models that take a number.
-        max_output_tokens: most tokens of one answer, thinking included; what a budget reserves.
+        max_output_tokens: most tokens of one answer, thinking and pictures included; what a budget reserves.
         safety: Gemini's threshold for its adjustable filters, e.g. "BLOCK_ONLY_HIGH".
         image_size, image_quality: of an edited image, in the provider's words ("1K"; "high").
         leniency: how the judge's prompt weighs small imperfections: "balanced" or "strict".

@@ -13,7 +13,7 @@ from plantain.models.gemini.requests import contents, picture_config, sampling
 from plantain.models.gemini.wire import GeminiWire
 from plantain.models.options import ProviderOptions
 from plantain.models.pictures import from_square, to_square
-from plantain.models.prompts import PromptLibrary
+from plantain.models.prompts import checked_library
 from plantain.pixels.decode import BadImage
 from plantain.records import Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, Reply, failed
@@ -27,7 +27,7 @@ class GeminiEditor:
     def __init__(self, wire: GeminiWire, options: ProviderOptions) -> None:
         self._wire = wire
         self._options = options
-        self._library = PromptLibrary(options.prompts)
+        self._library = checked_library(options.prompts)
         self._sampling = sampling(options)
         self.name = wire.name
         self.fingerprint = (

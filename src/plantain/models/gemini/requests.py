@@ -52,6 +52,7 @@ def picture_config(seed: int, options: ProviderOptions) -> types.GenerateContent
         temperature=options.temperature,
         top_p=options.top_p,
         seed=_seed(seed, options),
+        max_output_tokens=options.max_output_tokens,
         response_modalities=["TEXT", "IMAGE"],
         image_config=types.ImageConfig(aspect_ratio="1:1", image_size=options.image_size or None),
         safety_settings=_safety(options),

@@ -12,7 +12,7 @@ from plantain.models.faults import Fault
 from plantain.models.openai.wire import OpenAIWire
 from plantain.models.options import ProviderOptions
 from plantain.models.pictures import from_base64, from_square, to_square
-from plantain.models.prompts import PromptLibrary
+from plantain.models.prompts import checked_library
 from plantain.models.scrub import child, count, objects, text
 from plantain.pixels.decode import BadImage
 from plantain.records import Outcome, OutcomeKind, Usage
@@ -28,7 +28,7 @@ class OpenAIEditor:
 
     def __init__(self, wire: OpenAIWire, options: ProviderOptions) -> None:
         self._wire = wire
-        self._library = PromptLibrary(options.prompts)
+        self._library = checked_library(options.prompts)
         self._fields: JsonObject = {"model": wire.model, "n": 1, "size": options.image_size or SIZE}
         if options.image_quality:
             self._fields["quality"] = options.image_quality

@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from plantain.findings import lines_on, sides_on, zones_on
 from plantain.models.prompts.library import Prompt, PromptLibrary
-from plantain.records import Attempt, Direction, FailureCode, Finding, SourceImage
+from plantain.records import (
+    Attempt,
+    Criterion,
+    CriterionResult,
+    Direction,
+    FailureCode,
+    Finding,
+    Geometry,
+    Licence,
+    Observations,
+    Outcome,
+    OutcomeKind,
+    RubricCriterion,
+    SourceImage,
+    Verdict,
+)
 from plantain.roles import JudgeRequest, WriteRequest
 
 MODALITIES = {
@@ -21,25 +39,78 @@ def write_prompt(library: PromptLibrary, request: WriteRequest) -> Prompt:
     values = _case(request.finding, request.image, request.task.direction)
     if not request.history:
         return library.render("write_initial", values)
-    values["history"] = [_round(attempt) for attempt in request.history]
-    values["shows_failed_edit"] = request.failed_edit is not None
+    values |= _told(request.history, shows_failed_edit=request.failed_edit is not None)
     return library.render("refine", values)
 
 
 def judge_prompt(library: PromptLibrary, request: JudgeRequest, leniency: str) -> Prompt:
     """The judge's prompt for the request's direction."""
     values = _case(request.finding, request.image, request.direction)
-    values |= {
-        "instruction": request.instruction,
-        "criteria": [
-            {"name": criterion.name.value, "question": criterion.question}
-            for criterion in request.rubric.criteria
-        ],
+    values |= _asked(request.instruction, request.rubric.criteria, leniency)
+    name = "judge_add" if request.direction is Direction.ADD else "judge_remove"
+    return library.render(name, values)
+
+
+def checked_library(folder: Path | None) -> PromptLibrary:
+    """The prompts of a run, every one of them tried.
+
+    Raises:
+        InputError: a file cannot be read, replaces nothing, or cannot be filled in.
+    """
+    library = PromptLibrary(folder)
+    if folder is not None:
+        rehearse(library)
+    return library
+
+
+def rehearse(library: PromptLibrary) -> None:
+    """Fills in every prompt once, so that a template that asks for what there is not is found before the first call.
+
+    Raises:
+        InputError: names the template and what it asked for.
+    """
+    finding = Finding(
+        "Example", "example", "example", "example", "example", sides=("left",), zones=("upper",)
+    )
+    image = SourceImage(
+        "",
+        "",
+        "example",
+        ("example",),
+        Licence.OPEN,
+        "",
+        "",
+        Geometry(1, 1, "pad", 0, 0, 1, 1),
+        view="frontal",
+    )
+    reports = [CriterionResult(False, 0.5, (FailureCode.TOO_SUBTLE,), "example")]
+    seen = Observations(dict.fromkeys(Criterion, reports[0]), False, False, False, "example")
+    verdict = Verdict("example", seen, False, False, 0.0, False)
+    history = (
+        Attempt("", 1, 1, "example", Outcome(OutcomeKind.NO_IMAGE, "example")),
+        Attempt("", 1, 2, "example", verdict=verdict),
+    )
+    for direction in Direction:
+        case = _case(finding, image, direction)
+        library.render("write_initial", case)
+        library.render("refine", case | _told(history, shows_failed_edit=True))
+        name = "judge_add" if direction is Direction.ADD else "judge_remove"
+        library.render(name, case | _asked("example", (), "strict"))
+    library.render("edit", {"instruction": "example"})
+    library.render("again", {"problem": "example", "answer": "example"})
+
+
+def _told(history: Sequence[Attempt], *, shows_failed_edit: bool) -> dict[str, object]:
+    return {"history": [_round(attempt) for attempt in history], "shows_failed_edit": shows_failed_edit}
+
+
+def _asked(instruction: str, criteria: Sequence[RubricCriterion], leniency: str) -> dict[str, object]:
+    return {
+        "instruction": instruction,
+        "criteria": [{"name": c.name.value, "question": c.question} for c in criteria],
         "codes": [code.value for code in FailureCode],
         "leniency": leniency,
     }
-    name = "judge_add" if request.direction is Direction.ADD else "judge_remove"
-    return library.render(name, values)
 
 
 def _case(finding: Finding, image: SourceImage, direction: Direction) -> dict[str, object]:
