@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from plantain.build.pricing import recipe_price
 from plantain.build.recipe import load_recipe
-from plantain.records import InputError
+from plantain.records import FREE, InputError, Price
 
 GOOD = """
 name = "pilot"
@@ -47,6 +48,26 @@ def test_recipe_panel_is_a_list(tmp_path: Path) -> None:
         ('name = "x"\n', r"data: field required"),
         ("name = \n", r"not a readable TOML file"),
         (GOOD.replace("pilot", "../up"), r"name: "),
+        (GOOD + "[limits]\nbudget = 3\n", r"unknown key 'limits.budget'; did you mean 'budget_usd'\?"),
+        (GOOD + "[limits]\nbudget_usd = nan\n", r"limits.budget_usd: "),
+        (GOOD + "[limits]\nmax_hours = 0\n", r"limits.max_hours: input should be greater than 0"),
+        (
+            GOOD + "[providers.gemini]\nrequest_per_minute = 9\n",
+            r"unknown key 'providers.gemini.request_per_minute'; did you mean 'requests_per_minute'\?",
+        ),
+        (
+            GOOD + '[providers.gemini.prices."x"]\ninput_per_k = 1\n',
+            r"unknown key 'providers.gemini.prices.x.input_per_k'; did you mean 'input_per_m'\?",
+        ),
+        (
+            GOOD + "[providers.gemni]\ntemperature = 1\n",
+            r"recipe.toml: providers.gemni: no such provider; did you mean 'gemini'\?",
+        ),
+        (
+            GOOD + '[providers.gemini]\ntransport = "post"\n',
+            r"transport: input should be 'online' or 'batch'",
+        ),
+        (GOOD + '[data.consent]\nby = "A person"\n', r"data.consent.agreement: field required"),
     ],
 )
 def test_recipe_faults_are_one_line_with_file_and_field(tmp_path: Path, text: str, message: str) -> None:
@@ -58,3 +79,37 @@ def test_recipe_faults_are_one_line_with_file_and_field(tmp_path: Path, text: st
 def test_recipe_missing_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such recipe"):
         load_recipe(tmp_path / "none.toml")
+
+
+def test_recipe_freezes_sampling_and_leaves_limits_prices_and_address_free(tmp_path: Path) -> None:
+    text = (
+        GOOD
+        + """
+    [providers.gemini]
+    requests_per_minute = 1000
+    base_url = "http://127.0.0.1:1"
+    temperature = 0.4
+    [providers.gemini.prices."gemini-9"]
+    input_per_m = 1.0
+    """
+    )
+    frozen = load_recipe(write(tmp_path, text)).frozen_part()
+    assert frozen["sampling"] == {"gemini": {"temperature": 0.4}}
+    assert "sampling" not in load_recipe(write(tmp_path, GOOD)).frozen_part()
+
+
+def test_recipe_prices_override_the_table_and_batch_halves_them(tmp_path: Path) -> None:
+    text = (
+        GOOD
+        + """
+    [providers.gemini]
+    transport = "batch"
+    [providers.gemini.prices."gemini-9"]
+    input_per_m = 1.0
+    image_out_each = 0.04
+    """
+    )
+    recipe = load_recipe(write(tmp_path, text))
+    assert recipe_price(recipe, "gemini/gemini-9") == Price(input_per_m=0.5, image_out_each=0.02)
+    assert recipe_price(recipe, "gemini/gemini-8") is None
+    assert recipe_price(recipe, "offline/procedural") == FREE
