@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": "the whole build, offline, on real images that arrive with the dependencies",
     "ingest": "read images into a catalogue",
     "findings": "what can be added and removed",
+    "models": "models by provider: roles, prices, keys",
     "plan": "tasks, calls, disk and time that a recipe needs; calls nothing",
     "build": "run or resume a recipe",
     "retry": "open tasks again by how they ended",

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from plantain.models.extras import require_extra
 from plantain.models.known import known_models
 from plantain.models.options import ProviderOptions
 from plantain.models.secrets import key_from_environment
+from plantain.records import InputError
+
+if TYPE_CHECKING:
+    from plantain.models.gemini.wire import GeminiWire
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 EXTRA = ("gemini", "google.genai")
 MODELS = {name: model.roles for name, model in known_models().items() if name.startswith("gemini/")}
+
+THRESHOLDS = ("BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF")
 
 TAKES = frozenset(
     {
@@ -31,16 +39,36 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     Raises:
         InputError: the extra or the key is missing, or an option is none of Gemini's.
     """
-    require_extra(name, *EXTRA)
-    options.check("gemini", TAKES)
-    key = key_from_environment((options.api_key_env,) if options.api_key_env else KEYS, "gemini")
+    wire = _wire(name, options)
     from plantain.models.gemini.conversation import GeminiConversation
     from plantain.models.gemini.editor import GeminiEditor
-    from plantain.models.gemini.wire import GeminiWire
     from plantain.models.hosted import HostedJudge, HostedWriter
 
-    wire = GeminiWire(name, key, options)
     if role == "editor":
         return GeminiEditor(wire, options)
     conversation = GeminiConversation(wire, options)
     return HostedWriter(conversation, options) if role == "writer" else HostedJudge(conversation, options)
+
+
+async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
+    """One cheap call: a word from a language model, the card of a known editor. Raises as `load` does."""
+    wire = _wire(name, options)
+    from plantain.models.gemini.conversation import GeminiConversation
+    from plantain.models.probing import probe_card, probe_words
+
+    if MODELS.get(name) == ("editor",):
+        return await probe_card(wire)
+    return await probe_words(GeminiConversation(wire, options))
+
+
+def _wire(name: str, options: ProviderOptions) -> GeminiWire:
+    require_extra(name, *EXTRA)
+    options.check("gemini", TAKES)
+    if options.safety and options.safety not in THRESHOLDS:
+        raise InputError(
+            f"providers.gemini.safety: {options.safety!r}; choose one of {', '.join(THRESHOLDS)}"
+        )
+    key = key_from_environment((options.api_key_env,) if options.api_key_env else KEYS, "gemini")
+    from plantain.models.gemini.wire import GeminiWire
+
+    return GeminiWire(name, key, options)

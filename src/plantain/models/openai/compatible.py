@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from plantain.models.extras import require_extra
 from plantain.models.openai.provider import EXTRA
 from plantain.models.options import ProviderOptions
 from plantain.models.secrets import Secret, key_from_environment
 from plantain.records import InputError
+
+if TYPE_CHECKING:
+    from plantain.models.openai.chat import ChatConversation
 
 KEYS = ("OPENAI_COMPATIBLE_API_KEY",)
 MODELS: dict[str, tuple[str, ...]] = {}
@@ -19,20 +24,33 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     Raises:
         InputError: no base_url, no extra, an editor was asked for, or an option that this format does not have.
     """
+    if role == "editor":
+        raise InputError(f"models.editor: {name!r} can be a writer or a judge, not an editor")
+    conversation = _conversation(name, options)
+    from plantain.models.hosted import HostedJudge, HostedWriter
+
+    return HostedWriter(conversation, options) if role == "writer" else HostedJudge(conversation, options)
+
+
+async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
+    """One cheap call: a word. Raises as `load` does."""
+    conversation = _conversation(name, options)
+    from plantain.models.probing import probe_words
+
+    return await probe_words(conversation)
+
+
+def _conversation(name: str, options: ProviderOptions) -> ChatConversation:
     require_extra(name, *EXTRA)
     options.check("openai-compatible", TAKES)
     if not options.base_url:
         raise InputError(
             "providers.openai-compatible.base_url: is missing; say where the server is, e.g. http://127.0.0.1:8000/v1"
         )
-    if role == "editor":
-        raise InputError(f"models.editor: {name!r} can be a writer or a judge, not an editor")
-    from plantain.models.hosted import HostedJudge, HostedWriter
     from plantain.models.openai.chat import ChatConversation
     from plantain.models.openai.wire import OpenAIWire
 
-    conversation = ChatConversation(OpenAIWire(name, _key(options), options, options.base_url), options)
-    return HostedWriter(conversation, options) if role == "writer" else HostedJudge(conversation, options)
+    return ChatConversation(OpenAIWire(name, _key(options), options, options.base_url), options)
 
 
 def _key(options: ProviderOptions) -> Secret:

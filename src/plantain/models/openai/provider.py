@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from plantain.models.extras import require_extra
 from plantain.models.known import known_models
 from plantain.models.options import ProviderOptions
 from plantain.models.secrets import key_from_environment
 from plantain.records import InputError
+
+if TYPE_CHECKING:
+    from plantain.models.openai.wire import OpenAIWire
 
 KEYS = ("OPENAI_API_KEY",)
 EXTRA = ("openai", "openai")
@@ -22,21 +27,37 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     Raises:
         InputError: the extra or the key is missing, or an option is none of OpenAI's.
     """
+    wire = _wire(name, options)
+    from plantain.models.hosted import HostedJudge, HostedWriter
+    from plantain.models.openai.editor import OpenAIEditor
+    from plantain.models.openai.responses import ResponsesConversation
+
+    if role == "editor":
+        return OpenAIEditor(wire, options)
+    conversation = ResponsesConversation(wire, options)
+    return HostedWriter(conversation, options) if role == "writer" else HostedJudge(conversation, options)
+
+
+async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
+    """One cheap call: a word from a language model, the card of a known editor. Raises as `load` does."""
+    wire = _wire(name, options)
+    from plantain.models.openai.responses import ResponsesConversation
+    from plantain.models.probing import probe_card, probe_words
+
+    if MODELS.get(name) == ("editor",):
+        return await probe_card(wire)
+    return await probe_words(ResponsesConversation(wire, options))
+
+
+def _wire(name: str, options: ProviderOptions) -> OpenAIWire:
     require_extra(name, *EXTRA)
     options.check("openai", TAKES)
     if options.image_size and not _is_square(options.image_size):
         raise InputError(f'providers.openai.image_size: {options.image_size!r} is no square like "1024x1024"')
     key = key_from_environment((options.api_key_env,) if options.api_key_env else KEYS, "openai")
-    from plantain.models.hosted import HostedJudge, HostedWriter
-    from plantain.models.openai.editor import OpenAIEditor
-    from plantain.models.openai.responses import ResponsesConversation
     from plantain.models.openai.wire import OpenAIWire
 
-    wire = OpenAIWire(name, key, options, options.base_url or ADDRESS)
-    if role == "editor":
-        return OpenAIEditor(wire, options)
-    conversation = ResponsesConversation(wire, options)
-    return HostedWriter(conversation, options) if role == "writer" else HostedJudge(conversation, options)
+    return OpenAIWire(name, key, options, options.base_url or ADDRESS)
 
 
 def _is_square(size: str) -> bool:
