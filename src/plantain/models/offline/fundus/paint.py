@@ -102,14 +102,14 @@ def deposit(
 
 
 def blood_tone(pixels: Pixels, anatomy: Anatomy) -> Field:
-    """How blood darkens this image: log transmission per channel of its own large vessels, green at most -0.08."""
+    """How blood darkens this image: log transmission per channel of its own large vessels, green at most -0.24."""
     wide = anatomy.vessels.mask & (anatomy.vessels.scale > 3) & (anatomy.aperture.depth > 30)
     red, blue = 0.35, 0.6
     green = -0.3
     if int(wide.sum()) > 500:
         ratio = pixels[wide].astype(np.float32) / np.maximum(anatomy.flat[wide], 8.0)
         tone = np.log(np.clip(np.quantile(ratio, 0.3, axis=0), 0.2, 0.98))
-        green = float(np.clip(tone[1], -0.7, -0.08))
+        green = float(np.clip(tone[1], -0.7, -0.24))
         red = float(np.clip(tone[0] / green, 0.18, 0.5))
         blue = float(np.clip(tone[2] / green, 0.3, 0.9))
     return np.asarray([green * red, green, green * blue], dtype=np.float32)

@@ -51,8 +51,10 @@ def polar_place(anatomy: Anatomy, zone: str | None, variant: int) -> Place:
             x = anatomy.disc.x - 0.5 * diameter * anatomy.temporal
         y = 0.5 * (fovea_y + anatomy.disc.y) + 1.5 * diameter * down
         spread = 0.6 * diameter
+    elif zone is not None and "periphery" in zone:
+        x, y, spread = 0.75 * fovea_x + 0.25 * anatomy.disc.x, fovea_y, 1.9 * diameter
     else:
-        x, y, spread = 0.75 * fovea_x + 0.25 * anatomy.disc.x, fovea_y, 1.25 * diameter
+        x, y, spread = 0.75 * fovea_x + 0.25 * anatomy.disc.x, fovea_y, 1.1 * diameter
     dx, dy = _variant_shift(variant, 0.4 * diameter)
     return Place(x + dx, y + dy, spread, zone or "posterior pole")
 

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import cv2
 import numpy as np
 
 from plantain.models.offline.fundus.anatomy import Anatomy, read_anatomy
 from plantain.models.offline.fundus.levels import Levels, choose_levels
-from plantain.models.offline.fundus.paint import Field, Spot, blood, blood_tone, deposit, finish, stamp
+from plantain.models.offline.fundus.paint import (
+    Field,
+    Spot,
+    blood,
+    blood_tone,
+    deposit,
+    finish,
+    mottle,
+    stamp,
+)
 from plantain.models.offline.fundus.places import Place, polar_place, scatter
 from plantain.models.offline.rendering import CannotShow, Rendering, Scene
 
 MICROANEURYSMS = (10, 22, 40)
 HAEMORRHAGES = (3, 9, 18)
 EXUDATE_CLUSTERS = (0, 2, 4)
-BLOOD = (0.45, 0.8, 1.2)
+BLOOD = (0.55, 1.0, 1.45)
 WAX = (0.22, 0.40, 0.62)
 EDGE = (0.25, 0.4, 0.7)
 WAX_YELLOW = (1.0, 0.90, 0.50)
@@ -32,6 +44,9 @@ def add_retinopathy(scene: Scene) -> Rendering:
     if micro + blots == 0:
         raise CannotShow(f"the {place.name} lies outside the photographed field")
     wax, clusters = _exudate_layer(scene, anatomy, place, levels, disc)
+    # Wax is uneven, and no sharper than the photograph.
+    uneven = np.clip(1 + 0.18 * mottle(wax.shape, 3.0, scene.rng), 0, 1.2).astype(np.float32)
+    wax = cv2.GaussianBlur(np.minimum(wax * uneven, 1), (0, 0), 0.9)
     change = deposit(
         scene.pixels,
         anatomy,
@@ -56,12 +71,15 @@ def _red_layer(
     rng, scale = scene.rng, anatomy.px_per_um
     layer = np.zeros(scene.pixels.shape[:2], np.float32)
     drawn = [0, 0]
+    quiet = 0.28 * anatomy.disc.diameter
+    limit = (4.5 if "periphery" in place.name else 3.2) * anatomy.disc.diameter
     for kind, wanted in enumerate((MICROANEURYSMS[levels.extent], HAEMORRHAGES[levels.extent])):
         for _ in range(6 * wanted):
             if drawn[kind] == wanted:
                 break
             x, y = scatter(place, rng)
-            if not _free(anatomy, disc, x, y, on_vessels=False):
+            away = float(np.hypot(x - anatomy.fovea[0], y - anatomy.fovea[1]))
+            if not _free(anatomy, disc, x, y, on_vessels=False) or not quiet < away < limit:
                 continue
             if kind == 0:
                 size_um, ragged, stretch = float(rng.uniform(30, 75)), 0.1, 1.0
@@ -89,9 +107,9 @@ def _exudate_layer(
     for _ in range(8 * EXUDATE_CLUSTERS[levels.extent]):
         if clusters == EXUDATE_CLUSTERS[levels.extent]:
             break
-        x, y = scatter(place, rng)
+        x, y = scatter(replace(place, spread=0.75 * place.spread), rng)
         away = float(np.hypot(x - anatomy.fovea[0], y - anatomy.fovea[1]))
-        if not _free(anatomy, disc, x, y, on_vessels=True) or away < 0.3 * diameter:
+        if not _free(anatomy, disc, x, y, on_vessels=True) or not 0.3 < away / diameter < 2.4:
             continue
         ring, start = clusters % 2 == 1, float(rng.uniform(0, 2 * np.pi))
         for _ in range(int(rng.integers(8, 20))):
@@ -106,7 +124,7 @@ def _exudate_layer(
             radius = max(0.5 * float(np.clip(75 * np.exp(rng.normal(0, 0.45)), 35, 190)) * scale, 1.2)
             edge = max(0.6 * EDGE[levels.softness] * radius, 0.8)
             shape = (0.35, float(rng.uniform(1.0, 1.7)), float(rng.uniform(0, np.pi)))
-            stamp(layer, Spot(sx, sy, radius, edge, *shape, float(rng.uniform(0.7, 1.0))), rng)
+            stamp(layer, Spot(sx, sy, radius, edge, *shape, float(rng.uniform(0.5, 1.0))), rng)
         clusters += 1
     return layer, clusters
 
