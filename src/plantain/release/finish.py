@@ -1,9 +1,35 @@
-"""What stands beside the data of a release: manifest, checksums, licences, cards."""
+"""What stands beside the data of a release: licences, cards, manifest and sums, each derived, none kept by hand.
+
+The order matters: cards describe the data files, the manifest lists both, and SHA256SUMS covers everything else. So one
+hash, that of SHA256SUMS, stands for the whole release.
+"""
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import BinaryIO
+
+import orjson
+
 from plantain.journal import JournalReader
-from plantain.release.plan import ExportOptions, Release
+from plantain.release.cards import card, changelog
+from plantain.release.citation import citation
+from plantain.release.croissant import croissant
+from plantain.release.datasheet import datasheet, gather
+from plantain.release.licences import decide_parts, licence_files
+from plantain.release.manifest import BESIDE, MANIFEST, rows_in, write_manifest
+from plantain.release.pixel_hashes import PixelHashes
+from plantain.release.plan import STAGING, ExportOptions, Release, ReleaseFile
+from plantain.release.provenance import embedded_manifest
+from plantain.release.sums import SUMS, SUMS_FOLDER, write_file, write_sums
+
+PROVENANCE = "provenance.jsonl"
+"""Edits that arrived with a manifest of their provider; written only when there are any."""
+
+_OUTSIDE_TREE = ("data/", "wds/", "trajectories/")
 
 
 def finish_release(release: Release, reader: JournalReader, options: ExportOptions) -> None:
@@ -11,3 +37,122 @@ def finish_release(release: Release, reader: JournalReader, options: ExportOptio
 
     `reader` reads the snapshot of the journal that the data files came from.
     """
+    parts = decide_parts(release.sources, options.redistribution_approved)
+    numbers = gather(reader)
+    images, signed = _count_images(release.files)
+    beside: list[ReleaseFile] = []
+    embedded = _write_provenance(release, reader, beside)
+    prompts = _prompts(reader)
+    texts = {
+        "README.md": card(release.facts, release.configs, numbers, parts, images, options.layouts),
+        "DATASHEET.md": datasheet(release.facts, numbers, parts, images, prompts, signed, embedded),
+        "CHANGELOG.md": changelog(release.facts, images, options.layouts),
+        "CITATION.cff": citation(release.facts, parts, release.sources),
+    }
+    documents = {name: text.encode() for name, text in texts.items()}
+    documents["croissant.json"] = croissant(release.out, release.facts, release.configs, parts, release.files)
+    documents.update(licence_files(parts))
+    for path, data in documents.items():
+        beside.append(_document(release.out, path, data))
+    beside += _table_sums(release)
+    _list_everything(release, reader, sorted(beside, key=lambda file: file.path))
+
+
+def _list_everything(release: Release, reader: JournalReader, beside: list[ReleaseFile]) -> None:
+    hashes = PixelHashes(reader, release.out / STAGING / "pixels.sqlite")
+    try:
+        hashes.prepare(release.files)
+        files = heapq.merge(map(hashes.complete, release.files), beside, key=_place)
+        manifest = write_manifest(
+            release.out, files, lambda file: None if file.role == BESIDE else rows_in(release.out / file.path)
+        )
+    finally:
+        hashes.close()
+    rest = sorted([*beside, _entry(MANIFEST, manifest)], key=lambda file: file.path)
+    listed = heapq.merge(release.files, rest, key=_place)
+    write_sums(release.out, SUMS, ((file.path, file.sha256) for file in listed if not file.embedded))
+
+
+def _place(file: ReleaseFile) -> tuple[str, int, str]:
+    """The order of every list: a file, then the images inside it by row and member."""
+    return file.path, -1 if file.row is None else file.row, file.member or ""
+
+
+def _document(out: Path, path: str, data: bytes) -> ReleaseFile:
+    return _entry(path, write_file(out, path, lambda file: _write_all(file, data)))
+
+
+def _write_all(file: BinaryIO, data: bytes) -> None:
+    file.write(data)
+
+
+def _entry(path: str, written: tuple[str, int]) -> ReleaseFile:
+    return ReleaseFile(path, written[0], written[1], BESIDE)
+
+
+def _count_images(files: Iterable[ReleaseFile]) -> tuple[dict[str, int], int]:
+    """Edited images by role, each once however many layouts hold it, and how many of them are signed."""
+    seen: dict[str, set[tuple[str, int | None, int | None]]] = {}
+    signed = set()
+    for file in files:
+        if file.task is not None and file.role != "mask":
+            key = (file.task, file.generation, file.round)
+            seen.setdefault(file.role, set()).add(key)
+            if file.source_sha256:
+                signed.add(key)
+    return {role: len(keys) for role, keys in sorted(seen.items())}, len(signed)
+
+
+def _table_sums(release: Release) -> list[ReleaseFile]:
+    """One sums file for each table, and for the tars and the tree, over the data files of each."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for file in release.files:
+        if not file.embedded:
+            for name in _groups_of(file.path, release):
+                groups.setdefault(name, []).append((file.path, file.sha256))
+    return [
+        _entry(path, write_sums(release.out, path, files))
+        for name, files in sorted(groups.items())
+        for path in [f"{SUMS_FOLDER}/{name}.sha256"]
+    ]
+
+
+def _groups_of(path: str, release: Release) -> Iterator[str]:
+    for config in release.configs:
+        if any(fnmatchcase(path, pattern) for patterns in config.splits.values() for pattern in patterns):
+            yield config.name
+    if path.startswith("wds/"):
+        yield "webdataset"
+    elif "/" in path and not path.startswith(_OUTSIDE_TREE):
+        yield "med-banana"
+
+
+def _write_provenance(release: Release, reader: JournalReader, beside: list[ReleaseFile]) -> int:
+    """Lists manifests that providers had embedded in what they sent; returns how many."""
+    lines: list[bytes] = []
+    query = (
+        "SELECT a.task, a.generation, a.round, a.raw FROM attempt a JOIN task t ON t.id = a.task "
+        "WHERE a.raw IS NOT NULL AND t.state <> 'pending' AND t.kind <> 'bench' ORDER BY 1, 2, 3"
+    )
+    for task, generation, round, raw in reader.connection.execute(query):
+        path = reader.blob_path(raw)
+        found = embedded_manifest(path) if path.exists() else None
+        if found is not None:
+            told = {
+                "task": task,
+                "generation": generation,
+                "round": round,
+                "raw_sha256": raw,
+                "container": found.container,
+                "manifest_bytes": found.bytes,
+            }
+            lines.append(orjson.dumps(told) + b"\n")
+    if lines:
+        beside.append(_document(release.out, PROVENANCE, b"".join(lines)))
+    return len(lines)
+
+
+def _prompts(reader: JournalReader) -> dict[str, str]:
+    """What the run remembers of its prompts, versions of offline models and rubric, by role."""
+    told = reader.meta("method")
+    return {} if told is None else {str(name): str(value) for name, value in orjson.loads(told).items()}

@@ -1,0 +1,207 @@
+"""Where an image comes from, said inside the file: C2PA manifests that we sign, and those that a provider embedded.
+
+Every edited file already carries the constant XMP mark (`pixels.encode`). A signed manifest is added on request; it
+names task, round and tool, holds no thumbnail and no ingredient, so nothing of the source image travels with it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from plantain import __version__
+from plantain.records import InputError
+from plantain.release.plan import ExportOptions
+
+if TYPE_CHECKING:
+    pass
+
+SOURCE_TYPE = "http://cv.iptc.org/newscodes/digitalsourcetype/compositeSynthetic"
+"""The same IPTC term as in the XMP mark: true of rendered and of generated edits."""
+
+ASSERTION = "org.plantain.attempt"
+
+_SETTINGS = {"builder": {"thumbnail": {"enabled": False}}, "verify": {"verify_after_sign": False}}
+"""The library's default embeds pictures of what was edited, which would publish restricted sources."""
+
+_ALGORITHMS = {("EC", 256): "ES256", ("EC", 384): "ES384", ("EC", 521): "ES512", ("RSA", 0): "PS256"}
+
+
+class C2paSigner:
+    """Signs released JPEGs with one certificate chain; the same signer may be used by several threads."""
+
+    def __init__(self, chain: bytes, key: bytes, algorithm: str) -> None:
+        import c2pa
+
+        info = c2pa.C2paSignerInfo(c2pa.C2paSigningAlg[algorithm], chain, key, None)
+        self._signer = c2pa.Signer.from_info(info)
+        self._context = c2pa.Context(c2pa.Settings.from_dict(_SETTINGS))
+
+    def sign(self, jpeg: bytes, task: str, round: int) -> bytes:
+        """The same picture with a manifest in front of its data; the bytes differ every time.
+
+        Raises:
+            InputError: the certificate does not allow it.
+        """
+        import c2pa
+
+        signed = io.BytesIO()
+        try:
+            builder = c2pa.Builder(_manifest(task, round), self._context)
+            builder.sign(self._signer, "image/jpeg", io.BytesIO(jpeg), signed)
+        except c2pa.C2paError as error:
+            raise InputError(f"--sign: the image of task {task} cannot be signed: {error}") from error
+        return signed.getvalue()
+
+
+def open_signer(options: ExportOptions) -> C2paSigner:
+    """The signer that an export asks for, tried once, so that a certificate that is refused is refused at once.
+
+    Raises:
+        InputError: no certificate or key, one that cannot be read or does not fit, or c2pa-python is not installed.
+    """
+    if options.sign_cert is None or options.sign_key is None:
+        raise InputError("--sign CERT needs --key KEY, and --key needs --sign")
+    chain, key = _read(options.sign_cert, "--sign"), _read(options.sign_key, "--key")
+    algorithm = _algorithm(key, options.sign_key)
+    try:
+        import c2pa
+    except ImportError as error:
+        raise InputError("--sign needs c2pa-python: pip install 'plantain[release]'") from error
+    try:
+        signer = C2paSigner(chain, key, algorithm)
+        trial = signer.sign(_trial_image(), "trial", 0)
+    except (c2pa.C2paError, InputError) as error:
+        raise InputError(
+            f"{options.sign_cert}: cannot be signed with: {error} (a leaf certificate for digital signatures with "
+            "extended key usage emailProtection, and its intermediates below it, in one PEM file)"
+        ) from error
+    state = validation_state(trial)
+    if state not in ("Valid", "Trusted"):
+        raise InputError(
+            f"{options.sign_cert}: what it signs does not validate ({state}); does the key belong to it?"
+        )
+    return signer
+
+
+def validation_state(jpeg: bytes) -> str:
+    """How a file's manifest holds: "Trusted", "Valid" (signed by nobody we know), "Invalid", or "none"."""
+    import c2pa
+
+    try:
+        with c2pa.Reader("image/jpeg", io.BytesIO(jpeg)) as reader:
+            return str(reader.get_validation_state())
+    except c2pa.C2paError as error:
+        return "none" if "ManifestNotFound" in str(error) or "no JUMBF" in str(error) else "Invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedManifest:
+    """A C2PA manifest in a file as a provider sent it."""
+
+    container: str
+    bytes: int
+
+
+def embedded_manifest(path: Path) -> EmbeddedManifest | None:
+    """The C2PA manifest in a JPEG, PNG or WebP, told from its structure; None when there is none.
+
+    Reads segment headers only; a file that is damaged counts as having none.
+    """
+    with path.open("rb") as file:
+        head = file.read(12)
+        if head[:2] == b"\xff\xd8":
+            size = sum(_jpeg_manifest_bytes(file))
+            return EmbeddedManifest("jpeg", size) if size else None
+        if head[:8] == b"\x89PNG\r\n\x1a\n":
+            return _chunked(file, 8, "big", b"caBX", "png")
+        if head[:4] == b"RIFF" and head[8:] == b"WEBP":
+            return _chunked(file, 12, "little", b"C2PA", "webp")
+    return None
+
+
+def _jpeg_manifest_bytes(file: BinaryIO) -> Iterator[int]:
+    """Sizes of the APP11 segments that hold JUMBF boxes."""
+    at = 2
+    while True:
+        file.seek(at)
+        header = file.read(10)
+        if len(header) < 10 or header[0] != 0xFF or header[1] in (0xDA, 0xD9):
+            return
+        size = int.from_bytes(header[2:4], "big")
+        if header[1] == 0xEB and header[4:6] == b"JP":
+            yield size
+        at += 2 + max(size, 2)
+
+
+def _chunked(
+    file: BinaryIO, start: int, order: str, wanted: bytes, container: str
+) -> EmbeddedManifest | None:
+    at = start
+    while True:
+        file.seek(at)
+        header = file.read(8)
+        if len(header) < 8:
+            return None
+        if order == "big":
+            size, name, rest = int.from_bytes(header[:4], "big"), header[4:], 12
+        else:
+            size, name, rest = int.from_bytes(header[4:], "little"), header[:4], 8
+            size += size % 2
+        if name == wanted:
+            return EmbeddedManifest(container, size)
+        at += rest + size
+
+
+def _manifest(task: str, round: int) -> str:
+    created = {"action": "c2pa.created", "digitalSourceType": SOURCE_TYPE}
+    told = {"task": task, "round": round, "not_for_clinical_use": True}
+    return json.dumps(
+        {
+            "claim_generator_info": [{"name": "plantain", "version": __version__}],
+            "title": f"{task}-{round}.jpeg",
+            "assertions": [
+                {"label": "c2pa.actions.v2", "data": {"actions": [created]}},
+                {"label": ASSERTION, "data": told},
+            ],
+        }
+    )
+
+
+def _algorithm(key: bytes, path: Path) -> str:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        private = load_pem_private_key(key, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise InputError(f"{path}: not an unencrypted private key in PEM: {error}") from error
+    if isinstance(private, ed25519.Ed25519PrivateKey):
+        return "ED25519"
+    if isinstance(private, ec.EllipticCurvePrivateKey):
+        found = _ALGORITHMS.get(("EC", private.curve.key_size))
+    else:
+        found = _ALGORITHMS["RSA", 0] if isinstance(private, rsa.RSAPrivateKey) else None
+    if found is None:
+        raise InputError(f"{path}: a key of this kind cannot sign; use ECDSA P-256")
+    return found
+
+
+def _trial_image() -> bytes:
+    import numpy as np
+
+    from plantain.pixels.encode import encode_jpeg
+
+    return encode_jpeg(np.zeros((16, 16, 3), np.uint8))
+
+
+def _read(path: Path, option: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{option} {path}: cannot be read: {error.strerror}") from error
