@@ -53,7 +53,7 @@ def snippet(configs: Sequence[TableConfig], layouts: Sequence[str]) -> str:
     if "webdataset" in layouts:
         return (
             "from pathlib import Path\n\nimport webdataset as wds\n\n"
-            'shards = sorted(str(path) for path in Path("wds").glob("*-*-*.tar") if not path.name.startswith("masks-"))\n'
+            'shards = sorted(str(path) for path in Path("wds").glob("[!m]*.tar"))\n'
             'rows = list(wds.WebDataset(shards, shardshuffle=False).decode("pil"))\n'
             'print(len(rows), rows[0]["json"]["task_id"])'
         )

@@ -33,6 +33,7 @@ _CONTEXT: dict[str, JsonValue] = {
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
     "examples": {"@id": "cr:examples", "@type": "@json"},
     "extract": "cr:extract",
     "field": "cr:field",
@@ -112,9 +113,10 @@ def croissant(
 def _responsible(facts: RunFacts) -> dict[str, JsonValue]:
     asked = sorted({pair[0] for pairs in facts.models.values() for pair in pairs})
     rounds = _loop(facts).get("max_rounds")
+    how_long = f", for up to {rounds} rounds" if rounds else ""
     told: dict[str, JsonValue] = {
         "rai:dataCollection": "Source images were edited by a model in answer to an instruction that a model wrote; "
-        f"a judge model observed each edit, and a fixed policy decided{f', for up to {rounds} rounds' if rounds else ''}.",
+        f"a judge model observed each edit, and a fixed policy decided{how_long}.",
         "rai:dataCollectionType": ["Synthetic data", "Derived data"],
         "rai:dataAnnotationProtocol": "Four criteria per edit (instruction compliance, structural plausibility, "
         "realism, fidelity), observed by a judge model; the decision is computed from them by code.",
