@@ -20,6 +20,9 @@ from plantain.records import InputError, Price
 
 app = typer.Typer(add_completion=False)
 
+WIDE = 120
+"""Columns of terminal from which the notes fit in as well."""
+
 
 @app.command()
 def models(
@@ -101,45 +104,50 @@ def _extra(extra: tuple[str, str] | None) -> str:
 
 
 def _print(rows: list[dict[str, object]]) -> None:
-    table = Table(show_lines=False, expand=True)
-    table.add_column("model", no_wrap=True)
-    for column in ("roles", "$ per million tokens", "key", "note"):
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        said = [str(row["note"])] if row["note"] else []
-        if row["retired"]:
-            said.insert(0, f"retired {row['retired']}")
-        if str(row["extra"]).startswith("missing"):
-            said.append(str(row["extra"]))
-        roles = row["roles"]
-        assert isinstance(roles, list)
-        cells = (
-            str(row["name"]),
-            ", ".join(roles),
-            _say_price(row["price"]),
-            str(row["key"]),
-            "; ".join(said),
-        )
-        table.add_row(*(escape(cell) for cell in cells))
     console = Console()
-    console.print(table)
+    wide = console.width >= WIDE
+    for name in dict.fromkeys(str(row["name"]).partition("/")[0] for row in rows):
+        mine = [row for row in rows if str(row["name"]).startswith(f"{name}/")]
+        table = Table(title=escape(_heading(name, mine[0])), title_justify="left", expand=True)
+        table.add_column("model", no_wrap=True)
+        table.add_column("roles", no_wrap=True)
+        table.add_column("$ in/out/picture" if wide else "$ per M", no_wrap=True)
+        table.add_column("note" if wide else "retired", overflow="fold", min_width=10)
+        for row in mine:
+            table.add_row(*(escape(cell) for cell in _cells(row, wide)))
+        console.print(table)
     dated = next((row for row in rows if row["price_date"]), None)
     if dated:
         console.print(
-            f"Prices as of {dated['price_date']} ({dated['price_source']}); a recipe can state its own."
+            "Prices in $ per million tokens: in/out, or in/out/pictures; as of "
+            f"{dated['price_date']} ({dated['price_source']}); a recipe can state its own."
         )
     console.print("Other ids work too: gemini/<id>, openai/<id>, openai-compatible/<id> with a base_url.")
 
 
-def _say_price(price: object) -> str:
-    if not isinstance(price, dict):
-        return "unknown"
-    if not any(price.values()):
-        return "free"
-    said = f"{price['input_per_m']:g} in, {price['output_per_m']:g} out"
-    if "image_output_per_m" in price:
-        said += f", {price['image_output_per_m']:g} for pictures"
-    return said
+def _heading(provider_name: str, row: dict[str, object]) -> str:
+    said = [f"key {row['key']}", f"package {row['extra']}"]
+    return f"{provider_name}: {'; '.join(part for part in said if not part.endswith('not needed'))}".rstrip(
+        ": "
+    )
+
+
+def _cells(row: dict[str, object], wide: bool) -> list[str]:
+    roles, price = row["roles"], row["price"]
+    assert isinstance(roles, list)
+    said = "unknown"
+    if isinstance(price, dict):
+        names = ("input_per_m", "output_per_m", "image_output_per_m")
+        said = (
+            "/".join(f"{price[name]:g}" for name in names if name in price) if any(price.values()) else "free"
+        )
+    retired = str(row["retired"])
+    note = (
+        "; ".join(filter(None, (f"retired {retired}" if retired else "", str(row["note"]))))
+        if wide
+        else retired
+    )
+    return [str(row["name"]), ", ".join(roles), said, note]
 
 
 def _probe(name: str, base_url: str, as_json: bool) -> int:

@@ -10,7 +10,7 @@ from google.genai import errors, types
 
 from plantain.models.answers import JsonObject
 from plantain.models.faults import Fault, http_fault, read_body, wire_fault
-from plantain.models.options import ProviderOptions
+from plantain.models.options import ProviderOptions, is_loopback
 from plantain.models.scrub import scrub
 from plantain.models.secrets import Secret
 
@@ -103,10 +103,15 @@ class GeminiWire:
             await http.aclose()
 
     def _connected(self) -> genai.Client:
-        """The client, made in the running event loop; a client of an earlier loop cannot be used any more."""
+        """The client, made in the running event loop; a client of an earlier loop cannot be used any more.
+
+        Proxies of the environment are used, but never for this machine's own addresses; redirects are not followed.
+        """
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
-            self._http = httpx2.AsyncClient(limits=UNBOUNDED, timeout=self._timeout_s, trust_env=True)
+            self._http = httpx2.AsyncClient(
+                limits=UNBOUNDED, timeout=self._timeout_s, trust_env=not is_loopback(self._address)
+            )
             self._client = genai.Client(
                 vertexai=False,
                 api_key=self.key.reveal(),

@@ -10,7 +10,7 @@ import openai
 
 from plantain.models.answers import JsonObject
 from plantain.models.faults import Fault, http_fault, read_body, wire_fault
-from plantain.models.options import ProviderOptions
+from plantain.models.options import ProviderOptions, is_loopback
 from plantain.models.scrub import scrub
 from plantain.models.secrets import Secret
 from plantain.roles import EncodedImage
@@ -106,7 +106,10 @@ class OpenAIWire:
         return body
 
     def _connected(self) -> openai.AsyncOpenAI:
-        """The client, made in the running event loop; a client of an earlier loop cannot be used any more."""
+        """The client, made in the running event loop; a client of an earlier loop cannot be used any more.
+
+        Proxies of the environment are used, but never for this machine's own addresses; redirects are not followed.
+        """
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
             self._client = openai.AsyncOpenAI(
@@ -114,7 +117,9 @@ class OpenAIWire:
                 base_url=self._address,
                 max_retries=0,
                 timeout=httpx2.Timeout(self._timeout_s, connect=min(CONNECT_S, self._timeout_s)),
-                http_client=openai.DefaultAsyncHttpxClient(limits=UNBOUNDED, trust_env=True),
+                http_client=openai.DefaultAsyncHttpxClient(
+                    limits=UNBOUNDED, trust_env=not is_loopback(self._address), follow_redirects=False
+                ),
             )
             self._loop = loop
         return self._client
