@@ -38,6 +38,8 @@ def why_no_pair(record: TaskRecord) -> str:
     """Why a task has no pair, in a few fixed words that can be counted."""
     if record.state is not TaskState.SUCCESS:
         return f"no success ({record.state.value})"
+    if record.round is None:
+        return "rounds unknown"
     if any(attempt.edited is None and not attempt.superseded for attempt in record.attempts):
         return "no failed edit, only refused ones"
     return "succeeded in the first round"

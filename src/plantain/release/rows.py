@@ -101,7 +101,8 @@ class TaskRecord:
     @property
     def key(self) -> str:
         """The task's name in JSON files: image, finding, direction."""
-        return f"{self.image.id}-{self.finding}-{self.direction.value}"
+        word = self.direction.value if self.kind is TaskKind.EDIT else self.kind.value
+        return f"{self.image.id}-{self.finding}-{word}"
 
 
 @cache

@@ -1,0 +1,31 @@
+"""One small run and one release of it in every layout, made once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plantain.journal import JournalReader
+from plantain.release.export import export_run
+from plantain.release.plan import LAYOUTS, ExportOptions
+
+from .runs import make_run
+
+
+@pytest.fixture(scope="session")
+def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("runs") / "small", images=20)
+
+
+@pytest.fixture(scope="session")
+def release(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every layout, in shards of 60 kB so that there are several."""
+    out = tmp_path_factory.mktemp("releases") / "all"
+    export_run(small_run, out, ExportOptions(LAYOUTS, shard_bytes=60_000))
+    return out
+
+
+@pytest.fixture
+def reader(small_run: Path) -> JournalReader:
+    return JournalReader.open(small_run)

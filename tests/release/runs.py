@@ -1,0 +1,253 @@
+"""Small runs with everything that can happen to a task, made without a model."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import skimage.data
+
+from plantain.journal import (
+    BlobRef,
+    Journal,
+    RecordedTask,
+    RunHeader,
+    Settlement,
+    StartedCall,
+    StoredScore,
+    StoredVerdict,
+    TaskRow,
+)
+from plantain.pixels.encode import encode_jpeg, encode_mask
+from plantain.records import (
+    OK,
+    Attempt,
+    CallKey,
+    Criterion,
+    CriterionResult,
+    Direction,
+    EditTask,
+    FailureCode,
+    Geometry,
+    Licence,
+    Observations,
+    Outcome,
+    OutcomeKind,
+    Score,
+    SourceImage,
+    Step,
+    TaskKind,
+    TaskState,
+    Usage,
+    Verdict,
+    task_id,
+)
+from plantain.rubrics import MED_BANANA, decide
+
+SIDE = 64
+REFUSED = Outcome(OutcomeKind.REFUSED, "the provider's safety filter")
+
+STORIES = (
+    # state, what each round brought: "+" qualified, "-" judged and not, "r" refused, "u" edited but never judged
+    (TaskState.SUCCESS, "+"),
+    (TaskState.SUCCESS, "--+"),
+    (TaskState.FAILED, "-r-"),
+    (TaskState.SUCCESS, "r+"),
+    (TaskState.NOT_APPLICABLE, "rr"),
+    (TaskState.STOPPED, "-u"),
+    (TaskState.SUCCESS, "-+"),
+    (TaskState.PENDING, ""),
+)
+
+
+def picture(number: int, side: int = SIDE) -> bytes:
+    """An edited picture in normal form; a different piece of a real retina for every number."""
+    retina = skimage.data.retina()
+    y, x = (number * 37) % (1400 - side), (number * 53) % (1400 - side)
+    return encode_jpeg(np.ascontiguousarray(retina[y : y + side, x : x + side]))
+
+
+def source_image(number: int, licence: Licence = Licence.OPEN) -> SourceImage:
+    """One of a few patients' images, from two datasets."""
+    digest = hashlib.sha256(f"source {number}".encode()).hexdigest()
+    return SourceImage(
+        id=f"eye {number}",
+        dataset="ODIR-5K" if number % 3 else "folder of mine",
+        modality="fundus",
+        labels=("normal",),
+        licence=licence,
+        source_sha256=digest,
+        prepared_sha256=hashlib.sha256(f"prepared {number}".encode()).hexdigest(),
+        geometry=Geometry(1000, 900, "pad", 0, 51, 1024, 922),
+        group=f"patient {number // 2}" if number % 3 else None,
+        note=f"a photograph, eye {number}",
+    )
+
+
+def verdict(good: bool, number: int, judge: str = "offline/instruments") -> Verdict:
+    """A verdict that passes everything, or fails realism."""
+    seen = Observations(
+        criteria={
+            name: CriterionResult(
+                good or name is not Criterion.REALISM,
+                0.9,
+                () if good else (FailureCode.HARD_EDGE,),
+                "the rim — sharp" if not good else "",
+            )
+            for name in Criterion
+        },
+        has_disease=True,
+        other_disease=False,
+        opinion=good,
+        reason=f"looked at {number}",
+    )
+    return decide(seen, MED_BANANA, judge=judge, policy="all-pass", threshold=0.7)
+
+
+def make_run(
+    folder: Path,
+    images: int = 6,
+    *,
+    licence: Licence = Licence.OPEN,
+    side: int = SIDE,
+    distinct: int | None = None,
+) -> Path:
+    """A run of `images` times two findings, plus a control task; every story of STORIES in turn.
+
+    `distinct` reuses that many pictures, for runs of many attempts that need little disk.
+    """
+    asyncio.run(_make(folder, images, licence, side, distinct))
+    return folder
+
+
+async def _make(folder: Path, images: int, licence: Licence, side: int, distinct: int | None) -> None:
+    frozen = {"seed": 7, "loop": {"max_rounds": 5, "policy": "all-pass", "threshold": 0.7}, "models": {}}
+    header = RunHeader("0123456789abcdef", "a small run", 7, dict(frozen), "0.1.0")
+    async with await asyncio.to_thread(Journal.create, folder, header) as journal:
+        ink = _Ink(journal, side, distinct)
+        sources = [source_image(number, licence) for number in range(images)]
+        await journal.add_images(
+            (image, BlobRef(image.prepared_sha256, 0, "image/jpeg")) for image in sources
+        )
+        for image in sources:
+            await asyncio.to_thread(journal.put_blob, image.id.encode(), "image/jpeg")
+        await journal.add_recorded(_tasks(sources, ink))
+        await _some_calls(journal)
+        await journal.add_tasks([_task(sources[0], "Myopia", Direction.ADD)])
+
+
+class _Ink:
+    """Pictures that are drawn once."""
+
+    def __init__(self, journal: Journal, side: int, distinct: int | None) -> None:
+        self._journal = journal
+        self._side = side
+        self._distinct = distinct
+        self._known: dict[int, BlobRef] = {}
+        self.mask = journal.put_blob(encode_mask(np.eye(side, dtype=bool)), "image/png")
+
+    def blob(self, number: int) -> BlobRef:
+        number = number % self._distinct if self._distinct else number
+        if number not in self._known:
+            self._known[number] = self._journal.put_blob(picture(number, self._side), "image/jpeg")
+        return self._known[number]
+
+
+def _task(image: SourceImage, finding: str, direction: Direction, kind: TaskKind = TaskKind.EDIT) -> EditTask:
+    name = task_id(image.source_sha256, 0, f"{finding}{kind.value}", direction)
+    return EditTask(name, image.id, image.modality, finding, direction, kind)
+
+
+def _tasks(sources: list[SourceImage], ink: _Ink) -> Iterator[RecordedTask]:
+    number = 0
+    for image in sources:
+        for finding, direction in (("AMD", Direction.ADD), ("Diabetic Macular Edema", Direction.REMOVE)):
+            state, story = STORIES[number % len(STORIES)]
+            task = _task(image, finding, direction)
+            yield _recorded(task, state, story, ink, number, retried=number % 5 == 1)
+            number += 1
+    yield _recorded(
+        _task(sources[0], "AMD", Direction.ADD, TaskKind.CONTROL),
+        TaskState.FAILED,
+        "-",
+        ink,
+        number,
+        retried=False,
+    )
+
+
+def _recorded(
+    task: EditTask, state: TaskState, story: str, ink: _Ink, number: int, *, retried: bool
+) -> RecordedTask:
+    attempts: list[Attempt] = []
+    verdicts: list[StoredVerdict] = []
+    scores: list[StoredScore] = []
+    blobs: list[BlobRef] = [ink.mask]
+    for generation, rounds in enumerate(("-r", story) if retried else (story,)):
+        for round, sign in enumerate(rounds, 1):
+            attempt = Attempt(
+                task.id,
+                generation,
+                round,
+                f"{task.direction} {task.finding}, “try” {round}",
+                superseded=False,
+            )
+            attempt = replace(attempt, superseded=retried and generation == 0)
+            if sign == "r":
+                attempts.append(replace(attempt, edit_outcome=REFUSED))
+                continue
+            blob = ink.blob(number * 16 + generation * 8 + round)
+            blobs.append(blob)
+            attempts.append(
+                replace(
+                    attempt,
+                    edit_outcome=OK,
+                    edited=blob.sha256,
+                    raw=blob.sha256,
+                    mask=ink.mask.sha256 if round % 2 else None,
+                    support="local",
+                    judge_outcome=None if sign == "u" else OK,
+                )
+            )
+            if sign != "u":
+                told = verdict(sign == "+", number)
+                verdicts.append(StoredVerdict(task.id, generation, round, replace(told, judge="panel")))
+                verdicts.append(StoredVerdict(task.id, generation, round, told, draw=1, decisive=False))
+                scores.append(StoredScore(task.id, generation, round, "ssim", Score(0.5 + round / 100)))
+                scores.append(
+                    StoredScore(task.id, generation, round, "cp", Score(None, "no mask"), {"why": [1]})
+                )
+    last = len(story)
+    row = TaskRow(task, int(retried), state, last if state is not TaskState.PENDING else 0, "")
+    if state not in (TaskState.SUCCESS, TaskState.PENDING):
+        row = replace(row, reason="no round qualified")
+    return RecordedTask(row, tuple(attempts), tuple(verdicts), tuple(scores), tuple(blobs))
+
+
+async def _some_calls(journal: Journal) -> None:
+    """Calls of one task, for the models that a release names."""
+    task = next(journal.reader.tasks(state=TaskState.SUCCESS))
+    for step, model in (
+        (Step.WRITE, "offline/templates"),
+        (Step.EDIT, "offline/procedural"),
+        (Step.JUDGE, "g/x"),
+    ):
+        call = StartedCall(CallKey(task.id, 0, 1, step), 1, model, "f" * 64)
+        number = await journal.start_call(call)
+        usage = Usage(served_model=f"{model}@2")
+        await journal.settle_call(
+            Settlement(number, OK, True, usage=usage, latency_s=0.1, answer="x", raw="y")
+        )
+
+
+def tree(root: Path) -> dict[str, str]:
+    """Every file of a folder with its SHA-256."""
+    return {
+        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }

@@ -1,0 +1,155 @@
+"""Exporting: the same bytes every time, whatever happens on the way, and refusals that change nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plantain.cli import main
+from plantain.journal import Journal, JournalReader
+from plantain.records import InputError, Licence, TaskState
+from plantain.release.export import export_run
+from plantain.release.naming import CROSSWALK
+from plantain.release.plan import LAYOUTS, ExportOptions
+
+from .runs import make_run, tree
+
+ALL = ExportOptions(LAYOUTS, shard_bytes=60_000)
+
+
+def test_two_exports_are_identical(small_run: Path, release: Path, tmp_path: Path) -> None:
+    export_run(small_run, tmp_path / "again", ALL)
+    assert tree(tmp_path / "again") == tree(release)
+
+
+def test_done_export_is_left_alone(small_run: Path, release: Path) -> None:
+    before = tree(release)
+    summary = export_run(small_run, release, ALL)
+    assert summary.complete
+    assert tree(release) == before
+
+
+@pytest.mark.slow
+def test_killed_anywhere_and_restarted_is_identical(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", images=6)
+    whole = tmp_path / "whole"
+    export_run(run, whole, ALL)
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    driver = Path(__file__).with_name("kill_driver.py")
+    command = [sys.executable, str(driver), str(run), str(tmp_path), "30", str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    finished = [Path(line) for line in done.stdout.split()]
+    assert len(finished) > 1
+    for out in finished:
+        assert tree(out) == tree(whole), f"seed {seed}"
+
+
+def test_release_is_of_the_moment_it_began(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", images=3)
+    export_run(run, tmp_path / "before", ALL)
+    out = tmp_path / "out"
+    with pytest.raises(RuntimeError, match="stop here"):
+        export_run(run, out, ALL, _stop_at("parquet"))
+
+    async def close_one() -> None:
+        journal = await asyncio.to_thread(Journal.open, run)
+        async with journal:
+            pending = next(journal.reader.tasks(state=TaskState.PENDING))
+            await journal.close_task(pending.id, TaskState.FAILED, 0, "later")
+
+    asyncio.run(close_one())
+    summary = export_run(run, out, ALL)
+    assert summary.resumed
+    assert tree(out) == tree(tmp_path / "before")
+    with pytest.raises(InputError, match="of another state"):
+        export_run(run, out, ALL)
+
+
+def test_other_options_do_not_continue(small_run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(RuntimeError):
+        export_run(small_run, out, ALL, _stop_at("webdataset"))
+    before = tree(out)
+    with pytest.raises(InputError, match="other options"):
+        export_run(small_run, out, replace(ALL, layouts=("parquet",)))
+    assert {name for name in tree(out) if not name.startswith(".export")} == {
+        name for name in before if not name.startswith(".export")
+    }
+
+
+def test_foreign_folder_is_refused(small_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="choose an empty folder"):
+        export_run(small_run, tmp_path, ALL)
+    assert tree(tmp_path).keys() == {"notes.txt"}
+
+
+def test_unknown_layout_is_refused(
+    small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["export", str(small_run), "--to", str(tmp_path / "out"), "--layout", "parquet,imagefolder"])
+    assert code == 2
+    assert "imagefolder" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_credentialed_source_needs_the_agreement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = make_run(tmp_path / "run", images=4, licence=Licence.CREDENTIALED)
+    out = tmp_path / "out"
+    assert main(["export", str(run), "--to", str(out), "--layout", "parquet,med-banana"]) == 2
+    assert "--redistribution-approved" in capsys.readouterr().err
+    assert not (run / CROSSWALK).exists()
+    options = ExportOptions(("med-banana", "parquet", "webdataset"), redistribution_approved="DUA 7")
+    export_run(run, out, options)
+    crosswalk = json.loads((run / CROSSWALK).read_text())["ids"]
+    with JournalReader.open(run) as reader:
+        ids = {row.task.image_id for row in reader.tasks()}
+        groups = {image.group for image in reader.images() if image.group}
+    assert {key.split("/", 1)[1] for key in crosswalk} >= ids
+    for path in out.rglob("*"):
+        data = path.read_bytes() if path.is_file() and ".export" not in path.parts else b""
+        for name in (*ids, *groups):
+            assert name.encode() not in data, path
+            assert name.replace(" ", "_") not in str(path)
+    export_run(run, tmp_path / "again", options)
+    assert tree(tmp_path / "again") == tree(out)
+
+
+def test_nothing_closed_is_nothing_to_release(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", images=0 + 1)
+    asyncio.run(_reopen_all(run))
+    with pytest.raises(InputError, match="no task is closed"):
+        export_run(run, tmp_path / "out", ALL)
+
+
+def test_command_tells_pairs_and_why_not(
+    small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", str(small_run), "--to", str(tmp_path / "out"), "--layout", "preference"]) == 0
+    told = capsys.readouterr().out
+    assert "preference pairs: " in told
+    assert "succeeded in the first round" in told
+    assert "left out: " in told
+
+
+async def _reopen_all(run: Path) -> None:
+    journal = await asyncio.to_thread(Journal.open, run)
+    async with journal:
+        await journal.reopen_tasks([row.id for row in journal.reader.tasks()])
+
+
+def _stop_at(stage: str):
+    def told(name: str) -> None:
+        if name == stage:
+            raise RuntimeError("stop here")
+
+    return told
