@@ -13,8 +13,10 @@ from typing import TypeVar
 import pytest
 
 from plantain.journal import (
+    BlobRef,
     Journal,
     JournalReader,
+    RecordedTask,
     RunExists,
     RunLocked,
     Settlement,
@@ -304,3 +306,37 @@ def test_backup_is_a_journal_while_writing_goes_on(tmp_path: Path) -> None:
                 await journal.backup(tmp_path / "run" / "journal.sqlite")
 
     go(work())
+
+
+def test_recorded_tasks_come_back_whole_and_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with await a_run(tmp_path / "from") as source:
+            await one_round(source, a_task(0).id)
+            await source.add_scores([StoredScore(a_task(0).id, 0, 1, "ssim", Score(0.5))])
+            await source.close_task(a_task(0).id, TaskState.SUCCESS, 1, "")
+            reader = source.reader
+            row = reader.task(a_task(0).id)
+            attempts = reader.attempts(row.id)
+            blobs = tuple(
+                BlobRef(*found)
+                for found in reader.connection.execute("SELECT sha256, bytes, media_type FROM blob")
+            )
+            recorded = RecordedTask(
+                dataclasses.replace(row, generation=2),
+                tuple(attempts),
+                tuple(reader.verdicts(row.id)),
+                tuple(reader.scores(row.id)),
+                blobs,
+            )
+            async with await asyncio.to_thread(Journal.create, tmp_path / "to", HEADER) as journal:
+                assert await journal.add_recorded([recorded, recorded]) == 1
+                assert await journal.add_recorded([recorded]) == 0
+                kept = journal.reader
+                assert kept.task(row.id) == recorded.row
+                assert kept.attempts(row.id) == attempts
+                assert kept.verdicts(row.id) == reader.verdicts(row.id)
+                assert kept.scores(row.id) == reader.scores(row.id)
+                assert kept.calls(row.id) == []
+                assert kept.counts()[TaskState.SUCCESS] == kept.attempt_count() == 1
+
+    go(scenario())
