@@ -74,7 +74,7 @@ def _drusen_layer(scene: Scene, anatomy: Anatomy, place: Place, levels: Levels) 
         radius = 0.5 * size_um * anatomy.px_per_um
         opacity = float(rng.uniform(0.5, 1.0) * np.clip(0.55 + size_um / 250, 0.6, 1.0))
         stretch = float(rng.uniform(1.0, 1.35))
-        edge = max(EDGE[levels.softness] * radius, 1.1)
+        edge = max(EDGE[levels.softness] * radius, 1.5)
         stamp(layer, Spot(x, y, radius, edge, 0.3, stretch, float(rng.uniform(0, np.pi)), opacity), rng)
         drawn += 1
         large += size_um >= LARGE_UM

@@ -96,7 +96,7 @@ def deposit(
     share = np.clip(contrast * flat[..., 1:2] / room, 0.0, 0.92)
     change = np.maximum(target - flat, 0.0) * share * layer[..., None]
     if under_vessels:
-        smooth = cv2.GaussianBlur(pixels, (0, 0), 1.2).astype(np.float32)
+        smooth = cv2.GaussianBlur(pixels, (0, 0), 0.7).astype(np.float32)
         change *= np.clip(smooth / np.maximum(flat, 8.0), 0.3, 1.08)
     return np.asarray(change, dtype=np.float32)
 

@@ -17,7 +17,7 @@ def grow(mask: Mask, radius: float) -> Mask:
     """Every pixel within a small radius of the mask, in pixels; quicker than an exact distance."""
     size = 2 * max(round(radius), 1) + 1
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size))
-    return cv2.dilate(mask.astype(np.uint8), kernel).astype(bool)
+    return np.asarray(cv2.dilate(mask.astype(np.uint8), kernel), dtype=bool)
 
 
 def plain_retina(pixels: Pixels, anatomy: Anatomy, hole: Mask) -> Field:

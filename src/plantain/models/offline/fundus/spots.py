@@ -103,14 +103,18 @@ def _spots(pixels: Pixels, anatomy: Anatomy, where: Mask, sign: int) -> tuple[Ma
         disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size))
         found |= cv2.dilate(seeds.astype(np.uint8), disc)
     found &= body.astype(np.uint8)
-    kept, count = _standing_out(found, calm, need=RISE if sign > 0 else DIP)
+    most = RISE if sign > 0 else DIP
+    # A calm picture shows fainter spots than one full of texture.
+    need = float(np.clip(5.5 * spread, 0.6 * most, most))
+    kept, count = _standing_out(found, calm, need, ragged=0.15 if sign > 0 else 0.5 * COMPACT)
     return cv2.resize(kept, where.shape[::-1], interpolation=cv2.INTER_NEAREST).astype(bool), count
 
 
 def _standing_out(
     found: npt.NDArray[np.uint8], calm: Field, need: float
 ) -> tuple[npt.NDArray[np.uint8], int]:
-    """Keeps spots that differ from a ring round them by `need` on average, and that run on nowhere as a vessel does."""
+    """Keeps spots that differ from a ring round them by `need` on average, and that run on nowhere as a vessel does;
+    plain ones may fill as little as `ragged` of their circle."""
     total, labels, stats, _ = cv2.connectedComponentsWithStats(found, connectivity=8)
     kept = np.zeros_like(found)
     count = 0
@@ -132,7 +136,7 @@ def _standing_out(
         count += rise >= need and ends < 0.5 and fill > COMPACT
         # Fainter, merged or ragged ones are no evidence by themselves, but go with the rest.
         alike = rise >= 0.65 * need and ends < 0.62 and fill > 0.8 * COMPACT
-        if alike or (rise >= 2.2 * need and fill > 0.5 * COMPACT):
+        if alike or (rise >= 2.0 * need and fill > ragged):
             kept[window] |= shape
     return kept, count
 
