@@ -33,14 +33,18 @@ FINDINGS = (
 )
 
 RENDERED = (
-    # modality, finding, extent, conspicuity: what we render ourselves, so that there is enough to remove
-    ("chest_xray", "Pleural Effusion", "moderate", "marked"),
-    ("chest_xray", "Pneumothorax", "large", "marked"),
-    ("brain_mri", "glioma", "moderate", "marked"),
-    ("brain_mri", "meningioma", "large", "marked"),
-    ("fundus", "AMD", "moderate", "marked"),
-    ("fundus", "Diabetes", "moderate", "marked"),
-    ("fundus", "Cataract", "moderate", "moderate"),
+    # sample image, finding, extent, conspicuity: what we render ourselves, so that there is enough to remove
+    ("rg1-chest-pa", "Pleural Effusion", "moderate", "marked"),
+    ("rg1-chest-pa", "Pneumothorax", "large", "marked"),
+    ("rg1-chest-pa", "Cardiomegaly", "large", "marked"),
+    ("mni152-t1-axial-z5", "glioma", "moderate", "marked"),
+    ("mni152-t1-axial-z20", "glioma", "large", "marked"),
+    ("dipy-t1-coronal", "glioma", "large", "moderate"),
+    ("mni152-t1-axial-z40", "meningioma", "large", "marked"),
+    ("mni152-t1-coronal-y-10", "meningioma", "large", "marked"),
+    ("retina-left", "AMD", "moderate", "marked"),
+    ("retina-left", "Diabetes", "moderate", "marked"),
+    ("retina-left", "Cataract", "moderate", "marked"),
 )
 
 
@@ -64,42 +68,38 @@ def fill_demo_catalogue(path: Path) -> int:
     with Catalogue.create(path) as catalogue:
         for sample in sample_images():
             catalogue.add(*sample.prepared())
-        for image, data in _rendered_images():
+        for image, data in _rendered_images(catalogue):
             catalogue.add(image, data)
         return sum(catalogue.count_by("modality").values())
 
 
-def _rendered_images() -> Iterator[tuple[SourceImage, bytes]]:
+def _rendered_images(known: Catalogue) -> Iterator[tuple[SourceImage, bytes]]:
     taxonomy = load_taxonomy()
-    real = [sample.prepared() for sample in sample_images()]
-    for modality, name, extent, conspicuity in RENDERED:
-        finding = taxonomy.get(modality, name)
-        for image, original in real:
-            if image.modality != modality or name in image.labels:
-                continue
-            intent = Intent(name, Direction.ADD, extent=extent, conspicuity=conspicuity, softness="soft")
-            try:
-                rendering = render_instruction(
-                    decode(original),
-                    compose(intent, finding),
-                    image,
-                    derive_seed(SEED, "demo", image.id, name),
-                )
-            except CannotShow:
-                continue
-            data = encode_jpeg(rendering.pixels)
-            labels = tuple(label for label in image.labels if label != taxonomy.normal(modality).name)
-            yield (
-                replace(
-                    image,
-                    id=f"{image.id}+{name.replace(' ', '')}",
-                    labels=(*labels, name),
-                    source_sha256=hashlib.sha256(data).hexdigest(),
-                    prepared_sha256=hashlib.sha256(data).hexdigest(),
-                    synthetic=True,
-                    note=f"{name} rendered by plantain on {image.id}: removing it takes away our own rendering, "
-                    "not a patient's finding",
-                ),
-                data,
-            )
-            break
+    real = {image.id: (image, data) for image, data in (sample.prepared() for sample in sample_images())}
+    for image_id, name, extent, conspicuity in RENDERED:
+        image, original = real[image_id]
+        rendered_id = f"{image.id}+{name.replace(' ', '')}"
+        if known.find(rendered_id) is not None:
+            continue
+        intent = Intent(name, Direction.ADD, extent=extent, conspicuity=conspicuity, softness="soft")
+        instruction = compose(intent, taxonomy.get(image.modality, name))
+        seed = derive_seed(SEED, "demo", image.id, name)
+        try:
+            rendering = render_instruction(decode(original), instruction, image, seed)
+        except CannotShow:
+            continue
+        data = encode_jpeg(rendering.pixels)
+        digest = hashlib.sha256(data).hexdigest()
+        yield (
+            replace(
+                image,
+                id=rendered_id,
+                labels=(name,),
+                source_sha256=digest,
+                prepared_sha256=digest,
+                synthetic=True,
+                note=f"{name} rendered by plantain on {image.id}, whose own findings remain: removing it takes away "
+                "our own rendering, not a patient's finding",
+            ),
+            data,
+        )

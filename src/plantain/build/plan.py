@@ -1,25 +1,15 @@
-"""The plan: which tasks a recipe and a catalogue make, and what they will need."""
+"""The plan: which tasks a recipe and a catalogue make."""
 
 from __future__ import annotations
 
 import hashlib
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from plantain.build.recipe import Recipe
 from plantain.findings import Taxonomy
 from plantain.records import Direction, EditTask, Finding, InputError, SourceImage, derive_seed, task_id
 from plantain.sources.catalogue import Catalogue
-
-EXPECTED_ROUNDS = 3.15
-"""Mean rounds per task: 57.2 per cent succeed, of them 58, 25 and 17 per cent in rounds 1, 2 and 3 to 5 (taken as 4);
-the rest use all five (Med-Banana-50K, 3). The low estimate is one round each, the high one the recipe's maximum."""
-
-BYTES_PER_ATTEMPT = 420_000
-"""An edited 1024x1024 JPEG of quality 95 as sent and as normalised, its mask, and the rows."""
-
-BYTES_PER_IMAGE = 330_000
 
 
 def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Iterator[EditTask]:
@@ -103,41 +93,3 @@ def plan_digest(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> str
         )
     )
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A quantity under three assumptions."""
-
-    low: float
-    expected: float
-    high: float
-
-
-@dataclass(slots=True)
-class Plan:
-    """What a recipe will need. Disk in bytes."""
-
-    tasks: int = 0
-    images: int = 0
-    by_finding: dict[tuple[str, str, str], int] = field(default_factory=dict)
-    calls: Estimate = Estimate(0, 0, 0)
-    disk: Estimate = Estimate(0, 0, 0)
-
-
-def make_plan(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Plan:
-    """Counts the tasks and estimates calls and disk; calls no model."""
-    plan = Plan()
-    images: set[str] = set()
-    for task in enumerate_tasks(recipe, catalogue, taxonomy):
-        plan.tasks += 1
-        images.add(task.image_id)
-        key = (task.modality, task.finding, task.direction.value)
-        plan.by_finding[key] = plan.by_finding.get(key, 0) + 1
-    plan.images = len(images)
-    rounds = (1.0, min(EXPECTED_ROUNDS, recipe.loop.max_rounds), float(recipe.loop.max_rounds))
-    per_round = 2 + len(recipe.models.judges)
-    attempts = [plan.tasks * r for r in rounds]
-    plan.calls = Estimate(*(n * per_round for n in attempts))
-    plan.disk = Estimate(*(n * BYTES_PER_ATTEMPT + plan.images * BYTES_PER_IMAGE for n in attempts))
-    return plan

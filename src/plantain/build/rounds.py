@@ -14,6 +14,7 @@ from plantain.journal import BlobRef, Journal, Settlement, StoredVerdict
 from plantain.journal.payload import clean_text, observations_from_json, to_json
 from plantain.pixels.decode import BadImage
 from plantain.pixels.encode import normalise
+from plantain.pixels.fingerprint import pixel_sha256
 from plantain.records import (
     OK,
     Attempt,
@@ -152,7 +153,8 @@ class Rounds:
             outcome = Outcome(OutcomeKind.MALFORMED, str(error))
             kept = replace(attempt, edit_outcome=outcome, raw=raw.sha256)
             return replace(draft, outcome=outcome, attempt=kept, blobs=(raw,))
-        blobs: list[BlobRef] = [raw, self.journal.put_blob(normal, "image/jpeg")]
+        kept_image = self.journal.put_blob(normal, "image/jpeg")
+        blobs: list[BlobRef] = [raw, replace(kept_image, pixel_sha256=pixel_sha256(normal))]
         mask = None
         if edited.mask is not None:
             mask = self.journal.put_blob(edited.mask.data, edited.mask.media_type)

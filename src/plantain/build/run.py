@@ -122,6 +122,11 @@ def peak_rss_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def peak_worker_rss_mb() -> float:
+    """Peak resident memory in MiB of the largest worker process that has ended."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+
+
 async def _open_journal(recipe: Recipe, run: Path) -> Journal:
     frozen = recipe.frozen_part()
     if not (run / JOURNAL_NAME).exists():

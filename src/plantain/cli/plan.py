@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from plantain.build.plan import Estimate, Plan, make_plan
+from plantain.build.consent import check_planned_consent, warnings
+from plantain.build.estimate import Estimate
+from plantain.build.forecast import Plan, make_plan
+from plantain.build.pilot import read_pilot
+from plantain.build.pricing import check_prices
 from plantain.build.recipe import Recipe, load_recipe
 from plantain.findings import load_taxonomy
 from plantain.sources.catalogue import Catalogue
@@ -22,26 +27,38 @@ app = typer.Typer()
 @app.command()
 def plan(
     recipe_file: Annotated[Path, typer.Argument(metavar="RECIPE", help="a recipe in TOML")],
+    pilot: Annotated[
+        Path | None,
+        typer.Option("--pilot", metavar="DIR", help="a run whose rates, costs and latencies to use"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
 ) -> None:
-    """Tasks, calls and disk that a recipe needs. Calls no model.
+    """Tasks, calls, cost, time and disk that a recipe needs: low, expected, high. Calls no model.
 
-    Example: plantain plan cxr-pilot.toml
+    Example: plantain plan cxr.toml --pilot runs/cxr-pilot
     """
     recipe = load_recipe(recipe_file)
+    check_prices(recipe)
+    taxonomy = load_taxonomy(recipe.data.finding_files)
     catalogue = Catalogue.open(recipe.data.catalogue)
-    made = make_plan(recipe, catalogue, load_taxonomy(recipe.data.finding_files))
+    check_planned_consent(recipe, catalogue, taxonomy)
+    made = make_plan(recipe, catalogue, taxonomy, read_pilot(pilot) if pilot else None)
     free = shutil.disk_usage(recipe.data.catalogue).free
+    for warning in warnings(recipe):
+        print(f"plantain: warning: {warning}", file=sys.stderr)
     if as_json:
         print(orjson.dumps(_as_dict(recipe, made, free), option=orjson.OPT_INDENT_2).decode())
         return
-    _print(recipe, made, free)
+    _print(recipe, made, free, by_pilot=pilot is not None)
+
+
+def _three(estimate: Estimate | None) -> dict[str, float] | None:
+    if estimate is None:
+        return None
+    return {"low": estimate.low, "expected": estimate.expected, "high": estimate.high}
 
 
 def _as_dict(recipe: Recipe, made: Plan, free: int) -> dict[str, object]:
-    def three(estimate: Estimate) -> dict[str, float]:
-        return {"low": estimate.low, "expected": estimate.expected, "high": estimate.high}
-
     return {
         "name": recipe.name,
         "tasks": made.tasks,
@@ -50,30 +67,83 @@ def _as_dict(recipe: Recipe, made: Plan, free: int) -> dict[str, object]:
             {"modality": m, "finding": f, "direction": d, "tasks": n}
             for (m, f, d), n in made.by_finding.items()
         ],
-        "calls": three(made.calls),
-        "disk_bytes": three(made.disk),
+        "rounds": _three(made.rounds),
+        "success": _three(made.success),
+        "calls": _three(made.calls),
+        "calls_by": [
+            {"step": step.value, "model": model, **(_three(calls) or {})}
+            for (step, model), calls in made.calls_by.items()
+        ],
+        "cost_usd": _three(made.cost_usd),
+        "unpriced_models": list(made.unpriced),
+        "budget_usd": recipe.limits.budget_usd,
+        "duration_s": _three(made.duration_s),
+        "disk_bytes": _three(made.disk),
         "disk_free_bytes": free,
+        "warnings": warnings(recipe),
     }
 
 
-def _print(recipe: Recipe, made: Plan, free: int) -> None:
+def _print(recipe: Recipe, made: Plan, free: int, *, by_pilot: bool) -> None:
     console = Console()
-    table = Table(title=f"{recipe.name}: {made.tasks} tasks on {made.images} images")
+    tasks = Table(title=f"{recipe.name}: {made.tasks} tasks on {made.images} images")
     for heading in ("modality", "finding", "direction"):
-        table.add_column(heading)
-    table.add_column("tasks", justify="right")
+        tasks.add_column(heading)
+    tasks.add_column("tasks", justify="right")
     for (modality, finding, direction), n in made.by_finding.items():
-        table.add_row(modality, finding, direction, str(n))
-    console.print(table)
-    console.print(
-        f"model calls  {made.calls.low:,.0f} to {made.calls.high:,.0f}, about {made.calls.expected:,.0f}"
+        tasks.add_row(modality, finding, direction, str(n))
+    console.print(tasks)
+    source = (
+        "by the pilot's rates" if by_pilot else "by the paper's rates; a pilot run with --pilot tells better"
     )
-    console.print(
-        f"disk         {gigabytes(made.disk.low)} to {gigabytes(made.disk.high)}, about "
-        f"{gigabytes(made.disk.expected)}; {gigabytes(free)} free"
-    )
+    needs = Table(title=f"needs, {source}")
+    needs.add_column("")
+    for heading in ("low", "expected", "high"):
+        needs.add_column(heading, justify="right")
+    if made.success is not None:
+        needs.add_row("successes", *_row(made.success, "{:,.0f}"))
+    for (step, model), calls in made.calls_by.items():
+        needs.add_row(f"{step.value} calls to {model}", *_row(calls, "{:,.0f}"))
+    if made.cost_usd is not None:
+        needs.add_row("cost", *_row(made.cost_usd, "${:,.2f}"))
+    needs.add_row("time", *map(duration, _values(made.duration_s)))
+    needs.add_row("disk", *map(gigabytes, _values(made.disk)))
+    console.print(needs)
+    for line in _remarks(recipe, made, free):
+        console.print(line)
+
+
+def _remarks(recipe: Recipe, made: Plan, free: int) -> list[str]:
+    said = []
+    if made.unpriced:
+        said.append(f"cost unknown: no price for {', '.join(made.unpriced)}")
+    budget = recipe.limits.budget_usd
+    if budget is not None and made.cost_usd is not None and made.cost_usd.expected > budget:
+        said.append(
+            f"[bold red]More is expected than limits.budget_usd = {budget:g}: the run will stop there."
+        )
     if made.disk.expected > free:
-        console.print("[bold red]The disk is too small for what is expected.")
+        said.append(f"[bold red]The disk is too small for what is expected: {gigabytes(free)} free.")
+    else:
+        said.append(f"{gigabytes(free)} free on the disk")
+    return said
+
+
+def _values(estimate: Estimate) -> tuple[float, float, float]:
+    return estimate.low, estimate.expected, estimate.high
+
+
+def _row(estimate: Estimate, how: str) -> tuple[str, ...]:
+    return tuple(how.format(value) for value in _values(estimate))
+
+
+def duration(seconds: float) -> str:
+    """Seconds for a person: "40 s", "12 min", "7.5 h" or "3.2 days"."""
+    for size, unit in ((86_400.0 * 2, "days"), (5_400.0, "h"), (90.0, "min")):
+        if seconds >= size:
+            scale = {"days": 86_400.0, "h": 3_600.0, "min": 60.0}[unit]
+            return f"{seconds / scale:.0f} min" if unit == "min" else f"{seconds / scale:.1f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def gigabytes(count: float) -> str:

@@ -1,0 +1,190 @@
+"""The forecast: calls, money, hours and disk that a recipe's tasks will take; from a pilot run where there is one."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field
+
+from plantain.build.estimate import NOTHING, Estimate
+from plantain.build.pilot import Pilot
+from plantain.build.plan import enumerate_tasks
+from plantain.build.pricing import ON_THIS_MACHINE, recipe_price
+from plantain.build.recipe import Recipe
+from plantain.findings import Taxonomy
+from plantain.metrics.intervals import wilson
+from plantain.records import Price, Step, Usage
+from plantain.sources.catalogue import Catalogue
+
+EXPECTED_ROUNDS = 3.15
+"""Mean rounds per task: 57.2 per cent succeed, of them 58, 25 and 17 per cent in rounds 1, 2 and 3 to 5 (taken as 4);
+the rest use all five (Med-Banana-50K, 3). The low estimate is one round each, the high one the recipe's maximum."""
+
+BYTES_PER_ATTEMPT = 420_000
+"""An edited 1024x1024 JPEG of quality 95 as sent and as normalised, its mask, and the rows."""
+
+BYTES_PER_IMAGE = 330_000
+
+TYPICAL_USAGE = {
+    Step.WRITE: Usage(input_tokens=2_200, output_tokens=250, thinking_tokens=600),
+    Step.EDIT: Usage(input_tokens=1_500, output_tokens=1_120, output_image_tokens=1_120, images=1),
+    Step.JUDGE: Usage(input_tokens=3_800, output_tokens=350, thinking_tokens=900),
+}
+"""Our own reckoning from prompt lengths and the tokens of a 1024x1024 image; a pilot replaces it."""
+
+HOSTED_LATENCY_S = {Step.WRITE: 6.0, Step.EDIT: 12.0, Step.JUDGE: 9.0}
+LOCAL_LATENCY_S = {Step.WRITE: 0.02, Step.EDIT: 0.7, Step.JUDGE: 1.5}
+"""Seconds a call without a pilot: guesses for hosted models, measured for the offline ones on one core."""
+
+SPREAD = (0.7, 1.0, 1.5)
+"""How much a guessed cost or latency may be off, low to high."""
+
+BATCH_HOURS = (0.2, 1.0, 24.0)
+"""Of one batch job; a run in batches takes three for every round, one after the other."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a recipe will need. Disk in bytes, duration in seconds; `cost_usd` is None while a price is unknown.
+
+    Attributes:
+        by_finding: tasks by modality, finding and direction.
+        calls_by: calls by step and model.
+        success: tasks expected to succeed, from a pilot's rates; None without one.
+        unpriced: models without a known price.
+    """
+
+    tasks: int = 0
+    images: int = 0
+    by_finding: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    rounds: Estimate = NOTHING
+    calls: Estimate = NOTHING
+    calls_by: dict[tuple[Step, str], Estimate] = field(default_factory=dict)
+    cost_usd: Estimate | None = None
+    duration_s: Estimate = NOTHING
+    disk: Estimate = NOTHING
+    success: Estimate | None = None
+    unpriced: tuple[str, ...] = ()
+
+
+def make_plan(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, pilot: Pilot | None = None) -> Plan:
+    """Counts the tasks and forecasts what they take; calls no model.
+
+    Args:
+        pilot: rates of an earlier run; without it, those that the paper reports and our own guesses.
+    """
+    plan = Plan()
+    images: set[str] = set()
+    for task in enumerate_tasks(recipe, catalogue, taxonomy):
+        plan.tasks += 1
+        images.add(task.image_id)
+        key = (task.modality, task.finding, task.direction.value)
+        plan.by_finding[key] = plan.by_finding.get(key, 0) + 1
+    plan.images = len(images)
+    plan.rounds = _rounds(recipe, plan, pilot)
+    for step, model in _roles(recipe):
+        tries = pilot.tries[step] / (len(recipe.models.judges) if step is Step.JUDGE else 1) if pilot else 1.0
+        known = plan.calls_by.get((step, model), NOTHING)
+        plan.calls_by[(step, model)] = known + plan.rounds.times(tries)
+    plan.calls = sum(plan.calls_by.values(), NOTHING)
+    plan.unpriced = tuple(
+        dict.fromkeys(model for _, model in plan.calls_by if recipe_price(recipe, model) is None)
+    )
+    if not plan.unpriced:
+        plan.cost_usd = sum((_cost(recipe, pilot, *key, n) for key, n in plan.calls_by.items()), NOTHING)
+    plan.duration_s = _duration(recipe, plan, pilot)
+    each = pilot.bytes_per_attempt if pilot else BYTES_PER_ATTEMPT
+    plan.disk = plan.rounds.times(each) + Estimate(*(plan.images * BYTES_PER_IMAGE,) * 3)
+    plan.success = _success(plan, pilot)
+    return plan
+
+
+def _roles(recipe: Recipe) -> list[tuple[Step, str]]:
+    models = recipe.models
+    return [
+        (Step.WRITE, models.writer),
+        (Step.EDIT, models.editor),
+        *((Step.JUDGE, judge) for judge in models.judges),
+    ]
+
+
+def _rounds(recipe: Recipe, plan: Plan, pilot: Pilot | None) -> Estimate:
+    """Rounds of all tasks together."""
+    most = float(recipe.loop.max_rounds)
+    if pilot is None:
+        return Estimate(1.0, min(EXPECTED_ROUNDS, most), most).times(plan.tasks)
+    return sum(
+        (
+            pilot.of(finding, direction).rounds_per_task().at_most(most).times(n)
+            for (_, finding, direction), n in plan.by_finding.items()
+        ),
+        NOTHING,
+    )
+
+
+def _success(plan: Plan, pilot: Pilot | None) -> Estimate | None:
+    if pilot is None:
+        return None
+    total = NOTHING
+    for (_, finding, direction), n in plan.by_finding.items():
+        tally = pilot.of(finding, direction)
+        low, high = wilson(tally.succeeded, tally.tasks)
+        total += Estimate(low, tally.succeeded / tally.tasks, high).times(n)
+    return total
+
+
+def _cost(recipe: Recipe, pilot: Pilot | None, step: Step, model: str, calls: Estimate) -> Estimate:
+    measured = pilot.cost_usd.get((step, model)) if pilot else None
+    if measured is not None:
+        return calls.times(measured)
+    price = recipe_price(recipe, model)
+    typical = price.cost(TYPICAL_USAGE[step]) if price is not None and price != Price() else 0.0
+    return calls.times(*(share * (typical or 0.0) for share in SPREAD))
+
+
+def _duration(recipe: Recipe, plan: Plan, pilot: Pilot | None) -> Estimate:
+    """The longest of: calls in flight, each provider's limits, and what one machine computes."""
+    if any(recipe.provider(model).transport == "batch" for _, model in plan.calls_by):
+        rounds = Estimate(1.0, float(math.ceil(recipe.loop.max_rounds)), float(recipe.loop.max_rounds))
+        return rounds.times(*(3 * 3600.0 * hours for hours in BATCH_HOURS))
+    waiting = computing = longest = NOTHING
+    for (step, model), calls in plan.calls_by.items():
+        seconds = _seconds(pilot, step, model, calls)
+        waiting += seconds
+        if model.partition("/")[0] in ON_THIS_MACHINE:
+            computing += seconds
+    for model in dict.fromkeys(model for _, model in plan.calls_by):
+        longest = longest.at_least(_by_limits(recipe, plan, model))
+    concurrent = waiting.times(1.0 / recipe.limits.concurrency)
+    cores = computing.times(1.0 / min(recipe.limits.concurrency, os.cpu_count() or 1))
+    return longest.at_least(concurrent).at_least(cores)
+
+
+def _seconds(pilot: Pilot | None, step: Step, model: str, calls: Estimate) -> Estimate:
+    measured = pilot.latency_s.get((step, model)) if pilot else None
+    if measured is not None:
+        return calls.times(measured)
+    local = model.partition("/")[0] in ON_THIS_MACHINE
+    guess = (LOCAL_LATENCY_S if local else HOSTED_LATENCY_S)[step]
+    return calls.times(*(share * guess for share in SPREAD))
+
+
+def _by_limits(recipe: Recipe, plan: Plan, model: str) -> Estimate:
+    """Seconds that a model's stated limits alone make its calls take."""
+    section = recipe.provider(model)
+    result = requests = NOTHING
+    tokens = NOTHING
+    for (step, name), calls in plan.calls_by.items():
+        if name != model:
+            continue
+        usage = TYPICAL_USAGE[step]
+        per_call = (usage.input_tokens or 0) + (usage.output_tokens or 0) + (usage.thinking_tokens or 0)
+        requests += calls
+        tokens += calls.times(float(per_call))
+        if step is Step.EDIT and section.images_per_minute:
+            result = result.at_least(calls.times(60.0 / section.images_per_minute))
+    if section.requests_per_minute:
+        result = result.at_least(requests.times(60.0 / section.requests_per_minute))
+    if section.tokens_per_minute:
+        result = result.at_least(tokens.times(60.0 / section.tokens_per_minute))
+    return result
