@@ -111,7 +111,7 @@ def _spots(pixels: Pixels, anatomy: Anatomy, where: Mask, sign: int) -> tuple[Ma
 
 
 def _standing_out(
-    found: npt.NDArray[np.uint8], calm: Field, need: float
+    found: npt.NDArray[np.uint8], calm: Field, need: float, *, ragged: float
 ) -> tuple[npt.NDArray[np.uint8], int]:
     """Keeps spots that differ from a ring round them by `need` on average, and that run on nowhere as a vessel does;
     plain ones may fill as little as `ragged` of their circle."""
