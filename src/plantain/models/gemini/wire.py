@@ -65,7 +65,7 @@ class GeminiWire:
                 raise
             raise Fault(outcome) from None
         reply = answer.sdk_http_response
-        content = (reply.body if reply else None) or ""
+        content = self.key.redact((reply.body if reply else None) or "")
         body = read_body(content)
         if body.get("error") and "candidates" not in body:
             raise self._fault(200, content, dict(reply.headers or {}) if reply else {})

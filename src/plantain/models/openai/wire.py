@@ -100,7 +100,7 @@ class OpenAIWire:
             if outcome is None:
                 raise
             raise Fault(outcome) from None
-        body = read_body(response.content)
+        body = read_body(self.key.redact(response.text))
         if body.get("error") and not (body.keys() & {"output", "choices", "data"}):
             raise self._status_fault(response)
         return body
