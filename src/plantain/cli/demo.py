@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from plantain.build.demo import demo_recipe, fill_demo_catalogue
-from plantain.build.run import peak_rss_mb
+from plantain.build.run import peak_rss_mb, peak_worker_rss_mb
 from plantain.cli.build import build_watched, tell_end
 from plantain.journal import JournalReader
 from plantain.journal.telemetry import costs, status_summary
@@ -52,6 +52,7 @@ def demo(
             "report": str(report),
             "seconds": round(time.monotonic() - begun, 3),
             "peak_rss_mb": round(peak_rss_mb(), 1),
+            "peak_rss_mb_worker": round(peak_worker_rss_mb(), 1),
             "seconds_per_call": steps,
         }
         print(orjson.dumps({**status, **extra}, option=orjson.OPT_INDENT_2).decode())

@@ -1,0 +1,57 @@
+"""The demo as a person runs it: killed half way, typed again, looked at."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from plantain.journal import JournalReader, verify
+from plantain.records import Direction, TaskState
+
+
+@pytest.mark.slow
+def test_demo_killed_half_way_goes_on_and_ends_with_a_page(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    command = [sys.executable, "-m", "plantain", "demo", str(folder), "--json"]
+    first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    closed = 0
+    while first.poll() is None and closed < 8:
+        time.sleep(0.2)
+        closed = closed_tasks(folder / "run")
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    assert closed >= 8
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["tasks"]["total"] >= 30 and told["tasks"]["pending"] == 0
+    assert told["modalities"] == ["brain_mri", "chest_xray", "fundus"]
+    assert told["tasks"]["success"] >= 15 and told["tasks"]["failed"] >= 1
+    assert sum(n for number, n in told["rounds"].items() if number != "1") >= 1, (
+        "none succeeded after round 1"
+    )
+    assert told["peak_rss_mb"] > 0 and set(told["seconds_per_call"]) == {"write", "edit", "judge"}
+    page = Path(told["report"]).read_text(encoding="utf-8")
+    assert "rendered by plantain" in page and "instrument, not an expert" in page
+    with JournalReader.open(folder / "run") as reader:
+        assert verify(reader).ok
+        rows = list(reader.tasks())
+        assert len({row.task.image_id for row in rows}) >= 6
+        assert {row.task.direction for row in rows} == set(Direction)
+        answered = [call for row in rows for call in reader.calls(row.task.id) if call.final]
+        assert len({call.key for call in answered}) == len(answered)
+
+
+def closed_tasks(run: Path) -> int:
+    if not (run / "journal.sqlite").exists():
+        return 0
+    with JournalReader.open(run) as reader:
+        counts = reader.counts()
+    return sum(n for state, n in counts.items() if state is not TaskState.PENDING)
