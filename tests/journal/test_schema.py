@@ -133,3 +133,15 @@ def test_header_is_as_created(run: Path) -> None:
     with JournalReader.open(run) as reader:
         assert reader.header == HEADER
         assert list(reader.header.frozen) == list(HEADER.frozen)
+
+
+def test_first_version_comes_forward_with_its_blobs(run: Path) -> None:
+    path = run / "journal.sqlite"
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("ALTER TABLE blob DROP COLUMN pixel_sha256")
+    connection.execute("UPDATE meta SET value = '1' WHERE key = 'schema_version'")
+    before = connection.execute("SELECT sha256, bytes, media_type FROM blob").fetchall()
+    assert migrate(connection, path) == 1
+    after = connection.execute("SELECT sha256, bytes, media_type, pixel_sha256 FROM blob").fetchall()
+    assert after == [(*row, None) for row in before]
+    connection.close()

@@ -238,7 +238,7 @@ def fill_quickly(run: Path, tasks: int) -> None:
     connection = sqlite3.connect(run / "journal.sqlite")
     numbers = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?)"
     observations = '{"criteria":{"realism":{"passed":false,"codes":["repetition"]}}}'
-    connection.execute("INSERT INTO blob VALUES ('p', 1, 'image/jpeg')")
+    connection.execute("INSERT INTO blob(sha256, bytes, media_type) VALUES ('p', 1, 'image/jpeg')")
     connection.execute(
         f"INSERT INTO image {numbers} SELECT 'i' || i, json_object('dataset', 'd', 'modality', 'fundus',"
         " 'licence', 'open', 'synthetic', 0, 'note', '', 'source_sha256', i), 'p' FROM n",

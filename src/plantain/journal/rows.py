@@ -41,11 +41,12 @@ class RunHeader:
 
 @dataclass(frozen=True, slots=True)
 class BlobRef:
-    """Bytes in the blob store, by SHA-256."""
+    """Bytes in the blob store, by SHA-256; of an edited image also the hash of its pixels, where it was taken."""
 
     sha256: str
     bytes: int
     media_type: str
+    pixel_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .errors import NewerJournal, NotARun, OlderJournal
 
-VERSION = 1
+VERSION = 2
 APPLICATION_ID = 0x706C6E74
 """Marks the SQLite file as ours ("plnt"), so that another program's database is told apart."""
 
@@ -22,7 +22,7 @@ CREATE TABLE session(
 ) STRICT;
 
 CREATE TABLE blob(
-  sha256 TEXT PRIMARY KEY, bytes INTEGER NOT NULL, media_type TEXT NOT NULL
+  sha256 TEXT PRIMARY KEY, bytes INTEGER NOT NULL, media_type TEXT NOT NULL, pixel_sha256 TEXT
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE image(
@@ -134,7 +134,7 @@ CREATE TRIGGER blob_gone AFTER DELETE ON blob
 """Counters kept by triggers, inside the transaction that changes the rows: `status` on a million tasks reads
 a dozen rows instead of gigabytes, and no writer can forget one."""
 
-MIGRATIONS: Mapping[int, str] = {}
+MIGRATIONS: Mapping[int, str] = {1: "ALTER TABLE blob ADD COLUMN pixel_sha256 TEXT;"}
 """SQL that turns version n into n + 1, by n. It runs in one transaction with the change of the version."""
 
 

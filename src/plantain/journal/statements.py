@@ -18,7 +18,11 @@ from .rows import BlobRef, RecordedTask, RunHeader, Settlement, StartedCall, Sto
 
 HEADER_KEYS = frozenset({"schema_version", "run_id", "name", "seed", "frozen", "code_version"})
 
-_BLOB = "INSERT INTO blob(sha256, bytes, media_type) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_BLOB = (
+    "INSERT INTO blob(sha256, bytes, media_type, pixel_sha256) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT(sha256) DO UPDATE SET pixel_sha256 = excluded.pixel_sha256 "
+    "WHERE blob.pixel_sha256 IS NULL AND excluded.pixel_sha256 IS NOT NULL"
+)
 _START = (
     "INSERT INTO call(task, generation, round, step, draw, tries, model, request_hash, state, reserved_usd, "
     "started_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'started', ?, ?)"
@@ -270,7 +274,7 @@ def backup(source: Path, to: Path) -> None:
 
 def _add_blobs(connection: sqlite3.Connection, blobs: Sequence[BlobRef]) -> None:
     for blob in blobs:
-        connection.execute(_BLOB, (blob.sha256, blob.bytes, blob.media_type))
+        connection.execute(_BLOB, (blob.sha256, blob.bytes, blob.media_type, blob.pixel_sha256))
 
 
 def _put_attempt(connection: sqlite3.Connection, attempt: Attempt) -> None:

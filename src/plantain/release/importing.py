@@ -165,7 +165,7 @@ def _images(source: Source) -> Iterator[tuple[SourceImage, BlobRef]]:
 def _recorded(source: Source) -> Iterator[RecordedTask]:
     for record in _once(source):
         row, attempts, verdicts, scores, pictures = journal_parts(record)
-        blobs = tuple(BlobRef(p.sha256, p.bytes, p.media_type) for p in pictures)
+        blobs = tuple(BlobRef(p.sha256, p.bytes, p.media_type, p.pixel_sha256) for p in pictures)
         yield RecordedTask(row, tuple(attempts), tuple(verdicts), tuple(scores), blobs)
 
 

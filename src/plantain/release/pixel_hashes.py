@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,18 +9,11 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
-
 from plantain.journal import JournalReader
-from plantain.pixels.decode import decode
+from plantain.pixels.fingerprint import pixel_sha256 as pixel_sha256
 from plantain.release.plan import ReleaseFile
 
 _BATCH = 200
-
-
-def pixel_sha256(data: bytes) -> str:
-    """SHA-256 of the uint8 (H, W, 3) RGB bytes that an encoded image decodes to, row by row. Raises BadImage."""
-    return hashlib.sha256(np.ascontiguousarray(decode(data)).data).hexdigest()
 
 
 class PixelHashes:

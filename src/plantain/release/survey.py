@@ -153,9 +153,10 @@ class Survey:
     def _pictures(self, hashes: set[str]) -> dict[str, Picture]:
         marks = ", ".join("?" * len(hashes))
         rows = self._reader.connection.execute(
-            f"SELECT sha256, bytes, media_type FROM blob WHERE sha256 IN ({marks})", sorted(hashes)
+            f"SELECT sha256, bytes, media_type, pixel_sha256 FROM blob WHERE sha256 IN ({marks})",
+            sorted(hashes),
         )
-        return {row[0]: Picture(row[0], row[1], row[2]) for row in rows}
+        return {row[0]: Picture(*row) for row in rows}
 
     def _count(self, record: TaskRecord) -> None:
         self._counts["tasks"][record.state.value] += 1

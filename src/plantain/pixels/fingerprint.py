@@ -1,0 +1,14 @@
+"""The hash of a picture's pixels: it survives what a file's hash does not, such as signing or another container."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from plantain.pixels.decode import decode
+
+
+def pixel_sha256(data: bytes) -> str:
+    """SHA-256 of the uint8 (H, W, 3) RGB bytes that an encoded image decodes to, row by row. Raises BadImage."""
+    return hashlib.sha256(np.ascontiguousarray(decode(data)).data).hexdigest()
