@@ -25,6 +25,8 @@ COMMANDS = {
     "report": "tables and figures of a run, as one HTML file",
     "export": "a run as a dataset that others can use",
     "import": "a published release back into a journal",
+    "verify": "prove a release: every checksum, count, row and licence",
+    "release": "diff A B: what changed between two releases",
     "audit": "how far a judge can be trusted, by planted defects",
 }
 """Every command and its line of help; `plantain.cli.<name>` holds its typer application `app`."""

@@ -157,13 +157,14 @@ def _file_object(file: ReleaseFile) -> JsonValue:
 
 
 def _file_set(config: TableConfig) -> JsonValue:
+    patterns: list[JsonValue] = [pattern for several in config.splits.values() for pattern in several]
     # Not `containedIn` the file objects: readers then find no records at all.
     return {
         "@type": "cr:FileSet",
         "@id": f"table:{config.name}",
         "name": f"table {config.name}",
         "encodingFormat": "application/x-parquet",
-        "includes": [pattern for patterns in config.splits.values() for pattern in patterns],
+        "includes": patterns,
     }
 
 

@@ -38,6 +38,7 @@ SCHEMA = pa.schema(
 BESIDE = "document"
 """Role of what stands beside the data: cards, licences, sums."""
 
+_KEY = "plantain.release"
 _BATCH = 5000
 _FIELDS = [field.name for field in fields(ReleaseFile)]
 
@@ -50,20 +51,20 @@ def write_manifest(
     out: Path, files: Iterable[ReleaseFile], rows_of: Callable[[ReleaseFile], int | None]
 ) -> tuple[str, int]:
     """Writes the manifest, streamed; returns its SHA-256 and size. `files` come by (path, row, member)."""
-    schema = SCHEMA.with_metadata({"plantain.release": str(FORMAT)})
 
     def fill(handle: BinaryIO) -> None:
-        with pq.ParquetWriter(handle, schema, compression="zstd", store_schema=False) as writer:
+        with pq.ParquetWriter(handle, SCHEMA, compression="zstd", store_schema=False) as writer:
+            writer.add_key_value_metadata({_KEY: str(FORMAT)})
             batch: list[dict[str, str | int | None]] = []
             for file in files:
                 row = {name: getattr(file, name) for name in _FIELDS}
                 row["rows"] = None if file.embedded else rows_of(file)
                 batch.append(row)
                 if len(batch) == _BATCH:
-                    writer.write_table(pa.Table.from_pylist(batch, SCHEMA).cast(schema))
+                    writer.write_table(pa.Table.from_pylist(batch, SCHEMA))
                     batch.clear()
             if batch:
-                writer.write_table(pa.Table.from_pylist(batch, SCHEMA).cast(schema))
+                writer.write_table(pa.Table.from_pylist(batch, SCHEMA))
 
     return write_file(out, MANIFEST, fill)
 
@@ -87,7 +88,7 @@ class ManifestReader:
             schema = self._file.schema_arrow
         except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
             raise BadManifest(f"is not a readable Parquet file: {_short(error)}") from error
-        told = (schema.metadata or {}).get(b"plantain.release", b"")
+        told = (self._file.metadata.metadata or {}).get(_KEY.encode(), b"")
         if told != str(FORMAT).encode():
             raise BadManifest(
                 f"is of format {told.decode(errors='replace')[:20] or 'none'}; this plantain reads {FORMAT}"

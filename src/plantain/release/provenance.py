@@ -11,14 +11,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from plantain import __version__
 from plantain.records import InputError
 from plantain.release.plan import ExportOptions
-
-if TYPE_CHECKING:
-    pass
 
 SOURCE_TYPE = "http://cv.iptc.org/newscodes/digitalsourcetype/compositeSynthetic"
 """The same IPTC term as in the XMP mark: true of rendered and of generated edits."""
@@ -90,13 +87,25 @@ def open_signer(options: ExportOptions) -> C2paSigner:
 
 def validation_state(jpeg: bytes) -> str:
     """How a file's manifest holds: "Trusted", "Valid" (signed by nobody we know), "Invalid", or "none"."""
+    return signed_attempt(jpeg)[0]
+
+
+def signed_attempt(jpeg: bytes) -> tuple[str, str | None, int | None]:
+    """How a file's manifest holds, and the task and round that it was made for (None where it does not say)."""
     import c2pa
 
     try:
         with c2pa.Reader("image/jpeg", io.BytesIO(jpeg)) as reader:
-            return str(reader.get_validation_state())
+            state = str(reader.get_validation_state())
+            told = json.loads(reader.json())
     except c2pa.C2paError as error:
-        return "none" if "ManifestNotFound" in str(error) or "no JUMBF" in str(error) else "Invalid"
+        return ("none" if "ManifestNotFound" in str(error) else "Invalid"), None, None
+    active = told.get("manifests", {}).get(told.get("active_manifest"), {})
+    for assertion in active.get("assertions", []):
+        if assertion.get("label") == ASSERTION:
+            data = assertion.get("data", {})
+            return state, data.get("task"), data.get("round")
+    return state, None, None
 
 
 @dataclass(frozen=True, slots=True)

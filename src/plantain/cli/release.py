@@ -1,0 +1,48 @@
+"""`plantain release`: what can be done with releases as a whole; for now, telling two apart."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
+
+SHOWN = 10
+"""Changes of each kind that are named on the terminal; --json has them all."""
+
+
+@app.callback()
+def release() -> None:
+    """Work with releases as a whole."""
+
+
+@app.command(epilog="Example: plantain release diff releases/v1 releases/v2")
+def diff(
+    a: Annotated[Path, typer.Argument(metavar="A", help="The earlier release.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The later release.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print every change as JSON.")] = False,
+) -> int:
+    """Say what changed from release A to release B: tasks, images, files, licences, facts of the run.
+
+    Exit code 0 whether or not they differ.
+    """
+    from plantain.release.diff import diff_releases
+
+    difference = diff_releases(a, b)
+    if as_json:
+        typer.echo(json.dumps({"same": difference.same, **asdict(difference)}, indent=1))
+        return 0
+    if difference.same:
+        typer.echo("the same")
+    for name, counts in difference.counts.items():
+        typer.echo(f"{name}: " + ", ".join(f"{n:,} {how}" for how, n in counts.items()))
+        changes = getattr(difference, name)
+        for change in changes[:SHOWN]:
+            typer.echo(f"  {change.how:<8} {change.name}" + (f": {change.detail}" if change.detail else ""))
+        if len(changes) > SHOWN:
+            typer.echo(f"  and {sum(counts.values()) - SHOWN:,} more (--json names them)")
+    return 0

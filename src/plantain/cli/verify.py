@@ -1,0 +1,67 @@
+"""`plantain verify`: proves a release."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+SHOWN = 10
+"""Problems that are named on the terminal; --json has all."""
+
+
+@app.command(epilog="Example: plantain verify releases/pilot --against runs/pilot --pixels")
+def verify(
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Folder of the release; nothing in it is changed.")
+    ],
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against", metavar="DIR", help="The run that it was made of: compare tasks and verdicts too."
+        ),
+    ] = None,
+    pixels: Annotated[
+        bool, typer.Option("--pixels", help="Also decode every image and compare the hash of its pixels.")
+    ] = False,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            "--resume", metavar="FILE", help="Remember there what was found whole, and go on from it."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print verdict and all problems as JSON.")] = False,
+) -> int:
+    """Check every checksum, count, row, schema, reference, licence and signature of a release.
+
+    Exit code 0 when all of it holds, 1 when not.
+    """
+    from plantain.release.verify import verify_release
+
+    proof = verify_release(out, against=against, pixels=pixels, resume=resume)
+    if as_json:
+        told = {
+            "ok": proof.ok,
+            "files": proof.files,
+            "bytes": proof.bytes,
+            "images": proof.images,
+            "release": proof.release,
+            "skipped": proof.skipped,
+            "problems": [{"path": p.path, "kind": p.kind, "detail": p.detail} for p in proof.problems],
+        }
+        typer.echo(json.dumps(told, indent=1))
+        return 0 if proof.ok else 1
+    size = f"{proof.files:,} files, {proof.bytes / 1e6:,.1f} MB, {proof.images:,} edited images"
+    if proof.ok:
+        typer.echo(f"OK: {size}; release {proof.release[:16]}")
+        return 0
+    typer.echo(f"NOT OK: {len(proof.problems):,} problem{'s' * (len(proof.problems) != 1)} in {size}")
+    for problem in proof.problems[:SHOWN]:
+        typer.echo(f"  {problem}")
+    if len(proof.problems) > SHOWN:
+        typer.echo(f"  and {len(proof.problems) - SHOWN:,} more (--json names all)")
+    return 1

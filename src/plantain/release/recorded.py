@@ -1,0 +1,274 @@
+"""Whether the records of a release agree with its files: tasks, counts, references between files, licences."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import orjson
+
+from plantain.journal import JournalReader
+from plantain.records import InputError, Licence
+from plantain.release.contents import json_entries
+from plantain.release.licences import PARTS
+from plantain.release.plan import ReleaseFile
+from plantain.release.problems import Problem
+from plantain.release.rows import TaskRecord, from_json
+from plantain.release.sums import why_unsafe
+
+TRAJECTORIES = "trajectories/trajectories.jsonl"
+FACTS = "run.json"
+
+_SMALL = 64 << 20
+"""Documents that are read whole; none of ours comes near."""
+
+_PATTERNS = re.compile(r"^    path: (\[.*\])$", re.MULTILINE)
+
+ImageKey = tuple[str | None, int | None, int | None]
+
+
+@dataclass
+class Listed:
+    """What the manifest says, as far as other files are compared with it.
+
+    Attributes:
+        files: every file with its hash.
+        images: edited images by (task, generation, round): (path of one file, role, hash in the journal).
+        trajectory_rows: rows of the Parquet tables of trajectories, by folder.
+    """
+
+    files: dict[str, str] = field(default_factory=dict)
+    images: dict[ImageKey, tuple[str, str, str]] = field(default_factory=dict)
+    trajectory_rows: Counter[str] = field(default_factory=Counter)
+    conflicting: list[Problem] = field(default_factory=list)
+
+    def add_image(self, entry: ReleaseFile) -> None:
+        if entry.task is None or entry.role == "mask":
+            return
+        key = (entry.task, entry.generation, entry.round)
+        told = (entry.role, entry.source_sha256 or entry.sha256)
+        known = self.images.setdefault(key, (entry.path, *told))
+        if known[1:] != told:
+            detail = f"its image of task {entry.task}, round {entry.round}, is another than in {known[0]}"
+            self.conflicting.append(Problem(entry.path, "manifest", detail))
+
+
+def check_records(
+    out: Path, listed: Listed, whole: frozenset[str], against: JournalReader | None
+) -> Iterator[Problem]:
+    """Every disagreement.
+
+    Args:
+        whole: files whose checksums held; others are not read.
+        against: the run that the release was made of; None when it is not at hand.
+    """
+    yield from listed.conflicting
+    tasks: Counter[str] = Counter()
+    licences: dict[str, set[str]] = {}
+    if TRAJECTORIES in whole:
+        yield from _guard(TRAJECTORIES, _trajectories(out, listed, tasks, licences, against))
+        if against is not None:
+            yield from _left_out(against, sum(tasks.values()))
+        for kind, check in (
+            (FACTS, _facts(out, listed, tasks)),
+            (PARTS, _licences(out, listed, licences)),
+        ):
+            if kind in whole:
+                yield from _guard(kind, check)
+            elif kind not in listed.files:
+                yield Problem(kind, "missing", "every release has it")
+    elif TRAJECTORIES not in listed.files:
+        yield Problem(TRAJECTORIES, "missing", "every release has it")
+    for path in sorted(whole):
+        if path == "croissant.json":
+            yield from _guard(path, _croissant(out, listed))
+        elif path == "README.md":
+            yield from _guard(path, _card(out, listed))
+        elif path.endswith(".json") and path.count("/") == 1 and not path.startswith("LICENSES/"):
+            yield from _guard(path, _tree_json(out, path, listed))
+
+
+def _guard(path: str, problems: Iterator[Problem]) -> Iterator[Problem]:
+    """The problems; and what reading the file raised, as one more."""
+    try:
+        yield from problems
+    except (ValueError, OSError, KeyError, TypeError, AttributeError, InputError) as error:
+        detail = " ".join(str(error).split())[:300] or type(error).__name__
+        yield Problem(path, "record", f"does not hold what it should: {detail}")
+
+
+# --- tasks ------------------------------------------------------------------------------------------
+
+
+def _trajectories(
+    out: Path,
+    listed: Listed,
+    tasks: Counter[str],
+    licences: dict[str, set[str]],
+    against: JournalReader | None,
+) -> Iterator[Problem]:
+    unmatched = dict(listed.images)
+    last = ""
+    with (out / TRAJECTORIES).open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                record = from_json(line)
+            except ValueError as error:
+                yield Problem(TRAJECTORIES, "record", f"line {number}: {error}")
+                continue
+            if record.task_id <= last:
+                yield Problem(
+                    TRAJECTORIES, "record", f"line {number}: task {record.task_id} twice or out of order"
+                )
+            last = record.task_id
+            tasks[record.state.value] += 1
+            licences.setdefault(record.image.dataset, set()).add(record.image.licence.value)
+            yield from _attempts(record, unmatched)
+            if against is not None:
+                yield from _compare(record, against)
+    for (task, _, round), (path, role, _) in sorted(unmatched.items(), key=str):
+        yield Problem(
+            path, "reference", f"its {role} image of task {task}, round {round}, is of no recorded attempt"
+        )
+
+
+def _attempts(record: TaskRecord, unmatched: dict[ImageKey, tuple[str, str, str]]) -> Iterator[Problem]:
+    for attempt in record.attempts:
+        found = unmatched.pop((record.task_id, attempt.generation, attempt.round), None)
+        if found is None:
+            continue
+        path, role, sha256 = found
+        where = f"its image of task {record.task_id}, round {attempt.round},"
+        if attempt.edited is None or attempt.edited.sha256 != sha256:
+            yield Problem(path, "reference", f"{where} is not the one that was judged")
+        elif attempt.role != role:
+            yield Problem(path, "reference", f"{where} is called {role}, and its record says {attempt.role}")
+
+
+def _compare(record: TaskRecord, reader: JournalReader) -> Iterator[Problem]:
+    """What a task's record says otherwise than the journal."""
+    try:
+        row = reader.task(record.task_id)
+    except InputError:
+        yield Problem(TRAJECTORIES, "against", f"task {record.task_id} is not in {reader.run}")
+        return
+    where = f"task {record.task_id}"
+    if row.generation != record.generation:
+        yield Problem(
+            TRAJECTORIES, "against", f"{where} was retried since (generation {row.generation} in the run)"
+        )
+        return
+    if row.state is not record.state or (row.round or None) != record.round:
+        yield Problem(
+            TRAJECTORIES, "against", f"{where} is {record.state.value} here and {row.state.value} in the run"
+        )
+    journal = [
+        (a.generation, a.round or None, a.instruction or None, a.edited, a.verdict)
+        for a in reader.attempts(row.id)
+    ]
+    released = [
+        (a.generation, a.round, a.instruction, a.edited.sha256 if a.edited else None, a.verdict)
+        for a in record.attempts
+    ]
+    if journal != released:
+        yield Problem(TRAJECTORIES, "against", f"{where} has other attempts or verdicts than in the run")
+
+
+def _left_out(reader: JournalReader, released: int) -> Iterator[Problem]:
+    query = "SELECT count(*) FROM task WHERE state <> 'pending' AND kind <> 'bench'"
+    closed = reader.connection.execute(query).fetchone()[0]
+    if closed > released:
+        detail = f"has {released} of the {closed} tasks that are closed in {reader.run}"
+        yield Problem(TRAJECTORIES, "against", detail)
+
+
+def _facts(out: Path, listed: Listed, tasks: Counter[str]) -> Iterator[Problem]:
+    told = orjson.loads(_read(out / FACTS))
+    said = {state: n for state, n in told["facts"]["tasks"].items() if n}
+    if said != dict(tasks):
+        yield Problem(FACTS, "count", f"says {_counts(said)}, and there are {_counts(tasks)}")
+    rows = sum(listed.trajectory_rows.values())
+    if listed.trajectory_rows and rows != sum(tasks.values()):
+        yield Problem("data/trajectories", "count", f"has {rows} rows for {sum(tasks.values())} tasks")
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} {state}" for state, n in sorted(counts.items())) or "none"
+
+
+# --- references -------------------------------------------------------------------------------------
+
+
+def _tree_json(out: Path, path: str, listed: Listed) -> Iterator[Problem]:
+    for number, entry in json_entries(out / path):
+        for value in _paths_in(entry):
+            if why_unsafe(value) or value not in listed.files:
+                yield Problem(
+                    path, "reference", f"line {number} names {value[:200]!r}, which is not in the release"
+                )
+
+
+def _paths_in(told: object) -> Iterator[str]:
+    """Values of the keys that hold paths, at any depth that we write."""
+    if isinstance(told, dict):
+        for key, value in told.items():
+            if key in ("output_path", "final_image_path") and isinstance(value, str):
+                yield value
+            elif key not in ("plantain", "full_conversation"):
+                yield from _paths_in(value)
+    elif isinstance(told, list):
+        for value in told:
+            yield from _paths_in(value)
+
+
+def _croissant(out: Path, listed: Listed) -> Iterator[Problem]:
+    path = "croissant.json"
+    for item in orjson.loads(_read(out / path))["distribution"]:
+        if "contentUrl" in item:
+            if listed.files.get(item["contentUrl"]) != item["sha256"]:
+                yield Problem(
+                    path, "reference", f"{item['contentUrl'][:200]!r} is not in the release with that hash"
+                )
+        else:
+            yield from _matched(path, item["includes"], listed)
+
+
+def _card(out: Path, listed: Listed) -> Iterator[Problem]:
+    for match in _PATTERNS.finditer(_read(out / "README.md").decode()):
+        yield from _matched("README.md", orjson.loads(match[1]), listed)
+
+
+def _matched(path: str, patterns: list[str], listed: Listed) -> Iterator[Problem]:
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in listed.files):
+            yield Problem(path, "reference", f"no file is called {pattern[:200]!r}")
+
+
+# --- licences ---------------------------------------------------------------------------------------
+
+
+def _licences(out: Path, listed: Listed, licences: Mapping[str, set[str]]) -> Iterator[Problem]:
+    parts = {part["dataset"]: part for part in orjson.loads(_read(out / PARTS))}
+    for dataset in sorted(licences.keys() - parts.keys()):
+        yield Problem(PARTS, "licence", f"says nothing of images of {dataset}")
+    for dataset, part in sorted(parts.items()):
+        if part["file"] not in listed.files:
+            yield Problem(PARTS, "licence", f"names {part['file'][:200]!r}, which is not in the release")
+        held = licences.get(dataset, set())
+        public = not part["licence"].startswith("LicenseRef")
+        if Licence.CREDENTIALED in held and (public or not part["agreement"]):
+            yield Problem(
+                PARTS, "licence", f"images of {dataset} are credentialed: no agreement, or a public licence"
+            )
+        elif Licence.UNKNOWN in held and public:
+            yield Problem(PARTS, "licence", f"the licence of {dataset} is not known, so none can be granted")
+
+
+def _read(path: Path) -> bytes:
+    if path.stat().st_size > _SMALL:
+        raise ValueError("is too large to be what it should be")
+    return path.read_bytes()

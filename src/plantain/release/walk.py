@@ -1,0 +1,65 @@
+"""Which files really lie in a release: regular files only, and nothing is followed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from plantain.release.plan import STAGING
+from plantain.release.problems import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What the file system says of a file: equal stamps mean that nobody wrote to it in between."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+
+def walk(out: Path) -> tuple[dict[str, Stamp], list[Problem]]:
+    """Every regular file below `out` by its relative path, and what else lies there and must not."""
+    files: dict[str, Stamp] = {}
+    problems: list[Problem] = []
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            entries = sorted(os.scandir(out / folder), key=lambda entry: entry.name)
+        except OSError as error:
+            problems.append(Problem(_shown(folder), "unreadable", str(error.strerror)))
+            continue
+        if not entries and folder:
+            problems.append(Problem(_shown(folder), "extra", "is an empty folder"))
+        for entry in entries:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            if path == STAGING:
+                detail = "says that the export did not finish; run it again"
+                problems.append(Problem(path, "unfinished", detail))
+            elif not _is_text(path):
+                problems.append(Problem(_shown(path), "extra", "has a name that is not UTF-8"))
+            elif entry.is_symlink():
+                problems.append(Problem(path, "link", "is a symbolic link; a release holds files only"))
+            elif entry.is_dir(follow_symlinks=False):
+                waiting.append(path)
+            elif entry.is_file(follow_symlinks=False):
+                told = entry.stat(follow_symlinks=False)
+                files[path] = Stamp(told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino)
+            else:
+                problems.append(Problem(path, "extra", "is neither a file nor a folder"))
+    return files, problems
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(path: str) -> str:
+    return path.encode("utf-8", "backslashreplace").decode()
