@@ -73,7 +73,7 @@ def test_plan_of_models_without_a_price_says_which(catalogue: Path) -> None:
 
 
 def test_plan_uses_the_rates_of_a_pilot(catalogue: Path, tmp_path: Path) -> None:
-    asyncio.run(run_build(priced(catalogue), tmp_path / "run", method=quick_method(CallLog(None))))
+    asyncio.run(run_build(quick_recipe(catalogue), tmp_path / "run", method=quick_method(CallLog(None))))
     pilot = read_pilot(tmp_path / "run")
     made = planned(priced(catalogue), pilot)
     mean = pilot.whole.rounds / pilot.whole.tasks
