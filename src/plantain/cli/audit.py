@@ -18,13 +18,14 @@ from plantain.bench.audit.pictures import package_pictures
 from plantain.bench.audit.published import Opinion, is_published_tree, opinions_of, published_edits
 from plantain.bench.audit.rates import Rate
 from plantain.bench.audit.run_pictures import run_pictures
+from plantain.cli.application import application
 from plantain.findings import load_taxonomy
 from plantain.models.registry import resolve_judge
 from plantain.records import Criterion, InputError
 from plantain.roles import Judge
 from plantain.rubrics import MED_BANANA
 
-app = typer.Typer()
+app = application()
 
 
 class Amplitude(StrEnum):

@@ -13,12 +13,13 @@ import typer
 from plantain.build.consent import warnings
 from plantain.build.recipe import Recipe, load_recipe
 from plantain.build.run import RunSummary, run_build
+from plantain.cli.application import application
 from plantain.cli.progress import BuildProgress
 from plantain.journal import JournalReader
 from plantain.journal.telemetry import status_summary
 from plantain.models.offline.workers import close_workers
 
-app = typer.Typer()
+app = application()
 
 
 @app.command()

@@ -12,7 +12,9 @@ import typer
 if TYPE_CHECKING:
     from plantain.release.export import ExportSummary
 
-app = typer.Typer()
+from plantain.cli.application import application
+
+app = application()
 
 
 @app.command(epilog="Example: plantain export runs/demo --to release --layout med-banana,parquet")

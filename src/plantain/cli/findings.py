@@ -12,10 +12,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from plantain.cli.application import application
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.records import Finding, InputError, Visibility
 
-app = typer.Typer(add_completion=False)
+app = application()
 
 WIDE = 110
 """Columns of terminal from which the labels of the sources fit in as well."""

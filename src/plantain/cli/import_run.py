@@ -9,7 +9,9 @@ from typing import Annotated
 import orjson
 import typer
 
-app = typer.Typer()
+from plantain.cli.application import application
+
+app = application()
 
 
 @app.command(epilog="Example: plantain import release --run runs/theirs")

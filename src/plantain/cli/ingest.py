@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from plantain.cli.application import application
 from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence
 from plantain.sources.catalogue import Catalogue
@@ -22,7 +23,7 @@ from plantain.sources.entries import Refused, SourceOptions
 from plantain.sources.ingest import REJECTED, Ingested, ingest, write_rejected
 from plantain.sources.registry import kinds, load
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = application()
 
 SHOWN = 20
 """Refused files told one by one; the rest are in rejected.csv."""

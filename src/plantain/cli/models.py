@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from plantain.cli.application import application
 from plantain.models.extras import has_module
 from plantain.models.known import KnownModel, known_models, price_of
 from plantain.models.options import ProviderOptions
 from plantain.models.registry import provider, provider_names
 from plantain.records import InputError, Price
 
-app = typer.Typer(add_completion=False)
+app = application()
 
 WIDE = 120
 """Columns of terminal from which the notes fit in as well."""

@@ -18,10 +18,11 @@ from plantain.build.forecast import Plan, make_plan
 from plantain.build.pilot import read_pilot
 from plantain.build.pricing import check_prices
 from plantain.build.recipe import Recipe, load_recipe
+from plantain.cli.application import application
 from plantain.findings import load_taxonomy
 from plantain.sources.catalogue import Catalogue
 
-app = typer.Typer()
+app = application()
 
 
 @app.command()

@@ -9,7 +9,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
+from plantain.cli.application import application
+
+app = application()
 
 SHOWN = 10
 """Changes of each kind that are named on the terminal; --json has them all."""

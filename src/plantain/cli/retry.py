@@ -13,10 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from plantain.build.retry import ENDINGS, RetryChoice, ended_tasks
+from plantain.cli.application import application
 from plantain.journal import Journal, JournalReader
 from plantain.records import InputError
 
-app = typer.Typer()
+app = application()
 
 
 @app.command()

@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+from plantain.cli.application import application
+
+app = application()
 
 
 @app.command(epilog="Example: plantain show runs/demo 3f2a --to story.html")

@@ -10,10 +10,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from plantain.cli.application import application
 from plantain.journal import JournalReader
 from plantain.journal.telemetry import status_summary
 
-app = typer.Typer()
+app = application()
 
 
 @app.command()

@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+from plantain.cli.application import application
+
+app = application()
 
 SHOWN = 10
 """Problems that are named on the terminal; --json has all."""
