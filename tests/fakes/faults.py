@@ -153,6 +153,20 @@ FAULTS: dict[str, Fault] = {
             {"Content-Type": "application/json"},
         )
     ),
+    "garbage 200": bare(lambda good: Answer(b"\xff\xfe\x00{", 200, {"Content-Type": "application/json"})),
+    "garbage 500": bare(lambda good: Answer(b"\xff\xfe\x00{", 500, {"Content-Type": "application/json"})),
+    "garbage 429": bare(lambda good: Answer(b"[[],1]", 429, {"Content-Type": "application/json"})),
+    "null error": bare(lambda good: Answer(b'{"error": null}', 503, {"Content-Type": "application/json"})),
+    "bad gzip": bare(
+        lambda good: Answer(
+            b"not gzip", 200, {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+        )
+    ),
+    "302": bare(lambda good: Answer(b"", 302, {"Location": "/elsewhere"})),
+    "201": bare(lambda good: replace(good, status=201)),
+    "204": bare(lambda good: Answer(b"", 204)),
+    "418": bare(lambda good: Answer(b"teapot", 418)),
+    "529": status(529, "overloaded", "UNAVAILABLE", "overloaded"),
     "empty 200": bare(lambda good: Answer(b"", 200, {"Content-Type": "application/json"})),
     "nothing in it": bare(lambda good: Answer(b"{}", 200, {"Content-Type": "application/json"})),
     "blocked before": gemini_only(lambda r: gemini_format.blocked_before()),

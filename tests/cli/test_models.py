@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from fakes.gemini_format import gemini_route
+from fakes.openai_format import openai_route
+from fakes.server import KEY, FakeProvider
+from plantain.cli import main
+
+
+@pytest.fixture
+def server() -> Iterator[FakeProvider]:
+    with FakeProvider([gemini_route, openai_route]) as provider:
+        yield provider
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GEMINI_API_KEY", raising=False)
+    monkeypatch.setenv("GOOGLE_API_KEY", KEY)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def test_list_tells_roles_price_date_key_and_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "--json"]) == 0
+    printed = capsys.readouterr().out
+    assert KEY not in printed
+    rows = {row["name"]: row for row in json.loads(printed)}
+    judge = rows["gemini/gemini-3.8-flash"]
+    assert judge["roles"] == ["writer", "judge"]
+    assert judge["price"] == {"input_per_m": 1.5, "output_per_m": 7.5, "cached_per_m": 0.15}
+    assert (judge["price_date"], judge["key"], judge["extra"]) == (
+        "2026-11-21",
+        "found (GOOGLE_API_KEY)",
+        "installed",
+    )
+    assert rows["openai/gpt-image-2"]["key"] == "missing (OPENAI_API_KEY)"
+    assert rows["offline/procedural"]["key"] == "not needed"
+    assert rows["openai-compatible/…"]["price"] is None
+    assert rows["openai/gpt-image-1"]["retired"] == "2026-10-23"
+
+
+@pytest.mark.parametrize("columns", ["80", "140"])
+def test_table_is_printed_whole(
+    columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert main(["models"]) == 0
+    printed = capsys.readouterr().out
+    for said in (
+        "gemini/gemini-3.1-flash-lite-image",
+        "0.25/1.5/30",
+        "2026-10-23",
+        "free",
+        "Other ids work too",
+    ):
+        assert said in printed
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "said"),
+    [
+        ("gemini/gemini-3.8-flash", "", "served by gemini-fake-001"),
+        ("gemini/gemini-3-pro-image", "", "made no picture"),
+        ("openai/gpt-5-mini", "/v1", "served by gpt-fake-2026"),
+        ("openai/gpt-image-2", "/v1", "made no picture"),
+        ("openai-compatible/local", "/v1", "served by gpt-fake-2026"),
+    ],
+)
+def test_probe_makes_one_call(
+    name: str,
+    path: str,
+    said: str,
+    server: FakeProvider,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for variable in ("OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY"):
+        monkeypatch.setenv(variable, KEY)
+    assert main(["models", "--probe", name, "--base-url", server.url + path]) == 0
+    assert said in capsys.readouterr().out
+    assert len(server.calls) == 1
+
+
+def test_probe_that_fails_says_why_and_exits_1(
+    server: FakeProvider, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_API_KEY", "sk-wrong-key-123456")
+    assert main(["models", "--probe", "gemini/gemini-3.8-flash", "--base-url", server.url, "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["ok"] is False
+    assert "key was not accepted" in told["said"]
+    assert "sk-wrong" not in told["said"]
+
+
+def test_probe_without_key_is_invalid_input(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "--probe", "openai/gpt-5"]) == 2
+    assert "OPENAI_API_KEY" in capsys.readouterr().err

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import date
+from importlib.metadata import EntryPoint
+from types import SimpleNamespace
+
+import pytest
+
+from plantain.models.known import known_models, price_of
+from plantain.models.options import ProviderOptions, is_loopback
+from plantain.models.registry import GROUP, provider_names, resolve_editor, resolve_judge, resolve_writer
+from plantain.models.secrets import Secret
+from plantain.records import InputError
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("gemni/x", "did you mean gemini/…?"),
+        ("gemini", "is not provider/model"),
+        ("", "is not provider/model"),
+        ("offline/template", "did you mean 'offline/templates'"),
+    ],
+)
+def test_unknown_name_is_one_line_with_the_nearest(name: str, said: str) -> None:
+    with pytest.raises(InputError, match=r"models\.writer") as caught:
+        resolve_writer(name)
+    assert said in str(caught.value)
+
+
+def test_offline_models_fill_their_roles() -> None:
+    assert resolve_writer("offline/templates").name == "offline/templates"
+    assert resolve_editor("offline/procedural").name == "offline/procedural"
+    assert resolve_judge("offline/instruments").name == "offline/instruments"
+
+
+def test_another_packages_provider_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, str, float]] = []
+
+    def load(name: str, role: str, options: ProviderOptions) -> object:
+        seen.append((name, role, options.timeout_s))
+        return SimpleNamespace(name=name, fingerprint="1")
+
+    monkeypatch.setitem(sys.modules, "lab_models", SimpleNamespace(MODELS={}, load=load))  # type: ignore[arg-type]
+    entries = [EntryPoint("lab", "lab_models", GROUP), EntryPoint("broken", "no_such_module_here", GROUP)]
+    monkeypatch.setattr("plantain.models.registry.entry_points", lambda group: entries)
+    assert provider_names()[-2:] == ("broken", "lab")
+    assert resolve_judge("lab/m", ProviderOptions(timeout_s=5)).name == "lab/m"
+    assert seen == [("lab/m", "judge", 5)]
+    with pytest.raises(InputError, match="no_such_module_here cannot be imported"):
+        resolve_judge("broken/m")
+
+
+def test_known_models_are_dated_priced_and_of_our_providers() -> None:
+    for name, model in known_models().items():
+        assert name.split("/")[0] in provider_names()
+        assert model.roles
+        assert set(model.roles) <= {"writer", "editor", "judge"}
+        if model.retired:
+            date.fromisoformat(model.retired)
+        if model.price is not None:
+            date.fromisoformat(model.price.date)
+            assert "unverified" in model.price.source
+            assert model.price.output_per_m >= model.price.input_per_m > 0
+    assert price_of("gemini/never-heard-of") is None
+    offline = price_of("offline/templates")
+    assert offline is not None
+    assert (offline.input_per_m, offline.output_per_m) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("url", "here"),
+    [
+        ("http://127.0.0.1:8000/v1", True),
+        ("http://localhost/v1", True),
+        ("http://[::1]:9/", True),
+        ("http://127.9.9.9", True),
+        ("http://127.0.0.1.example.org/", False),
+        ("http://localhost.example.org/", False),
+        ("https://api.openai.com/v1", False),
+        ("http://10.0.0.1/", False),
+        ("http://0.0.0.0/", False),
+        ("", False),
+        ("http://localhost@example.org/", False),
+    ],
+)
+def test_loopback_is_only_this_machine(url: str, here: bool) -> None:
+    assert is_loopback(url) is here
+
+
+def test_naming_models_imports_no_sdk() -> None:
+    code = (
+        "import sys; from plantain.models.registry import provider, provider_names\n"
+        "for n in provider_names(): provider(n)\n"
+        "from plantain.models.known import known_models; known_models()\n"
+        "print(*(m for m in ('google.genai', 'openai', 'httpx2', 'jinja2', 'cv2', 'numpy') if m in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_key_shows_itself_to_nobody() -> None:
+    key = Secret("sk-a/b c")
+    assert "sk-" not in repr(key) + str(key) + f"{key!r}{key}"
+    assert key.redact("x sk-a/b c y sk-a%2Fb%20c") == "x [key] y [key]"
+    assert Secret("").redact("nothing") == "nothing"
+    with pytest.raises(TypeError):
+        key.__reduce__()
