@@ -1,9 +1,9 @@
-"""Clean edits for an audit: what the procedural renderers draw, taken as they come, no judge asked."""
+"""Clean edits for an audit: what the procedural renderers draw, and its exact undoing; no judge is asked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 import cv2
@@ -80,10 +80,13 @@ def renderers(modality: str) -> dict[str, FindingRenderer]:
 
 
 def render(recipe: Recipe) -> CleanEdit:
-    """Makes a clean edit. To remove a finding, it is drawn first, and the drawn image is the original.
+    """Makes a clean edit.
+
+    To remove a finding, it is drawn first; the drawn image is the original, and the real picture is what a perfect
+    removal leaves. So the worth of a renderer's own removal does not enter the false alarms.
 
     Raises:
-        CannotShow: the finding cannot be shown, or found again, on this picture.
+        CannotShow: the finding cannot be shown on this picture.
     """
     image, finding = recipe.picture.image, recipe.finding
     obstacle = why_not_shown(finding, image)
@@ -97,7 +100,7 @@ def render(recipe: Recipe) -> CleanEdit:
     if recipe.direction is Direction.ADD:
         return _clean(recipe, wish, original, added)
     drawn = decode(encode_source(added.pixels))
-    return _clean(recipe, wish, drawn, renderer.remove(_scene(recipe, drawn, wish, Direction.REMOVE)))
+    return _clean(recipe, wish, drawn, replace(added, pixels=original))
 
 
 def _wish(recipe: Recipe, rng: np.random.Generator) -> Intent:

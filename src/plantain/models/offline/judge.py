@@ -77,7 +77,7 @@ def judge_encoded(
         return Outcome(OutcomeKind.MALFORMED, str(error))
     intent = read_instruction(instruction, [finding])
     presentation = presentation_of(finding, image)
-    evidence = measure(pair, image, presentation, direction, bilateral=intent.side == "bilateral")
+    evidence = measure(pair, image, presentation, direction, side=intent.side)
     return observations_of(evidence, intent, direction, rubric)
 
 

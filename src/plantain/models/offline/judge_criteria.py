@@ -16,15 +16,15 @@ MOST_LEVEL = 150.0
 LEAST_ON_SIDE = 0.7
 LEAST_IN_REGION = 0.6
 MOST_LEFTOVER = 0.5
-CERTAIN_LEFTOVER = 2.0
-LEAST_LEFTOVER = -0.9
-LEFTOVER_SPREADS = 2.0
-MOST_SEAM = 0.5
+LEAST_LEFTOVER = -1.2
+LEFTOVER_SPREADS = 2.6
+MOST_SEAM, MOST_SEAM_CRISP, MOST_SEAM_REMOVED = 0.5, 0.83, 0.38
+"""Of the outline: a crisp finding may begin with a step, what is left after a removal may not."""
 LEAST_GRAIN_RATIO = 0.66
 MOST_GRAIN_RATIO = 1.9
 MOST_SHIFT = 2.5
-MOST_COPIED = 1500
-"""Pixels; chance resemblance of clean edits stayed below 1450."""
+MOST_COPIED, MOST_COPIED_SMOOTH = 700, 1200
+"""Pixels. Where an image has no grain, a smooth fold resembles another one more easily by chance."""
 LEAST_OUTSIDE_SSIM = 0.93
 MOST_COLOUR = 8.0
 MOST_BURNT = 0.12
@@ -82,7 +82,7 @@ def checks_of(evidence: Evidence, intent: Intent, direction: Direction) -> list[
         *_place(evidence, intent),
         *_polarity(evidence, direction),
         *_size(evidence),
-        *_seam(evidence),
+        *_seam(evidence, direction),
         *_copies(evidence),
         *_outside(evidence),
     ]
@@ -145,9 +145,7 @@ def _presence(evidence: Evidence, direction: Direction) -> list[Check]:
         text = (
             f"what was taken away is left to {left.share:.0%}, {left.beyond_chance:+.1f} spreads from chance"
         )
-        kept = left.share > MOST_LEFTOVER and (
-            left.beyond_chance > LEFTOVER_SPREADS or left.share > CERTAIN_LEFTOVER
-        )
+        kept = left.share > MOST_LEFTOVER and left.beyond_chance > LEFTOVER_SPREADS
         hollow = left.share < LEAST_LEFTOVER and left.beyond_chance < -LEFTOVER_SPREADS
         margin = min(1.0, abs(left.share - MOST_LEFTOVER))
         checks.append(Check(COMPLIANCE, not kept, margin, text, FailureCode.TOO_SUBTLE))
@@ -207,14 +205,17 @@ def _size(evidence: Evidence) -> list[Check]:
     return [at_most(PLAUSIBILITY, evidence.region_share, most, text, FailureCode.OVERCORRECTED)]
 
 
-def _seam(evidence: Evidence) -> list[Check]:
+def _seam(evidence: Evidence, direction: Direction) -> list[Check]:
     if evidence.presentation.parts == "warp" or evidence.border.length == 0:
         return []
     border = evidence.border
+    most = MOST_SEAM_CRISP if evidence.presentation.crisp else MOST_SEAM
+    if direction is Direction.REMOVE:
+        most = MOST_SEAM_REMOVED
     text = f"{border.seam:.0%} of the outline is a step, median {border.step:.1f} grey levels"
     return [
-        at_most(REALISM, border.seam, MOST_SEAM, text, FailureCode.BLENDING_ARTEFACT),
-        at_most(FIDELITY, border.seam, MOST_SEAM, text, FailureCode.HARD_EDGE),
+        at_most(REALISM, border.seam, most, text, FailureCode.BLENDING_ARTEFACT),
+        at_most(FIDELITY, border.seam, most, text, FailureCode.HARD_EDGE),
     ]
 
 
@@ -234,7 +235,8 @@ def _grain(evidence: Evidence) -> list[Check]:
 def _copies(evidence: Evidence) -> list[Check]:
     repetition = evidence.repetition
     text = f"{repetition.copied} pixels repeat another place, best match {repetition.best:.2f}"
-    return [at_most(REALISM, repetition.copied, MOST_COPIED, text, FailureCode.REPETITION)]
+    most = MOST_COPIED if evidence.grain.blocks else MOST_COPIED_SMOOTH
+    return [at_most(REALISM, repetition.copied, most, text, FailureCode.REPETITION)]
 
 
 def _colour(evidence: Evidence) -> list[Check]:

@@ -13,8 +13,9 @@ NEAR = 1.5
 """A step happens within this many pixels to either side; after a blur of one pixel it holds 0.87 of its height."""
 FAR = 6.0
 """A soft ramp goes on rising over this many pixels to either side."""
-SHARP = 0.55
-"""Share of the whole rise within the near pixels from which it is a step; a straight ramp has 0.25."""
+SHARP = (0.55, 1.2)
+"""Share of the whole rise within the near pixels between which it is a step: a straight ramp has 0.25, and a line drawn
+along the border (the pleura, a capsule) overshoots what lies behind it."""
 LEAST_POINTS = 40
 """Fewer outline pixels than this, away from the edges of the anatomy, say nothing."""
 SEARCH = 5.0
@@ -47,7 +48,8 @@ def border_of(
         after: float32 (H, W), the edited image: only a step that is seen in it is a seam.
         tau: grey levels at which the change begins.
         step_levels: a rise of at least this many levels within the near pixels counts.
-        smallest: parts into which no disc of this radius in pixels fits are lesions of their own and left out.
+        smallest: parts into which no disc of this radius in pixels fits are lesions of their own and left
+            out.
         unit: pixels of this image per pixel of a 1024-pixel frame.
     """
     mask, points = _outline(delta, tau, smallest)
@@ -66,7 +68,8 @@ def border_of(
     steepest = np.abs(rise).argmax(axis=1)
     rows = np.arange(len(points))
     height = np.abs(rise[rows, steepest])
-    sharp = height >= SHARP * np.abs(whole[rows, steepest])
+    share = height / np.maximum(np.abs(whole[rows, steepest]), 1e-3)
+    sharp = (share >= SHARP[0]) & (share <= SHARP[1])
     seen_rise = np.abs(seen[:, centres + near] - seen[:, centres - near])[rows, steepest]
     visible = seen_rise >= 0.6 * height
     # Where the anatomy itself has an edge, a step of the change says nothing.

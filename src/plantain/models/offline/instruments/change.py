@@ -12,6 +12,9 @@ from plantain.models.offline.instruments.pair import Mask, Pair, Plane, blur, sh
 FACTOR = 2
 """Changes are mapped at half size."""
 
+MOST_WEIGHT = 40.0
+"""A pixel's change counts for no more than this many grey levels, so that a bright letter does not outweigh a haze."""
+
 LEAST_LEVELS = 1.5
 """Below this many grey levels, after smoothing, a difference is coding noise."""
 
@@ -23,10 +26,11 @@ class Part:
     Attributes:
         label: its number in the map of parts.
         area: pixels at half size.
-        mass: sum of the absolute smoothed change over it, in grey levels times pixels.
+        mass: sum of its absolute smoothed change, each pixel's cut at `MOST_WEIGHT`.
         peak: largest absolute smoothed change.
         x, y: centre of mass at half size.
         inside: share of its mass within the place where the finding may lie.
+        sign: +1 where it brightens, -1 where it darkens, on the whole.
         radius: of the largest disc that fits into it, at half size.
     """
 
@@ -37,6 +41,7 @@ class Part:
     x: float
     y: float
     inside: float
+    sign: int
     radius: float
 
 
@@ -86,22 +91,25 @@ def change_of(pair: Pair, field: Mask, place: Mask) -> Change:
     joined = cv2.morphologyEx(changed.astype(np.uint8), cv2.MORPH_CLOSE, _disc(pair.px(5)))
     count, labels = cv2.connectedComponents(joined, connectivity=8)
     strength = np.maximum(np.abs(smooth), 0.5 * np.clip(stir, 0, None)) * changed
-    parts = _parts(labels, count, strength, place, changed)
+    parts = _parts(labels, count, strength, place, changed, smooth)
     share = float((changed & field).sum() / max(1, int(field.sum())))
     return Change(shift, noise, smooth, labels, parts, share)
 
 
-def _parts(labels: np.ndarray, count: int, strength: Plane, place: Mask, changed: Mask) -> tuple[Part, ...]:
+def _parts(
+    labels: np.ndarray, count: int, strength: Plane, place: Mask, changed: Mask, signed: Plane
+) -> tuple[Part, ...]:
     flat = labels.ravel()
-    weights = strength.ravel().astype(np.float64)
+    weights = np.minimum(strength, MOST_WEIGHT).ravel().astype(np.float64)
     ys, xs = np.divmod(np.arange(flat.size), labels.shape[1])
     area = np.bincount(flat, changed.ravel(), count)
     mass = np.bincount(flat, weights, count)
     inside = np.bincount(flat, weights * place.ravel(), count)
     x = np.bincount(flat, weights * xs, count) / np.maximum(mass, 1e-9)
     y = np.bincount(flat, weights * ys, count) / np.maximum(mass, 1e-9)
+    net = np.bincount(flat, signed.ravel(), count)
     peak = np.zeros(count)
-    np.maximum.at(peak, flat, weights)
+    np.maximum.at(peak, flat, strength.ravel())
     radius = np.zeros(count)
     depth = cv2.distanceTransform(changed.astype(np.uint8), cv2.DIST_L2, 3)
     np.maximum.at(radius, flat, depth.ravel())
@@ -114,6 +122,7 @@ def _parts(labels: np.ndarray, count: int, strength: Plane, place: Mask, changed
             float(x[i]),
             float(y[i]),
             float(inside[i] / mass[i]),
+            1 if net[i] >= 0 else -1,
             float(radius[i]),
         )
         for i in range(1, count)

@@ -39,6 +39,9 @@ def chest_view(level: Plane) -> Anatomy:
     down = np.zeros_like(both)
     shift = max(1, round(0.22 * depth))
     down[shift:] = both[:-shift]
+    # Behind the dome of the diaphragm and the heart there is lung too, and a lesion may lie there.
+    lower = np.zeros_like(both)
+    lower[shift // 2 :] = both[: -(shift // 2)] if shift > 1 else both
     rows_all = np.arange(level.shape[0])[:, None]
     columns_all = np.arange(level.shape[1])[None, :]
     chest = _hull(both) & field
@@ -49,7 +52,7 @@ def chest_view(level: Plane) -> Anatomy:
     return Anatomy(
         field,
         {
-            "lungs": grow(both, 0.03 * thorax) & field,
+            "lungs": grow(both | lower, 0.04 * thorax) & field,
             "pleura": (grow(both | down, 0.05 * thorax)) & field,
             "bases": (grow(both | down, 0.05 * thorax)) & (rows_all > apex + 0.35 * depth) & field,
             "heart": heart & field,

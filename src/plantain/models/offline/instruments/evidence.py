@@ -21,6 +21,7 @@ from plantain.models.offline.instruments.marks import Stray, strays_of
 from plantain.models.offline.instruments.pair import Mask, Pair, Pixels, Plane, blur, grow, shrink
 from plantain.models.offline.instruments.presentation import Presentation
 from plantain.models.offline.instruments.repetition import Repetition, repetition_of
+from plantain.models.offline.instruments.target import candidates, target_parts
 from plantain.models.offline.instruments.whole_field import WholeField, whole_field_of
 from plantain.records import Direction, SourceImage
 
@@ -41,7 +42,7 @@ class Evidence:
         area: pixels of the edit.
         region_share: area of the edit over the area of the region where the finding lies.
         in_region: share of the edit's mass inside that region.
-        left, right: share of its mass on the patient's left and right; None where there are no sides.
+        left, right: share of the change in that region on the patient's left and right; None without sides.
         height: middle of the edit between top (0) and bottom (1) of the region.
         level: mean absolute change in the core of the edit.
         visibility: that level over the local texture of the original.
@@ -97,7 +98,7 @@ def anatomy_of(pair: Pair, image: SourceImage, direction: Direction) -> Anatomy:
 
 
 def measure(
-    pair: Pair, image: SourceImage, presentation: Presentation, direction: Direction, *, bilateral: bool
+    pair: Pair, image: SourceImage, presentation: Presentation, direction: Direction, *, side: str | None
 ) -> Evidence:
     """Takes every measurement of one edit.
 
@@ -106,14 +107,14 @@ def measure(
         image: what is known of the original.
         presentation: what to expect of the finding.
         direction: add or remove.
-        bilateral: the instruction asks for both sides.
+        side: the side that the instruction names, or None.
     """
     anatomy = anatomy_of(pair, image, direction)
     size = (pair.shape[1] // FACTOR, pair.shape[0] // FACTOR)
     field = _enlarged(anatomy.field, size)
     region = _enlarged(anatomy.region(presentation.region), size)
     change = change_of(pair, field, region)
-    main = _main_parts(change, presentation, bilateral, anatomy, direction)
+    main = target_parts(change, presentation, anatomy, direction, side)
     where = change.mask(main)
     clean = pair.before_level if direction is Direction.ADD else pair.after_level
     rest = tuple(part for part in change.parts if part not in main)
@@ -121,7 +122,7 @@ def measure(
     strays = strays_of(
         pair, change, rest, least_area=max(6, round(STRAY_AREA * unit_area)), least_peak=STRAY_PEAK
     )
-    left, right = _sides(change, where, anatomy, size)
+    left, right = _sides(change, change.mask(candidates(change)), anatomy, size)
     diffuse = presentation.parts == "diffuse"
     roi = grow(where, pair.px(20) / FACTOR)
     border, grain = _close_up(pair, change, where, clean, diffuse)
@@ -157,28 +158,6 @@ def measure(
 
 def _enlarged(mask: Mask, size: tuple[int, int]) -> Mask:
     return cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST).astype(bool)
-
-
-def _main_parts(
-    change: Change, presentation: Presentation, bilateral: bool, anatomy: Anatomy, direction: Direction
-) -> tuple[Part, ...]:
-    """The parts that are the edit itself: the strongest with what lies close to it, or every focus in its region.
-
-    What lies where the finding may lie goes first, however strong a change elsewhere is, unless next to nothing of
-    the change is there: then the finding itself was put elsewhere.
-    """
-    inside = [part for part in change.parts if part.inside >= 0.5]
-    total = sum(part.mass for part in change.parts)
-    pool = inside if sum(part.mass for part in inside) >= 0.1 * total else list(change.parts)
-    if not pool:
-        return ()
-    # A removal may take several lesions; an addition of a single one may not add more.
-    if presentation.parts != "single" or bilateral or direction is Direction.REMOVE:
-        widest = presentation.focus * anatomy.length * change.smooth.shape[1] / MAP_SIDE
-        return tuple(part for part in pool if part.radius <= widest) or (pool[0],)
-    near = grow(change.labels == pool[0].label, 18.0 * change.smooth.shape[1] * FACTOR / 1024)
-    close = set(np.unique(change.labels[near]).tolist())
-    return tuple(part for part in change.parts if part.label in close)
 
 
 def _weighted(smooth: Plane, where: Mask, place: Mask) -> float:

@@ -15,7 +15,7 @@ STEP = 8
 MOST_BLOCKS = 8
 CANDIDATE = 0.65
 """Correlation of a block with another place from which the shift between them is looked at more closely."""
-SAME = 0.85
+SAME = 0.92
 """Local correlation under that shift from which a pixel counts as copied."""
 WINDOW = 13
 NEW = 0.6

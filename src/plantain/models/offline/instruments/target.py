@@ -1,0 +1,61 @@
+"""Which of the changed parts are the edit that was asked for, and which are something else."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plantain.models.offline.instruments.anatomy import MAP_SIDE, Anatomy
+from plantain.models.offline.instruments.change import FACTOR, Change, Part
+from plantain.models.offline.instruments.pair import grow
+from plantain.models.offline.instruments.presentation import Presentation, expected_sign
+from plantain.records import Direction
+
+ENOUGH = 0.1
+"""Where less than this share of the change lies in its place, the finding itself was put elsewhere."""
+CLOSE = 18.0
+"""A part within this many pixels of a 1024-pixel frame of a single lesion belongs to it."""
+
+
+def candidates(change: Change) -> tuple[Part, ...]:
+    """Parts where the finding may lie, however strong a change elsewhere is; all parts where next to none lie there."""
+    inside = tuple(part for part in change.parts if part.inside >= 0.5)
+    total = sum(part.mass for part in change.parts)
+    return inside if sum(part.mass for part in inside) >= ENOUGH * total else change.parts
+
+
+def target_parts(
+    change: Change, presentation: Presentation, anatomy: Anatomy, direction: Direction, side: str | None
+) -> tuple[Part, ...]:
+    """The parts that are the edit itself.
+
+    Args:
+        change: the change map.
+        presentation: whether the finding has one part or many.
+        anatomy: the judge's map.
+        direction: a removal may take several lesions, an addition of a single one may not add more.
+        side: the side that the instruction names, or None.
+    """
+    pool = _on_side(candidates(change), anatomy, side, change.smooth.shape[1])
+    if not pool:
+        return ()
+    sign = expected_sign(presentation, direction)
+    if sign != 0 and presentation.parts in ("single", "many"):
+        pool = tuple(part for part in pool if part.sign == sign) or pool
+    several = side == "bilateral" or (direction is Direction.REMOVE and sign != 0)
+    if presentation.parts != "single" or several:
+        widest = presentation.focus * anatomy.length * change.smooth.shape[1] / MAP_SIDE
+        return tuple(part for part in pool if part.radius <= widest) or pool[:1]
+    near = grow(change.labels == pool[0].label, CLOSE * change.smooth.shape[1] * FACTOR / 1024)
+    close = set(np.unique(change.labels[near]).tolist())
+    return tuple(part for part in change.parts if part.label in close)
+
+
+def _on_side(
+    parts: tuple[Part, ...], anatomy: Anatomy, side: str | None, change_side: int
+) -> tuple[Part, ...]:
+    """The parts on the named side, unless next to nothing changed there."""
+    if anatomy.midline is None or side not in ("left", "right"):
+        return parts
+    middle = anatomy.midline * change_side / MAP_SIDE
+    own = tuple(part for part in parts if (part.x > middle) == (side == "left"))
+    return own if sum(part.mass for part in own) >= ENOUGH * sum(part.mass for part in parts) else parts
