@@ -8,14 +8,14 @@ from plantain.models.asking import Heard, Question, unheard
 from plantain.models.faults import Fault
 from plantain.models.gemini.replies import read_text, read_usage
 from plantain.models.gemini.requests import contents, sampling, text_config
-from plantain.models.gemini.wire import GeminiWire
+from plantain.models.gemini.wire import GeminiTransport
 from plantain.models.options import ProviderOptions
 
 
 class GeminiConversation:
     """Asks one Gemini model."""
 
-    def __init__(self, wire: GeminiWire, options: ProviderOptions) -> None:
+    def __init__(self, wire: GeminiTransport, options: ProviderOptions) -> None:
         self._wire = wire
         self._options = options
         self.name = wire.name

@@ -10,7 +10,7 @@ from plantain.models.asking import record
 from plantain.models.faults import Fault
 from plantain.models.gemini.replies import read_picture, read_usage
 from plantain.models.gemini.requests import contents, picture_config, sampling
-from plantain.models.gemini.wire import GeminiWire
+from plantain.models.gemini.wire import GeminiTransport
 from plantain.models.options import ProviderOptions
 from plantain.models.pictures import from_square, to_square
 from plantain.models.prompts import checked_library
@@ -24,7 +24,7 @@ VERSION = "1"
 class GeminiEditor:
     """Edits with one Gemini image model. Never asks twice: each picture is billed, and the loop has its rounds."""
 
-    def __init__(self, wire: GeminiWire, options: ProviderOptions) -> None:
+    def __init__(self, wire: GeminiTransport, options: ProviderOptions) -> None:
         self._wire = wire
         self._options = options
         self._library = checked_library(options.prompts)

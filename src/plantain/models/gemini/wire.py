@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Protocol
 
 import httpx2
 from google import genai
@@ -20,6 +21,24 @@ VERSION = "v1beta"
 
 UNBOUNDED = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
 """How many calls run at once is for admission to decide, not for a connection pool."""
+
+
+class GeminiTransport(Protocol):
+    """What carries requests for one model and brings back the body of each answer; raises `Fault` where there is none.
+
+    The online one is `GeminiWire`; another may collect requests and send them as a job.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    async def generate(
+        self, contents: list[types.Content], config: types.GenerateContentConfig
+    ) -> JsonObject: ...
+
+    def scrub(self, body: JsonObject) -> object: ...
+
+    async def aclose(self) -> None: ...
 
 
 class GeminiWire:

@@ -7,7 +7,7 @@ import orjson
 from plantain.models.answers import JsonObject
 from plantain.models.asking import Heard, Question, unheard
 from plantain.models.faults import Fault
-from plantain.models.openai.wire import OpenAIWire
+from plantain.models.openai.wire import OpenAITransport
 from plantain.models.options import ProviderOptions
 from plantain.models.pictures import to_base64
 from plantain.models.scrub import child, count, objects, text
@@ -25,7 +25,7 @@ class ChatConversation:
     every report is checked by us in any case.
     """
 
-    def __init__(self, wire: OpenAIWire, options: ProviderOptions) -> None:
+    def __init__(self, wire: OpenAITransport, options: ProviderOptions) -> None:
         self._wire = wire
         self._options = options
         self._takes_schema = True

@@ -9,7 +9,7 @@ import orjson
 from plantain.models.answers import JsonObject
 from plantain.models.asking import record
 from plantain.models.faults import Fault
-from plantain.models.openai.wire import OpenAIWire
+from plantain.models.openai.wire import OpenAITransport
 from plantain.models.options import ProviderOptions
 from plantain.models.pictures import from_base64, from_square, to_square
 from plantain.models.prompts import checked_library
@@ -26,7 +26,7 @@ SIZE = "1024x1024"
 class OpenAIEditor:
     """Edits with one OpenAI image model. Never asks twice: each picture is billed, and the loop has its rounds."""
 
-    def __init__(self, wire: OpenAIWire, options: ProviderOptions) -> None:
+    def __init__(self, wire: OpenAITransport, options: ProviderOptions) -> None:
         self._wire = wire
         self._library = checked_library(options.prompts)
         self._fields: JsonObject = {"model": wire.model, "n": 1, "size": options.image_size or SIZE}

@@ -7,7 +7,7 @@ import orjson
 from plantain.models.answers import JsonObject
 from plantain.models.asking import Heard, Question, unheard
 from plantain.models.faults import SPENT, Fault
-from plantain.models.openai.wire import OpenAIWire
+from plantain.models.openai.wire import OpenAITransport
 from plantain.models.options import ProviderOptions
 from plantain.models.pictures import to_base64
 from plantain.models.scrub import child, count, objects, text
@@ -21,7 +21,7 @@ PATH = "/responses"
 class ResponsesConversation:
     """Asks one OpenAI model."""
 
-    def __init__(self, wire: OpenAIWire, options: ProviderOptions) -> None:
+    def __init__(self, wire: OpenAITransport, options: ProviderOptions) -> None:
         self._wire = wire
         self._options = options
         self.name = wire.name

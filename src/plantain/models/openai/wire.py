@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from typing import Protocol
 
 import httpx2
 import openai
@@ -19,6 +20,27 @@ UNBOUNDED = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
 """How many calls run at once is for admission to decide, not for a connection pool."""
 
 CONNECT_S = 10.0
+
+
+class OpenAITransport(Protocol):
+    """What carries requests for one model and brings back the body of each answer; raises `Fault` where there is none.
+
+    The online one is `OpenAIWire`; another may collect requests and send them as a job.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    async def post(self, path: str, body: JsonObject) -> JsonObject: ...
+
+    async def post_picture(self, path: str, fields: JsonObject, picture: EncodedImage) -> JsonObject: ...
+
+    def scrub(self, body: JsonObject) -> object: ...
+
+    async def aclose(self) -> None: ...
 
 
 class OpenAIWire:
