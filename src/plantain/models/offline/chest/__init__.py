@@ -1,8 +1,14 @@
 """Procedural rendering of chest findings on frontal radiographs, each keyed by the finding's exact name."""
 
-from plantain.models.offline.chest import lesion
+from plantain.models.offline.chest import airspace, effusion, heart, lesion, pneumothorax
 from plantain.models.offline.rendering import FindingRenderer
 
 RENDERERS: dict[str, FindingRenderer] = {
+    "Cardiomegaly": heart.CARDIOMEGALY,
     "Lung Lesion": lesion.RENDERER,
+    "Pleural Effusion": effusion.RENDERER,
+    "Pneumothorax": pneumothorax.RENDERER,
+    "Consolidation": airspace.CONSOLIDATION_RENDERER,
+    "Pneumonia": airspace.PNEUMONIA_RENDERER,
+    "Lung Opacity": airspace.OPACITY_RENDERER,
 }

@@ -108,7 +108,7 @@ def filled_region(
     body = np.clip((0.95 - distance + 0.26 * rough) / edge + 0.5, 0, 1)
     body = body * body * (3 - 2 * body)
     uneven = 1 - patchy * 0.55 * np.clip(0.5 - 0.7 * rough, 0, 1)
-    weight = body * uneven * feather(dilate(lung.mask, 3), 5.0)
+    weight = body * uneven * feather(dilate(lung.mask, 5), 6.0)
     if extent == 2 and side == "right" and zone != "lower":
         weight = weight * _fissure(canvas, zone)
     return blur(weight.astype(np.float32), 2.0)

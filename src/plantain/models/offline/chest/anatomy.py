@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from plantain.models.offline.chest.drawing import FloatImage, Points, exposed_field, local_contrast, locate
+from plantain.models.offline.chest.drawing import FloatImage, exposed_field, local_contrast, locate
 from plantain.models.offline.chest.outline import Lung, trace_lung
 from plantain.models.offline.rendering import CannotShow, Mask, Pixels
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from plantain.models.offline.chest.anatomy import Chest, find_chest
 from plantain.models.offline.chest.drawing import FloatImage
+from plantain.models.offline.chest.outline import Lung
 from plantain.models.offline.rendering import CannotShow, Mask, Rendering, Scene
 from plantain.pixels.blend import dilate, feather
 
@@ -86,8 +87,12 @@ class Canvas:
 
     def contrast(self, side: str) -> float:
         """Grey levels between the lung and soft tissue beside it: the size of a full opacity here."""
-        lung = self.chest.lung(side).mask
-        rows = slice(int(self.chest.lung(side).top), int(self.chest.lung(side).bottom))
+        return self.contrast_of(self.chest.lung(side))
+
+    def contrast_of(self, of: Lung) -> float:
+        """`contrast` of one lung."""
+        lung = of.mask
+        rows = slice(int(of.top), int(of.bottom))
         middle = np.zeros_like(lung)
         half = int(0.06 * self.chest.thoracic_width)
         middle[rows, int(self.chest.midline) - half : int(self.chest.midline) + half] = True

@@ -94,7 +94,7 @@ def trace_lung(
     dome = _dome(
         half, wall, medial, top, width, height, middle, None if other_base is None else other_base / 2
     )
-    lung = _assemble(apex, wall, medial, dome, half.shape)
+    lung = _deepen(half, _assemble(apex, wall, medial, dome, half.shape), width)
     return _to_full(lung, gray.shape, mirrored=side == "left")
 
 
@@ -169,11 +169,11 @@ def _wall(half: FloatImage, drawn: Points, top: float, width: float, height: flo
     reach = 0.075 * width
     offsets = np.arange(-reach, reach)
     at = (expected[:, None] + offsets[None]).astype(np.float32)
-    step = -_step(half, 1, 1, 9)
+    step = -_step(half, 1, 1, 14)
     looked = cv2.remap(
         step, at, np.repeat(rows[:, None], len(offsets), 1).astype(np.float32), cv2.INTER_LINEAR
     )
-    cost = -looked + 10.0 * (offsets / reach)[None] ** 2
+    cost = -looked + 5.0 * (offsets / reach)[None] ** 2
     path = cheapest_path(cost, 2, 6.0)
     return np.stack([expected + offsets[path.astype(int)], rows], axis=1)
 
@@ -188,21 +188,50 @@ def _dome(
     last = min(half.shape[0] - 8, int(top + max(1.25 * width, 1.05 * height)))
     step = _step(half, 0, 1, 14)[first:last, columns]
     start = int(top + 0.3 * height)
-    broad = cv2.blur(half, (9, 17))
+    broad = cv2.blur(half, (21, 5))
     brightest = np.maximum.accumulate(broad[start:last, columns], axis=0)[first - start :]
     # Brightness already met on the way down from the lung: below the dome nothing is lung any more.
     lit = np.maximum.accumulate(np.roll(brightest, 12, axis=0), axis=0)
     lit[:12] = brightest[:12].min(axis=0)
     dark, bright = np.percentile(half[int(top + 0.15 * height) : last, columns], [20, 92])
-    cost = -step + 0.7 * np.maximum(lit - (dark + 0.85 * (bright - dark)), 0)
+    cost = -step + 0.7 * np.maximum(lit - (dark + 0.78 * (bright - dark)), 0)
     if expected is not None:
         off = (np.arange(first, last) - (expected - 0.06 * width)) / (0.12 * width)
         cost = cost + 12.0 * np.minimum(np.maximum(np.abs(off) - 0.5, 0) ** 2, 4.0)[:, None]
     near_wall = columns[None, :] < np.interp(np.arange(first, last), wall[:, 1], wall[:, 0])[:, None] + 3
     heart = columns[None, :] > np.interp(np.arange(first, last), medial[:, 1], medial[:, 0])[:, None] - 3
     cost = np.where(near_wall | heart, 0.0, cost).astype(np.float32)
-    path = cheapest_path(np.ascontiguousarray(cost.T), 2, 2.0)
+    path = cheapest_path(np.ascontiguousarray(cost.T), 4, 1.6)
+    path = _above_gas(broad[first:last, columns], path, int(0.2 * width), dark, bright)
     return np.stack([columns.astype(float), _smoothed(path, 3.0) + first], axis=1)
+
+
+def _above_gas(
+    broad: FloatImage, path: npt.NDArray[np.float64], reach: int, dark: float, bright: float
+) -> npt.NDArray[np.float64]:
+    """Lifts the diaphragm off the floor of a gas bubble: over it lies a bright band that no lung holds."""
+    lifted = path.copy()
+    for column, floor in enumerate(path.astype(int)):
+        start = max(0, floor - reach)
+        profile = broad[start:floor, column]
+        if len(profile) < 12:
+            continue
+        band = int(profile.argmax())
+        least = dark + 0.70 * (bright - dark)
+        dip = 0.16 * (bright - dark)
+        before, after = profile[: band + 1].min(), profile[band:].min()
+        if profile[band] > least and min(profile[band] - before, profile[band] - after) > dip:
+            rise = np.diff(profile[: band + 1])
+            lifted[column] = start + (int(rise.argmax()) if len(rise) else band)
+    found = lifted != path
+    if found.sum() < 0.06 * reach * 5:
+        return path
+    # Columns between lifted ones follow them; the rest keep their own.
+    at = np.flatnonzero(found)
+    inner = np.arange(at[0], at[-1] + 1)
+    path = path.copy()
+    path[inner] = np.minimum(path[inner], np.interp(inner, at, lifted[at]))
+    return path
 
 
 def _medial(
@@ -232,6 +261,7 @@ def _assemble(apex: Points, wall: Points, medial: Points, dome: Points, shape: t
     corner = int(crossing[0]) if len(crossing) else len(wall) - 1
     wall = wall[: max(corner, 8) + 1]
     wall = np.stack([_smoothed(wall[:, 0], 10.0), wall[:, 1]], axis=1)
+    dome = _no_lower_than_angle(dome, wall[-1], shape[1])
     below = medial[:, 1] - np.interp(medial[:, 0], dome[:, 0], dome[:, 1])
     meeting = np.flatnonzero(below > 0)
     foot = int(meeting[0]) if len(meeting) else len(medial) - 1
@@ -248,6 +278,16 @@ def _assemble(apex: Points, wall: Points, medial: Points, dome: Points, shape: t
     return Lung(np.zeros(shape[:2], bool), inside, floor, lateral)
 
 
+def _no_lower_than_angle(dome: Points, angle: Points, side: int) -> Points:
+    """No part of a diaphragm lies below its costophrenic angle: what seems to is the floor of a gas bubble."""
+    away = dome[:, 0] - angle[0]
+    usual = angle[1] - 0.055 * side * (1 - np.exp(-np.maximum(away, 0) / (0.05 * side)))
+    wrong = (away > 0.02 * side) & (dome[:, 1] > angle[1] - 0.008 * side)
+    if not wrong.any():
+        return dome
+    return np.stack([dome[:, 0], _smoothed(np.where(wrong, np.minimum(usual, dome[:, 1]), dome[:, 1]), 4.0)], axis=1)
+
+
 def _cardiophrenic(medial: Points, floor: Points, angle: Points) -> tuple[Points, Points]:
     """Parts heart border and diaphragm at the corner between them, whichever path found it.
 
@@ -262,6 +302,63 @@ def _cardiophrenic(medial: Points, floor: Points, angle: Points) -> tuple[Points
     corner = middle + int(np.argmax(-away)) if np.any(away < 0) else len(medial) - 1
     corner = min(max(corner, 8), len(chain) - 2)
     return chain[: corner + 1], chain[corner + 1 :]
+
+
+def _deepen(half: FloatImage, lung: Lung, width: float) -> Lung:
+    """Follows the dark wedge of lung between chest wall and diaphragm down to where it ends.
+
+    The paths above are too stiff for the sharp angle: what is dark there and joined to the lung belongs to it.
+    """
+    corner_x, corner_y = lung.lateral[-1]
+    low, high = int(max(0, corner_y - 0.10 * width)), int(min(half.shape[0], corner_y + 0.13 * width))
+    left, right = int(max(0, corner_x - 0.035 * width)), int(min(half.shape[1], corner_x + 0.16 * width))
+    part = half[low:high, left:right]
+    inside = np.zeros(half.shape, np.uint8)
+    closed = np.vstack([lung.medial, lung.diaphragm[1:-1], lung.lateral[::-1]])
+    cv2.fillPoly(inside, [np.round(closed).astype(np.int32)], 1)
+    inside = inside[low:high, left:right]
+    rows, columns = np.mgrid[low:high, left:right]
+    floor = np.interp(columns[0], lung.diaphragm[::-1, 0], lung.diaphragm[::-1, 1])[None]
+    under = (rows > floor + 0.03 * width) & (columns > corner_x + 0.03 * width)
+    if inside.sum() < 50 or under.sum() < 50:
+        return lung
+    dark, bright = float(np.percentile(part[inside > 0], 30)), float(np.median(part[under]))
+    if bright - dark < 12:
+        return lung
+    candidate = ((part < dark + 0.5 * (bright - dark)) | (inside > 0)).astype(np.uint8)
+    candidate = cv2.morphologyEx(candidate, cv2.MORPH_OPEN, np.ones((5, 3), np.uint8))
+    # The outer soft tissue is dark as well: nothing beyond the wall's own line may join.
+    slope = np.polyfit(lung.lateral[-60:, 1], lung.lateral[-60:, 0], 1)[0] if len(lung.lateral) > 60 else 0.0
+    beyond = columns < corner_x + np.clip(slope, -0.3, 0.3) * (rows - corner_y) - 0.022 * width
+    candidate[beyond] = 0
+    count, labels = cv2.connectedComponents(np.maximum(candidate, inside))
+    joined = labels == np.bincount(labels[inside > 0], minlength=count).argmax()
+    return _reshape(lung, joined, left, low, width)
+
+
+def _reshape(lung: Lung, joined: Mask, left: int, low: int, width: float) -> Lung:
+    """The borders of a lung with its angle as found: the lowest point of what joined it."""
+    filled_rows = np.flatnonzero(joined.any(axis=1))
+    first_column = joined.argmax(axis=1)
+    bottom = int(filled_rows[-1])
+    start = int(min(bottom - 1, 0.03 * width))
+    along = np.arange(start, bottom + 1)
+    along = along[joined[along].any(axis=1)]
+    outer = np.stack([first_column[along] + left, along + low], axis=1).astype(np.float64)
+    if len(outer) < 12:
+        return lung
+    outer[:, 0] = _smoothed(outer[:, 0], 4.0)
+    lateral = np.vstack([lung.lateral[lung.lateral[:, 1] < outer[0, 1]], outer])
+    columns = np.arange(int(outer[-1, 0]) - left + 2, joined.shape[1] - 2)
+    columns = columns[joined[:, columns].any(axis=0)]
+    lowest = joined.shape[0] - 1 - joined[::-1][:, columns].argmax(axis=0)
+    found = np.stack([columns + left, lowest + low], axis=1).astype(np.float64)
+    if len(found) < 12:
+        return lung
+    found[:, 1] = _smoothed(found[:, 1], 3.0)
+    kept = lung.diaphragm[lung.diaphragm[:, 0] > found[-1, 0]]
+    diaphragm = np.vstack([kept, found[::-1], lateral[-1:]]) if len(kept) else lung.diaphragm
+    return Lung(lung.mask, lung.medial, diaphragm, lateral)
 
 
 def _to_full(lung: Lung, shape: tuple[int, ...], *, mirrored: bool) -> Lung:
