@@ -23,7 +23,17 @@ from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.records import OutcomeKind, TaskState
 
-WAITING = {"429 date", "429 long", "429 seconds", "429 retry info", "503", "hung", "429 ms", "429 bare"}
+WAITING = {
+    "429 date",
+    "429 long",
+    "429 seconds",
+    "429 retry info",
+    "503",
+    "hung",
+    "dripping",
+    "429 ms",
+    "429 bare",
+}
 """Faults that cost a test more time than they are worth here; the matrix of outcomes has them."""
 
 MODELS = {

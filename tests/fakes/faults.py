@@ -142,6 +142,7 @@ FAULTS: dict[str, Fault] = {
     "504": status(504, "late", "DEADLINE_EXCEEDED"),
     "dropped": bare(lambda good: Answer(close=True)),
     "hung": bare(lambda good: replace(good, latency_s=1.0)),
+    "dripping": bare(lambda good: replace(good, drip_s=0.05)),
     "truncated body": bare(lambda good: replace(good, cut=20)),
     "cut JSON": bare(lambda good: replace(good, body=good.body[:-20])),
     "html 200": bare(lambda good: Answer(HTML, 200, {"Content-Type": "text/html"})),

@@ -43,6 +43,7 @@ class Answer:
     Attributes:
         latency_s: slept before anything is sent.
         close: the connection is closed without an answer.
+        drip_s: seconds between the first bytes of the body, which then come one by one.
         cut: this many bytes of the body are left out at its end, though announced.
     """
 
@@ -52,6 +53,7 @@ class Answer:
     latency_s: float = 0.0
     close: bool = False
     cut: int = 0
+    drip_s: float = 0.0
 
 
 Route = Callable[[Request], Answer | None]
@@ -174,7 +176,13 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {**answer.headers, "Content-Length": str(len(answer.body))}.items():
             self.send_header(name, value)
         self.end_headers()
-        if answer.cut:
+        for byte in answer.body[:40] if answer.drip_s else b"":
+            self.wfile.write(bytes([byte]))
+            self.wfile.flush()
+            time.sleep(answer.drip_s)
+        if answer.drip_s:
+            self.wfile.write(answer.body[40:])
+        elif answer.cut:
             self.wfile.write(answer.body[: -answer.cut])
             self.close_connection = True
         else:

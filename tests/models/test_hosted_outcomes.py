@@ -61,6 +61,7 @@ EXPECTED: dict[str, Expected] = {
     "504": Expected(K.TRANSPORT),
     "dropped": Expected(K.TRANSPORT),
     "hung": Expected(K.TRANSPORT),
+    "dripping": Expected(K.TRANSPORT),
     "truncated body": Expected(K.TRANSPORT),
     "cut JSON": Expected(K.TRANSPORT),
     "html 200": Expected(K.TRANSPORT),
@@ -178,7 +179,7 @@ def test_every_fault_has_an_expected_outcome() -> None:
 def test_fault(server: FakeProvider, call: Caller, provider: str, step: str, name: str) -> None:
     spoil = FAULTS[name]("gemini" if provider == "gemini" else "openai")
     server.spoil, before = spoil, len(server.calls)
-    timeout = 0.4 if name == "hung" else 20.0
+    timeout = 0.4 if name in ("hung", "dripping") else 20.0
     reply = call(provider, step, timeout_s=timeout)
     expected = EXPECTED[name] if provider == "gemini" else OPENAI.get(name, EXPECTED[name])
 
