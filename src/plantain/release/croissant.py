@@ -171,7 +171,7 @@ def _file_set(config: TableConfig) -> JsonValue:
 def _table(out: Path, config: TableConfig) -> JsonValue:
     pattern = next(iter(config.splits.values()))[0]
     schema = pq.read_schema(sorted(out.glob(pattern))[0])
-    fields = [told for column in schema if (told := _field(config.name, column)) is not None]
+    fields: list[JsonValue] = [told for column in schema if (told := _field(config.name, column)) is not None]
     return {
         "@type": "cr:RecordSet",
         "@id": config.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from plantain.release.contents import json_entries
 from plantain.release.licences import PARTS
 from plantain.release.plan import ReleaseFile
 from plantain.release.problems import Problem
-from plantain.release.rows import TaskRecord, from_json
+from plantain.release.rows import TaskRecord, from_json, journal_parts
 from plantain.release.sums import why_unsafe
 
 TRAJECTORIES = "trajectories/trajectories.jsonl"
@@ -166,16 +166,16 @@ def _compare(record: TaskRecord, reader: JournalReader) -> Iterator[Problem]:
         yield Problem(
             TRAJECTORIES, "against", f"{where} is {record.state.value} here and {row.state.value} in the run"
         )
-    journal = [
-        (a.generation, a.round or None, a.instruction or None, a.edited, a.verdict)
-        for a in reader.attempts(row.id)
-    ]
-    released = [
-        (a.generation, a.round, a.instruction, a.edited.sha256 if a.edited else None, a.verdict)
-        for a in record.attempts
-    ]
-    if journal != released:
-        yield Problem(TRAJECTORIES, "against", f"{where} has other attempts or verdicts than in the run")
+    _, attempts, verdicts, scores, _ = journal_parts(record)
+    told = [replace(attempt, verdict=None) for attempt in reader.attempts(row.id)]
+    if (
+        told != attempts
+        or sorted(map(repr, reader.verdicts(row.id))) != sorted(map(repr, verdicts))
+        or sorted(map(repr, reader.scores(row.id))) != sorted(map(repr, scores))
+    ):
+        yield Problem(
+            TRAJECTORIES, "against", f"{where} has other attempts, verdicts or scores than in the run"
+        )
 
 
 def _left_out(reader: JournalReader, released: int) -> Iterator[Problem]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from plantain.journal import JournalReader
 from plantain.records import InputError
@@ -25,7 +25,7 @@ from plantain.release.problems import Problem
 from plantain.release.recorded import Listed, check_records
 from plantain.release.resume import Checked
 from plantain.release.sums import SUMS, read_sums, why_unsafe
-from plantain.release.walk import Stamp, walk
+from plantain.release.walk import EMPTY, Stamp, walk
 
 _GROUP_BYTES = 16 << 20
 _GROUP_FILES = 64
@@ -125,8 +125,15 @@ def verify_release(
         images=len(check.listed.images),
         release=_hash(out / SUMS) if SUMS in present else "",
         skipped=check.skipped,
-        problems=tuple(sorted(set(problems))),
+        problems=tuple(sorted(set(_without_echo(problems)))),
     )
+
+
+def _without_echo(problems: list[Problem]) -> list[Problem]:
+    """Leaves out folders that are only empty because what belongs there is missing."""
+    missing = {problem.path for problem in problems if problem.kind == "missing"}
+    emptied = {str(parent) for path in missing for parent in PurePosixPath(path).parents}
+    return [problem for problem in problems if problem.detail != EMPTY or problem.path not in emptied]
 
 
 def _read_sums_file(check: _Check) -> None:

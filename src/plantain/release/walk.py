@@ -9,6 +9,8 @@ from pathlib import Path
 from plantain.release.plan import STAGING
 from plantain.release.problems import Problem
 
+EMPTY = "is an empty folder"
+
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
@@ -33,7 +35,7 @@ def walk(out: Path) -> tuple[dict[str, Stamp], list[Problem]]:
             problems.append(Problem(_shown(folder), "unreadable", str(error.strerror)))
             continue
         if not entries and folder:
-            problems.append(Problem(_shown(folder), "extra", "is an empty folder"))
+            problems.append(Problem(_shown(folder), "extra", EMPTY))
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
             if path == STAGING:

@@ -1,0 +1,56 @@
+"""Makes a changed release consistent again, as whoever forges one would: hashes, sizes, manifest and sums."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from plantain.release.manifest import MANIFEST, ManifestReader, write_manifest
+from plantain.release.plan import ReleaseFile
+from plantain.release.sums import SUMS
+
+Entries = list[tuple[ReleaseFile, int | None]]
+
+
+def entries_of(out: Path) -> Entries:
+    """Every entry of the manifest with its rows."""
+    reader = ManifestReader(out / MANIFEST)
+    try:
+        return list(reader)
+    finally:
+        reader.close()
+
+
+def reseal(out: Path, entries: Entries | None = None, rows: Mapping[str, int] | None = None) -> None:
+    """Writes manifest and sums anew, with the hashes that files have now and without files that are gone.
+
+    The numbers of rows stay as they were, but for those named in `rows`.
+    """
+    kept = []
+    told_rows = {}
+    for entry, count in entries_of(out) if entries is None else entries:
+        path = out / entry.path if "\n" not in entry.path and len(entry.path) < 500 else out / "nothing"
+        if not entry.embedded and entries is None:
+            if not path.is_file():
+                continue
+            data = path.read_bytes()
+            entry = replace(entry, sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
+        if entry.embedded and entries is None and not path.is_file():
+            continue
+        told_rows[entry.path] = count if count is not None else told_rows.get(entry.path)
+        kept.append(entry)
+    told_rows.update(rows or {})
+    write_manifest(out, kept, lambda file: told_rows[file.path])
+    seal_sums(out)
+
+
+def seal_sums(out: Path) -> None:
+    """Writes SHA256SUMS over what lies there."""
+    lines = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n"
+        for name, path in sorted((path.relative_to(out).as_posix(), path) for path in out.rglob("*"))
+        if path.is_file() and name != SUMS
+    ]
+    (out / SUMS).write_text("".join(lines), encoding="utf-8")
