@@ -25,7 +25,7 @@ class LimitedProvider:
         self.taken: list[float] = []
         self.refused: list[float] = []
         self.in_flight = 0
-        self._tokens = 1.0
+        self._tokens = max(1.0, schedule[0][1] / 60.0)
         self._filled_at = 0.0
 
     def limit(self, now: float) -> float:

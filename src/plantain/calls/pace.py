@@ -30,6 +30,9 @@ WINDOWED_S = 3.0
 """A provider that refuses everything for longer than this, or says that it will, counts what it took in a window of a
 minute: what it accepted in the last sixty seconds is then its limit."""
 
+WINDOWED_FOR_S = 600.0
+"""How long it is then taken to go on counting so."""
+
 SCOUTING_S = 30.0
 SCOUTING_STEP = 0.08
 """In the first seconds too little was accepted to know a level; probes are larger then and need no hold."""
@@ -53,6 +56,7 @@ class Pace:
         self._decreased_at = -math.inf
         self._raised_at = -math.inf
         self._held_back_at = -math.inf
+        self._windowed_until = -math.inf
         self._step = FIRST_STEP
         self._began = math.inf
 
@@ -98,6 +102,8 @@ class Pace:
             return False
         recent, minute = self._throughput(now, RECENT_S), self._throughput(now, 60.0)
         if (retry_after or 0.0) > WINDOWED_S or self._silent_since(now) > WINDOWED_S:
+            self._windowed_until = now + WINDOWED_FOR_S
+        if self._accepted and now < self._windowed_until:
             return self._counted_by_the_minute(now)
         current = self.rate if math.isfinite(self.rate) else max(recent, 2.0)
         lowest = max(0.5 * current, 0.5 * minute, 1.0 / 60.0)

@@ -1,0 +1,254 @@
+"""How much of a provider's limit is used, and how many requests it refuses: plantain's gate beside a semaphore.
+
+The peer is what scripts do: a semaphore of the same width, and exponential backoff with full jitter after a 429.
+
+* In simulated time, ten minutes each: providers that enforce 600 requests a minute as a token bucket, a sliding or a
+  fixed window, or calls in flight; limits that the recipe states, or that must be learned; halved, then doubled.
+* In real time over loopback sockets, three minutes: 3,000 a minute, halved after one minute, doubled after two. Ours
+  told the limit (which it must then keep), ours not told, and the peer, all at once against servers of their own.
+
+Targets: at a stated limit at least 95 % of every whole minute with under 1 % refused; a learned limit, after the first
+minute, the same as a mean; after a change back to 90 % within a minute.
+
+Run: python benchmarks/admission.py [--no-loopback]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from plantain.calls import Gate, LaneRules, Purse
+from plantain.records import OK, Outcome, OutcomeKind, Step, Usage
+from simulated.clock import run_simulated
+from simulated.limits import LimitedProvider
+
+WIDTH = 64
+LATENCY_S = 0.2
+Ask = Callable[[], Awaitable[Outcome]]
+Client = Callable[[Ask, float], Awaitable[None]]
+
+
+def ours(requests_per_minute: float | None) -> Client:
+    """plantain's gate, told the limit or not."""
+
+    async def client(ask: Ask, until: float) -> None:
+        gate = Gate(lambda model: LaneRules(WIDTH, requests_per_minute=requests_per_minute), Purse(None))
+        rng = random.Random(0)
+        loop = asyncio.get_running_loop()
+
+        async def worker() -> None:
+            tries = 0
+            while loop.time() < until:
+                async with gate.admit("hosted/model", Step.EDIT) as ticket:
+                    ticket.started = True
+                    outcome = await ask()
+                    ticket.settle(outcome, Usage())
+                tries = 0 if outcome.ok else tries + 1
+                if not outcome.ok:
+                    await asyncio.sleep(
+                        (outcome.retry_after or 0.0) + rng.uniform(0.0, min(60.0, 2.0**tries))
+                    )
+
+        await _for(until, worker)
+
+    return client
+
+
+async def semaphore(ask: Ask, until: float) -> None:
+    """The peer."""
+    slots = asyncio.Semaphore(WIDTH)
+    rng = random.Random(0)
+    loop = asyncio.get_running_loop()
+
+    async def worker() -> None:
+        tries = 0
+        while loop.time() < until:
+            async with slots:
+                outcome = await ask()
+            tries = 0 if outcome.ok else tries + 1
+            if not outcome.ok:
+                await asyncio.sleep(rng.uniform(0.0, min(60.0, 2.0**tries)))
+
+    await _for(until, worker)
+
+
+async def _for(until: float, worker: Callable[[], Awaitable[None]]) -> None:
+    loop = asyncio.get_running_loop()
+    tasks = [asyncio.ensure_future(worker()) for _ in range(WIDTH)]
+    await asyncio.wait(tasks, timeout=max(0.0, until - loop.time()))
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def simulate(client: Client, provider: LimitedProvider, seconds: float) -> None:
+    rng = random.Random(1)
+
+    async def ask() -> Outcome:
+        outcome = provider.ask(asyncio.get_running_loop().time())
+        if outcome.ok:
+            await asyncio.sleep(LATENCY_S * rng.uniform(0.5, 1.5))
+            provider.leave()
+        else:
+            await asyncio.sleep(0.02)
+        return outcome
+
+    run_simulated(client(ask, seconds))
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Utilisation of whole minutes and refused share, from one second to another."""
+
+    least: float
+    mean: float
+    refused: float
+
+    def __str__(self) -> str:
+        return (
+            f"used {100 * self.mean:5.1f} % (worst minute {100 * self.least:5.1f} %), "
+            f"refused {100 * self.refused:5.2f} %"
+        )
+
+
+def shares(provider: LimitedProvider, begin: int, end: int) -> Shares:
+    minutes = [provider.utilisation(at, at + 60) for at in range(begin, end, 60)]
+    return Shares(min(minutes), sum(minutes) / len(minutes), provider.refused_share(begin, end))
+
+
+def recovery(provider: LimitedProvider, changed_at: int) -> int:
+    """Seconds after a change until ten seconds in a row were used to 90 %."""
+    for after in range(120):
+        if provider.utilisation(changed_at + after, changed_at + after + 10) >= 0.90:
+            return after + 10
+    return 999
+
+
+def simulated() -> bool:
+    good = True
+    print(
+        "simulated, the limit is stated (600 a minute), ten minutes; target 95 % of every minute, under 1 % refused"
+    )
+    for kind in ("bucket", "sliding", "fixed"):
+        for name, client in (("plantain", ours(600.0)), ("semaphore", semaphore)):
+            provider = LimitedProvider(kind, [(0.0, 600.0)])
+            simulate(client, provider, 600.0)
+            seen = shares(provider, 0, 600)
+            print(f"  {kind:<8} {name:<10} {seen}", flush=True)
+            good &= name != "plantain" or (seen.least >= 0.95 and seen.refused < 0.01)
+    print(
+        "simulated, the limit must be learned; halved after four minutes, doubled after eight; from the second minute"
+    )
+    steps = [(0.0, 600.0), (240.0, 300.0), (480.0, 600.0)]
+    for kind, hint in (
+        ("bucket", True),
+        ("bucket", False),
+        ("sliding", True),
+        ("fixed", True),
+        ("fixed", False),
+    ):
+        for name, client in (("plantain", ours(None)), ("semaphore", semaphore)):
+            provider = LimitedProvider(kind, steps, hint=hint)
+            simulate(client, provider, 720.0)
+            seen = shares(provider, 60, 240)
+            down, up = recovery(provider, 240), recovery(provider, 480)
+            said = "says when to come again" if hint else "says nothing"
+            print(
+                f"  {kind:<8} {said:<24} {name:<10} {seen}; at 90 % {down} s after halving, {up} s after doubling",
+                flush=True,
+            )
+            if name == "plantain" and kind == "bucket":
+                good &= seen.mean >= 0.95 and seen.refused < 0.01 and max(down, up) <= 60
+    print("simulated, no rate but 10 calls in flight (of 0.2 s: 3,000 a minute), from the second minute")
+    for name, client in (("plantain", ours(None)), ("semaphore", semaphore)):
+        provider = LimitedProvider("parallel", [(0.0, 10.0)])
+        simulate(client, provider, 300.0)
+        used = sum(60 <= at < 300 for at in provider.taken) / (4 * 3_000)
+        print(f"  {name:<10} used {100 * used:5.1f} %, refused {100 * provider.refused_share(60, 300):.2f} %")
+    return good
+
+
+# --- loopback ---------------------------------------------------------------------------------------
+
+
+class Loopback:
+    """A provider on a socket of this machine, and a client that keeps its connections."""
+
+    def __init__(self, provider: LimitedProvider) -> None:
+        self.provider = provider
+        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        self._port = 0
+        self._began = 0.0
+
+    async def open(self) -> None:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._port = server.sockets[0].getsockname()[1]
+        self._began = asyncio.get_running_loop().time()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.readline():
+            outcome = self.provider.ask(asyncio.get_running_loop().time() - self._began)
+            if outcome.ok:
+                await asyncio.sleep(LATENCY_S)
+                self.provider.leave()
+                writer.write(b"200\n")
+            else:
+                writer.write(f"429 {outcome.retry_after or 0.0}\n".encode())
+
+    async def ask(self) -> Outcome:
+        link = self._idle.pop() if self._idle else await asyncio.open_connection("127.0.0.1", self._port)
+        link[1].write(b"POST\n")
+        status, _, wait = (await link[0].readline()).decode().strip().partition(" ")
+        self._idle.append(link)
+        if status == "200":
+            return OK
+        return Outcome(OutcomeKind.RATE_LIMITED, "429", retry_after=float(wait) or None)
+
+
+async def loopback() -> bool:
+    steps = [(0.0, 3_000.0), (60.0, 1_500.0), (120.0, 3_000.0)]
+    entrants: dict[str, tuple[Client, LimitedProvider]] = {
+        "plantain, told 3,000": (ours(3_000.0), LimitedProvider("bucket", [(0.0, 3_000.0)])),
+        "plantain, not told": (ours(None), LimitedProvider("bucket", steps)),
+        "semaphore": (semaphore, LimitedProvider("bucket", steps)),
+    }
+    print(
+        "loopback, three minutes, 3,000 a minute; for the lower two halved after one minute, doubled after two"
+    )
+    until = asyncio.get_running_loop().time() + 180.0
+    runs = []
+    for client, provider in entrants.values():
+        link = Loopback(provider)
+        await link.open()
+        runs.append(client(link.ask, until))
+    await asyncio.gather(*runs)
+    good = True
+    for name, (_, provider) in entrants.items():
+        seen = shares(provider, 0, 180)
+        if "told 3,000" in name:
+            good &= seen.least >= 0.95 and seen.refused < 0.01
+            print(f"  {name:<22} {seen}")
+            continue
+        down, up = recovery(provider, 60), recovery(provider, 120)
+        print(f"  {name:<22} {seen}; at 90 % again {down} s after halving, {up} s after doubling")
+        good &= name == "semaphore" or max(down, up) <= 60
+    return good
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--no-loopback", action="store_true", help="simulated time only")
+    args = parser.parse_args()
+    good = simulated()
+    if not args.no_loopback:
+        good &= asyncio.run(loopback())
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
