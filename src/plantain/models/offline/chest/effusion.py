@@ -89,7 +89,9 @@ def _column(canvas: Canvas, lung: Lung, side: str, rise: float, border: float) -
 
 def _between(lung: Lung, columns: FloatImage) -> FloatImage:
     low, high = sorted((lung.angle[0], float(lung.medial[-1, 0])))
-    inside: FloatImage = np.clip((columns - low) / 10 + 0.5, 0, 1) * np.clip((high - columns) / 10 + 0.5, 0, 1)
+    inside: FloatImage = np.clip((columns - low) / 10 + 0.5, 0, 1) * np.clip(
+        (high - columns) / 10 + 0.5, 0, 1
+    )
     return inside
 
 
@@ -114,7 +116,9 @@ def _soft_tissue(canvas: Canvas, gray: FloatImage, lung: Lung) -> FloatImage:
 
 
 def blur_row(row: FloatImage, sigma: float) -> FloatImage:
-    wide: FloatImage = cv2.GaussianBlur(row, (0, 0), sigmaX=sigma, sigmaY=0.1, borderType=cv2.BORDER_REPLICATE)
+    wide: FloatImage = cv2.GaussianBlur(
+        row, (0, 0), sigmaX=sigma, sigmaY=0.1, borderType=cv2.BORDER_REPLICATE
+    )
     return wide
 
 
@@ -147,12 +151,12 @@ def remove(scene: Scene) -> Rendering:
             done.append(side)
     if not done:
         raise CannotShow("no pleural effusion found: both costophrenic angles are sharp")
-    return canvas.finish(drawn, mask, "local", f"fluid drained, {' and '.join(done)}: sharp angle, dome and vessels")
+    return canvas.finish(
+        drawn, mask, "local", f"fluid drained, {' and '.join(done)}: sharp angle, dome and vessels"
+    )
 
 
-def _drain(
-    canvas: Canvas, gray: FloatImage, side: str, *, named: bool
-) -> tuple[FloatImage, Mask] | None:
+def _drain(canvas: Canvas, gray: FloatImage, side: str, *, named: bool) -> tuple[FloatImage, Mask] | None:
     """The lung's base drawn anew from the other side, mirrored and brought to this side's levels.
 
     Fluid is where this base is far whiter than the other one, mirrored, in one piece that holds the angle.
@@ -178,7 +182,10 @@ def _drain(
     amount = float((region & (share < 0.55)).sum()) / float(other.mask.sum())
     if amount < (LEAST_FLUID / 2 if named else LEAST_FLUID):
         return None
-    wide = cv2.morphologyEx(dilate(region, 16).astype(np.uint8), cv2.MORPH_CLOSE, np.ones((31, 31), np.uint8)) > 0
+    wide = (
+        cv2.morphologyEx(dilate(region, 16).astype(np.uint8), cv2.MORPH_CLOSE, np.ones((31, 31), np.uint8))
+        > 0
+    )
     alpha = feather(wide & (share > -0.04) & (share < 1.0), 10.0)
     return (gray + alpha * np.minimum(donor - gray, 0)).astype(np.float32), alpha > 0.04
 

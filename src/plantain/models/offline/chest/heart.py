@@ -94,9 +94,7 @@ def _row_shift(canvas: Canvas, border: Column, wall: Column, amount: Column) -> 
     return (bump * limited[:, None]).astype(np.float32)
 
 
-def _warp(
-    canvas: Canvas, shift: FloatImage, *, down: float, share: Column
-) -> tuple[FloatImage, Mask]:
+def _warp(canvas: Canvas, shift: FloatImage, *, down: float, share: Column) -> tuple[FloatImage, Mask]:
     """Moves the picture without its grain, then lays the grain back where it was."""
     gray = canvas.gray
     soft = blur(gray, 1.1)
@@ -104,13 +102,19 @@ def _warp(
     shift = blur(shift, 5.0)
     sink = blur(np.maximum(shift, 0) / max(float(np.abs(shift).max()), 1e-3), 8.0) * down
     moved = cv2.remap(
-        soft, (columns - shift).astype(np.float32), (rows - sink).astype(np.float32), cv2.INTER_CUBIC,
+        soft,
+        (columns - shift).astype(np.float32),
+        (rows - sink).astype(np.float32),
+        cv2.INTER_CUBIC,
         borderMode=cv2.BORDER_REPLICATE,
     )
     # Fine detail (grain and rib rims) moves with its surroundings where the shift is large, stays where it is small.
     fine = gray - soft
     moved_fine = cv2.remap(
-        fine, np.rint(columns - shift).astype(np.float32), np.rint(rows - sink).astype(np.float32), cv2.INTER_NEAREST
+        fine,
+        np.rint(columns - shift).astype(np.float32),
+        np.rint(rows - sink).astype(np.float32),
+        cv2.INTER_NEAREST,
     )
     size = np.hypot(shift, sink)
     active = np.clip(size / 1.5, 0, 1)

@@ -285,7 +285,9 @@ def _no_lower_than_angle(dome: Points, angle: Points, side: int) -> Points:
     wrong = (away > 0.02 * side) & (dome[:, 1] > angle[1] - 0.008 * side)
     if not wrong.any():
         return dome
-    return np.stack([dome[:, 0], _smoothed(np.where(wrong, np.minimum(usual, dome[:, 1]), dome[:, 1]), 4.0)], axis=1)
+    return np.stack(
+        [dome[:, 0], _smoothed(np.where(wrong, np.minimum(usual, dome[:, 1]), dome[:, 1]), 4.0)], axis=1
+    )
 
 
 def _cardiophrenic(medial: Points, floor: Points, angle: Points) -> tuple[Points, Points]:

@@ -46,7 +46,9 @@ def add(scene: Scene) -> Rendering:
     if canvas.supine:
         return _add_supine(canvas, side, extent, conspicuity)
     if scene.intent.zone == "basal":
-        raise CannotShow("air collects at the base on a supine film only, and this one is not known to be supine")
+        raise CannotShow(
+            "air collects at the base on a supine film only, and this one is not known to be supine"
+        )
     depth = canvas.rng.uniform(*_DEPTH[extent]) * canvas.chest.thoracic_width
     reach = canvas.rng.uniform(*_REACH[extent])
     lateral = scene.intent.zone == "lateral"
@@ -64,7 +66,9 @@ def add(scene: Scene) -> Rendering:
 
 def _outer(lung: Lung) -> Points:
     """The pleura's outer course: over the apex from the mediastinum, then down the chest wall; evenly spaced."""
-    first = lung.medial[: max(2, int(np.searchsorted(lung.medial[:, 1], lung.top + 0.07 * (lung.bottom - lung.top))))]
+    first = lung.medial[
+        : max(2, int(np.searchsorted(lung.medial[:, 1], lung.top + 0.07 * (lung.bottom - lung.top))))
+    ]
     course = np.vstack([first[::-1], lung.lateral])
     along = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(course, axis=0).T))])
     at = np.arange(0, along[-1], 3.0)
@@ -107,7 +111,9 @@ def _space(canvas: Canvas, lung: Lung, depth: float, reach: float, *, lateral: b
 
 
 def _inward(course: Points, lung: Lung) -> Points:
-    tangent = np.stack([_calm(np.gradient(course[:, 0]), 14.0), _calm(np.gradient(course[:, 1]), 14.0)], axis=1)
+    tangent = np.stack(
+        [_calm(np.gradient(course[:, 0]), 14.0), _calm(np.gradient(course[:, 1]), 14.0)], axis=1
+    )
     normal = np.stack([-tangent[:, 1], tangent[:, 0]], axis=1)
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-6)
     rows, columns = np.nonzero(lung.mask)
@@ -138,14 +144,20 @@ def _pleura(
 ) -> tuple[FloatImage, Mask]:
     """A hairline along the lung's edge, uneven in strength, and a faint denser rim of lung inside it."""
     count = len(space.line)
-    uneven = np.clip(1 + 0.28 * _calm(canvas.rng.standard_normal(count), 9.0) * np.sqrt(9.0 * 3.54), 0.35, 1.5)
+    uneven = np.clip(
+        1 + 0.28 * _calm(canvas.rng.standard_normal(count), 9.0) * np.sqrt(9.0 * 3.54), 0.35, 1.5
+    )
     sheet = np.zeros(canvas.gray.shape, np.float32)
     points = np.round(space.line * 16).astype(np.int32)
     for index in range(count - 1):
         value = float(space.weight[index] * uneven[index])
         cv2.line(sheet, points[index].tolist(), points[index + 1].tolist(), value, 1, cv2.LINE_8, 4)
     line = blur(sheet, width) * (width * 2.2)
-    lung = canvas.chest.right.mask if canvas.chest.right.mask[space.region].mean() > 0.5 else canvas.chest.left.mask
+    lung = (
+        canvas.chest.right.mask
+        if canvas.chest.right.mask[space.region].mean() > 0.5
+        else canvas.chest.left.mask
+    )
     rim = blur(space.region.astype(np.float32), 16.0) * (lung & ~space.region)
     rim = blur(rim.astype(np.float32), 1.2) * 0.35
     result = drawn + strength * (line + rim * (sheet.max() > 0))
@@ -164,9 +176,11 @@ def _add_supine(canvas: Canvas, side: str, extent: int, conspicuity: int) -> Ren
     along = (rows - angle_y) / size
     deep = (0.06, 0.12, 0.18)[extent] * height
     axis = angle_x + inward * 0.10 * size - inward * 0.0 * along
-    tongue = (np.abs(columns - axis) < 0.16 * size * np.clip(1.15 - (rows - angle_y) / deep, 0, 1.6) ** 0.6) & (
-        rows > angle_y - 0.25 * size
-    ) & (rows < angle_y + deep)
+    tongue = (
+        (np.abs(columns - axis) < 0.16 * size * np.clip(1.15 - (rows - angle_y) / deep, 0, 1.6) ** 0.6)
+        & (rows > angle_y - 0.25 * size)
+        & (rows < angle_y + deep)
+    )
     base = lung.mask & (rows > lung.bottom - size * 1.4)
     strength = (0.08, 0.15, 0.24)[conspicuity] * canvas.contrast(side)
     fade = np.clip((rows - (lung.bottom - 1.4 * size)) / (0.8 * size), 0, 1)
@@ -190,7 +204,9 @@ def remove(scene: Scene) -> Rendering:
         raise CannotShow("no pneumothorax found: no pleural line runs along the chest wall")
     side, (space, score, step) = max(found, key=lambda each: each[1][1])
     drawn, mask = _restore(canvas, side, space, step)
-    return canvas.finish(drawn, mask, "local", f"air on the {side} replaced by lung markings, pleural line gone")
+    return canvas.finish(
+        drawn, mask, "local", f"air on the {side} replaced by lung markings, pleural line gone"
+    )
 
 
 def _find(canvas: Canvas, side: str) -> tuple[Space, float, float] | None:
@@ -240,8 +256,15 @@ def _find(canvas: Canvas, side: str) -> tuple[Space, float, float] | None:
     region = np.zeros(lung.mask.shape, np.uint8)
     cv2.fillPoly(region, [np.round(np.vstack([course[part], edge[part][::-1]])).astype(np.int32)], 1)
     columns = path.astype(int)
-    outside = np.median([np.median(sheet[r, max(0, c - 9) : max(1, c - 3)]) for r, c in zip(rows[part], columns[part], strict=True)])
-    inside = np.median([np.median(sheet[r, c + 4 : c + 10]) for r, c in zip(rows[part], columns[part], strict=True)])
+    outside = np.median(
+        [
+            np.median(sheet[r, max(0, c - 9) : max(1, c - 3)])
+            for r, c in zip(rows[part], columns[part], strict=True)
+        ]
+    )
+    inside = np.median(
+        [np.median(sheet[r, c + 4 : c + 10]) for r, c in zip(rows[part], columns[part], strict=True)]
+    )
     return Space((region > 0) & lung.mask, edge[part], np.ones(stop - start)), score, float(inside - outside)
 
 
