@@ -173,7 +173,9 @@ class Staging:
 
     def records_with_paths(self, layout: str, folder: str) -> Iterator[tuple[bytes, dict[int, str]]]:
         """Records of one folder, each with the paths of its files by the index of their attempt."""
-        query = "SELECT first, path FROM entry WHERE task = ? AND layout = ? ORDER BY first"
+        query = (
+            "SELECT first, path FROM entry INDEXED BY entry_task WHERE task = ? AND layout = ? ORDER BY first"
+        )
         for seq, record in self._numbered(folder):
             yield record, dict(self.connection.execute(query, (seq, layout)).fetchall())
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import tarfile
 from collections import deque
 from collections.abc import Iterator
-from typing import IO, cast
 
 import orjson
 
@@ -15,8 +13,6 @@ from plantain.release.pictures import Pictures, Released, Wanted
 from plantain.release.plan import ReleaseFile
 from plantain.release.rows import AttemptRecord, Picture, TaskRecord, from_json
 from plantain.release.staging import Entry, HashingFile, Staging
-
-BUFFER = 1 << 20
 
 _Planned = deque[tuple[Entry, TaskRecord, AttemptRecord]]
 
@@ -52,17 +48,16 @@ def _fill(
     file: HashingFile, entries: Iterator[Entry], pictures: Pictures, mask: bool
 ) -> Iterator[ReleaseFile]:
     planned: _Planned = deque()
-    with tarfile.open(
-        fileobj=cast("IO[bytes]", file), mode="w|", format=tarfile.USTAR_FORMAT, bufsize=BUFFER
-    ) as tar:
-        for image in pictures.stream(_wanted(entries, planned, mask)):
-            entry, record, attempt = planned.popleft()
-            key = sample_key(record, attempt)
-            name = f"{key}.png" if mask else f"{key}.jpg"
-            _add(tar, name, image.data)
-            if not mask:
-                _add(tar, f"{key}.json", _sample_json(entry, record, attempt, image))
-            yield image.listed(record.task_id, attempt, "mask" if mask else attempt.role, member=name)
+    for image in pictures.stream(_wanted(entries, planned, mask)):
+        entry, record, attempt = planned.popleft()
+        key = sample_key(record, attempt)
+        name = f"{key}.png" if mask else f"{key}.jpg"
+        _add(file, name, image.data)
+        if not mask:
+            _add(file, f"{key}.json", _sample_json(entry, record, attempt, image))
+        yield image.listed(record.task_id, attempt, "mask" if mask else attempt.role, member=name)
+    # Two empty blocks end an archive, and its length is a multiple of the record size.
+    file.write(bytes(2 * tarfile.BLOCKSIZE + -(file.size + 2 * tarfile.BLOCKSIZE) % tarfile.RECORDSIZE))
 
 
 def _wanted(entries: Iterator[Entry], planned: _Planned, mask: bool) -> Iterator[Wanted]:
@@ -81,9 +76,12 @@ def _sample_json(entry: Entry, record: TaskRecord, attempt: AttemptRecord, image
     return orjson.dumps(told)[:-1] + b',"record":' + entry.record + b"}"
 
 
-def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+def _add(file: HashingFile, name: str, data: bytes) -> None:
+    """One member. By hand, because tarfile copies the data in pieces of 16 kB; its header is tarfile's own."""
     info = tarfile.TarInfo(name)
     info.size = len(data)
     info.mode = 0o644
     info.mtime = 0
-    tar.addfile(info, io.BytesIO(data))
+    file.write(info.tobuf(tarfile.USTAR_FORMAT, "ascii", "strict"))
+    file.write(data)
+    file.write(bytes(-len(data) % tarfile.BLOCKSIZE))
