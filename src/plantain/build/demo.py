@@ -52,6 +52,9 @@ RENDERED = (
 )
 
 
+RENDERED_NOTE = "carries a finding rendered by plantain: removing it takes away our own rendering, not a patient's finding"
+
+
 def demo_recipe(folder: Path) -> Recipe:
     """The demo's recipe: everything offline, and findings added to any image that does not have them."""
     return Recipe.model_validate(
@@ -102,8 +105,7 @@ def _rendered_images(known: Catalogue) -> Iterator[tuple[SourceImage, bytes]]:
                 source_sha256=digest,
                 prepared_sha256=digest,
                 synthetic=True,
-                note=f"{name} rendered by plantain on {image.id}, whose own findings remain: removing it takes away "
-                "our own rendering, not a patient's finding",
+                note=RENDERED_NOTE,
             ),
             data,
         )
