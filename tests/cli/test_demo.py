@@ -39,7 +39,7 @@ def test_demo_killed_half_way_goes_on_and_ends_with_a_page(tmp_path: Path) -> No
     )
     assert told["peak_rss_mb"] > 0 and set(told["seconds_per_call"]) == {"write", "edit", "judge"}
     page = Path(told["report"]).read_text(encoding="utf-8")
-    assert "rendered by plantain" in page and "instrument, not an expert" in page
+    assert "that plantain rendered" in page and "instrument, not an expert" in page
     with JournalReader.open(folder / "run") as reader:
         assert verify(reader).ok
         rows = list(reader.tasks())
