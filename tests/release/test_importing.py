@@ -246,3 +246,19 @@ def test_json_of_the_command(release: Path, tmp_path: Path, capsys: pytest.Captu
     told = json.loads(capsys.readouterr().out)
     assert told["kind"] == "plantain" and told["missing"] == 0
     assert dataclasses.asdict(import_release(release, tmp_path / "other"))["tasks"] == told["tasks"]
+
+
+def test_imported_run_can_be_reported_and_shown(release: Path, tmp_path: Path) -> None:
+    """Its source images, and here half of its edits, are not there; the page says so instead of failing."""
+    copy = tmp_path / "copy"
+    shutil.copytree(release / "trajectories", copy / "trajectories")
+    shutil.copytree(release / "data" / "failed", copy / "data" / "failed")
+    summary = import_release(copy, tmp_path / "run")
+    assert summary.missing > 0 and summary.images > 0
+    assert main(["report", str(tmp_path / "run")]) == 0
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Not in the imported release" in page
+    assert page.count("data:image/jpeg") > 0
+    with JournalReader.open(tmp_path / "run") as reader:
+        first = next(reader.tasks()).id
+    assert main(["show", str(tmp_path / "run"), first]) == 0

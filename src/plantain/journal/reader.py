@@ -268,6 +268,10 @@ class JournalReader:
         """The file of a blob; whether it is there is not looked at."""
         return self.blobs.path(sha256)
 
+    def has_blob(self, sha256: str) -> bool:
+        """Whether the blob's bytes are there; of an imported run only those that its release carried are."""
+        return bool(sha256) and self.blobs.path(sha256).exists()
+
     def read_blob(self, sha256: str) -> bytes:
         """A blob's bytes, checked against the hash. Raises BadBlob."""
         return self.blobs.read(sha256)

@@ -7,6 +7,7 @@ import heapq
 from dataclasses import dataclass
 
 from plantain.journal import JournalReader, StoredVerdict, TaskRow
+from plantain.journal.verify import BLOBS_ABSENT
 from plantain.pixels.decode import decode, decode_mask
 from plantain.records import Attempt, Direction, SourceImage, TaskKind
 from plantain.report.thumbnails import Mask, Pixels, data_uri, difference
@@ -43,7 +44,7 @@ class Story:
 
     task: TaskRow
     image: SourceImage
-    original: str
+    original: str | None
     rounds: tuple[RoundStory, ...]
     remark: str
     whole: bool
@@ -95,14 +96,18 @@ def select(reader: JournalReader, size: int, seed: int) -> Selection:
 def tell(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = False) -> Story:
     """The story of a task's current generation, or of all, with pictures of the given size."""
     image = reader.image(task.task.image_id)
-    before = decode(reader.read_blob(image.prepared_sha256))
+    before = (
+        decode(reader.read_blob(image.prepared_sha256)) if _there(reader, image.prepared_sha256) else None
+    )
     generation = None if whole else task.generation
     attempts = reader.attempts(task.id, generation)
     members = [v for v in reader.verdicts(task.id, generation) if not v.decisive]
     return Story(
         task=task,
         image=image,
-        original=data_uri(before, size.side, size.limit, synthetic=image.synthetic),
+        original=None
+        if before is None
+        else data_uri(before, size.side, size.limit, synthetic=image.synthetic),
         rounds=tuple(_round(reader, attempt, before, members, size) for attempt in attempts),
         remark=remark(task, image),
         whole=whole,
@@ -110,23 +115,28 @@ def tell(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = Fals
 
 
 def _round(
-    reader: JournalReader, attempt: Attempt, before: Pixels, members: list[StoredVerdict], size: Size
+    reader: JournalReader, attempt: Attempt, before: Pixels | None, members: list[StoredVerdict], size: Size
 ) -> RoundStory:
     here = (attempt.generation, attempt.round)
     panel = tuple(v for v in members if (v.generation, v.round) == here)
-    if attempt.edited is None:
+    if attempt.edited is None or not _there(reader, attempt.edited):
         return RoundStory(attempt, None, None, False, panel)
     after = decode(reader.read_blob(attempt.edited))
     mask: Mask | None = None
-    if attempt.mask is not None:
+    if attempt.mask is not None and _there(reader, attempt.mask):
         mask = decode_mask(reader.read_blob(attempt.mask))
     changed = None
-    if after.shape == before.shape:
+    if before is not None and after.shape == before.shape:
         usable = mask if mask is not None and mask.shape == before.shape[:2] else None
         changed = difference(before, after, size.side, size.limit, usable)
     return RoundStory(
         attempt, data_uri(after, size.side, size.limit, synthetic=True), changed, mask is not None, panel
     )
+
+
+def _there(reader: JournalReader, sha256: str) -> bool:
+    """False only for bytes that an imported release did not carry; elsewhere a missing blob is a fault, and told."""
+    return reader.meta(BLOBS_ABSENT) is None or reader.has_blob(sha256)
 
 
 def remark(task: TaskRow, image: SourceImage) -> str:

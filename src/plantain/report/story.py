@@ -28,5 +28,5 @@ def story_document(reader: JournalReader, task: TaskRow) -> dict[str, object]:
         "attempts": [asdict(attempt) for attempt in attempts],
         "verdicts": [asdict(stored) for stored in reader.verdicts(task.id)],
         "calls": [asdict(call) for call in reader.calls(task.id)],
-        "files": {sha: str(reader.blob_path(sha)) for sha in sorted(hashes)},
+        "files": {sha: str(reader.blob_path(sha)) for sha in sorted(hashes) if sha},
     }

@@ -69,7 +69,7 @@ def story(reader: JournalReader, task: TaskRow) -> RenderableType:
     image = reader.image(task.task.image_id)
     parts: list[RenderableType] = [
         _heading(task, image),
-        _path("original", reader, image.prepared_sha256),
+        *([_path("original", reader, image.prepared_sha256)] if image.prepared_sha256 else []),
     ]
     for attempt in reader.attempts(task.id):
         parts.append(_attempt(reader, attempt))
