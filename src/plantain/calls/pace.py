@@ -34,8 +34,10 @@ WINDOWED_FOR_S = 600.0
 """How long it is then taken to go on counting so."""
 
 SCOUTING_S = 30.0
-SCOUTING_STEP = 0.08
-"""In the first seconds too little was accepted to know a level; probes are larger then and need no hold."""
+SCOUTING_QUIET_S = 1.5
+SCOUTING_STEPS = (0.5, 0.04)
+"""In the first seconds too little was accepted to know a level: answers take time, and the first refusals come before
+most of them. The pace then climbs by half every 1.5 seconds, and after each refusal half as steeply as before."""
 
 
 class Pace:
@@ -57,6 +59,7 @@ class Pace:
         self._raised_at = -math.inf
         self._held_back_at = -math.inf
         self._windowed_until = -math.inf
+        self._scouting_step = SCOUTING_STEPS[0]
         self._step = FIRST_STEP
         self._began = math.inf
 
@@ -110,7 +113,9 @@ class Pace:
         self.rate = min(self.ceiling, current, max(MARGIN * recent, lowest))
         self._next_at = max(self._next_at, now)
         self._decreased_at = now
-        self._step = SCOUTING_STEP if self._scouting(now) else FIRST_STEP
+        self._step = FIRST_STEP
+        if self._scouting(now):
+            self._scouting_step = max(SCOUTING_STEPS[1], self._scouting_step / 2.0)
         return True
 
     def _silent_since(self, now: float) -> float:
@@ -140,12 +145,15 @@ class Pace:
     def _probe(self, now: float) -> bool:
         if self.rate >= self.ceiling:
             return False
-        hold = QUIET_S if self._step >= SCOUTING_STEP else HOLD_S
-        if now < self._decreased_at + hold or now < self._raised_at + QUIET_S:
+        scouting = self._scouting(now)
+        quiet = SCOUTING_QUIET_S if scouting else QUIET_S
+        hold = SCOUTING_QUIET_S if scouting else HOLD_S
+        if now < self._decreased_at + hold or now < self._raised_at + quiet:
             return False
         if self._held_back_at < now - QUIET_S:  # not saturated: a higher pace would prove nothing
             return False
-        self.rate = min(self.ceiling, self.rate * (1.0 + self._step))
-        self._step = min(LARGEST_STEP, self._step * STEP_GROWTH)
+        self.rate = min(self.ceiling, self.rate * (1.0 + (self._scouting_step if scouting else self._step)))
+        if not scouting:
+            self._step = min(LARGEST_STEP, self._step * STEP_GROWTH)
         self._raised_at = now
         return True
