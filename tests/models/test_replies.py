@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from plantain.models.faults import Fault
 from plantain.models.gemini import replies as gemini
-from plantain.models.openai import chat, editor, responses
+from plantain.models.openai import chat, picture_model, responses
 from plantain.models.scrub import scrub
 from plantain.models.secrets import Secret
 from plantain.pixels.decode import BadImage
@@ -93,9 +93,9 @@ READERS: list[Callable[[dict[str, object]], object]] = [
     gemini.read_picture,
     responses.read_text,
     chat.read_text,
-    editor.read_picture,
+    picture_model.read_picture,
 ]
-USAGES = [gemini.read_usage, responses.read_usage, chat.read_usage, editor.read_usage]
+USAGES = [gemini.read_usage, responses.read_usage, chat.read_usage, picture_model.read_usage]
 
 
 @settings(max_examples=150, deadline=None)
@@ -130,7 +130,7 @@ def test_last_picture_that_is_no_thought_is_taken() -> None:
 
     parts = [part("YQ=="), part("Yg=="), part("Yw==", thought=True)]
     body: dict[str, object] = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}
-    assert gemini.read_picture(body)[0] == b"b"
+    assert gemini.read_picture(body) == b"b"
     assert gemini.read_usage(body).images == 2
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Protocol, TypeVar
 
@@ -59,13 +59,25 @@ class Heard:
     problem: str = ""
 
 
-def unheard(fault: Fault, usage: Usage | None = None, raw: str = "") -> Heard:
-    """What is heard of a fault: an answer that came but is cut or empty is a problem, anything else an outcome."""
-    kept = raw or orjson.dumps(fault.raw).decode()
-    answered = fault.status == 200 and fault.outcome.kind is OutcomeKind.MALFORMED
-    if answered and not fault.outcome.fatal:
-        return Heard(usage=usage or Usage(), raw=kept, problem=fault.outcome.reason)
-    return Heard(usage=usage or Usage(), raw=kept, outcome=fault.outcome)
+async def hear(
+    sent: Awaitable[JsonObject],
+    read_text: Callable[[JsonObject], str],
+    read_usage: Callable[[JsonObject], Usage],
+    scrub: Callable[[JsonObject], object],
+) -> Heard:
+    """Waits for an answer and reads it; an answer that came but is cut or empty is a problem, a fault an outcome."""
+    usage, raw = Usage(), "{}"
+    try:
+        body = await sent
+        usage, raw = read_usage(body), orjson.dumps(scrub(body)).decode()
+        return Heard(read_text(body), usage, raw)
+    except Fault as fault:
+        if fault.raw:
+            raw = orjson.dumps(fault.raw).decode()
+        answered = fault.status == 200 and fault.outcome.kind is OutcomeKind.MALFORMED
+        if answered and not fault.outcome.fatal:
+            return Heard("", usage, raw, problem=fault.outcome.reason)
+        return Heard("", usage, raw, outcome=fault.outcome)
 
 
 class Conversation(Protocol):

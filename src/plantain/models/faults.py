@@ -91,17 +91,13 @@ def http_fault(model: str, status: int, content: str, headers: Mapping[str, str]
     return Outcome(OutcomeKind.MALFORMED, f"{reason} (the request was not accepted)")
 
 
-def wire_fault(error: Exception, timeout_s: float) -> Outcome | None:
-    """The outcome of an error below HTTP, or None when it is another kind of error."""
+def wire_fault(error: Exception, timeout_s: float) -> Outcome:
+    """The outcome of an error below HTTP: of the HTTP client, of the SDK's connection, or of our own deadline."""
     if isinstance(error, (TimeoutError, httpx2.TimeoutException)):
         return Outcome(OutcomeKind.TRANSPORT, f"no answer within {timeout_s:g} s; it may have been billed")
     if isinstance(error, httpx2.ConnectError):
         return Outcome(OutcomeKind.TRANSPORT, "could not connect")
-    if isinstance(
-        error, (httpx2.TransportError, httpx2.DecodingError, httpx2.TooManyRedirects, httpx2.StreamError)
-    ):
-        return Outcome(OutcomeKind.TRANSPORT, f"the connection failed ({type(error).__name__})")
-    return None
+    return Outcome(OutcomeKind.TRANSPORT, f"the connection failed ({type(error).__name__})")
 
 
 def read_body(content: str | bytes) -> JsonObject:

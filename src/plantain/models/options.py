@@ -52,6 +52,11 @@ class ProviderOptions:
     prompts: Path | None = None
     price: Price | None = None
 
+    def sampling(self, *names: str) -> str:
+        """The named settings that are set, as text for a fingerprint and for the journal."""
+        said = ((name, getattr(self, name)) for name in names)
+        return " ".join(f"{name}={value}" for name, value in said if value not in (None, ""))
+
     def check(self, provider: str, allowed: frozenset[str]) -> None:
         """Refuses a setting that this provider cannot follow: a setting that is ignored would be recorded as kept.
 

@@ -41,11 +41,12 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     """
     wire = _wire(name, options)
     from plantain.models.gemini.conversation import GeminiConversation
-    from plantain.models.gemini.editor import GeminiEditor
+    from plantain.models.gemini.picture_model import GeminiPictureModel
     from plantain.models.hosted import HostedJudge, HostedWriter
+    from plantain.models.retouching import HostedEditor
 
     if role == "editor":
-        return GeminiEditor(wire, options)
+        return HostedEditor(GeminiPictureModel(wire, options), options)
     conversation = GeminiConversation(wire, options)
     return HostedWriter(conversation, options) if role == "writer" else HostedJudge(conversation, options)
 

@@ -46,8 +46,8 @@ def read_text(body: JsonObject) -> str:
     return said
 
 
-def read_picture(body: JsonObject) -> tuple[bytes, str]:
-    """The last picture that is no thought, and the words beside it.
+def read_picture(body: JsonObject) -> bytes:
+    """The last picture that is no thought.
 
     Raises:
         Fault: blocked, or there is no picture.
@@ -59,7 +59,7 @@ def read_picture(body: JsonObject) -> tuple[bytes, str]:
     inline = [child(part, "inlineData") or child(part, "inline_data") for part in parts]
     pictures = [text(data, "data") for data in inline if data]
     if pictures:
-        return from_base64(pictures[-1]), said
+        return from_base64(pictures[-1])
     reason = text(candidate, "finishReason")
     if reason in FINISHED and not said and not parts:
         raise Fault(Outcome(OutcomeKind.NO_IMAGE, "the answer held neither picture nor text"), 200)

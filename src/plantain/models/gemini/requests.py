@@ -19,6 +19,19 @@ FILTERS = (
 """The filters that a threshold applies to. Others are not adjustable."""
 
 
+SAMPLING = (
+    "temperature",
+    "top_p",
+    "use_seed",
+    "thinking",
+    "thinking_budget",
+    "max_output_tokens",
+    "safety",
+    "image_size",
+)
+"""Settings that the answer depends on, beside prompt, picture and seed."""
+
+
 def contents(parts: Sequence[str | EncodedImage]) -> list[types.Content]:
     """One user turn of texts and pictures, in order."""
     said = [
@@ -58,21 +71,6 @@ def picture_config(seed: int, options: ProviderOptions) -> types.GenerateContent
         safety_settings=_safety(options),
         automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
     )
-
-
-def sampling(options: ProviderOptions) -> str:
-    """Everything beside prompt, picture and seed that the answer depends on, for the fingerprint."""
-    said = {
-        "temperature": options.temperature,
-        "top_p": options.top_p,
-        "seeded": options.use_seed,
-        "thinking": options.thinking or None,
-        "thinking_budget": options.thinking_budget,
-        "max_output_tokens": options.max_output_tokens,
-        "safety": options.safety or None,
-        "image_size": options.image_size or None,
-    }
-    return " ".join(f"{name}={value}" for name, value in said.items() if value is not None)
 
 
 def _seed(seed: int, options: ProviderOptions) -> int | None:

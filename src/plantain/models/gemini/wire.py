@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from collections.abc import Awaitable
+from typing import Protocol, TypeVar
 
 import httpx2
 from google import genai
@@ -14,6 +15,8 @@ from plantain.models.faults import Fault, http_fault, read_body, wire_fault
 from plantain.models.options import ProviderOptions, is_loopback
 from plantain.models.scrub import scrub
 from plantain.models.secrets import Secret
+
+T = TypeVar("T")
 
 ADDRESS = "https://generativelanguage.googleapis.com/"
 VERSION = "v1beta"
@@ -68,21 +71,10 @@ class GeminiWire:
         Raises:
             Fault: whatever else came, or nothing did.
         """
-        client = self._connected()
         raw_config = config.model_copy(update={"should_return_http_response": True})
         sent: list[types.ContentUnion] = [*contents]
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                answer = await client.aio.models.generate_content(
-                    model=self.model, contents=sent, config=raw_config
-                )
-        except errors.APIError as error:
-            raise self._status_fault(error) from None
-        except (httpx2.HTTPError, httpx2.StreamError, TimeoutError) as error:
-            outcome = wire_fault(error, self._timeout_s)
-            if outcome is None:
-                raise
-            raise Fault(outcome) from None
+        models = self._connected().aio.models
+        answer = await self._sent(models.generate_content(model=self.model, contents=sent, config=raw_config))
         reply = answer.sdk_http_response
         content = self.key.redact((reply.body if reply else None) or "")
         body = read_body(content)
@@ -96,17 +88,18 @@ class GeminiWire:
         Raises:
             Fault: it is not there, or the key does not work.
         """
+        found = await self._sent(self._connected().aio.models.get(model=self.model))
+        return {"model": found.name or self.model}
+
+    async def _sent(self, request: Awaitable[T]) -> T:
+        """Waits for a request; whatever the SDK raises of the provider or the wire becomes a Fault."""
         try:
             async with asyncio.timeout(self._timeout_s):
-                found = await self._connected().aio.models.get(model=self.model)
+                return await request
         except errors.APIError as error:
             raise self._status_fault(error) from None
         except (httpx2.HTTPError, httpx2.StreamError, TimeoutError) as error:
-            outcome = wire_fault(error, self._timeout_s)
-            if outcome is None:
-                raise
-            raise Fault(outcome) from None
-        return {"model": found.name or self.model}
+            raise Fault(wire_fault(error, self._timeout_s)) from None
 
     def scrub(self, body: JsonObject) -> object:
         """A body as it may be kept."""

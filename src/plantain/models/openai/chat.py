@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import orjson
-
 from plantain.models.answers import JsonObject
-from plantain.models.asking import Heard, Question, unheard
+from plantain.models.asking import Heard, Question, hear
 from plantain.models.faults import Fault
 from plantain.models.openai.wire import OpenAITransport
 from plantain.models.options import ProviderOptions
@@ -16,6 +14,9 @@ from plantain.records import Outcome, OutcomeKind, Usage
 from plantain.roles import EncodedImage
 
 PATH = "/chat/completions"
+
+SAMPLING = ("temperature", "top_p", "use_seed", "thinking", "max_output_tokens")
+"""Settings that the answer depends on, beside prompt, pictures and seed."""
 
 
 class ChatConversation:
@@ -30,19 +31,11 @@ class ChatConversation:
         self._options = options
         self._takes_schema = True
         self.name = wire.name
-        self.sampling = sampling(options)
+        self.sampling = options.sampling(*SAMPLING)
 
     async def ask(self, question: Question) -> Heard:
         """The answer's words, or why there are none."""
-        try:
-            body = await self._send(question)
-        except Fault as fault:
-            return unheard(fault)
-        usage, raw = read_usage(body), orjson.dumps(self._wire.scrub(body)).decode()
-        try:
-            return Heard(read_text(body), usage, raw)
-        except Fault as fault:
-            return unheard(fault, usage, raw)
+        return await hear(self._send(question), read_text, read_usage, self._wire.scrub)
 
     async def _send(self, question: Question) -> JsonObject:
         body = request_body(self._wire.model, question, self._options)
@@ -127,18 +120,6 @@ def read_usage(body: JsonObject) -> Usage:
         response_id=text(body, "id"),
         thought_summary=(text(message, "reasoning_content") or text(message, "reasoning"))[:20_000],
     )
-
-
-def sampling(options: ProviderOptions) -> str:
-    """Everything beside prompt, pictures and seed that the answer depends on, for the fingerprint."""
-    said = {
-        "temperature": options.temperature,
-        "top_p": options.top_p,
-        "seeded": options.use_seed,
-        "thinking": options.thinking or None,
-        "max_output_tokens": options.max_output_tokens,
-    }
-    return " ".join(f"{name}={value}" for name, value in said.items() if value is not None)
 
 
 def _part(part: str | EncodedImage) -> JsonObject:

@@ -29,11 +29,12 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     """
     wire = _wire(name, options)
     from plantain.models.hosted import HostedJudge, HostedWriter
-    from plantain.models.openai.editor import OpenAIEditor
+    from plantain.models.openai.picture_model import OpenAIPictureModel
     from plantain.models.openai.responses import ResponsesConversation
+    from plantain.models.retouching import HostedEditor
 
     if role == "editor":
-        return OpenAIEditor(wire, options)
+        return HostedEditor(OpenAIPictureModel(wire, options), options)
     conversation = ResponsesConversation(wire, options)
     return HostedWriter(conversation, options) if role == "writer" else HostedJudge(conversation, options)
 

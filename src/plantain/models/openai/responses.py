@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import orjson
-
 from plantain.models.answers import JsonObject
-from plantain.models.asking import Heard, Question, unheard
+from plantain.models.asking import Heard, Question, hear
 from plantain.models.faults import SPENT, Fault
 from plantain.models.openai.wire import OpenAITransport
 from plantain.models.options import ProviderOptions
@@ -17,6 +15,9 @@ from plantain.roles import EncodedImage
 
 PATH = "/responses"
 
+SAMPLING = ("temperature", "top_p", "thinking", "max_output_tokens")
+"""Settings that the answer depends on, beside prompt and pictures; this format takes no seed."""
+
 
 class ResponsesConversation:
     """Asks one OpenAI model."""
@@ -25,19 +26,12 @@ class ResponsesConversation:
         self._wire = wire
         self._options = options
         self.name = wire.name
-        self.sampling = sampling(options)
+        self.sampling = options.sampling(*SAMPLING)
 
     async def ask(self, question: Question) -> Heard:
         """The answer's words, or why there are none."""
-        try:
-            body = await self._wire.post(PATH, request_body(self._wire.model, question, self._options))
-        except Fault as fault:
-            return unheard(fault)
-        usage, raw = read_usage(body), orjson.dumps(self._wire.scrub(body)).decode()
-        try:
-            return Heard(read_text(body), usage, raw)
-        except Fault as fault:
-            return unheard(fault, usage, raw)
+        sent = self._wire.post(PATH, request_body(self._wire.model, question, self._options))
+        return await hear(sent, read_text, read_usage, self._wire.scrub)
 
     async def aclose(self) -> None:
         await self._wire.aclose()
@@ -113,17 +107,6 @@ def read_usage(body: JsonObject) -> Usage:
         response_id=text(body, "id"),
         thought_summary="\n".join(filter(None, thoughts))[:20_000],
     )
-
-
-def sampling(options: ProviderOptions) -> str:
-    """Everything beside prompt and pictures that the answer depends on, for the fingerprint; there is no seed."""
-    said = {
-        "temperature": options.temperature,
-        "top_p": options.top_p,
-        "thinking": options.thinking or None,
-        "max_output_tokens": options.max_output_tokens,
-    }
-    return " ".join(f"{name}={value}" for name, value in said.items() if value is not None)
 
 
 def _part(part: str | EncodedImage) -> JsonObject:

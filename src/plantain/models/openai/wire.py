@@ -118,10 +118,7 @@ class OpenAIWire:
             assert outcome is not None
             raise Fault(outcome) from None
         except (httpx2.HTTPError, httpx2.StreamError, TimeoutError) as error:
-            outcome = wire_fault(error, self._timeout_s)
-            if outcome is None:
-                raise
-            raise Fault(outcome) from None
+            raise Fault(wire_fault(error, self._timeout_s)) from None
         body = read_body(self.key.redact(response.text))
         if body.get("error") and not (body.keys() & {"output", "choices", "data"}):
             raise self._status_fault(response)

@@ -1,0 +1,36 @@
+"""Gemini as an image model: a picture and words in, one picture out."""
+
+from __future__ import annotations
+
+from plantain.models.answers import JsonObject
+from plantain.models.gemini.replies import read_picture, read_usage
+from plantain.models.gemini.requests import SAMPLING, contents, picture_config
+from plantain.models.gemini.wire import GeminiTransport
+from plantain.models.options import ProviderOptions
+from plantain.records import Usage
+from plantain.roles import EncodedImage
+
+
+class GeminiPictureModel:
+    """Draws with one Gemini image model."""
+
+    def __init__(self, wire: GeminiTransport, options: ProviderOptions) -> None:
+        self._wire = wire
+        self._options = options
+        self.name = wire.name
+        self.sampling = options.sampling(*SAMPLING)
+
+    async def draw(self, picture: EncodedImage, text: str, seed: int) -> JsonObject:
+        return await self._wire.generate(contents((picture, text)), picture_config(seed, self._options))
+
+    def read_picture(self, body: JsonObject) -> bytes:
+        return read_picture(body)
+
+    def read_usage(self, body: JsonObject) -> Usage:
+        return read_usage(body)
+
+    def scrub(self, body: JsonObject) -> object:
+        return self._wire.scrub(body)
+
+    async def aclose(self) -> None:
+        await self._wire.aclose()
