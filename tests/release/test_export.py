@@ -153,3 +153,28 @@ def _stop_at(stage: str):
             raise RuntimeError("stop here")
 
     return told
+
+
+def test_full_disk_is_one_line_and_can_be_continued(small_run: Path, release: Path, tmp_path: Path) -> None:
+    """A limit on file size stands in for the disk's: writing fails in the same way, in the middle of a shard."""
+    out = tmp_path / "out"
+    program = (
+        "import resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from plantain.release.export import export_run\n"
+        "from plantain.release.plan import LAYOUTS, ExportOptions\n"
+        "from plantain.records import InputError\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "def told(stage):\n"
+        "    if stage == 'webdataset':\n"
+        "        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))\n"
+        "try:\n"
+        f"    export_run(Path({str(small_run)!r}), Path({str(out)!r}),"
+        " ExportOptions(LAYOUTS, shard_bytes=60_000), told)\n"
+        "except InputError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "the disk is full" in done.stdout, done.stderr
+    assert export_run(small_run, out, ALL).resumed
+    assert tree(out) == tree(release)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -44,6 +45,9 @@ def export(
 ) -> None:
     """Make a release of a run's closed tasks: layouts, checksums, licences, cards. Type it again to continue."""
     from plantain.records import InputError
+
+    if importlib.util.find_spec("pyarrow") is None:
+        raise InputError("plantain export needs pyarrow: pip install 'plantain[release]'")
     from plantain.release.export import export_run
     from plantain.release.plan import LAYOUTS, ExportOptions
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import orjson
 from plantain.journal import BlobStore, JournalReader
 from plantain.journal.blobs import sync_folder
 from plantain.journal.connect import JOURNAL_NAME
+from plantain.journal.space import is_full
 from plantain.journal.statements import backup
 from plantain.records import InputError
 from plantain.release.configs import table_configs
@@ -65,6 +67,14 @@ def export_run(run: Path, out: Path, options: ExportOptions, told: Told | None =
         if finished is not None:
             return finished
     resumed = (out / STAGING / "plan.sqlite").exists()
+    try:
+        summary = _export(run, out, options, say)
+    except (OSError, sqlite3.OperationalError) as error:
+        raise _cannot_write(out, error) from error
+    return replace(summary, resumed=resumed)
+
+
+def _export(run: Path, out: Path, options: ExportOptions, say: Told) -> ExportSummary:
     staging = Staging(out)
     try:
         say("plan")
@@ -74,7 +84,18 @@ def export_run(run: Path, out: Path, options: ExportOptions, told: Told | None =
     finally:
         staging.close()
     _remove_staging(out)
-    return replace(summary, resumed=resumed)
+    return summary
+
+
+def _cannot_write(out: Path, error: OSError | sqlite3.Error) -> InputError:
+    """One line for a person; what is written stays, and the same command goes on from it."""
+    if is_full(error):
+        free = shutil.disk_usage(out).free
+        return InputError(
+            f"{out}: the disk is full, or a quota used up ({free / 1e6:.1f} MB free); "
+            "make room and run the same command again: it continues"
+        )
+    return InputError(f"{out}: cannot write the release: {error}")
 
 
 def _finished(out: Path, live: JournalReader, options: ExportOptions) -> ExportSummary | None:
