@@ -16,7 +16,7 @@ def main() -> int:
             continue
         print(f"\n=== {script.name}", flush=True)
         begun = time.monotonic()
-        code = subprocess.run([sys.executable, str(script), *sys.argv[1:]], cwd=here, check=False).returncode
+        code = subprocess.run([sys.executable, str(script)], cwd=here, check=False).returncode
         verdicts.append((script.name, code, time.monotonic() - begun))
     print()
     for name, code, seconds in verdicts:
