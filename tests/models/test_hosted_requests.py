@@ -81,6 +81,20 @@ def test_gemini_settings_arrive_and_change_the_fingerprint(server: FakeProvider)
         assert one.fingerprint != plain.fingerprint, name
 
 
+def test_only_what_is_sent_enters_the_fingerprint(server: FakeProvider) -> None:
+    """Image models are sent no thinking, language models no picture size."""
+    plain = options(server, "gemini")
+    thinking, large = options(server, "gemini", thinking="low"), options(server, "gemini", image_size="2K")
+    assert resolve_editor("gemini/m", thinking).fingerprint == resolve_editor("gemini/m", plain).fingerprint
+    assert resolve_editor("gemini/m", large).fingerprint != resolve_editor("gemini/m", plain).fingerprint
+    assert resolve_judge("gemini/m", large).fingerprint == resolve_judge("gemini/m", plain).fingerprint
+    assert ask(resolve_editor("gemini/m", large), edit_request()).outcome.ok
+    config = server.calls[0].fields["generationConfig"]
+    assert config["imageConfig"] == {"aspectRatio": "1:1", "imageSize": "2K"}
+    assert config["responseModalities"] == ["TEXT", "IMAGE"]
+    assert config["seed"] == (2**62 + 5) % 2**31
+
+
 def test_openai_settings_arrive_and_nothing_is_stored_there(server: FakeProvider) -> None:
     writer = resolve_writer("openai/m", options(server, "openai", temperature=0.5, thinking="high"))
     assert ask(writer, write_request()).outcome.ok

@@ -25,7 +25,7 @@ class ProviderOptions:
         timeout_s: seconds until an unanswered request is given up.
         temperature, top_p: sampling; None for the provider's default.
         use_seed: send the call's seed where the provider takes one.
-        thinking: how much a model may think: none, minimal, low, medium, high.
+        thinking: how much a writer or judge may think: none, minimal, low, medium, high.
         thinking_budget: the same in tokens, for Gemini models that take a number.
         max_output_tokens: most tokens of one answer, thinking and pictures included; what a budget reserves.
         safety: Gemini's threshold for its adjustable filters, e.g. "BLOCK_ONLY_HIGH".

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plantain.models.asking import Heard, Question, hear
 from plantain.models.gemini.replies import read_text, read_usage
-from plantain.models.gemini.requests import SAMPLING, contents, text_config
+from plantain.models.gemini.requests import TEXT_SAMPLING, contents, text_config
 from plantain.models.gemini.wire import GeminiTransport
 from plantain.models.options import ProviderOptions
 
@@ -16,7 +16,7 @@ class GeminiConversation:
         self._wire = wire
         self._options = options
         self.name = wire.name
-        self.sampling = options.sampling(*SAMPLING)
+        self.sampling = options.sampling(*TEXT_SAMPLING)
 
     async def ask(self, question: Question) -> Heard:
         """The answer's words, or why there are none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plantain.models.answers import JsonObject
 from plantain.models.gemini.replies import read_picture, read_usage
-from plantain.models.gemini.requests import SAMPLING, contents, picture_config
+from plantain.models.gemini.requests import PICTURE_SAMPLING, contents, picture_config
 from plantain.models.gemini.wire import GeminiTransport
 from plantain.models.options import ProviderOptions
 from plantain.records import Usage
@@ -18,7 +18,7 @@ class GeminiPictureModel:
         self._wire = wire
         self._options = options
         self.name = wire.name
-        self.sampling = options.sampling(*SAMPLING)
+        self.sampling = options.sampling(*PICTURE_SAMPLING)
 
     async def draw(self, picture: EncodedImage, text: str, seed: int) -> JsonObject:
         return await self._wire.generate(contents((picture, text)), picture_config(seed, self._options))

@@ -19,17 +19,10 @@ FILTERS = (
 """The filters that a threshold applies to. Others are not adjustable."""
 
 
-SAMPLING = (
-    "temperature",
-    "top_p",
-    "use_seed",
-    "thinking",
-    "thinking_budget",
-    "max_output_tokens",
-    "safety",
-    "image_size",
-)
-"""Settings that the answer depends on, beside prompt, picture and seed."""
+_SHARED = ("temperature", "top_p", "use_seed", "max_output_tokens", "safety")
+TEXT_SAMPLING = (*_SHARED, "thinking", "thinking_budget")
+PICTURE_SAMPLING = (*_SHARED, "image_size")
+"""Settings that are sent, so that the answer depends on them beside prompt, pictures and seed."""
 
 
 def contents(parts: Sequence[str | EncodedImage]) -> list[types.Content]:
