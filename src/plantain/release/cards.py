@@ -46,8 +46,8 @@ def snippet(configs: Sequence[TableConfig], layouts: Sequence[str]) -> str:
         config = next((config for config in configs if config.name == "failed"), configs[0])
         split = next(iter(config.splits))
         return (
-            "from datasets import load_dataset\n\n"
-            f'rows = load_dataset(".", "{config.name}", split="{split}")\n'
+            "from pathlib import Path\n\nfrom datasets import load_dataset\n\n"
+            f'rows = load_dataset(str(Path.cwd()), "{config.name}", split="{split}")\n'
             "print(len(rows), rows.column_names)"
         )
     if "webdataset" in layouts:

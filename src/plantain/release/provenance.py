@@ -69,18 +69,19 @@ def open_signer(options: ExportOptions) -> C2paSigner:
         import c2pa
     except ImportError as error:
         raise InputError("--sign needs c2pa-python: pip install 'plantain[release]'") from error
+    needed = (
+        "one PEM file with a leaf certificate that has key usage digitalSignature and extended key usage "
+        "emailProtection, and its intermediates below it"
+    )
     try:
         signer = C2paSigner(chain, key, algorithm)
-        trial = signer.sign(_trial_image(), "trial", 0)
+        state = validation_state(signer.sign(_trial_image(), "trial", 0))
     except (c2pa.C2paError, InputError) as error:
-        raise InputError(
-            f"{options.sign_cert}: cannot be signed with: {error} (a leaf certificate for digital signatures with "
-            "extended key usage emailProtection, and its intermediates below it, in one PEM file)"
-        ) from error
-    state = validation_state(trial)
+        raise InputError(f"{options.sign_cert}: cannot be signed with: {error} (needed: {needed})") from error
     if state not in ("Valid", "Trusted"):
         raise InputError(
-            f"{options.sign_cert}: what it signs does not validate ({state}); does the key belong to it?"
+            f"{options.sign_cert}: what it signs does not validate; does {options.sign_key.name} belong to it? "
+            f"(needed: {needed})"
         )
     return signer
 

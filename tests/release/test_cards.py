@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from huggingface_hub import DatasetCard
+
+from plantain.journal import JournalReader
+from plantain.journal.tables import table1, table2
+from plantain.release.cards import card
+from plantain.release.datasheet import cell, datasheet, gather
+from plantain.release.export import export_run
+from plantain.release.licences import decide_parts
+from plantain.release.plan import ExportOptions
+from plantain.rubrics import MED_BANANA
+
+from .facts import facts
+from .runs import make_run
+
+OFFLINE = """
+import socket
+def refuse(*args):
+    raise OSError("no network in this test")
+socket.socket.connect = refuse
+socket.getaddrinfo = refuse
+"""
+
+
+def run_snippet(out: Path, home: Path) -> str:
+    """Runs the card's Python in the release's folder, without a network."""
+    code = re.search(r"```python\n(.*?)```", (out / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert code is not None
+    environment = {
+        **os.environ,
+        "HF_HUB_OFFLINE": "1",
+        "HF_HOME": str(home),
+        "HF_DATASETS_CACHE": str(home / "d"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", OFFLINE + code[1]], cwd=out, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_loading_snippet_of_the_card_runs_offline(release: Path, small_run: Path, tmp_path: Path) -> None:
+    split = re.search(r'"failed", split="(\w+)"', (release / "README.md").read_text(encoding="utf-8"))
+    assert split is not None
+    printed = run_snippet(release, tmp_path / "home")
+    counted = re.search(
+        rf"\| `failed` \| {split[1]} \| (\d+) \|", (release / "README.md").read_text(encoding="utf-8")
+    )
+    assert counted is not None and printed.split()[0] == counted[1]
+    for layout in ("webdataset", "med-banana"):
+        out = tmp_path / layout
+        export_run(small_run, out, ExportOptions((layout,)))
+        assert int(run_snippet(out, tmp_path / "home").split()[0]) > 0
+
+
+def test_card_is_one_that_the_hub_reads(release: Path) -> None:
+    loaded = DatasetCard.load(release / "README.md")
+    names = [config["config_name"] for config in loaded.data.to_dict()["configs"]]
+    assert names[:4] == ["success", "failed", "trajectories", "preference"]
+    assert loaded.data.license == "cc-by-4.0"
+    for config in loaded.data.to_dict()["configs"]:
+        for split in config["data_files"]:
+            assert all(list(release.glob(pattern)) for pattern in split["path"])
+
+
+def test_datasheet_prints_tables_1_and_2_of_the_run(release: Path, reader: JournalReader) -> None:
+    text = (release / "DATASHEET.md").read_text(encoding="utf-8")
+    numbers = table1(reader)
+    for row in numbers.rows:
+        counts = f"| {row.success} | {row.failed} | {row.not_applicable} | {row.stopped} |"
+        assert f"| {cell(row.modality)} | {row.direction} |" in text and counts in text
+    judged = table2(reader, {c.name.value: c.weight for c in MED_BANANA.criteria})
+    for criterion in judged.criteria:
+        assert criterion.overall.value is not None
+        assert f"{100 * criterion.overall.value:.1f} %" in text
+
+
+def test_datasheet_does_not_count_what_is_not_released(reader: JournalReader) -> None:
+    whole, released = table1(reader), gather(reader).composition
+    assert whole.total.pending > 0 and released.total.pending == 0
+    assert released.total.success == whole.total.success
+    # Afterwards the reader sees everything again, and still writes nothing.
+    assert table1(reader) == whole
+    with pytest.raises(Exception, match="readonly"):
+        reader.connection.execute("CREATE TEMP TABLE t(x)")
+
+
+@pytest.mark.parametrize("editor", ["gemini/gemini-3.1-flash-image", "openai/gpt-image-1"])
+def test_cards_warn_of_watermarks_as_a_shortcut(editor: str, reader: JournalReader) -> None:
+    told = replace(facts(), models={"edit": [[editor, ""]]})
+    parts = decide_parts({"x": {"licence": "open", "images": 1}}, "")
+    numbers = gather(reader)
+    sheet = datasheet(told, numbers, parts, {"success": 3}, {}, 0, 0)
+    readme = card(told, (), numbers, parts, {"success": 3}, ("med-banana",))
+    assert "cannot be excluded" in sheet and "SynthID" in sheet and "control images" in sheet
+    assert "**Invisible watermarks** (such as SynthID)" in readme
+
+
+def test_cards_name_models_with_what_served_limits_and_forbidden_uses(release: Path) -> None:
+    text = (release / "DATASHEET.md").read_text(encoding="utf-8")
+    assert "| edit | offline/procedural | offline/procedural@2 |" in text
+    for heading in (
+        "Known limits",
+        "Known biases",
+        "Uses",
+        "Reporting misuse",
+        "Splits",
+        "Sources and licences",
+    ):
+        assert f"## {heading}" in text
+    assert "Diagnosis" in text and "all-pass" in text and "med-banana" in text
+
+
+def test_names_from_data_cannot_become_markup(tmp_path: Path) -> None:
+    evil = "x | y\n# [click](javascript:alert) <script>"
+    assert cell(evil) == r"x \| y \# \[click\](javascript:alert) \<script\>"
+    sources = {evil: {"licence": "open", "images": 1, "version": "<b>"}}
+    run = make_run(tmp_path / "run", images=2)
+    with JournalReader.open(run) as reader:
+        numbers = gather(reader)
+    parts = decide_parts(sources, "")
+    told = replace(facts(), name=evil)
+    for text in (
+        card(told, (), numbers, parts, {"success": 1}, ("med-banana",)).partition("---\n\n")[2],
+        datasheet(told, numbers, parts, {"success": 1}, {evil: evil}, 0, 0),
+    ):
+        assert r"\[click\]" in text
+        assert re.search(r"(?<!\\)(\[click|<script|<b>|\| y)", text) is None

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import io
+import json
+import socket
+from pathlib import Path
+
+import mlcroissant as mlc
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from plantain.release.export import export_run
+from plantain.release.plan import ExportOptions
+
+RECOMMENDED = {
+    '[Metadata(a-small-run)] Property "https://schema.org/datePublished" is recommended, but does not exist.'
+}
+"""The one thing that only whoever publishes a release can know."""
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> None:
+        raise AssertionError("a connection was tried")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+def load(out: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> mlc.Dataset:
+    monkeypatch.chdir(out)
+    dataset = mlc.Dataset(out / "croissant.json")
+    assert dataset.metadata.ctx.issues.errors == set()
+    assert dataset.metadata.ctx.issues.warnings == RECOMMENDED
+    assert "not standard" not in caplog.text
+    return dataset
+
+
+@pytest.mark.usefixtures("no_network")
+def test_croissant_is_valid_and_loads_every_record(
+    release: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = load(release, caplog, monkeypatch)
+    tables = [record_set.uuid for record_set in dataset.metadata.record_sets]
+    assert {"success", "failed", "trajectories", "preference", "tasks"} <= set(tables)
+    for table in tables:
+        if table == "tasks":
+            expected = len((release / "trajectories/trajectories.jsonl").read_bytes().splitlines())
+        else:
+            expected = sum(pq.read_metadata(p).num_rows for p in (release / "data" / table).glob("*.parquet"))
+        assert sum(1 for _ in dataset.records(table)) == expected > 0, table
+
+
+@pytest.mark.usefixtures("no_network")
+def test_croissant_images_are_those_of_the_table(
+    release: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = {}
+    for path in (release / "data" / "failed").glob("*.parquet"):
+        for row in pq.read_table(path, columns=["sha256", "image"]).to_pylist():
+            expected[row["sha256"]] = Image.open(io.BytesIO(row["image"]["bytes"])).tobytes()
+    for record in load(release, caplog, monkeypatch).records("failed"):
+        assert record["failed/image"].tobytes() == expected[record["failed/sha256"].decode()]
+
+
+def test_croissant_lists_shards_with_their_hashes_and_says_what_is_asked_of_it(release: Path) -> None:
+    told = json.loads((release / "croissant.json").read_bytes())
+    objects = [item for item in told["distribution"] if item["@type"] == "cr:FileObject"]
+    assert {item["contentUrl"] for item in objects} >= {
+        path.relative_to(release).as_posix() for path in release.glob("data/*/*.parquet")
+    }
+    fields = {name for name in told if name.startswith("rai:")}
+    assert fields >= {
+        "rai:dataCollection", "rai:dataAnnotationProtocol", "rai:dataBiases", "rai:dataLimitations",
+        "rai:dataUseCases", "rai:dataSocialImpact", "rai:personalSensitiveInformation",
+        "rai:dataReleaseMaintenancePlan", "rai:machineAnnotationTools",
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("no_network")
+@pytest.mark.parametrize("layout", ["med-banana", "webdataset", "trajectory"])
+def test_croissant_of_a_release_without_tables(
+    layout: str,
+    small_run: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = tmp_path / "out"
+    export_run(small_run, out, ExportOptions((layout,)))
+    dataset = load(out, caplog, monkeypatch)
+    assert [record_set.uuid for record_set in dataset.metadata.record_sets] == ["tasks"]
+    assert sum(1 for _ in dataset.records("tasks")) > 0
