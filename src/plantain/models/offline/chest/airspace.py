@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from plantain.models.offline.chest.canvas import Canvas, blur, cloud, coordinates, open_canvas
+from plantain.models.offline.chest.canvas import Canvas, blur, cloud, coordinates, masked_blur, open_canvas
 from plantain.models.offline.chest.clearing import clear_opacity
 from plantain.models.offline.chest.drawing import FloatImage
 from plantain.models.offline.chest.lesion import ZONES, zone_mask
@@ -71,11 +71,18 @@ def fill(canvas: Canvas, gray: FloatImage, weight: FloatImage, opacity: float, h
     # Past a few levels a fine structure is a rib's edge or a device, not a vessel.
     fine = blur(gray, 1.1) - coarse
     vessels = fine * np.clip(2.0 - np.abs(fine) / 9.0, 0.0, 1.0)
-    # A filled lung tends to the level of soft tissue: what is already near it gains less.
-    ceiling = float(np.median(gray[canvas.chest.lung("right").mask])) + 1.15 * canvas.contrast("right")
-    room = np.clip((ceiling - coarse) / (0.6 * canvas.contrast("right")), 0.15, 1.0)
-    filled: FloatImage = gray + weight * opacity * room - hides * np.minimum(1.3 * weight, 1.0) * vessels
-    return filled
+    # A filled lung tends to the level of the soft tissue next to it, and its border to that is lost: none is lit up.
+    tissue = canvas.chest.field & ~dilate(canvas.chest.left.mask | canvas.chest.right.mask, 6) & (gray > 20)
+    ceiling = masked_blur(gray, tissue, 40.0)
+    middle = canvas.contrast("right" if weight[:, : int(canvas.chest.midline)].any() else "left")
+    room = np.clip((ceiling - blur(gray, 4.0)) / (0.45 * middle), 0.0, 1.0)
+    filled = gray + weight * opacity * room - hides * np.minimum(1.3 * weight, 1.0) * vessels
+    share = blur(tissue.astype(np.float32), 12.0)
+    near = (blur(gray * tissue, 12.0) + 0.02 * ceiling) / (share + 0.02)
+    soft = blur(gray, 2.5)
+    over = np.maximum(blur(filled.astype(np.float32), 2.5) - np.maximum(soft, near), 0.0)
+    capped: FloatImage = filled - over * np.clip(weight * 4.0, 0.0, 1.0)
+    return capped
 
 
 def filled_region(
@@ -120,7 +127,7 @@ def _fissure(canvas: Canvas, zone: str) -> FloatImage:
     rows, columns = coordinates(canvas.gray.shape)
     height = lung.bottom - lung.top
     middle_x = 0.5 * (lung.lateral[:, 0].min() + lung.medial[:, 0].max())
-    bend = 0.02 * height * ((columns - middle_x) / (0.4 * height)) ** 2
+    bend = 0.045 * height * ((columns - middle_x) / (0.4 * height)) ** 2
     edge = lung.top + canvas.rng.uniform(0.42, 0.5) * height + bend
     sign = 1.0 if zone == "upper" else -1.0
     bounded: FloatImage = np.clip(0.5 + sign * (edge - rows) / 7.0, 0, 1)
