@@ -1,6 +1,6 @@
 """Procedural rendering of chest findings on frontal radiographs, each keyed by the finding's exact name."""
 
-from plantain.models.offline.chest import airspace, effusion, heart, lesion, pneumothorax
+from plantain.models.offline.chest import airspace, atelectasis, edema, effusion, heart, lesion, pneumothorax
 from plantain.models.offline.rendering import FindingRenderer
 
 RENDERERS: dict[str, FindingRenderer] = {
@@ -11,4 +11,6 @@ RENDERERS: dict[str, FindingRenderer] = {
     "Consolidation": airspace.CONSOLIDATION_RENDERER,
     "Pneumonia": airspace.PNEUMONIA_RENDERER,
     "Lung Opacity": airspace.OPACITY_RENDERER,
+    "Atelectasis": atelectasis.RENDERER,
+    "Edema": edema.RENDERER,
 }
