@@ -8,11 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plantain.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from plantain.build.recipe import Recipe
     from plantain.build.run import RunSummary
-
-__version__ = "0.1.0"
 
 
 def run(recipe: Path | str | Recipe, run_dir: Path | str, *, limit: int | None = None) -> RunSummary:

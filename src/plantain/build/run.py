@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from plantain import __version__
 from plantain.build.consent import check_pending_consent, check_planned_consent
 from plantain.build.method import changed_method, method_of
 from plantain.build.plan import enumerate_tasks, plan_digest
@@ -29,6 +28,7 @@ from plantain.journal.connect import JOURNAL_NAME
 from plantain.models.registry import close_models
 from plantain.records import InputError, TaskState
 from plantain.sources.catalogue import Catalogue
+from plantain.version import __version__
 
 
 @dataclass(slots=True)

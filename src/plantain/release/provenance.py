@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from plantain import __version__
 from plantain.records import InputError
 from plantain.release.plan import ExportOptions
+from plantain.version import __version__
 
 SOURCE_TYPE = "http://cv.iptc.org/newscodes/digitalsourcetype/compositeSynthetic"
 """The same IPTC term as in the XMP mark: true of rendered and of generated edits."""
+
+PROVENANCE = "provenance.jsonl"
+"""In a release, and in a run that was imported from one: edits that arrived with a manifest of their provider."""
 
 ASSERTION = "org.plantain.attempt"
 
