@@ -38,6 +38,7 @@ def run_with_provider_manifest(folder: Path, sent: bytes) -> tuple[Path, str]:
             )
             told = StoredVerdict(name, 0, 1, verdict(True, 1))
             row = TaskRow(task, 0, TaskState.SUCCESS, 1, "")
+            await journal.set_meta("method", '{"writer": "a writer: 3"}')
             await journal.add_recorded([RecordedTask(row, (attempt,), (told,), (), (raw, edited))])
 
     asyncio.run(make())

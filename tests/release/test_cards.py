@@ -100,7 +100,7 @@ def test_cards_warn_of_watermarks_as_a_shortcut(editor: str, reader: JournalRead
     told = replace(facts(), models={"edit": [[editor, ""]]})
     parts = decide_parts({"x": {"licence": "open", "images": 1}}, "")
     numbers = gather(reader)
-    sheet = datasheet(told, numbers, parts, {"success": 3}, {}, 0, 0)
+    sheet = datasheet(told, numbers, parts, {"success": 3}, 0, 0)
     readme = card(told, (), numbers, parts, {"success": 3}, ("med-banana",))
     assert "cannot be excluded" in sheet and "SynthID" in sheet and "control images" in sheet
     assert "**Invisible watermarks** (such as SynthID)" in readme
@@ -129,10 +129,10 @@ def test_names_from_data_cannot_become_markup(tmp_path: Path) -> None:
     with JournalReader.open(run) as reader:
         numbers = gather(reader)
     parts = decide_parts(sources, "")
-    told = replace(facts(), name=evil)
+    told = replace(facts(), name=evil, method={evil: evil})
     for text in (
         card(told, (), numbers, parts, {"success": 1}, ("med-banana",)).partition("---\n\n")[2],
-        datasheet(told, numbers, parts, {"success": 1}, {evil: evil}, 0, 0),
+        datasheet(told, numbers, parts, {"success": 1}, 0, 0),
     ):
         assert r"\[click\]" in text
         assert re.search(r"(?<!\\)(\[click|<script|<b>|\| y)", text) is None

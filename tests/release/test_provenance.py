@@ -18,6 +18,7 @@ from plantain.pixels.decode import decode
 from plantain.pixels.encode import XMP_PACKET, encode_jpeg, encode_source
 from plantain.records import InputError
 from plantain.release.export import export_run
+from plantain.release.importing import import_release
 from plantain.release.plan import ExportOptions
 from plantain.release.provenance import (
     SOURCE_TYPE,
@@ -29,7 +30,9 @@ from plantain.release.provenance import (
 from plantain.release.verify import verify_release
 
 from .certificates import Chain, make_chain
+from .provider_run import run_with_provider_manifest
 from .resealing import entries_of, reseal
+from .runs import tree
 
 CREATED = {"action": "c2pa.created", "digitalSourceType": SOURCE_TYPE}
 LAYOUTS = ("med-banana", "parquet", "preference", "webdataset")
@@ -164,7 +167,7 @@ def test_certificate_without_the_right_usage_is_refused_at_once(usage: str | Non
 
 def test_certificate_of_another_key_is_refused(chain: Chain, tmp_path: Path) -> None:
     other = make_chain(tmp_path)
-    with pytest.raises(InputError, match="leaf.pem"):
+    with pytest.raises(InputError, match=r"leaf\.pem"):
         open_signer(ExportOptions(("med-banana",), sign_cert=chain.certificates, sign_key=other.key))
 
 
@@ -231,8 +234,6 @@ def test_pictures_without_a_manifest_have_none(picture: bytes, tmp_path: Path) -
 def test_provider_manifests_are_listed_beside_the_release(
     small_run: Path, chain: Chain, picture: bytes, tmp_path: Path
 ) -> None:
-    from .provider_run import run_with_provider_manifest
-
     run, task = run_with_provider_manifest(
         tmp_path / "run", open_signer(options(chain)).sign(picture, "their", 1)
     )
@@ -244,3 +245,16 @@ def test_provider_manifests_are_listed_beside_the_release(
         assert embedded_manifest(reader.blob_path(told[0]["raw_sha256"])) is not None
     assert verify_release(out, against=run).problems == ()
     assert "arrived from their provider" in (out / "DATASHEET.md").read_text(encoding="utf-8")
+
+
+def test_what_a_run_remembers_survives_export_and_import(
+    chain: Chain, picture: bytes, tmp_path: Path
+) -> None:
+    run, _ = run_with_provider_manifest(
+        tmp_path / "run", open_signer(options(chain)).sign(picture, "their", 1)
+    )
+    export_run(run, tmp_path / "out", ExportOptions(("med-banana",)))
+    import_release(tmp_path / "out", tmp_path / "imported")
+    export_run(tmp_path / "imported", tmp_path / "again", ExportOptions(("med-banana",)))
+    assert tree(tmp_path / "again") == tree(tmp_path / "out")
+    assert "writer is a writer: 3" in (tmp_path / "out" / "DATASHEET.md").read_text(encoding="utf-8")

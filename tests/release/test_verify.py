@@ -42,7 +42,10 @@ def test_verify_of_an_untouched_release_finds_nothing(release: Path, small_run: 
     assert proof.problems == ()
     assert proof.files == sum(path.is_file() for path in release.rglob("*"))
     with JournalReader.open(small_run) as reader:
-        query = "SELECT count(*) FROM attempt a JOIN task t ON t.id = a.task WHERE edited NOTNULL AND state <> 'pending'"
+        query = (
+            "SELECT count(*) FROM attempt a JOIN task t ON t.id = a.task "
+            "WHERE edited NOTNULL AND state <> 'pending'"
+        )
         assert proof.images == reader.connection.execute(query).fetchone()[0]
 
 

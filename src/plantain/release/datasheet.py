@@ -102,7 +102,6 @@ def datasheet(
     numbers: Numbers,
     parts: Sequence[Part],
     images: Mapping[str, int],
-    prompts: Mapping[str, str],
     signed: int,
     embedded: int,
 ) -> str:
@@ -110,7 +109,6 @@ def datasheet(
 
     Args:
         images: edited images of the release by role, each counted once.
-        prompts: fingerprints of what was asked, by role, as the run remembers them.
         signed: images with a manifest of ours.
         embedded: edits that came with a manifest of their provider.
     """
@@ -120,7 +118,6 @@ def datasheet(
         numbers=numbers,
         parts=parts,
         images=images,
-        prompts=prompts,
         signed=signed,
         embedded=embedded,
         rubric=MED_BANANA,

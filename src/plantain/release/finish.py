@@ -15,6 +15,7 @@ from typing import BinaryIO
 import orjson
 
 from plantain.journal import JournalReader
+from plantain.records import InputError
 from plantain.release.cards import card, changelog
 from plantain.release.citation import citation
 from plantain.release.croissant import croissant
@@ -23,12 +24,10 @@ from plantain.release.licences import decide_parts, licence_files
 from plantain.release.manifest import BESIDE, MANIFEST, rows_in, write_manifest
 from plantain.release.pixel_hashes import PixelHashes
 from plantain.release.plan import STAGING, ExportOptions, Release, ReleaseFile
-from plantain.release.provenance import embedded_manifest
+from plantain.release.provenance import PROVENANCE, embedded_manifest
 from plantain.release.sums import SUMS, SUMS_FOLDER, write_file, write_sums
 
-PROVENANCE = "provenance.jsonl"
-"""Edits that arrived with a manifest of their provider; written only when there are any."""
-
+_PROVENANCE_FIELDS = ("task", "generation", "round", "raw_sha256", "container", "manifest_bytes")
 _OUTSIDE_TREE = ("data/", "wds/", "trajectories/")
 
 
@@ -42,10 +41,9 @@ def finish_release(release: Release, reader: JournalReader, options: ExportOptio
     images, signed = _count_images(release.files)
     beside: list[ReleaseFile] = []
     embedded = _write_provenance(release, reader, beside)
-    prompts = _prompts(reader)
     texts = {
         "README.md": card(release.facts, release.configs, numbers, parts, images, options.layouts),
-        "DATASHEET.md": datasheet(release.facts, numbers, parts, images, prompts, signed, embedded),
+        "DATASHEET.md": datasheet(release.facts, numbers, parts, images, signed, embedded),
         "CHANGELOG.md": changelog(release.facts, images, options.layouts),
         "CITATION.cff": citation(release.facts, parts, release.sources),
     }
@@ -128,8 +126,27 @@ def _groups_of(path: str, release: Release) -> Iterator[str]:
 
 
 def _write_provenance(release: Release, reader: JournalReader, beside: list[ReleaseFile]) -> int:
-    """Lists manifests that providers had embedded in what they sent; returns how many."""
-    lines: list[bytes] = []
+    """Lists manifests that providers had embedded in what they sent; returns how many. No file when there are none."""
+    lines = _imported_provenance(reader) or _embedded_manifests(reader)
+    if lines:
+        beside.append(_document(release.out, PROVENANCE, b"".join(lines)))
+    return len(lines)
+
+
+def _imported_provenance(reader: JournalReader) -> list[bytes]:
+    """What the release that this run was imported from had listed: the bytes themselves were in no release."""
+    path = reader.blobs.root.parent / PROVENANCE
+    if not path.is_file():
+        return []
+    try:
+        told = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+        return [orjson.dumps({name: entry[name] for name in _PROVENANCE_FIELDS}) + b"\n" for entry in told]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not what an import leaves there: {error}") from error
+
+
+def _embedded_manifests(reader: JournalReader) -> list[bytes]:
+    lines = []
     query = (
         "SELECT a.task, a.generation, a.round, a.raw FROM attempt a JOIN task t ON t.id = a.task "
         "WHERE a.raw IS NOT NULL AND t.state <> 'pending' AND t.kind <> 'bench' ORDER BY 1, 2, 3"
@@ -138,21 +155,6 @@ def _write_provenance(release: Release, reader: JournalReader, beside: list[Rele
         path = reader.blob_path(raw)
         found = embedded_manifest(path) if path.exists() else None
         if found is not None:
-            told = {
-                "task": task,
-                "generation": generation,
-                "round": round,
-                "raw_sha256": raw,
-                "container": found.container,
-                "manifest_bytes": found.bytes,
-            }
-            lines.append(orjson.dumps(told) + b"\n")
-    if lines:
-        beside.append(_document(release.out, PROVENANCE, b"".join(lines)))
-    return len(lines)
-
-
-def _prompts(reader: JournalReader) -> dict[str, str]:
-    """What the run remembers of its prompts, versions of offline models and rubric, by role."""
-    told = reader.meta("method")
-    return {} if told is None else {str(name): str(value) for name, value in orjson.loads(told).items()}
+            told = (task, generation, round, raw, found.container, found.bytes)
+            lines.append(orjson.dumps(dict(zip(_PROVENANCE_FIELDS, told, strict=True))) + b"\n")
+    return lines

@@ -15,6 +15,7 @@ from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeade
 from plantain.journal.blobs import sync_folder
 from plantain.journal.verify import BLOBS_ABSENT
 from plantain.records import InputError, SourceImage
+from plantain.release.provenance import PROVENANCE
 from plantain.release.published import PublishedTree, tree_id
 from plantain.release.reading import OurRelease, Source, digest
 from plantain.release.rows import TaskRecord, journal_parts
@@ -78,6 +79,8 @@ def import_release(path: Path, run: Path) -> ImportSummary:
     shutil.rmtree(part, ignore_errors=True)
     try:
         survey, found = asyncio.run(_fill(part, source, header, told))
+        if (path / PROVENANCE).is_file():  # what providers had embedded in bytes that are in no release
+            shutil.copyfile(path / PROVENANCE, part / PROVENANCE)
         if run.exists():
             run.rmdir()
         part.rename(run)
@@ -103,6 +106,7 @@ def _our_header(ours: OurRelease) -> tuple[RunHeader, dict[str, JsonValue]]:
         told: dict[str, JsonValue] = {
             "models": cast("JsonValue", facts.get("models", {})),
             "left_out": int(str(facts.get("left_out", 0))),
+            "method": cast("JsonValue", dict(cast("dict[str, object]", facts.get("method", {})))),
         }
     except (TypeError, ValueError) as error:
         raise InputError(f"{ours.root}/run.json: facts: {error}") from error

@@ -114,6 +114,7 @@ class RunFacts:
         split_groups: how many groups the splits keep together.
         ungrouped_images: images whose source records no patient or study.
         canary: GUID carried by every row of the test split.
+        method: what the run remembers of prompts, versions of offline models and rubric, by role.
     """
 
     run_id: str
@@ -130,6 +131,7 @@ class RunFacts:
     split_groups: int
     ungrouped_images: int
     canary: str
+    method: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

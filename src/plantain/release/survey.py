@@ -224,10 +224,11 @@ class Survey:
             "frozen": header.frozen,
             "models": _models(self._reader),
             "left_out": self._reader.counts()[TaskState.PENDING],
+            "method": orjson.loads(self._reader.meta("method") or "{}"),
         }
         counted = {name: dict(sorted(counter.items())) for name, counter in self._counts.items()}
         splits = {name: self._counts["splits"][name] for name in SPLITS}
-        known = {"run_id", "name", "seed", "code_version", "frozen", "models", "left_out"}
+        known = {"run_id", "name", "seed", "code_version", "frozen", "models", "left_out", "method"}
         return RunFacts(
             **{name: value for name, value in told.items() if name in known},  # type: ignore[arg-type]
             tasks=counted["tasks"],
