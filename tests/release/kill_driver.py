@@ -24,7 +24,7 @@ def start(run: Path, out: Path) -> int:
     if child == 0:
         status = 1
         try:
-            export_run(run, out, ExportOptions(LAYOUTS, shard_bytes=60_000))
+            export_run(run, out, ExportOptions(LAYOUTS, shard_bytes=200_000))
             status = 0
         finally:
             os._exit(status)
