@@ -182,13 +182,21 @@ class Loopback:
     def __init__(self, provider: LimitedProvider) -> None:
         self.provider = provider
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        self._links: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         self._port = 0
         self._began = 0.0
 
     async def open(self) -> None:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self._port = server.sockets[0].getsockname()[1]
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._port = self._server.sockets[0].getsockname()[1]
         self._began = asyncio.get_running_loop().time()
+
+    async def close(self) -> None:
+        """Hangs up, so that the serving side ends by itself."""
+        for _, writer in self._links:
+            writer.close()
+        self._server.close()
+        await asyncio.sleep(2 * LATENCY_S)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while await reader.readline():
@@ -199,9 +207,14 @@ class Loopback:
                 writer.write(b"200\n")
             else:
                 writer.write(f"429 {outcome.retry_after or 0.0}\n".encode())
+        writer.close()
 
     async def ask(self) -> Outcome:
-        link = self._idle.pop() if self._idle else await asyncio.open_connection("127.0.0.1", self._port)
+        if self._idle:
+            link = self._idle.pop()
+        else:
+            link = await asyncio.open_connection("127.0.0.1", self._port)
+            self._links.append(link)
         link[1].write(b"POST\n")
         status, _, wait = (await link[0].readline()).decode().strip().partition(" ")
         self._idle.append(link)
@@ -221,12 +234,15 @@ async def loopback() -> bool:
         "loopback, three minutes, 3,000 a minute; for the lower two halved after one minute, doubled after two"
     )
     until = asyncio.get_running_loop().time() + 180.0
-    runs = []
+    runs, links = [], []
     for client, provider in entrants.values():
         link = Loopback(provider)
         await link.open()
+        links.append(link)
         runs.append(client(link.ask, until))
     await asyncio.gather(*runs)
+    for link in links:
+        await link.close()
     good = True
     for name, (_, provider) in entrants.items():
         seen = shares(provider, 0, 180)
