@@ -83,7 +83,11 @@ def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -
         numbers = gather(reader)
         selection = select(reader, gallery, reader.header.seed)
         stories = [tell(reader, reader.task(task), THUMBNAIL) for task in selection.ids]
-        telemetry = {"status": status_summary(reader), "costs": [asdict(row) for row in costs(reader)]}
+        telemetry = {
+            "status": status_summary(reader),
+            "costs": [asdict(row) for row in costs(reader)],
+            "sessions": [asdict(row) for row in reader.sessions()],  # with how each model's limits moved
+        }
     html = (
         _environment()
         .get_template("report.html.j2")
