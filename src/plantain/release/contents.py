@@ -103,7 +103,7 @@ def _signature(data: bytes, entry: ReleaseFile, where: str) -> Iterator[Problem]
 def _parquet(
     path: Path, file: ReleaseFile, rows: int | None, inside: Sequence[ReleaseFile], pixels: bool
 ) -> Iterator[Problem]:
-    with pq.ParquetFile(path, memory_map=True) as table:
+    with pq.ParquetFile(path, pre_buffer=False) as table:
         schema = table.schema_arrow
         expected = _table_schema(file.path)
         if schema.names != expected.names or schema.types != expected.types:
