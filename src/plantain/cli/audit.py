@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +20,7 @@ from plantain.bench.audit.published import Opinion, is_published_tree, opinions_
 from plantain.bench.audit.rates import Rate
 from plantain.bench.audit.run_pictures import run_pictures
 from plantain.cli.application import application
-from plantain.findings import load_taxonomy
+from plantain.findings import Taxonomy, load_taxonomy
 from plantain.models.registry import resolve_judge
 from plantain.records import Criterion, InputError
 from plantain.roles import Judge
@@ -48,6 +49,7 @@ def audit(
     pairs: Annotated[int, typer.Option(min=1, help="pairs for each defect, and clean edits")] = 100,
     amplitude: Annotated[Amplitude, typer.Option(help="how plainly the defects show")] = Amplitude.STRONG,
     seed: Annotated[int, typer.Option(help="of the edits and defects")] = 0,
+    findings: Annotated[str, typer.Option(help="names of findings, separated by commas; default: all")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
 ) -> None:
     """Plants ten kinds of defect in clean edits and counts how often the judge sees them, and how often it
@@ -62,18 +64,37 @@ def audit(
         _published(judge, folder, as_json)
         return
     pictures = package_pictures("held-out") if folder is None else run_pictures(folder)
-    plan = AuditPlan(pairs, pairs, amplitude.value, seed, "held-out" if folder is None else str(folder))
+    taxonomy = load_taxonomy()
+    plan = AuditPlan(
+        pairs,
+        pairs,
+        amplitude.value,
+        seed,
+        "held-out" if folder is None else str(folder),
+        findings=_findings(findings, taxonomy),
+    )
     with _bar() as bar:
         task = bar.add_task("audit", total=None)
 
         def progress(done: int, wanted: int) -> None:
             bar.update(task, completed=done, total=wanted)
 
-        report, _ = asyncio.run(run_audit(judge, pictures, load_taxonomy(), MED_BANANA, plan, progress))
+        report, _ = asyncio.run(run_audit(judge, pictures, taxonomy, MED_BANANA, plan, progress))
     if as_json:
         print(orjson.dumps(report.as_json(), option=orjson.OPT_INDENT_2).decode())
     else:
         print_report(report, Console())
+
+
+def _findings(text: str, taxonomy: Taxonomy) -> tuple[str, ...]:
+    wanted = tuple(name.strip() for name in text.split(",") if name.strip())
+    known = [finding.name for finding in taxonomy.findings if not finding.normal]
+    for name in wanted:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+            raise InputError(f"--findings: no finding {name!r}{hint}")
+    return wanted
 
 
 def print_report(report: AuditReport, console: Console) -> None:

@@ -38,8 +38,17 @@ class Recipe:
     name: str
 
 
-def recipes(pictures: Sequence[Picture], taxonomy: Taxonomy, seed: int) -> Iterator[Recipe]:
-    """Endless recipes in turns: every modality as often, within it every finding and direction, then every picture."""
+def recipes(
+    pictures: Sequence[Picture], taxonomy: Taxonomy, seed: int, findings: Sequence[str] = ()
+) -> Iterator[Recipe]:
+    """Endless recipes in turns: every modality as often, within it every finding and direction, then every picture.
+
+    Args:
+        pictures: real pictures.
+        taxonomy: where findings come from.
+        seed: of everything that is drawn by lot.
+        findings: names to keep to; empty for all that a renderer can draw.
+    """
     by_modality: dict[str, list[Picture]] = {}
     for picture in pictures:
         by_modality.setdefault(picture.image.modality, []).append(picture)
@@ -47,7 +56,7 @@ def recipes(pictures: Sequence[Picture], taxonomy: Taxonomy, seed: int) -> Itera
     while True:
         dealt = False
         for modality, own in by_modality.items():
-            renderable = set(renderers(modality))
+            renderable = {name for name in renderers(modality) if not findings or name in findings}
             targets = [
                 (finding, direction)
                 for finding in taxonomy.of(modality)

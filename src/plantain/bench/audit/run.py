@@ -35,6 +35,7 @@ class AuditPlan:
         seed: of the wishes, the renderings and the defects.
         split: name of the set of pictures, for the report.
         defects: names of the defects to plant; empty for all.
+        findings: names of the findings to draw; empty for all that a renderer can draw.
     """
 
     pairs: int = 100
@@ -43,6 +44,7 @@ class AuditPlan:
     seed: int = 0
     split: str = "held-out"
     defects: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +107,7 @@ async def run_audit(
     total = sum(wanted.values())
     answers: list[Answer] = []
     not_made: Counter[str] = Counter()
-    supply = recipes(pictures, taxonomy, plan.seed)
+    supply = recipes(pictures, taxonomy, plan.seed, plan.findings)
     budget = PATIENCE * max(plan.pairs, plan.clean)
     while any(wanted.values()) and budget > 0:
         batch = list(islice(supply, AT_ONCE))

@@ -23,7 +23,7 @@ MOST_SEAM, MOST_SEAM_CRISP, MOST_SEAM_REMOVED = 0.5, 0.83, 0.38
 LEAST_GRAIN_RATIO = 0.66
 MOST_GRAIN_RATIO = 1.9
 MOST_SHIFT = 2.5
-MOST_COPIED, MOST_COPIED_SMOOTH = 700, 1200
+MOST_COPIED, MOST_COPIED_SMOOTH = 450, 1000
 """Pixels. Where an image has no grain, a smooth fold resembles another one more easily by chance."""
 LEAST_OUTSIDE_SSIM = 0.93
 MOST_COLOUR = 8.0
@@ -140,7 +140,7 @@ def _presence(evidence: Evidence, direction: Direction) -> list[Check]:
             FailureCode.OVERCORRECTED,
         ),
     ]
-    if direction is Direction.REMOVE:
+    if direction is Direction.REMOVE and evidence.presentation.region not in ("retina", "disc"):
         left = evidence.leftover
         text = (
             f"what was taken away is left to {left.share:.0%}, {left.beyond_chance:+.1f} spreads from chance"

@@ -26,10 +26,11 @@ def brain_view(level: Plane, plane: str) -> Anatomy:
     brain = _inside_skull(smooth, head)
     if plane == "sagittal" and head[-3:].any():
         brain = brain & _above_face(head)
+    if not head.any():
+        head[:] = True
     columns = np.flatnonzero(head.any(axis=0))
     rows = np.flatnonzero(head.any(axis=1))
-    width = float(columns[-1] - columns[0] + 1) if columns.size else float(level.shape[1])
-    height = float(rows[-1] - rows[0] + 1) if rows.size else float(level.shape[0])
+    width, height = float(columns[-1] - columns[0] + 1), float(rows[-1] - rows[0] + 1)
     midline = None if plane == "sagittal" else _midline(smooth, brain)
     band = 0.17 * width
     dura = brain & ~shrunken(brain, band)
@@ -68,7 +69,10 @@ def _inside_skull(smooth: Plane, head: Mask) -> Mask:
     polar = cv2.warpPolar(smooth, (reach, RAYS), (cx, cy), reach, cv2.INTER_LINEAR)
     inside = cv2.warpPolar(head.astype(np.float32), (reach, RAYS), (cx, cy), reach, cv2.INTER_LINEAR) > 0.5
     edge = reach - 1 - np.argmax(inside[:, ::-1], axis=1)
-    core = float(np.median(smooth[shrunken(head, 0.12 * head.any(axis=0).sum())])) if ys.size else 1.0
+    deep = shrunken(head, 0.12 * float(head.any(axis=0).sum()))
+    if not deep.any():
+        return head
+    core = float(np.median(smooth[deep]))
     inner = np.full(RAYS, np.nan)
     for ray in range(RAYS):
         outer = int(edge[ray])

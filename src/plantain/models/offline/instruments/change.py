@@ -15,6 +15,8 @@ FACTOR = 2
 MOST_WEIGHT = 40.0
 """A pixel's change counts for no more than this many grey levels, so that a bright letter does not outweigh a haze."""
 
+RELIEF = 0.4
+"""A part stood out before when it differed from its surroundings by this share of its change."""
 LEAST_LEVELS = 1.5
 """Below this many grey levels, after smoothing, a difference is coding noise."""
 
@@ -31,6 +33,7 @@ class Part:
         x, y: centre of mass at half size.
         inside: share of its mass within the place where the finding may lie.
         sign: +1 where it brightens, -1 where it darkens, on the whole.
+        relief: +1 where the original is brighter there than just around it, -1 darker, 0 where it does not stand out.
         radius: of the largest disc that fits into it, at half size.
     """
 
@@ -42,6 +45,7 @@ class Part:
     y: float
     inside: float
     sign: int
+    relief: float
     radius: float
 
 
@@ -91,13 +95,19 @@ def change_of(pair: Pair, field: Mask, place: Mask) -> Change:
     joined = cv2.morphologyEx(changed.astype(np.uint8), cv2.MORPH_CLOSE, _disc(pair.px(5)))
     count, labels = cv2.connectedComponents(joined, connectivity=8)
     strength = np.maximum(np.abs(smooth), 0.5 * np.clip(stir, 0, None)) * changed
-    parts = _parts(labels, count, strength, place, changed, smooth)
+    parts = _parts(labels, count, strength, place, changed, smooth, shrink(pair.before_level, FACTOR))
     share = float((changed & field).sum() / max(1, int(field.sum())))
     return Change(shift, noise, smooth, labels, parts, share)
 
 
 def _parts(
-    labels: np.ndarray, count: int, strength: Plane, place: Mask, changed: Mask, signed: Plane
+    labels: np.ndarray,
+    count: int,
+    strength: Plane,
+    place: Mask,
+    changed: Mask,
+    signed: Plane,
+    before: Plane,
 ) -> tuple[Part, ...]:
     flat = labels.ravel()
     weights = np.minimum(strength, MOST_WEIGHT).ravel().astype(np.float64)
@@ -108,6 +118,7 @@ def _parts(
     x = np.bincount(flat, weights * xs, count) / np.maximum(mass, 1e-9)
     y = np.bincount(flat, weights * ys, count) / np.maximum(mass, 1e-9)
     net = np.bincount(flat, signed.ravel(), count)
+    relief = _relief(labels, count, before, net / np.maximum(area, 1))
     peak = np.zeros(count)
     np.maximum.at(peak, flat, strength.ravel())
     radius = np.zeros(count)
@@ -123,12 +134,26 @@ def _parts(
             float(y[i]),
             float(inside[i] / mass[i]),
             1 if net[i] >= 0 else -1,
+            float(relief[i]),
             float(radius[i]),
         )
         for i in range(1, count)
         if area[i] >= 6 and peak[i] >= 2.0
     ]
     return tuple(sorted(found, key=lambda part: -part.mass))
+
+
+def _relief(labels: np.ndarray, count: int, before: Plane, change: np.ndarray) -> np.ndarray:
+    """Level of each part in the original against a ring around it, over its mean change (positive: it was brighter)."""
+    grown = cv2.dilate(labels.astype(np.float32), _disc(10)).astype(np.int32)
+    ring = np.where((labels == 0) & (grown > 0), grown, 0)
+    level = np.bincount(labels.ravel(), before.ravel(), count) / np.maximum(
+        np.bincount(labels.ravel(), None, count), 1
+    )
+    sizes = np.bincount(ring.ravel(), None, count)
+    around = np.bincount(ring.ravel(), before.ravel(), count) / np.maximum(sizes, 1)
+    contrast = np.where(sizes > 0, level - around, 0.0)
+    return np.asarray(np.where(np.abs(contrast) > RELIEF * np.abs(change), np.sign(contrast), 0.0))
 
 
 def _disc(radius: int) -> np.ndarray:

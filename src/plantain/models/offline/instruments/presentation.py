@@ -18,6 +18,7 @@ class Presentation:
             borders).
         share: largest plausible part of the region that it covers.
         crisp: a sharp border belongs to it.
+        pure: every part of it goes the same way, brighter or darker.
         focus: largest radius of one focus, as a share of the modality's yardstick (see `Anatomy.length`).
     """
 
@@ -27,20 +28,21 @@ class Presentation:
     share: float = 0.6
     crisp: bool = False
     focus: float = 9.0
+    pure: bool = False
 
 
 KNOWN: dict[tuple[str, str], Presentation] = {
     ("chest_xray", "Atelectasis"): Presentation("lungs", 1, "many"),
     ("chest_xray", "Cardiomegaly"): Presentation("heart", 1, "warp", 0.8),
-    ("chest_xray", "Consolidation"): Presentation("lungs", 1, "many"),
-    ("chest_xray", "Edema"): Presentation("lungs", 1, "many", 0.95),
+    ("chest_xray", "Consolidation"): Presentation("lungs", 1, "many", pure=True),
+    ("chest_xray", "Edema"): Presentation("lungs", 1, "many", 0.95, pure=True),
     ("chest_xray", "Enlarged Cardiomediastinum"): Presentation("mediastinum", 1, "warp", 0.9),
     ("chest_xray", "Fracture"): Presentation("chest", 0, "single", 0.05, True),
-    ("chest_xray", "Lung Lesion"): Presentation("lungs", 1, "single", 0.2),
-    ("chest_xray", "Lung Opacity"): Presentation("lungs", 1, "many"),
-    ("chest_xray", "Pleural Effusion"): Presentation("bases", 1, "many"),
+    ("chest_xray", "Lung Lesion"): Presentation("lungs", 1, "single", 0.2, pure=True),
+    ("chest_xray", "Lung Opacity"): Presentation("lungs", 1, "many", pure=True),
+    ("chest_xray", "Pleural Effusion"): Presentation("bases", 1, "many", pure=True),
     ("chest_xray", "Pleural Other"): Presentation("pleura", 1, "single"),
-    ("chest_xray", "Pneumonia"): Presentation("lungs", 1, "many"),
+    ("chest_xray", "Pneumonia"): Presentation("lungs", 1, "many", pure=True),
     ("chest_xray", "Pneumothorax"): Presentation("pleura", -1, "single", 0.6, True),
     ("brain_mri", "glioma"): Presentation("brain", 0, "single", 0.55),
     ("brain_mri", "meningioma"): Presentation("dura", 0, "single", 0.4),
@@ -48,7 +50,7 @@ KNOWN: dict[tuple[str, str], Presentation] = {
     ("fundus", "AMD"): Presentation("macula", 1, "many", focus=0.3),
     ("fundus", "Cataract"): Presentation("field", 0, "diffuse", 1.0),
     ("fundus", "Diabetes"): Presentation("retina", 0, "many", 0.3, True, 0.25),
-    ("fundus", "Glaucoma"): Presentation("disc", 0, "single", 0.9, True),
+    ("fundus", "Glaucoma"): Presentation("disc", 0, "single", 0.9),
     ("fundus", "Hypertension"): Presentation("retina", 0, "many", 0.3, True, 0.3),
     ("fundus", "Myopia"): Presentation("retina", 1, "many", 0.5),
 }

@@ -39,8 +39,10 @@ def target_parts(
     if not pool:
         return ()
     sign = expected_sign(presentation, direction)
-    if sign != 0 and presentation.parts in ("single", "many"):
-        pool = tuple(part for part in pool if part.sign == sign) or pool
+    if presentation.pure:
+        pool = _mostly(pool, tuple(part for part in pool if part.sign == sign))
+    if direction is Direction.REMOVE and sign != 0:
+        pool = _mostly(pool, tuple(part for part in pool if part is pool[0] or part.relief * sign < 0))
     several = side == "bilateral" or (direction is Direction.REMOVE and sign != 0)
     if presentation.parts != "single" or several:
         widest = presentation.focus * anatomy.length * change.smooth.shape[1] / MAP_SIDE
@@ -48,6 +50,11 @@ def target_parts(
     near = grow(change.labels == pool[0].label, CLOSE * change.smooth.shape[1] * FACTOR / 1024)
     close = set(np.unique(change.labels[near]).tolist())
     return tuple(part for part in change.parts if part.label in close)
+
+
+def _mostly(pool: tuple[Part, ...], kept: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The kept ones, unless more was left out than kept."""
+    return kept if sum(part.mass for part in kept) >= 0.5 * sum(part.mass for part in pool) else pool
 
 
 def _on_side(
