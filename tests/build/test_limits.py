@@ -13,6 +13,7 @@ from quick import CallLog, QuickEditor, QuickJudge, QuickWriter, quick_catalogue
 from plantain.build.recipe import Recipe
 from plantain.build.rounds import Method
 from plantain.build.run import RunSummary, run_build
+from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.records import InputError, Observations, Outcome, OutcomeKind, TaskState, Usage
 from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply, WriteRequest, failed
@@ -190,3 +191,18 @@ def test_session_keeps_how_the_limits_moved(catalogue: Path, tmp_path: Path) -> 
     with JournalReader.open(tmp_path / "run") as reader:
         limits = reader.sessions()[-1].detail["limits"]
     assert isinstance(limits, dict) and set(limits) == {"quick/writer", "quick/editor", "quick/judge"}
+
+
+def test_build_command_ends_with_code_3_and_says_how_to_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quick_catalogue(tmp_path / "catalogue", images=1)
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(
+        'name = "capped"\n[data]\ncatalogue = "catalogue"\nfindings = ["AMD"]\ndirections = ["add"]\n'
+        "[limits]\nmax_calls = 1\n"
+    )
+    assert main(["build", str(recipe), "--run", str(tmp_path / "run")]) == 3
+    err = capsys.readouterr().err
+    assert "limits.max_calls = 1: all are made; raise limits.max_calls in the recipe to go on" in err
+    assert f"resume with: plantain build {recipe} --run {tmp_path / 'run'}" in err
