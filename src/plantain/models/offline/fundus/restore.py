@@ -20,6 +20,14 @@ def grow(mask: Mask, radius: float) -> Mask:
     return np.asarray(cv2.dilate(mask.astype(np.uint8), kernel), dtype=bool)
 
 
+def vessel_free(pixels: Pixels, width: int = 19) -> Field:
+    """float32 (H, W, 3): the surface under vessels narrower than `width` pixels, by closing over what is dark."""
+    closed = cv2.morphologyEx(
+        cv2.GaussianBlur(pixels, (0, 0), 0.8), cv2.MORPH_CLOSE, np.ones((width, width), np.uint8)
+    )
+    return np.asarray(cv2.GaussianBlur(closed, (0, 0), width / 6), dtype=np.float32)
+
+
 def plain_retina(pixels: Pixels, anatomy: Anatomy, hole: Mask) -> Field:
     """float32 (H, W, 3): the image's low frequencies where known, a smooth continuation of them in `hole`.
 
@@ -31,7 +39,14 @@ def plain_retina(pixels: Pixels, anatomy: Anatomy, hole: Mask) -> Field:
 
 
 def close_over(
-    pixels: Pixels, anatomy: Anatomy, spots: Mask, rng: np.random.Generator, *, deep: bool, fine: bool = False
+    pixels: Pixels,
+    anatomy: Anatomy,
+    spots: Mask,
+    rng: np.random.Generator,
+    *,
+    deep: bool,
+    fine: bool = False,
+    avoid: Mask | None = None,
 ) -> Pixels:
     """Replaces `spots` with plain retina.
 
@@ -43,17 +58,15 @@ def close_over(
         deep: the lesions lie under the vessels, which are carried across with the contrast that they show;
             otherwise traced vessels are left as they are.
         fine: carry vessels too faint to be traced as well; between sharp spots that would invent some.
+        avoid: bool (H, W), what the fill must not be taken from, such as the disc.
     """
     soft = 2.5
     wide = grow(spots, soft)
-    plain = plain_retina(pixels, anatomy, wide)
+    plain = plain_retina(pixels, anatomy, wide if avoid is None else wide | avoid)
     vessels = anatomy.vessels.wide
     if deep:
         calm = cv2.GaussianBlur(pixels, (0, 0), 0.8).astype(np.float32)
-        closed = cv2.morphologyEx(
-            cv2.GaussianBlur(pixels, (0, 0), 0.8), cv2.MORPH_CLOSE, np.ones((19, 19), np.uint8)
-        )
-        surface = cv2.GaussianBlur(closed, (0, 0), 3.0).astype(np.float32)
+        surface = vessel_free(pixels)
         passing = np.clip(calm / np.maximum(surface, 8.0), 0.3, 1.0)
         carried = vessels.astype(np.float32)
         if fine:

@@ -82,13 +82,13 @@ def dark_spots(pixels: Pixels, anatomy: Anatomy) -> tuple[Mask, int]:
     """Small dark compact spots that are no traced vessel and not the fovea; as `bright_spots`."""
     where = _near_fovea(anatomy, 3.0) & ~_near_fovea(anatomy, 0.2)
     where &= anatomy.disc.distance(anatomy.aperture.mask.shape) > 1.5
-    where &= ~grow(_long_vessels(anatomy), 2) & (anatomy.aperture.depth > 24)
+    where &= ~grow(long_vessels(anatomy), 2) & (anatomy.aperture.depth > 24)
     return _spots(pixels, anatomy, where, sign=-1)
 
 
 def _spots(pixels: Pixels, anatomy: Anatomy, where: Mask, sign: int) -> tuple[Mask, int]:
     half = (pixels.shape[1] // 2, pixels.shape[0] // 2)
-    relative = _relative(pixels, anatomy, half)
+    relative = relative_green(pixels, anatomy, half)
     inside = cv2.resize(where.astype(np.uint8), half, interpolation=cv2.INTER_NEAREST).astype(bool)
     if not inside.any():
         return np.zeros(where.shape, dtype=bool), 0
@@ -159,10 +159,10 @@ def _usual(strength: Field, inside: Mask) -> Field:
     return np.asarray(cv2.resize(usual, strength.shape[::-1]), dtype=np.float32)
 
 
-def _relative(pixels: Pixels, anatomy: Anatomy, half: tuple[int, int]) -> Field:
+def relative_green(pixels: Pixels, anatomy: Anatomy, half: tuple[int, int]) -> Field:
     """Green over a local median background, less one, at half resolution; long vessels count as background."""
     green = cv2.resize(pixels, half, interpolation=cv2.INTER_AREA)[..., 1].astype(np.float32)
-    vessels = cv2.resize(_long_vessels(anatomy).astype(np.uint8), half, interpolation=cv2.INTER_NEAREST) > 0
+    vessels = cv2.resize(long_vessels(anatomy).astype(np.uint8), half, interpolation=cv2.INTER_NEAREST) > 0
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (15, 15))
     plain = np.where(vessels, cv2.morphologyEx(green, cv2.MORPH_CLOSE, kernel), green)
     quarter = cv2.resize(plain, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
@@ -191,7 +191,7 @@ def _near_fovea(anatomy: Anatomy, reach: float) -> Mask:
     return np.asarray(away < reach * anatomy.disc.diameter, dtype=bool)
 
 
-def _long_vessels(anatomy: Anatomy) -> Mask:
+def long_vessels(anatomy: Anatomy) -> Mask:
     """Traced vessels that are long for a lesion; a blot that was traced as a ridge is short."""
     mask = anatomy.vessels.mask.astype(np.uint8)
     _, labels, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)

@@ -1,0 +1,82 @@
+"""Glaucoma, hypertension, myopia: the cup grows in the same disc, arterioles narrow, the crescent is temporal."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+from conftest import SceneMaker
+
+from plantain.models.offline.fundus import RENDERERS
+from plantain.models.offline.fundus.anatomy import read_anatomy
+from plantain.models.offline.rendering import CannotShow, Pixels
+
+DISC, DISC_DIAMETER = (152, 470), 140
+"""Read off the prepared photograph by eye."""
+
+
+def _pale_area(pixels: Pixels) -> int:
+    """Pixels of the disc that are much paler in blue than its pink nasal rim."""
+    x, y = DISC
+    patch = cv2.medianBlur(np.ascontiguousarray(pixels[y - 65 : y + 65, x - 60 : x + 60]), 9)[..., 2].astype(
+        int
+    )
+    return int((patch > 150).sum())
+
+
+def test_glaucoma_enlarges_the_cup_inside_the_same_disc(make_scene: SceneMaker, retina: Pixels) -> None:
+    areas = []
+    for extent in ("small", "large"):
+        rendering = RENDERERS["Glaucoma"].add(
+            make_scene(retina, "Glaucoma", extent=extent, conspicuity="marked")
+        )
+        areas.append(_pale_area(rendering.pixels))
+    assert _pale_area(retina) < areas[0] < areas[1]
+    ys, xs = np.nonzero((rendering.pixels != retina).any(axis=2))
+    assert np.hypot(xs - DISC[0], ys - DISC[1]).max() < 0.62 * DISC_DIAMETER
+    before, after = read_anatomy(retina).disc, read_anatomy(rendering.pixels).disc
+    assert abs(after.diameter / before.diameter - 1) < 0.1
+
+
+def test_glaucoma_removal_is_nearer_to_the_original(make_scene: SceneMaker, retina: Pixels) -> None:
+    added = RENDERERS["Glaucoma"].add(make_scene(retina, "Glaucoma", extent="large", conspicuity="marked"))
+    removed = RENDERERS["Glaucoma"].remove(make_scene(added.pixels, "Glaucoma", direction="remove"))
+    before, after = (
+        np.square(r.pixels[added.mask].astype(float) - retina[added.mask]).mean() for r in (added, removed)
+    )
+    assert after < 0.8 * before
+
+
+def test_hypertension_lessens_vessels_and_marked_adds_flames(make_scene: SceneMaker, retina: Pixels) -> None:
+    def dark(pixels: Pixels) -> float:
+        green = pixels[..., 1].astype(np.uint8)
+        return float((cv2.morphologyEx(green, cv2.MORPH_CLOSE, np.ones((21, 21), np.uint8)) - green).sum())
+
+    moderate = RENDERERS["Hypertension"].add(
+        make_scene(retina, "Hypertension", extent="small", conspicuity="subtle")
+    )
+    assert dark(moderate.pixels) < dark(retina)
+    marked = RENDERERS["Hypertension"].add(
+        make_scene(retina, "Hypertension", extent="large", conspicuity="marked")
+    )
+    change = marked.pixels.astype(int) - retina
+    assert ((change[..., 1] < -12) & marked.mask).sum() > 300
+    assert "flame" in marked.note
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_myopia_crescent_is_pale_and_temporal(make_scene: SceneMaker, retina: Pixels, mirrored: bool) -> None:
+    pixels = np.ascontiguousarray(retina[:, ::-1]) if mirrored else retina
+    rendering = RENDERERS["Myopia"].add(make_scene(pixels, "Myopia", extent="small", conspicuity="marked"))
+    change = rendering.pixels.astype(int) - pixels
+    _, xs = np.nonzero(change[..., 1] > 15)
+    assert len(xs) > 200
+    disc_x = 1023 - DISC[0] if mirrored else DISC[0]
+    toward_fovea = (xs - disc_x) * (-1 if mirrored else 1)
+    assert np.mean(toward_fovea > 0) > 0.9
+
+
+@pytest.mark.parametrize("name", ["Glaucoma", "Hypertension", "Myopia"])
+def test_remove_from_a_normal_eye_finds_nothing(make_scene: SceneMaker, retina: Pixels, name: str) -> None:
+    with pytest.raises(CannotShow, match=r"no .* found"):
+        RENDERERS[name].remove(make_scene(retina, name, direction="remove"))
