@@ -182,6 +182,24 @@ def break_record(root: Path) -> str:
     return "line 2: state"
 
 
+def break_hash(root: Path) -> str:
+    path = root / "trajectories" / "trajectories.jsonl"
+    text = path.read_text()
+    start = text.index('"edited":{"sha256":"') + len('"edited":{"sha256":"')
+    path.write_text(text[:start] + "../" * 21 + "x" + text[start + 64 :])
+    return "is not a SHA-256"
+
+
+def break_rounds(root: Path) -> str:
+    """The same round twice, with two deciding verdicts by one judge."""
+    path = root / "trajectories" / "trajectories.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    victim = next(record for record in records if record["attempts"] and record["attempts"][0]["verdicts"])
+    victim["attempts"].append(victim["attempts"][0])
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return "contradict"
+
+
 def break_json(root: Path) -> str:
     path = root / "trajectories" / "trajectories.jsonl"
     path.write_bytes(path.read_bytes()[:-40])
@@ -205,7 +223,9 @@ def break_tar(root: Path) -> str:
     return path.name
 
 
-@pytest.mark.parametrize("spoil", [break_record, break_json, break_facts, break_table, break_tar])
+@pytest.mark.parametrize(
+    "spoil", [break_record, break_hash, break_rounds, break_json, break_facts, break_table, break_tar]
+)
 def test_broken_release_is_one_line_and_no_run(
     release: Path, tmp_path: Path, spoil, capsys: pytest.CaptureFixture[str]
 ) -> None:  # type: ignore[no-untyped-def]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +86,10 @@ def import_release(path: Path, run: Path) -> ImportSummary:
             run.rmdir()
         part.rename(run)
         sync_folder(run.parent)
+    except (OverflowError, sqlite3.IntegrityError) as error:
+        raise InputError(
+            f"{path}: two records contradict each other, or a number is out of range: {error}"
+        ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return ImportSummary(
@@ -134,6 +139,8 @@ def _look(source: Source) -> _Survey:
     for record in _once(source):
         survey.tasks += 1
         survey.attempts += len(record.attempts)
+        if record.image.prepared_sha256:
+            _hash(record.image.prepared_sha256, record)
         known = survey.images.setdefault(record.image.id, record.image.dataset)
         if known != record.image.dataset:
             raise InputError(
@@ -142,8 +149,17 @@ def _look(source: Source) -> _Survey:
         for attempt in record.attempts:
             for picture, kept in ((attempt.edited, survey.edited), (attempt.mask, survey.others)):
                 if picture is not None:
-                    kept.add(bytes.fromhex(picture.sha256))
+                    kept.add(_hash(picture.sha256, record))
+            if attempt.raw is not None:
+                _hash(attempt.raw.sha256, record)
     return survey
+
+
+def _hash(text: str, record: TaskRecord) -> bytes:
+    """A SHA-256 as bytes: hashes become file names, so nothing else may pass."""
+    if len(text) != 64 or not set(text) <= set("0123456789abcdef"):
+        raise InputError(f"task {record.task_id}: {text[:80]!r} is not a SHA-256 in lower-case hex")
+    return bytes.fromhex(text)
 
 
 def _take_pictures(journal: Journal, source: Source, survey: _Survey) -> int:
