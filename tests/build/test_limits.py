@@ -109,14 +109,15 @@ def test_call_without_an_answer_ends_at_its_deadline_as_transport(catalogue: Pat
             return await super().write(request)
 
     method = replace(quick_method(CallLog(None)), writer=Hangs(CallLog(tmp_path / "log")))
-    assert build(priced_recipe(catalogue, deadline_s=0.3), tmp_path / "run", method).stopped is None
+    assert build(priced_recipe(catalogue, deadline_s=1.0), tmp_path / "run", method).stopped is None
     with JournalReader.open(tmp_path / "run") as reader:
         late = [
             c for row in reader.tasks() for c in reader.calls(row.task.id) if c.tries == 1 and not c.final
         ]
-        assert [(c.outcome and c.outcome.kind, c.outcome and c.outcome.reason) for c in late] == [
-            (OutcomeKind.TRANSPORT, "no answer within 0.3 s")
-        ]
+        # the one that hangs, and on a busy machine others beside it
+        assert late and {(c.outcome and c.outcome.kind, c.outcome and c.outcome.reason) for c in late} == {
+            (OutcomeKind.TRANSPORT, "no answer within 1 s")
+        }
         assert late[0].cost_usd is None and late[0].reserved_usd is not None
 
 
