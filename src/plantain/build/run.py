@@ -20,8 +20,9 @@ from plantain.build.pricing import check_prices, lane_rules
 from plantain.build.recipe import Recipe
 from plantain.build.rounds import Method
 from plantain.build.spending import purse_of, seconds_left
-from plantain.build.walk import Walk, Watch
-from plantain.calls import CallDesk, Gate, Purse, ServedModels
+from plantain.build.walk import Walk
+from plantain.build.watch import Watch
+from plantain.calls import CallDesk, Gate, ServedModels
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import DiskFull, Journal, JsonValue, RunHeader
 from plantain.journal.connect import JOURNAL_NAME
@@ -29,6 +30,8 @@ from plantain.models.registry import close_models
 from plantain.records import InputError, TaskState
 from plantain.sources.catalogue import Catalogue
 from plantain.version import __version__
+
+SILENT = Watch()
 
 
 @dataclass(slots=True)
@@ -52,10 +55,8 @@ async def run_build(
     *,
     method: Method | None = None,
     limit: int | None = None,
-    watch: Watch | None = None,
+    watch: Watch = SILENT,
     on_commit: Callable[[int], None] | None = None,
-    on_plan: Callable[[int, dict[TaskState, int]], None] | None = None,
-    on_purse: Callable[[Purse], None] | None = None,
     accept_model_change: bool = False,
 ) -> RunSummary:
     """Runs or resumes a build.
@@ -65,10 +66,8 @@ async def run_build(
         run: the run's folder, created when absent.
         method: models to use instead of the recipe's names (tests and Python callers).
         limit: close at most this many tasks.
-        watch: told of every task that closes.
+        watch: told how the run goes on.
         on_commit: told the number of durable events so far.
-        on_plan: told how many tasks there are and how they stand, before the first call.
-        on_purse: handed the run's purse before the first call, to watch the money.
         accept_model_change: go on, and record it, when a provider serves another model than before.
 
     Raises:
@@ -86,18 +85,15 @@ async def run_build(
     try:
         summary.planned = await _plan(recipe, catalogue, taxonomy, journal)
         await check_pending_consent(recipe, catalogue, journal)
-        if on_plan is not None:
-            on_plan(summary.planned, journal.reader.counts())
         gate = Gate(partial(lane_rules, recipe), purse_of(recipe, journal.reader))
-        if on_purse is not None:
-            on_purse(gate.purse)
+        watch.planned(summary.planned, journal.reader.counts(), gate.purse)
         served = ServedModels(journal, accept_changes=accept_model_change)
         desk = CallDesk(journal, gate, recipe.limits.deadline_s, served)
         walk = Walk(method, journal, catalogue, taxonomy, desk, watch)
         changed = await changed_method(method, journal)
         if changed is not None:
             walk.halt(changed, faulty=True)
-        async with _interruptible(desk), _time_cap(recipe, journal, walk):
+        async with _interruptible(desk, watch), _time_cap(recipe, journal, walk):
             await walk.all(recipe.limits.concurrency, limit)
         summary.closed, summary.made, summary.replayed = walk.closed, desk.made, desk.replayed
         summary.stopped, summary.failed = walk.halted, walk.faulty
@@ -181,14 +177,18 @@ async def _plan(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, journa
 
 
 @asynccontextmanager
-async def _interruptible(desk: CallDesk) -> AsyncIterator[None]:
+async def _interruptible(desk: CallDesk, watch: Watch) -> AsyncIterator[None]:
     """First Ctrl-C (or TERM): finish what is in flight. Second: stop at once; the journal is whole at any instant."""
     loop = asyncio.get_running_loop()
+    asked = False
 
     def stop() -> None:
-        if desk.stop_requested:
+        nonlocal asked
+        if asked:
             os._exit(3)
+        asked = True
         desk.request_stop()
+        watch.stopping()
 
     signals = (signal.SIGINT, signal.SIGTERM)
     try:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from plantain.build.loop import Closing, edit_until_qualified
 from plantain.build.rounds import Method, Rounds
+from plantain.build.watch import Watch
 from plantain.calls import CallDesk, Interrupted, LimitReached, RunHalted, TaskCalls
 from plantain.findings import Taxonomy, why_not_shown
 from plantain.journal import CallRow, DiskFull, Journal, TaskRow
 from plantain.records import InputError, SourceImage, TaskState
 from plantain.roles import EncodedImage
 from plantain.sources.catalogue import Catalogue
-
-Watch = Callable[[Closing], None]
 
 
 @dataclass(slots=True)
@@ -27,7 +26,7 @@ class Walk:
     catalogue: Catalogue
     taxonomy: Taxonomy
     desk: CallDesk
-    watch: Watch | None = None
+    watch: Watch = field(default_factory=Watch)
     closed: dict[TaskState, int] = field(default_factory=dict)
     halted: str | None = None
     faulty: bool = False
@@ -88,8 +87,7 @@ class Walk:
     async def _close(self, row: TaskRow, closing: Closing) -> None:
         await self.journal.close_task(row.task.id, closing.state, closing.round, closing.reason)
         self.closed[closing.state] = self.closed.get(closing.state, 0) + 1
-        if self.watch is not None:
-            self.watch(closing)
+        self.watch.closed(closing)
 
     def _recorded(self, row: TaskRow) -> list[CallRow]:
         return self.journal.reader.calls(row.task.id, row.generation)

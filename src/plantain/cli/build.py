@@ -64,9 +64,7 @@ def build_watched(
                     recipe,
                     run,
                     limit=limit,
-                    watch=progress.closed,
-                    on_plan=progress.plan,
-                    on_purse=progress.money,
+                    watch=progress,
                     accept_model_change=accept_model_change,
                 )
             )

@@ -10,14 +10,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from plantain.build.loop import Closing
+from plantain.build.watch import Watch
 from plantain.calls import Purse
 from plantain.records import TaskState
 
 PLAIN_EVERY_S = 10.0
 
 
-class BuildProgress:
-    """Shows how a build goes on; `plan` and `closed` are what `run_build` calls."""
+class BuildProgress(Watch):
+    """Shows how a build goes on."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         console = Console(stderr=True)
@@ -50,16 +51,12 @@ class BuildProgress:
     ) -> None:
         self._bar.stop()
 
-    def plan(self, total: int, counts: dict[TaskState, int]) -> None:
-        """The run's tasks and how they stand, before the first call."""
-        self._total = total
+    def planned(self, tasks: int, counts: dict[TaskState, int], purse: Purse) -> None:
+        """Draws the bar as the run stands before its first call."""
+        self._total, self._purse = tasks, purse
         self._counts = {state.value: n for state, n in counts.items()}
-        done = total - self._counts.get(TaskState.PENDING, 0)
-        self._bar.update(self._task, total=total, completed=done, told=self._told())
-
-    def money(self, purse: Purse) -> None:
-        """The run's purse, looked at whenever the line is written."""
-        self._purse = purse
+        done = tasks - self._counts.get(TaskState.PENDING, 0)
+        self._bar.update(self._task, total=tasks, completed=done, told=self._told())
 
     def closed(self, closing: Closing) -> None:
         """A task closed."""
@@ -71,6 +68,12 @@ class BuildProgress:
         if self._plain and now - self._last_line >= PLAIN_EVERY_S:
             self._last_line = now
             print(self._line(now), file=sys.stderr, flush=True)
+
+    def stopping(self) -> None:
+        """Says what the first Ctrl-C does."""
+        print(
+            "plantain: finishing what is in flight; Ctrl-C again stops at once", file=sys.stderr, flush=True
+        )
 
     def _told(self) -> str:
         parts = [

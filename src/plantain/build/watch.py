@@ -1,0 +1,20 @@
+"""Watching a run: what whoever started it is told while it goes on."""
+
+from __future__ import annotations
+
+from plantain.build.loop import Closing
+from plantain.calls import Purse
+from plantain.records import TaskState
+
+
+class Watch:
+    """Told of a run's progress, in the run's event loop; every method may be overridden and returns quickly."""
+
+    def planned(self, tasks: int, counts: dict[TaskState, int], purse: Purse) -> None:
+        """The plan stands: how many tasks, how they stand, and the purse to look into; before the first call."""
+
+    def closed(self, closing: Closing) -> None:
+        """A task closed."""
+
+    def stopping(self) -> None:
+        """Someone asked the run to stop: what is in flight is finished, nothing new is begun."""
