@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import shutil
 import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -156,6 +158,17 @@ def test_verify_finds_a_broken_signature(signed: Path, tmp_path: Path) -> None:
     assert (str(path.relative_to(copy)), "signature") in {
         (p.path, p.kind) for p in verify_release(copy).problems
     }
+
+
+def test_signatures_that_cannot_be_read_are_one_problem(
+    signed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where c2pa-python is not installed."""
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "c2pa" else find_spec(name))
+    monkeypatch.setitem(sys.modules, "c2pa", None)
+    problems = verify_release(signed).problems
+    assert [(problem.path, problem.kind) for problem in problems] == [("", "signature")]
 
 
 @pytest.mark.parametrize("usage", ["documentSigning", None])

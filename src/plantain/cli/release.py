@@ -32,6 +32,9 @@ def diff(
 
     Exit code 0 whether or not they differ.
     """
+    from plantain.models.extras import require_extra
+
+    require_extra("plantain release diff", "release", "pyarrow")
     from plantain.release.diff import diff_releases
 
     difference = diff_releases(a, b)

@@ -42,6 +42,9 @@ def verify(
 
     Exit code 0 when all of it holds, 1 when not.
     """
+    from plantain.models.extras import require_extra
+
+    require_extra("plantain verify", "release", "pyarrow")
     from plantain.release.verify import verify_release
 
     proof = verify_release(out, against=against, pixels=pixels, resume=resume)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import tarfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -35,8 +36,16 @@ _RAISED = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """How closely: `pixels` decodes every image and compares the hash of its pixels; `signatures` needs c2pa-python."""
+
+    pixels: bool
+    signatures: bool
+
+
 def check_contents(
-    path: Path, file: ReleaseFile, rows: int | None, inside: Sequence[ReleaseFile], pixels: bool
+    path: Path, file: ReleaseFile, rows: int | None, inside: Sequence[ReleaseFile], looking: Looking
 ) -> list[Problem]:
     """Everything that a file's manifest entries say of its content.
 
@@ -44,24 +53,28 @@ def check_contents(
         path: where it lies.
         file, rows: its entry.
         inside: the entries of the images in it, by row and member.
-        pixels: also decode every image and compare the hash of its pixels.
+        looking: how closely.
     """
     try:
         if file.path.endswith(".parquet") and file.role != "document":
-            return list(_parquet(path, file, rows, inside, pixels))
+            return list(_parquet(path, file, rows, inside, looking))
         if file.path.endswith(".tar"):
-            return list(_tar(path, file, inside, pixels))
+            return list(_tar(path, file, inside, looking))
         if inside:
             return [Problem(file.path, "manifest", "cannot have images inside it")]
-        if file.task is not None and file.role != "mask" and (pixels or file.source_sha256):
-            return list(_image(path.read_bytes(), file, pixels, hashed=True))
+        if (
+            file.task is not None
+            and file.role != "mask"
+            and (looking.pixels or (looking.signatures and file.source_sha256))
+        ):
+            return list(_image(path.read_bytes(), file, looking, hashed=True))
     except _RAISED as error:
         return [Problem(file.path, "unreadable", " ".join(str(error).split())[:300] or type(error).__name__)]
     return []
 
 
 def _image(
-    data: bytes | memoryview, entry: ReleaseFile, pixels: bool, hashed: bool = False
+    data: bytes | memoryview, entry: ReleaseFile, looking: Looking, hashed: bool = False
 ) -> Iterator[Problem]:
     where = (
         ""
@@ -73,9 +86,9 @@ def _image(
     if not hashed and (len(data) != entry.bytes or hashlib.sha256(data).hexdigest() != entry.sha256):
         yield Problem(entry.path, "image", f"{where}is not the image that the manifest lists")
         return
-    if entry.source_sha256:
+    if entry.source_sha256 and looking.signatures:
         yield from _signature(bytes(data), entry, where)
-    if pixels and entry.pixel_sha256 is not None:
+    if looking.pixels and entry.pixel_sha256 is not None:
         try:
             found = pixel_sha256(bytes(data))
         except BadImage as error:
@@ -101,7 +114,7 @@ def _signature(data: bytes, entry: ReleaseFile, where: str) -> Iterator[Problem]
 
 
 def _parquet(
-    path: Path, file: ReleaseFile, rows: int | None, inside: Sequence[ReleaseFile], pixels: bool
+    path: Path, file: ReleaseFile, rows: int | None, inside: Sequence[ReleaseFile], looking: Looking
 ) -> Iterator[Problem]:
     with pq.ParquetFile(path, pre_buffer=False) as table:
         schema = table.schema_arrow
@@ -124,7 +137,7 @@ def _parquet(
         start = 0
         for group in range(table.num_row_groups):
             part = table.read_row_group(group, columns=["task_id", *columns])
-            yield from _rows(part, columns, start, file.path, listed, pixels)
+            yield from _rows(part, columns, start, file.path, listed, looking)
             start += part.num_rows
     for entry in listed.values():
         yield Problem(
@@ -143,7 +156,7 @@ def _rows(
     start: int,
     path: str,
     listed: dict[tuple[int | None, str | None], ReleaseFile],
-    pixels: bool,
+    looking: Looking,
 ) -> Iterator[Problem]:
     tasks = part["task_id"].to_pylist()
     for name in columns:
@@ -163,13 +176,13 @@ def _rows(
                     path, "rows", f"row {row} is of task {tasks[index]}, and the manifest says {entry.task}"
                 )
             else:
-                yield from _image(memoryview(cells[index].as_buffer()), entry, pixels)
+                yield from _image(memoryview(cells[index].as_buffer()), entry, looking)
 
 
 # --- tar --------------------------------------------------------------------------------------------
 
 
-def _tar(path: Path, file: ReleaseFile, inside: Sequence[ReleaseFile], pixels: bool) -> Iterator[Problem]:
+def _tar(path: Path, file: ReleaseFile, inside: Sequence[ReleaseFile], looking: Looking) -> Iterator[Problem]:
     listed = {entry.member: entry for entry in inside}
     stems = {str(name).rpartition(".")[0]: entry.task for name, entry in listed.items()}
     seen: set[str] = set()
@@ -183,7 +196,7 @@ def _tar(path: Path, file: ReleaseFile, inside: Sequence[ReleaseFile], pixels: b
             data = opened.read() if opened is not None else b""
             entry = listed.pop(member.name, None)
             if entry is not None:
-                yield from _image(data, entry, pixels)
+                yield from _image(data, entry, looking)
             elif member.name.endswith(".json") and member.name[:-5] in stems:
                 if orjson.loads(data).get("task_id") != stems[member.name[:-5]]:
                     yield Problem(

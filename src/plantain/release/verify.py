@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from plantain.journal import JournalReader
 from plantain.records import InputError
-from plantain.release.contents import check_contents
+from plantain.release.contents import Looking, check_contents
 from plantain.release.manifest import BESIDE, MANIFEST, BadManifest, ManifestReader
 from plantain.release.plan import ReleaseFile
 from plantain.release.problems import Problem
@@ -81,6 +81,7 @@ class _Check:
     listed: Listed = field(default_factory=Listed)
     skipped: int = 0
     signed: bool = False
+    can_read_signatures: bool = field(default_factory=lambda: importlib.util.find_spec("c2pa") is not None)
 
 
 def verify_release(
@@ -115,7 +116,7 @@ def verify_release(
         _read_sums_file(check)
         pool = stack.enter_context(ThreadPoolExecutor(workers or os.cpu_count() or 1, "plantain-verify"))
         _run(check, pool)
-        if check.signed and importlib.util.find_spec("c2pa") is None:
+        if check.signed and not check.can_read_signatures:
             detail = "cannot be checked without c2pa-python: pip install 'plantain[release]'"
             problems.append(Problem("", "signature", detail))
         problems += check_records(out, check.listed, frozenset(check.whole), reader)
@@ -283,7 +284,8 @@ def _check_file(check: _Check, job: _Job) -> tuple[str, list[Problem]]:
     if by_sums and by_manifest:
         if entry is None or entry.role == BESIDE:
             return found, []
-        return found, check_contents(path, entry, job.rows, job.inside, check.pixels)
+        looking = Looking(check.pixels, check.can_read_signatures)
+        return found, check_contents(path, entry, job.rows, job.inside, looking)
     if by_manifest and entry is not None:
         return found, [
             Problem(SUMS, "sums", f"gives another hash for {job.path} than it has by the manifest")
