@@ -80,3 +80,13 @@ def test_myopia_crescent_is_pale_and_temporal(make_scene: SceneMaker, retina: Pi
 def test_remove_from_a_normal_eye_finds_nothing(make_scene: SceneMaker, retina: Pixels, name: str) -> None:
     with pytest.raises(CannotShow, match=r"no .* found"):
         RENDERERS[name].remove(make_scene(retina, name, direction="remove"))
+
+
+@pytest.mark.parametrize(("zone", "words"), [("superior rim", "supero"), ("inferior rim", "infero")])
+def test_glaucoma_thins_the_rim_that_was_asked_for(
+    make_scene: SceneMaker, retina: Pixels, zone: str, words: str
+) -> None:
+    rendering = RENDERERS["Glaucoma"].add(
+        make_scene(retina, "Glaucoma", zone=zone, extent="large", conspicuity="marked")
+    )
+    assert f"thinnest {words}temporally" in rendering.note

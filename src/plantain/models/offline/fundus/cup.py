@@ -53,7 +53,8 @@ def add_cup(scene: Scene) -> Rendering:
     patch = cut_disc(scene.pixels, anatomy)
     high = VERTICAL[levels.extent] + float(scene.rng.uniform(-0.015, 0.015))
     wide = min(HORIZONTAL[levels.extent] + float(scene.rng.uniform(-0.03, 0.03)), high - 0.06)
-    below = bool(scene.rng.random() < 0.7) != bool(scene.intent.variant % 2)
+    zone, chance = scene.intent.zone or "", bool(scene.rng.random() < 0.7)
+    below = "inferior" in zone or ("superior" not in zone and chance != bool(scene.intent.variant % 2))
     turn = np.arctan2(patch.v, patch.u - 0.03)
     notch_at = np.float32(1.05 if below else -1.05)
     notch = NOTCH[levels.extent] * np.exp(-np.square(_angle(turn - notch_at) / 0.35))
@@ -160,10 +161,11 @@ def _tinted(moved: Field, patch: DiscPatch, alpha: Field, tone: Field, keep: flo
     """Gives a region a tone while vessels stay on it, `keep` of their contrast."""
     surface = vessel_free(np.clip(moved, 0, 255).astype(np.uint8), 15)
     # A closing lies a little above the surface that it closes over: what is barely darker is no vessel.
-    passing = np.clip(1.06 * moved / np.maximum(surface, 8.0), 0.25, 1.0)
+    calm = cv2.GaussianBlur(moved, (0, 0), 1.0)
+    passing = np.clip(1.06 * calm / np.maximum(surface, 8.0), 0.25, 1.0)
     passing = 1 + keep * (passing - 1)
     shade = 1 - 0.05 * np.square(patch.radius)[..., None]
-    return np.asarray(moved + alpha[..., None] * (tone * shade * passing - moved), dtype=np.float32)
+    return np.asarray(moved + alpha[..., None] * (tone * shade * passing - calm), dtype=np.float32)
 
 
 def _laid_back(pixels: Pixels, patch: DiscPatch, changed: Field, note: str) -> Rendering:
