@@ -62,7 +62,9 @@ def test_parquet_images_are_the_journals(
     import datasets
 
     files = f"{release}/data/{config}/*.parquet"
-    table = datasets.load_dataset("parquet", data_files={"every": files}, split="every", cache_dir=str(tmp_path))
+    table = datasets.load_dataset(
+        "parquet", data_files={"every": files}, split="every", cache_dir=str(tmp_path)
+    )
     assert isinstance(table.features["image"], datasets.Image)
     raw = table.cast_column("image", datasets.Image(decode=False)).cast_column(
         "mask", datasets.Image(decode=False)
@@ -85,6 +87,19 @@ def test_parquet_images_are_the_journals(
             assert plain["mask"] is None or plain["mask"]["bytes"] is None
         else:
             assert sha(plain["mask"]["bytes"]) == attempt.mask
+
+
+def test_release_loads_by_name(release: Path, reader: JournalReader, tmp_path: Path) -> None:
+    """`load_dataset(OUT, "failed")`, as the card says, and one of its parts by modality and direction."""
+    import datasets
+
+    wanted = by_role(reader)["failed"]
+    whole = datasets.load_dataset(str(release), "failed", cache_dir=str(tmp_path))
+    assert set(whole) == {"train", "validation", "test"}
+    raw = [row for part in whole.values() for row in part.cast_column("image", datasets.Image(decode=False))]
+    assert Counter(sha(row["image"]["bytes"]) for row in raw) == wanted
+    part = datasets.load_dataset(str(release), "failed_fundus_add", cache_dir=str(tmp_path))
+    assert {task for split in part.values() for task in split["task"]} == {"add"}
 
 
 def test_parquet_streams(release: Path) -> None:
