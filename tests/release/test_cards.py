@@ -12,15 +12,19 @@ from huggingface_hub import DatasetCard
 
 from plantain.journal import JournalReader
 from plantain.journal.tables import table1, table2
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_source
 from plantain.release.cards import card
-from plantain.release.datasheet import cell, datasheet, gather
+from plantain.release.datasheet import ImageCounts, cell, datasheet, gather
 from plantain.release.export import export_run
+from plantain.release.importing import import_release
 from plantain.release.licences import decide_parts
 from plantain.release.plan import ExportOptions
+from plantain.release.verify import verify_release
 from plantain.rubrics import MED_BANANA
 
 from .facts import facts
-from .runs import make_run
+from .runs import make_run, picture
 
 OFFLINE = """
 import socket
@@ -100,8 +104,8 @@ def test_cards_warn_of_watermarks_as_a_shortcut(editor: str, reader: JournalRead
     told = replace(facts(), models={"edit": [[editor, ""]]})
     parts = decide_parts({"x": {"licence": "open", "images": 1}}, "")
     numbers = gather(reader)
-    sheet = datasheet(told, numbers, parts, {"success": 3}, 0, 0)
-    readme = card(told, (), numbers, parts, {"success": 3}, ("med-banana",))
+    sheet = datasheet(told, numbers, parts, ImageCounts({"success": 3}), 0)
+    readme = card(told, (), numbers, parts, ImageCounts({"success": 3}), ("med-banana",))
     assert "cannot be excluded" in sheet and "SynthID" in sheet and "control images" in sheet
     assert "**Invisible watermarks** (such as SynthID)" in readme
 
@@ -131,8 +135,31 @@ def test_names_from_data_cannot_become_markup(tmp_path: Path) -> None:
     parts = decide_parts(sources, "")
     told = replace(facts(), name=evil, method={evil: evil})
     for text in (
-        card(told, (), numbers, parts, {"success": 1}, ("med-banana",)).partition("---\n\n")[2],
-        datasheet(told, numbers, parts, {"success": 1}, 0, 0),
+        card(told, (), numbers, parts, ImageCounts({"success": 1}), ("med-banana",)).partition("---\n\n")[2],
+        datasheet(told, numbers, parts, ImageCounts({"success": 1}), 0),
     ):
         assert r"\[click\]" in text
         assert re.search(r"(?<!\\)(\[click|<script|<b>|\| y)", text) is None
+
+
+def test_cards_of_what_others_published_invent_nothing(tmp_path: Path) -> None:
+    """A tree as Med-Banana publishes it: no mark in the images, no rounds, no verdicts, no models."""
+    folder = tmp_path / "tree" / "Fundus-edit" / "AMD"
+    folder.mkdir(parents=True)
+    for number in range(3):
+        (folder / f"{number}_left-AMD-edit.jpeg").write_bytes(encode_source(decode(picture(number))))
+    import_release(tmp_path / "tree", tmp_path / "run")
+    export_run(tmp_path / "run", tmp_path / "out", ExportOptions(("med-banana",)))
+    sheet = (tmp_path / "out" / "DATASHEET.md").read_text(encoding="utf-8")
+    assert "3 of them do not say so in their own metadata" in sheet
+    assert "| 100.0 % | 43.9 to 100.0 | not defined |" in sheet  # Wilson of 3 in 3: 3 / (3 + 1.96^2) = 0.4385
+    assert "verdict not published (3)" in sheet and "The rubric was not recorded" in sheet
+    assert "cannot be excluded" in sheet and "LicenseRef-Source-Unknown" in sheet
+    assert "3 images do not carry the XMP mark" in (tmp_path / "out" / "README.md").read_text(
+        encoding="utf-8"
+    )
+    assert verify_release(tmp_path / "out", pixels=True).problems == ()
+
+
+def test_cards_of_our_own_images_say_that_they_are_marked(release: Path) -> None:
+    assert "says so in its own XMP metadata" in (release / "DATASHEET.md").read_text(encoding="utf-8")

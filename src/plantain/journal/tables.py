@@ -149,13 +149,13 @@ def table1(reader: JournalReader) -> Composition:
     connection = reader.connection
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     rounds: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-    for modality, direction, state, n, total_rounds in connection.execute(
-        "SELECT modality, direction, state, count(*), sum(round) FROM task WHERE kind = 'edit'"
+    for modality, direction, state, n, total_rounds, known in connection.execute(
+        "SELECT modality, direction, state, count(*), sum(round), sum(round > 0) FROM task WHERE kind = 'edit'"
         " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
     ):
         counts[modality, direction][state] += n
         if state == TaskState.SUCCESS:
-            rounds[modality, direction] = [total_rounds, n]
+            rounds[modality, direction] = [total_rounds, known]  # 0 where an imported release does not tell
     findings = {
         (modality, direction): n
         for modality, direction, n in connection.execute(
@@ -355,7 +355,8 @@ def _coverage(reader: JournalReader) -> tuple[int, int, tuple[tuple[str, int], .
         elif edit != "ok":
             unjudged[f"edit {edit}"] += n
         else:
-            unjudged["not judged yet" if judge is None else f"judge {judge}"] += n
+            why = {None: "not judged yet", "ok": "verdict not published"}
+            unjudged[why.get(judge, f"judge {judge}")] += n
     return judged + unjudged.total(), judged, tuple(sorted(unjudged.items()))
 
 

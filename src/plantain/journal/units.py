@@ -13,7 +13,7 @@ from plantain.records import Criterion, derive_seed
 UNITS = """WITH unit AS (
     SELECT t.id, t.modality, t.finding, t.direction, t.generation, t.state, t.round,
            coalesce(json_extract(i.record, '$.dataset') || '/' || json_extract(i.record, '$.group'),
-                    json_extract(i.record, '$.source_sha256'), t.image_id) AS cluster
+                    nullif(json_extract(i.record, '$.source_sha256'), ''), t.image_id) AS cluster
     FROM task t LEFT JOIN image i ON i.id = t.image_id WHERE t.kind = 'edit'),
 judged AS (
     SELECT u.id, u.modality, u.finding, u.direction, u.cluster, v.round, v.score, v.observations, v.opinion,

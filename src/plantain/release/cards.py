@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from plantain.release.datasheet import Numbers, render
+from plantain.release.datasheet import ImageCounts, Numbers, render
 from plantain.release.licences import CC_BY, Part
 from plantain.release.plan import RunFacts, TableConfig
 
@@ -17,11 +17,11 @@ def card(
     configs: Sequence[TableConfig],
     numbers: Numbers,
     parts: Sequence[Part],
-    images: Mapping[str, int],
+    images: ImageCounts,
     layouts: Sequence[str],
 ) -> str:
     """The text of README.md: YAML that the Hugging Face hub and `datasets` read, then the card."""
-    header = "".join(f"{line}\n" for line in _header(facts, configs, parts, sum(images.values())))
+    header = "".join(f"{line}\n" for line in _header(facts, configs, parts, sum(images.roles.values())))
     body = render(
         "README.md.j2",
         facts=facts,

@@ -66,6 +66,21 @@ class Numbers:
     findings: tuple[FindingRow, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ImageCounts:
+    """Edited images of a release, each counted once.
+
+    Attributes:
+        roles: how many by role.
+        signed: of all, those with a C2PA manifest of ours.
+        unmarked: of all, those without the XMP mark: they came from a release that had not set it.
+    """
+
+    roles: Mapping[str, int]
+    signed: int = 0
+    unmarked: int = 0
+
+
 def gather(reader: JournalReader) -> Numbers:
     """Tables 1 and 2, rounds and findings over the closed edit tasks: what a release holds."""
     weights = {criterion.name.value: criterion.weight for criterion in MED_BANANA.criteria}
@@ -101,15 +116,12 @@ def datasheet(
     facts: RunFacts,
     numbers: Numbers,
     parts: Sequence[Part],
-    images: Mapping[str, int],
-    signed: int,
+    images: ImageCounts,
     embedded: int,
 ) -> str:
     """The text of DATASHEET.md.
 
     Args:
-        images: edited images of the release by role, each counted once.
-        signed: images with a manifest of ours.
         embedded: edits that came with a manifest of their provider.
     """
     return render(
@@ -118,7 +130,6 @@ def datasheet(
         numbers=numbers,
         parts=parts,
         images=images,
-        signed=signed,
         embedded=embedded,
         rubric=MED_BANANA,
     )

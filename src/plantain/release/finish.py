@@ -7,6 +7,7 @@ hash, that of SHA256SUMS, stands for the whole release.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,12 +15,13 @@ from typing import BinaryIO
 
 import orjson
 
-from plantain.journal import JournalReader
+from plantain.journal import BlobStore, JournalReader
+from plantain.pixels.encode import XMP_PACKET
 from plantain.records import InputError
 from plantain.release.cards import card, changelog
 from plantain.release.citation import citation
 from plantain.release.croissant import croissant
-from plantain.release.datasheet import datasheet, gather
+from plantain.release.datasheet import ImageCounts, datasheet, gather
 from plantain.release.licences import decide_parts, licence_files
 from plantain.release.manifest import BESIDE, MANIFEST, rows_in, write_manifest
 from plantain.release.pixel_hashes import PixelHashes
@@ -38,13 +40,13 @@ def finish_release(release: Release, reader: JournalReader, options: ExportOptio
     """
     parts = decide_parts(release.sources, options.redistribution_approved)
     numbers = gather(reader)
-    images, signed = _count_images(release.files)
+    images = _count_images(release.files, reader.blobs)
     beside: list[ReleaseFile] = []
     embedded = _write_provenance(release, reader, beside)
     texts = {
         "README.md": card(release.facts, release.configs, numbers, parts, images, options.layouts),
-        "DATASHEET.md": datasheet(release.facts, numbers, parts, images, signed, embedded),
-        "CHANGELOG.md": changelog(release.facts, images, options.layouts),
+        "DATASHEET.md": datasheet(release.facts, numbers, parts, images, embedded),
+        "CHANGELOG.md": changelog(release.facts, images.roles, options.layouts),
         "CITATION.cff": citation(release.facts, parts, release.sources),
     }
     documents = {name: text.encode() for name, text in texts.items()}
@@ -88,17 +90,20 @@ def _entry(path: str, written: tuple[str, int]) -> ReleaseFile:
     return ReleaseFile(path, written[0], written[1], BESIDE)
 
 
-def _count_images(files: Iterable[ReleaseFile]) -> tuple[dict[str, int], int]:
-    """Edited images by role, each once however many layouts hold it, and how many of them are signed."""
-    seen: dict[str, set[tuple[str, int | None, int | None]]] = {}
-    signed = set()
+def _count_images(files: Iterable[ReleaseFile], blobs: BlobStore) -> ImageCounts:
+    """Edited images, each once however many layouts hold it."""
+    roles: Counter[str] = Counter()
+    seen: set[tuple[str, int | None, int | None]] = set()
+    signed = unmarked = 0
     for file in files:
-        if file.task is not None and file.role != "mask":
-            key = (file.task, file.generation, file.round)
-            seen.setdefault(file.role, set()).add(key)
-            if file.source_sha256:
-                signed.add(key)
-    return {role: len(keys) for role, keys in sorted(seen.items())}, len(signed)
+        if file.task is None or file.role == "mask" or (file.task, file.generation, file.round) in seen:
+            continue
+        seen.add((file.task, file.generation, file.round))
+        roles[file.role] += 1
+        signed += bool(file.source_sha256)
+        with blobs.path(file.source_sha256 or file.sha256).open("rb") as blob:
+            unmarked += XMP_PACKET not in blob.read(4096)
+    return ImageCounts(dict(sorted(roles.items())), signed, unmarked)
 
 
 def _table_sums(release: Release) -> list[ReleaseFile]:
