@@ -33,6 +33,10 @@ minute: what it accepted in the last sixty seconds is then its limit."""
 WINDOWED_FOR_S = 600.0
 """How long it is then taken to go on counting so."""
 
+CHANCE = 0.003
+"""Refusals below this share of a minute's requests teach nothing: busy providers refuse some whatever our pace, and to
+yield to each of them would be to slow down for ever."""
+
 SCOUTING_S = 30.0
 SCOUTING_QUIET_S = 1.5
 SCOUTING_STEPS = (0.5, 0.04)
@@ -55,6 +59,7 @@ class Pace:
         self._next_at = -math.inf
         self._blocked_until = -math.inf
         self._accepted: deque[tuple[float, float]] = deque()
+        self._refused: deque[float] = deque()
         self._decreased_at = -math.inf
         self._raised_at = -math.inf
         self._held_back_at = -math.inf
@@ -101,7 +106,7 @@ class Pace:
         """
         if retry_after is not None:
             self._blocked_until = max(self._blocked_until, now + retry_after)
-        if sent_at <= self._decreased_at:
+        if sent_at <= self._decreased_at or self._chance(now):
             return False
         recent, minute = self._throughput(now, RECENT_S), self._throughput(now, 60.0)
         if (retry_after or 0.0) > WINDOWED_S or self._silent_since(now) > WINDOWED_S:
@@ -117,6 +122,13 @@ class Pace:
         if self._scouting(now):
             self._scouting_step = max(SCOUTING_STEPS[1], self._scouting_step / 2.0)
         return True
+
+    def _chance(self, now: float) -> bool:
+        """Counts a refusal; True while there are so few that they say nothing about our pace."""
+        self._refused.append(now)
+        while self._refused[0] < now - 60.0:
+            self._refused.popleft()
+        return len(self._refused) <= CHANCE * sum(units for _, units in self._accepted)
 
     def _silent_since(self, now: float) -> float:
         """Seconds without an accepted request, though some were sent; 0 before the first."""
