@@ -1,6 +1,15 @@
 """Procedural rendering of chest findings on frontal radiographs, each keyed by the finding's exact name."""
 
-from plantain.models.offline.chest import airspace, atelectasis, edema, effusion, heart, lesion, pneumothorax
+from plantain.models.offline.chest import (
+    airspace,
+    atelectasis,
+    edema,
+    effusion,
+    fracture,
+    heart,
+    lesion,
+    pneumothorax,
+)
 from plantain.models.offline.rendering import FindingRenderer
 
 RENDERERS: dict[str, FindingRenderer] = {
@@ -13,4 +22,5 @@ RENDERERS: dict[str, FindingRenderer] = {
     "Lung Opacity": airspace.OPACITY_RENDERER,
     "Atelectasis": atelectasis.RENDERER,
     "Edema": edema.RENDERER,
+    "Fracture": fracture.RENDERER,
 }
