@@ -52,7 +52,9 @@ RENDERED = (
 )
 
 
-RENDERED_NOTE = "carries a finding that plantain rendered: removing it takes away our own work, not a patient's finding"
+RENDERED_NOTE = (
+    "carries a finding that plantain rendered: removing it takes away our own work, not a patient's finding"
+)
 
 
 def demo_recipe(folder: Path) -> Recipe:

@@ -9,8 +9,8 @@ import difflib
 import importlib
 import sys
 
-from plantain import __version__
 from plantain.records import InputError
+from plantain.version import __version__
 
 COMMANDS = {
     "demo": "the whole build, offline, on real images that arrive with the dependencies",
