@@ -206,7 +206,7 @@ def _size(evidence: Evidence) -> list[Check]:
 
 
 def _seam(evidence: Evidence, direction: Direction) -> list[Check]:
-    if evidence.presentation.parts == "warp" or evidence.border.length == 0:
+    if evidence.border.length == 0:
         return []
     border = evidence.border
     most = MOST_SEAM_CRISP if evidence.presentation.crisp else MOST_SEAM

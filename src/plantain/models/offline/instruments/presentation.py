@@ -33,10 +33,10 @@ class Presentation:
 
 KNOWN: dict[tuple[str, str], Presentation] = {
     ("chest_xray", "Atelectasis"): Presentation("lungs", 1, "many"),
-    ("chest_xray", "Cardiomegaly"): Presentation("heart", 1, "warp", 0.8),
+    ("chest_xray", "Cardiomegaly"): Presentation("heart", 1, "warp", 2.0),
     ("chest_xray", "Consolidation"): Presentation("lungs", 1, "many", pure=True),
     ("chest_xray", "Edema"): Presentation("lungs", 1, "many", 0.95, pure=True),
-    ("chest_xray", "Enlarged Cardiomediastinum"): Presentation("mediastinum", 1, "warp", 0.9),
+    ("chest_xray", "Enlarged Cardiomediastinum"): Presentation("mediastinum", 1, "warp", 2.0),
     ("chest_xray", "Fracture"): Presentation("chest", 0, "single", 0.05, True),
     ("chest_xray", "Lung Lesion"): Presentation("lungs", 1, "single", 0.2, pure=True),
     ("chest_xray", "Lung Opacity"): Presentation("lungs", 1, "many", pure=True),

@@ -12,6 +12,10 @@ from plantain.records import Direction
 
 ENOUGH = 0.1
 """Where less than this share of the change lies in its place, the finding itself was put elsewhere."""
+TOUCHING = 0.15
+"""A moved border reaches beyond the structure that it bounds: parts count that lie in it by this share."""
+GLARING, THIN = 80.0, 4.0
+"""Grey levels and half-size pixels of a stroke."""
 CLOSE = 18.0
 """A part within this many pixels of a 1024-pixel frame of a single lesion belongs to it."""
 
@@ -35,13 +39,16 @@ def target_parts(
         direction: a removal may take several lesions, an addition of a single one may not add more.
         side: the side that the instruction names, or None.
     """
+    if presentation.parts == "warp":
+        return tuple(part for part in change.parts if part.inside >= TOUCHING and not _stroke(part))
     pool = _on_side(candidates(change), anatomy, side, change.smooth.shape[1])
+    pool = tuple(part for part in pool if not _stroke(part)) or pool
     if not pool:
         return ()
     sign = expected_sign(presentation, direction)
     if presentation.pure:
         pool = _mostly(pool, tuple(part for part in pool if part.sign == sign))
-    if direction is Direction.REMOVE and sign != 0:
+    if presentation.pure and direction is Direction.REMOVE:
         pool = _mostly(pool, tuple(part for part in pool if part is pool[0] or part.relief * sign < 0))
     several = side == "bilateral" or (direction is Direction.REMOVE and sign != 0)
     if presentation.parts != "single" or several:
@@ -50,6 +57,11 @@ def target_parts(
     near = grow(change.labels == pool[0].label, CLOSE * change.smooth.shape[1] * FACTOR / 1024)
     close = set(np.unique(change.labels[near]).tolist())
     return tuple(part for part in change.parts if part.label in close)
+
+
+def _stroke(part: Part) -> bool:
+    """Thin and glaring: a letter of a marker, not a finding."""
+    return part.peak > GLARING and part.radius < THIN
 
 
 def _mostly(pool: tuple[Part, ...], kept: tuple[Part, ...]) -> tuple[Part, ...]:
