@@ -161,5 +161,13 @@ def test_cards_of_what_others_published_invent_nothing(tmp_path: Path) -> None:
     assert verify_release(tmp_path / "out", pixels=True).problems == ()
 
 
+def test_datasheet_counts_sources_that_nobody_checked(release: Path, reader: JournalReader) -> None:
+    used = "SELECT count(DISTINCT image_id) FROM task WHERE state <> 'pending'"  # none of them is marked as checked
+    count = reader.connection.execute(used).fetchone()[0]
+    sheet = (release / "DATASHEET.md").read_text(encoding="utf-8")
+    assert f"In {count} source images nobody looked for burned-in text" in sheet
+    assert "themselves rendered" not in sheet
+
+
 def test_cards_of_our_own_images_say_that_they_are_marked(release: Path) -> None:
     assert "says so in its own XMP metadata" in (release / "DATASHEET.md").read_text(encoding="utf-8")

@@ -58,12 +58,18 @@ MARKED_PROVIDERS = ("gemini", "imagen", "google", "gpt-image", "openai")
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The tables of what is released; never of tasks that are not."""
+    """The tables of what is released; never of tasks that are not.
+
+    `synthetic_sources` and `unchecked_sources` count source images that are themselves rendered, and those in which
+    nobody looked for burned-in text.
+    """
 
     composition: Composition
     judged: Judged
     rounds: tuple[RoundRow, ...]
     findings: tuple[FindingRow, ...]
+    synthetic_sources: int
+    unchecked_sources: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +91,19 @@ def gather(reader: JournalReader) -> Numbers:
     """Tables 1 and 2, rounds and findings over the closed edit tasks: what a release holds."""
     weights = {criterion.name.value: criterion.weight for criterion in MED_BANANA.criteria}
     with _released_only(reader), snapshot(reader):
+        synthetic, unchecked = reader.connection.execute(_SOURCES).fetchone()
         return Numbers(
-            composition_of(reader), judged_of(reader, weights), rounds_to_success(reader), by_finding(reader)
+            composition_of(reader),
+            judged_of(reader, weights),
+            rounds_to_success(reader),
+            by_finding(reader),
+            int(synthetic),
+            int(unchecked),
         )
+
+
+_SOURCES = """SELECT total(json_extract(record, '$.synthetic')), total(NOT json_extract(record, '$.text_checked'))
+FROM image WHERE id IN (SELECT image_id FROM task)"""
 
 
 @contextmanager
