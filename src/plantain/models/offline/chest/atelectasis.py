@@ -96,7 +96,7 @@ def _course(canvas: Canvas, side: str, length: float, index: int) -> Points:
         share = float(inside.mean()) * reach / length
         if share > best:
             best, course = share, np.stack([x, y], axis=1)
-    if best < 0.45:
+    if best * length < 0.1 * height:
         raise CannotShow(f"no room for a band of {length / canvas.pixels_per_mm:.0f} mm at the {side} base")
     return course
 
