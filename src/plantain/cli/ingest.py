@@ -22,6 +22,7 @@ from plantain.sources.catalogue import Catalogue
 from plantain.sources.entries import Refused, SourceOptions
 from plantain.sources.ingest import REJECTED, Ingested, ingest, write_rejected
 from plantain.sources.registry import kinds, load
+from plantain.sources.settings import parse_settings
 
 app = application()
 
@@ -44,6 +45,9 @@ def command(
     stretch: bool = typer.Option(
         False, "--stretch", help="Stretch to a square instead of padding with black."
     ),
+    settings: list[str] = typer.Option(
+        [], "--set", help="A choice of this kind of source, name=value; a wrong name lists them."
+    ),
     findings: list[Path] = typer.Option([], help="TOML files with findings of your own."),
     as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
     list_kinds: bool = typer.Option(False, "--list", help="Name the kinds of source and stop."),
@@ -63,7 +67,7 @@ def command(
         raise InputError(f"ingest: {missing} is missing; as in `plantain ingest folder PATH --out CATALOGUE`")
     if licence not in tuple(Licence):
         raise InputError(f"--licence {licence!r}: choose one of {', '.join(Licence)}")
-    options = SourceOptions(path, modality, Licence(licence))
+    options = SourceOptions(path, modality, Licence(licence), parse_settings(settings))
     reader = load(kind).open(options, load_taxonomy(findings))
     try:
         with Catalogue.create(out) as catalogue:
@@ -75,6 +79,7 @@ def command(
         again = ["plantain", "ingest", kind, str(path), "--out", str(out), "--licence", licence]
         again += ["--modality", modality] if modality else []
         again += ["--stretch"] if stretch else []
+        again += [word for setting in settings for word in ("--set", setting)]
         again += [word for file in findings for word in ("--findings", str(file))]
         print(f"plantain: interrupted; what is done stays in {out}. Go on with:", file=sys.stderr)
         print(f"  {shlex.join(again)}", file=sys.stderr)
@@ -108,6 +113,7 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, as_json: bool) -> N
         more = {
             "added": done.added,
             "unchanged": done.unchanged,
+            "left_out": {item.reason: item.count for item in done.left_out},
             "text_checked": False,
             "catalogue": str(out),
         }
@@ -116,6 +122,8 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, as_json: bool) -> N
     print(f"{out}: {len(catalogue)} images, {done.added} of them new; {len(done.refused)} files rejected")
     for label, count in counts["by_label"].items():
         print(f"  {count:6d}  {label}")
+    for item in done.left_out:
+        print(f"left out {item.count}: {item.reason}")
     if done.refused:
         print(f"rejected files and why: {out / REJECTED}")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -26,11 +26,13 @@ class SourceOptions:
         path: file or folder to read.
         modality: of its images, where the source does not say; "" otherwise.
         licence: what the owner of the images allows.
+        settings: choices that only this kind of source knows, see `sources.settings`.
     """
 
     path: Path
     modality: str = ""
     licence: Licence = Licence.UNKNOWN
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +62,28 @@ class Refused:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """How many images of a source were not asked for (lateral views, surplus over a cap), and why.
+
+    They are counted, not listed: nothing is wrong with them, and there may be a hundred thousand.
+    """
+
+    reason: str
+    count: int
+
+
+Found = Entry | Refused | LeftOut
+
+
 class Reader(Protocol):
     """One kind of source. `scan` is cheap: it lists and describes, and decodes nothing."""
 
     def count(self) -> int | None:
-        """Number of files that `scan` will yield, for a progress bar; None where counting would cost a scan."""
+        """Number of images that `scan` will yield, for a progress bar; None where counting would cost a scan."""
         ...
 
-    def scan(self) -> Iterator[Entry | Refused]:
+    def scan(self) -> Iterator[Found]:
         """Every image of the source once, in an order that depends on the source alone."""
         ...
 

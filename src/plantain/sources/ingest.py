@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from plantain.pixels.decode import declared_pixels
 from plantain.records import InputError, SourceImage
 from plantain.sources.catalogue import Catalogue
-from plantain.sources.entries import Entry, Reader, Refused, finish
+from plantain.sources.entries import Entry, Found, LeftOut, Reader, Refused, finish
 from plantain.sources.files import read_regular
 
 REJECTED = "rejected.csv"
@@ -38,12 +38,14 @@ class Ingested:
     Attributes:
         added: images that are new in the catalogue.
         unchanged: images that it held already.
-        refused: files left out, with the reason.
+        refused: files that cannot be used, with the reason.
+        left_out: images that were not asked for, counted by reason.
     """
 
     added: int
     unchanged: int
     refused: list[Refused]
+    left_out: list[LeftOut] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,9 @@ def ingest(
     workers = workers or min(4, os.cpu_count() or 1)
     with closing(_Workshop(known, mode, side)) as workshop:
         for result in _in_order(reader.scan(), workshop, workers):
+            if isinstance(result, LeftOut):
+                done.left_out.append(result)
+                continue
             outcome = _keep(result, catalogue, known, mode) if isinstance(result, _Prepared) else result
             if isinstance(outcome, Refused):
                 done.refused.append(outcome)
@@ -112,11 +117,11 @@ def write_rejected(root: Path, dataset: str, refused: list[Refused]) -> None:
 
 
 def _in_order(
-    found: Iterator[Entry | Refused], workshop: _Workshop, workers: int
-) -> Iterator[_Prepared | Refused]:
+    found: Iterator[Found], workshop: _Workshop, workers: int
+) -> Iterator[_Prepared | Refused | LeftOut]:
     """Results in the order of the scan, with at most two files per worker in memory."""
     pool = ThreadPoolExecutor(workers, thread_name_prefix="ingest")
-    waiting: deque[Future[_Prepared | Refused] | Refused] = deque()
+    waiting: deque[Future[_Prepared | Refused] | Refused | LeftOut] = deque()
     try:
         for item in found:
             waiting.append(pool.submit(workshop.prepare, item) if isinstance(item, Entry) else item)
@@ -128,8 +133,8 @@ def _in_order(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _result(waiting: Future[_Prepared | Refused] | Refused) -> _Prepared | Refused:
-    return waiting if isinstance(waiting, Refused) else waiting.result()
+def _result(waiting: Future[_Prepared | Refused] | Refused | LeftOut) -> _Prepared | Refused | LeftOut:
+    return waiting.result() if isinstance(waiting, Future) else waiting
 
 
 class _Workshop:

@@ -15,7 +15,10 @@ from plantain.sources.entries import Reader, SourceOptions
 GROUP = "plantain.sources"
 """Entry point group: name = kind, value = "package.module:KIND", a `SourceKind`."""
 
-BUILT_IN = {"folder": "plantain.sources.folder"}
+BUILT_IN = {
+    "folder": "plantain.sources.folder",
+    "odir-5k": "plantain.sources.odir_5k",
+}
 """Modules of our own kinds; each holds its `SourceKind` as `KIND`."""
 
 

@@ -1,0 +1,266 @@
+"""ODIR-5K: fundus photographs of both eyes of 5,000 patients, in either shape in which its labels are published.
+
+`full_df.csv` has one row per eye, with that eye's `labels`; the letters N to O beside them are the *patient's*. The
+annotation sheet (data.xlsx) has one row per patient: letters of the patient, and free keywords for each eye, parted by
+commas of either width, among which some speak of the picture's quality and not of the eye.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from plantain.findings import Taxonomy
+from plantain.pixels.decode import one_line
+from plantain.records import InputError, SourceImage
+from plantain.sources.entries import UNPREPARED, Entry, Found, LeftOut, Refused, SourceOptions
+from plantain.sources.places import shown, walk
+from plantain.sources.registry import SourceKind
+from plantain.sources.settings import Setting, resolve_settings
+from plantain.sources.tables import Row, has_columns, read_table
+
+LETTERS = "NDGCAHMO"
+"""Normal, diabetes, glaucoma, cataract, AMD, hypertension, myopia, other."""
+
+SETTINGS = {
+    "labels": Setting("auto", ("auto", "eye", "keywords")),
+    "quality": Setting("usable", ("usable", "strict", "any")),
+    "images": Setting("original", ("original", "preprocessed")),
+}
+"""`labels`: eye = full_df.csv, keywords = the annotation sheet, auto = the former where it is there. `quality`: usable
+leaves out eyes whose picture does not show the fundus well, strict those with any quality keyword, any none."""
+
+UNUSABLE = frozenset(
+    {
+        "no fundus image",
+        "anterior segment image",
+        "low image quality",
+        "optic disk photographically invisible",
+    }
+)
+BLEMISHED = frozenset({"lens dust", "image offset"})
+
+_EYE_COLUMNS = ("ID", "Left-Diagnostic Keywords", "Right-Diagnostic Keywords", "labels", "filename")
+_PATIENT_COLUMNS = (
+    *("ID", "Left-Fundus", "Right-Fundus", "Left-Diagnostic Keywords", "Right-Diagnostic Keywords"),
+    *LETTERS,
+)
+_TABLES = {"eye": _EYE_COLUMNS, "keywords": _PATIENT_COLUMNS}
+_NAME = re.compile(r"(?i)(\d{1,9})_(left|right)\.jpe?g")
+
+_WORDS = (
+    ("N", re.compile(r"^normal fundus$")),
+    ("D", re.compile(r"diabetic|non-? ?proliferative retinopathy|^proliferative retinopathy")),
+    ("H", re.compile(r"hypertensive retinopathy")),
+    ("G", re.compile(r"glaucoma")),
+    ("C", re.compile(r"cataract")),
+    ("A", re.compile(r"macular degeneration")),
+    ("M", re.compile(r"myop")),
+)
+"""What the keywords of the published sheet mean. A suspected disease counts as that disease, as in its own letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Eye:
+    """One eye as a table describes it."""
+
+    patient: str
+    side: str
+    file: str
+    letters: str
+    keywords: tuple[str, ...]
+    fault: str = ""
+
+
+def split_keywords(text: str) -> tuple[str, ...]:
+    """An eye's keywords in lower case; the sheet parts them by "," and by the full-width "，"."""
+    words = (re.sub(r"\s+", " ", word).strip().lower() for word in re.split(r"[,，]", text))
+    return tuple(word for word in words if word)
+
+
+def letters_of(keywords: tuple[str, ...]) -> str:
+    """The letters that an eye's keywords amount to, in the order of `LETTERS`; quality keywords have none.
+
+    Normal only when nothing else is said of the eye.
+    """
+    found = set()
+    for word in keywords:
+        if word not in UNUSABLE and word not in BLEMISHED:
+            found |= {letter for letter, pattern in _WORDS if pattern.search(word)} or {"O"}
+    if len(found) > 1:
+        found.discard("N")
+    return "".join(letter for letter in LETTERS if letter in found)
+
+
+class OdirReader:
+    """Eyes of ODIR-5K with a label of the taxonomy; id `<patient>_<left|right>`, group the patient."""
+
+    def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
+        if options.modality not in ("", "fundus"):
+            raise InputError(f"--modality {options.modality}: odir-5k is fundus")
+        self._licence = options.licence
+        self._settings = resolve_settings("odir-5k", SETTINGS, options.settings)
+        self._root = options.path
+        self._names = {
+            finding.labels["odir-5k"]: finding.name
+            for finding in taxonomy.of("fundus")
+            if "odir-5k" in finding.labels
+        }
+        self._normal = taxonomy.normal("fundus").name
+        files = list(walk(options.path))
+        self._pictures, self._unlabelled = self._find_pictures(files)
+        self._table, shape = self._find_table(files)
+        rows = read_table(self._table, _TABLES[shape])
+        self._eyes = list(_eye_rows(rows) if shape == "eye" else _patient_rows(rows))
+
+    def count(self) -> int:
+        """Eyes in the table, and pictures that no row names."""
+        return len(self._eyes) + len(self._strangers())
+
+    def scan(self) -> Iterator[Found]:
+        """Eyes in the order of the table, then pictures without a row, then how many have no public label."""
+        seen: dict[str, _Eye] = {}
+        for eye in self._eyes:
+            first = seen.setdefault(f"{eye.patient}_{eye.side}", eye)
+            if eye.fault:
+                yield Refused(self._where(eye), eye.fault)
+            elif first is not eye:
+                same = "the same eye stands in two rows" if first.letters == eye.letters else None
+                yield Refused(
+                    self._where(eye), same or "two rows label this eye differently; the first counts"
+                )
+            else:
+                yield self._entry(eye)
+        for name in self._strangers():
+            yield Refused(name, f"no row of {self._table.name} names it, so it has no label")
+        if self._unlabelled:
+            yield LeftOut("testing images: their labels are not public", self._unlabelled)
+
+    def _entry(self, eye: _Eye) -> Entry | Refused:
+        name, path = self._where(eye), self._pictures.get(f"{eye.patient}_{eye.side}")
+        if path is None:
+            return Refused(name, f"{self._table.name} names this picture, but it is not there")
+        flags = [word for word in eye.keywords if word in UNUSABLE or word in BLEMISHED]
+        stop = {"usable": UNUSABLE, "strict": UNUSABLE | BLEMISHED, "any": frozenset[str]()}
+        bad = [word for word in flags if word in stop[self._settings["quality"]]]
+        if bad:
+            return Refused(name, f"quality keyword: {', '.join(bad)} (--set quality=any takes it)")
+        labels = tuple(self._names[letter] for letter in eye.letters if letter in self._names)
+        if not labels:
+            what = one_line(", ".join(eye.keywords)) or "no keyword"
+            return Refused(name, f"nothing that plantain edits is seen in this eye: {what}")
+        said = [self._names[c] for c in letters_of(eye.keywords) if c in self._names]
+        if self._normal in labels and (eye.letters != "N" or set(said) - {self._normal}):
+            return Refused(name, f"labelled normal, but its keywords say {', '.join(eye.keywords)}")
+        more = [label for label in said if label not in labels]
+        notes = [f"quality: {', '.join(flags)}"] if flags else []
+        notes += [f"keywords also name {', '.join(more)}"] if more else []
+        notes += ["other disease as well"] if "O" in eye.letters else []
+        image = SourceImage(
+            id=f"{eye.patient}_{eye.side}",
+            dataset="ODIR-5K",
+            modality="fundus",
+            labels=labels,
+            licence=self._licence,
+            source_sha256="",
+            prepared_sha256="",
+            geometry=UNPREPARED,
+            group=f"patient:{eye.patient}",
+            split="train",
+            laterality=eye.side,
+            note="; ".join(notes),
+        )
+        return Entry(image, path, shown(path, self._root))
+
+    def _where(self, eye: _Eye) -> str:
+        path = self._pictures.get(f"{eye.patient}_{eye.side}")
+        return shown(path, self._root) if path else one_line(eye.file)
+
+    def _strangers(self) -> list[str]:
+        named = {f"{eye.patient}_{eye.side}" for eye in self._eyes}
+        return [shown(path, self._root) for key, path in self._pictures.items() if key not in named]
+
+    def _find_pictures(self, files: list[Path]) -> tuple[dict[str, Path], int]:
+        """Pictures by "<patient>_<side>", of the kind asked for where there are both; and testing images, counted."""
+        kinds: dict[str, dict[str, Path]] = {"original": {}, "preprocessed": {}}
+        testing = 0
+        for path in files:
+            match = _NAME.fullmatch(path.name)
+            folders = {part.lower() for part in path.relative_to(self._root).parts[:-1]}
+            if match is None:
+                continue
+            if "testing images" in folders:
+                testing += 1
+                continue
+            kind = "preprocessed" if "preprocessed_images" in folders else "original"
+            kinds[kind].setdefault(f"{int(match[1])}_{match[2].lower()}", path)
+        wanted = self._settings["images"]
+        found = kinds[wanted] or kinds["original" if wanted == "preprocessed" else "preprocessed"]
+        if not found:
+            raise InputError(f"{self._root}: no picture named like 0_left.jpg in it")
+        return found, testing
+
+    def _find_table(self, files: list[Path]) -> tuple[Path, str]:
+        wanted = self._settings["labels"]
+        tables = [path for path in files if path.suffix.lower() in (".csv", ".xlsx")]
+        tables.sort(key=lambda path: len(PurePosixPath(shown(path, self._root)).parts))
+        for shape in ("eye", "keywords") if wanted == "auto" else (wanted,):
+            for path in tables:
+                if has_columns(path, _TABLES[shape]):
+                    return path, shape
+        raise InputError(
+            f"{self._root}: no table with the labels; full_df.csv (columns {', '.join(_EYE_COLUMNS)}) or the "
+            "annotation sheet data.xlsx is needed"
+        )
+
+
+def _eye_rows(rows: Iterator[Row]) -> Iterator[_Eye]:
+    """full_df.csv: the eye is the one of `filename`, its label that of `labels`; `filepath` is a dead path."""
+    for row in rows:
+        file = row["filename"]
+        match = _NAME.fullmatch(file)
+        if match is None:
+            yield _Eye("", "", file or f"row of ID {row['ID']}", "", (), "filename: not like 0_left.jpg")
+            continue
+        side = match[2].lower()
+        keywords = split_keywords(row[f"{side.title()}-Diagnostic Keywords"])
+        listed = re.fullmatch(r"\[\s*(.*?)\s*\]", row["labels"])
+        letters = [word.strip("'\" ") for word in listed[1].split(",")] if listed else [row["labels"]]
+        known = [letter for letter in letters if len(letter) == 1 and letter in LETTERS]
+        fault = (
+            ""
+            if known and len(known) == len(letters)
+            else f"labels: {one_line(row['labels'])!r} is no letter"
+        )
+        if not fault and row["ID"] and row["ID"].removesuffix(".0").lstrip("0") != match[1].lstrip("0"):
+            fault = f"filename: belongs to another patient than ID {one_line(row['ID'])}"
+        yield _Eye(str(int(match[1])), side, file, "".join(c for c in LETTERS if c in known), keywords, fault)
+
+
+def _patient_rows(rows: Iterator[Row]) -> Iterator[_Eye]:
+    """The annotation sheet: an eye's letters come from its keywords, and must be among the patient's."""
+    for row in rows:
+        patient = {letter for letter in LETTERS if row[letter] in ("1", "1.0")}
+        for side in ("left", "right"):
+            file = row[f"{side.title()}-Fundus"]
+            match = _NAME.fullmatch(file)
+            if match is None or match[2].lower() != side:
+                fault = f"{side.title()}-Fundus: not like 0_{side}.jpg"
+                yield _Eye("", "", file or f"row of ID {row['ID']}", "", (), fault)
+                continue
+            keywords = split_keywords(row[f"{side.title()}-Diagnostic Keywords"])
+            letters = letters_of(keywords)
+            stray = [letter for letter in letters if letter not in patient and letter not in "NO"]
+            fault = ""
+            if stray:
+                words = one_line(", ".join(keywords))
+                fault = f"the keywords ({words}) mean {', '.join(stray)}, which the patient's letters deny"
+            yield _Eye(str(int(match[1])), side, file, letters, keywords, fault)
+
+
+KIND = SourceKind(
+    "ODIR-5K, fundus photographs: full_df.csv, or the annotation sheet data.xlsx, and the training images",
+    OdirReader,
+)

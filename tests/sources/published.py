@@ -1,0 +1,102 @@
+"""Real pictures, and tables written as the datasets publish them, for trees that tests build in published layouts."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import gzip
+import io
+import zipfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import cv2
+import numpy as np
+from PIL import Image
+
+from plantain.pixels.arrays import Pixels
+from plantain.sources.entries import Entry, LeftOut, Reader, Refused
+from plantain.sources.samples import sample_images
+
+
+@functools.cache
+def real(modality: str) -> Pixels:
+    """A real picture of a modality, at most 512 pixels wide: uint8 (H, W, 3)."""
+    sample = next(sample for sample in sample_images() if sample.image.modality == modality)
+    height, width = sample.pixels.shape[:2]
+    scale = 512 / max(height, width)
+    return cv2.resize(
+        sample.pixels, (round(width * scale), round(height * scale)), interpolation=cv2.INTER_AREA
+    )
+
+
+def jpeg(modality: str, seed: int, *, grey: bool = True) -> bytes:
+    """Another real picture for every seed: the same one, shifted, turned and lit a little differently, as a JPEG."""
+    rng = np.random.default_rng(seed)
+    pixels = real(modality)
+    height, width = pixels.shape[:2]
+    turn = cv2.getRotationMatrix2D((width / 2, height / 2), rng.uniform(-8, 8), rng.uniform(0.95, 1.1))
+    turn[:, 2] += rng.uniform(-20, 20, 2)
+    moved = cv2.warpAffine(pixels, turn, (width, height))
+    lit = np.clip(moved * rng.uniform(0.85, 1.1), 0, 255).astype(np.uint8)
+    image = Image.fromarray(lit[:, :, 0] if grey else lit)
+    data = io.BytesIO()
+    image.save(data, "JPEG", quality=92)
+    return data.getvalue()
+
+
+def put(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def csv_bytes(rows: Iterable[Sequence[object]], *, bom: bool = False) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode("utf-8-sig" if bom else "utf-8")
+
+
+def csv_gz(rows: Iterable[Sequence[object]]) -> bytes:
+    return gzip.compress(csv_bytes(rows), mtime=0)
+
+
+def xlsx_bytes(rows: Sequence[Sequence[object]]) -> bytes:
+    """A workbook as Excel writes it: shared strings for text, bare numbers, empty cells left out."""
+    strings = sorted({str(cell) for row in rows for cell in row if isinstance(cell, str) and cell})
+    places = {text: place for place, text in enumerate(strings)}
+    lines = []
+    for number, row in enumerate(rows, 1):
+        cells = []
+        for column, cell in enumerate(row):
+            where = f"{chr(65 + column)}{number}"
+            if isinstance(cell, str) and cell:
+                cells.append(f'<c r="{where}" t="s"><v>{places[cell]}</v></c>')
+            elif cell != "":
+                cells.append(f'<c r="{where}"><v>{cell}</v></c>')
+        lines.append(f'<row r="{number}">{"".join(cells)}</row>')
+    space = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    shared = "".join(f"<si><t>{escape(text)}</t></si>" for text in strings)
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr(
+            "xl/worksheets/sheet1.xml",
+            f"<worksheet {space}><sheetData>{''.join(lines)}</sheetData></worksheet>",
+        )
+        book.writestr("xl/sharedStrings.xml", f"<sst {space}>{shared}</sst>")
+    return data.getvalue()
+
+
+def scanned(reader: Reader) -> tuple[dict[str, Entry], dict[str, str], dict[str, int]]:
+    """Entries by id, refused names with reasons, images left out by reason; ids must be unique, the count right."""
+    found = list(reader.scan())
+    entries = [item for item in found if isinstance(item, Entry)]
+    refused = [item for item in found if isinstance(item, Refused)]
+    left_out = {item.reason: item.count for item in found if isinstance(item, LeftOut)}
+    assert len({entry.image.id for entry in entries}) == len(entries)
+    assert reader.count() in (None, len(entries) + len(refused))
+    return (
+        {entry.image.id: entry for entry in entries},
+        {item.name: item.reason for item in refused},
+        left_out,
+    )

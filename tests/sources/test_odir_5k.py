@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sources.published import csv_bytes, jpeg, put, scanned, xlsx_bytes
+
+from plantain.findings import load_taxonomy
+from plantain.records import InputError, Licence
+from plantain.sources.catalogue import Catalogue
+from plantain.sources.entries import SourceOptions
+from plantain.sources.ingest import ingest
+from plantain.sources.odir_5k import OdirReader, letters_of, split_keywords
+
+TAXONOMY = load_taxonomy()
+PATIENT = ["ID", "Patient Age", "Patient Sex", "Left-Fundus", "Right-Fundus"]
+PATIENT += ["Left-Diagnostic Keywords", "Right-Diagnostic Keywords", *"NDGCAHMO"]
+EYE = [*PATIENT, "filepath", "labels", "target", "filename"]
+DEAD = "../input/ocular-disease-recognition-odir5k/ODIR-5K/Training Images/"
+
+
+def patient(number: int, left: str, right: str, letters: str) -> list[object]:
+    flags = [int(letter in letters) for letter in "NDGCAHMO"]
+    return [number, 60, "Female", f"{number}_left.jpg", f"{number}_right.jpg", left, right, *flags]
+
+
+PATIENTS = [
+    patient(0, "cataract", "normal fundus", "C"),
+    patient(1, "moderate non proliferative retinopathy，hypertensive retinopathy", "normal fundus", "DH"),
+    patient(2, "lens dust，normal fundus", "low image quality，glaucoma", "G"),
+    patient(3, "drusen", "wet age-related macular degeneration, pathological myopia", "AMO"),
+    patient(4, "suspected glaucoma", "diabetic retinopathy", "D"),  # G is denied by the patient's letters
+    patient(5, "normal fundus", "no fundus image", "N"),
+    patient(7, "normal fundus", "normal fundus", "N"),  # its pictures are missing
+]
+LABELS = {"0_left": "C", "0_right": "N", "1_left": "D", "1_right": "N", "2_left": "N", "2_right": "G"}
+LABELS |= {"3_left": "O", "3_right": "A", "4_left": "G", "4_right": "D", "5_left": "N", "5_right": "O"}
+
+
+def eyes() -> list[list[object]]:
+    rows = []
+    for row in PATIENTS:
+        for side in ("right", "left"):
+            key = f"{row[0]}_{side}"
+            if key in LABELS:
+                target = [int(letter == LABELS[key]) for letter in "NDGCAHMO"]
+                rows.append([*row, f"{DEAD}{key}.jpg", f"['{LABELS[key]}']", target, f"{key}.jpg"])
+    return rows
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """The published folders: originals, the 512 pixel copies, testing images without labels."""
+    for number in range(7):
+        for seed, side in enumerate(("left", "right")):
+            data = jpeg("fundus", 10 * number + seed, grey=False)
+            put(tmp_path / "ODIR-5K/ODIR-5K/Training Images" / f"{number}_{side}.jpg", data)
+            put(tmp_path / "preprocessed_images" / f"{number}_{side}.jpg", data[:-2] + b"\0\xff\xd9")
+    put(tmp_path / "ODIR-5K/ODIR-5K/Testing Images/1000_left.jpg", b"x")
+    return tmp_path
+
+
+def read(root: Path, **settings: str) -> OdirReader:
+    return OdirReader(SourceOptions(root, "", Licence.UNKNOWN, settings), TAXONOMY)
+
+
+def labels(reader: OdirReader) -> dict[str, tuple[str, ...]]:
+    return {key: entry.image.labels for key, entry in scanned(reader)[0].items()}
+
+
+def test_eye_labels_count_not_the_patients_letters(tree: Path) -> None:
+    put(tree / "full_df.csv", csv_bytes([EYE, *eyes()]))
+    entries, refused, left_out = scanned(read(tree))
+    found = {key: entry.image.labels for key, entry in entries.items()}
+    # 0_right is normal although its patient has C = 1, as in the dataset's own first row.
+    assert found == {
+        "0_left": ("Cataract",),
+        "0_right": ("normal",),
+        "1_left": ("Diabetes",),
+        "1_right": ("normal",),
+        "2_left": ("normal",),
+        "3_right": ("AMD",),
+        "4_left": ("Glaucoma",),
+        "4_right": ("Diabetes",),
+        "5_left": ("normal",),
+    }
+    images = {key: entry.image for key, entry in entries.items()}
+    assert images["0_left"].group == images["0_right"].group == "patient:0"
+    assert (images["0_left"].laterality, images["0_right"].laterality) == ("left", "right")
+    assert images["2_left"].note == "quality: lens dust"
+    assert images["1_left"].note == "keywords also name Hypertension"
+    assert all(image.split == "train" for image in images.values())
+    assert "Training Images" in str(entries["0_left"].path)
+    reasons = {Path(name).name: reason for name, reason in refused.items()}
+    assert "low image quality" in reasons["2_right.jpg"]
+    assert "drusen" in reasons["3_left.jpg"]
+    assert "no fundus image" in reasons["5_right.jpg"]
+    assert reasons["6_left.jpg"] == "no row of full_df.csv names it, so it has no label"
+    assert left_out == {"testing images: their labels are not public": 1}
+
+
+@pytest.mark.parametrize("form", ["xlsx", "csv"])
+def test_annotation_sheet_gives_labels_by_keyword(tree: Path, form: str) -> None:
+    rows = [PATIENT, *PATIENTS]
+    name = "ODIR-5K/ODIR-5K/data.xlsx" if form == "xlsx" else "ODIR-5K_Training_Annotations(Updated)_V2.csv"
+    put(tree / name, xlsx_bytes(rows) if form == "xlsx" else csv_bytes(rows, bom=True))
+    entries, refused, _ = scanned(read(tree))
+    assert {key: entry.image.labels for key, entry in entries.items()} == {
+        "0_left": ("Cataract",),
+        "0_right": ("normal",),
+        "1_left": ("Diabetes", "Hypertension"),  # parted by the full-width comma
+        "1_right": ("normal",),
+        "2_left": ("normal",),
+        "3_right": ("AMD", "Myopia"),
+        "4_right": ("Diabetes",),
+        "5_left": ("normal",),
+    }
+    reasons = {Path(file).name: reason for file, reason in refused.items()}
+    assert "which the patient's letters deny" in reasons["4_left.jpg"]
+    assert reasons["7_left.jpg"].endswith("but it is not there")
+
+
+def test_both_shapes_agree_where_both_label(tree: Path) -> None:
+    put(tree / "full_df.csv", csv_bytes([EYE, *eyes()]))
+    put(tree / "data.xlsx", xlsx_bytes([PATIENT, *PATIENTS]))
+    by_eye, by_word = labels(read(tree)), labels(read(tree, labels="keywords"))
+    assert labels(read(tree, labels="eye")) == by_eye
+    shared = by_eye.keys() & by_word.keys()
+    assert len(shared) == 8
+    assert all(by_eye[key][0] in by_word[key] for key in shared)
+
+
+def test_quality_and_copy_are_chosen(tree: Path) -> None:
+    put(tree / "full_df.csv", csv_bytes([EYE, *eyes()]))
+    assert "2_left" not in labels(read(tree, quality="strict"))
+    assert labels(read(tree, quality="any"))["2_right"] == ("Glaucoma",)
+    entries, _, _ = scanned(read(tree, images="preprocessed"))
+    assert all("preprocessed_images" in str(entry.path) for entry in entries.values())
+
+
+def test_a_normal_label_that_the_keywords_deny_is_refused(tree: Path) -> None:
+    rows = eyes()
+    rows[1][-3] = "['N']"  # 0_left, whose keyword is cataract
+    rows += [rows[0], ["x", *rows[2][1:]], [*rows[3][:-3], "['Z']", [], "1_left.jpg"]]
+    put(tree / "full_df.csv", csv_bytes([EYE, *rows]))
+    entries = list(read(tree).scan())
+    said = [item.reason for item in entries if not hasattr(item, "image") and hasattr(item, "name")]
+    assert "labelled normal, but its keywords say cataract" in said
+    assert "the same eye stands in two rows" in said
+    assert "filename: belongs to another patient than ID x" in said
+    assert "labels: \"['Z']\" is no letter" in said
+
+
+def test_ingest_keeps_labels_groups_and_counts(tree: Path, tmp_path: Path) -> None:
+    put(tree / "full_df.csv", csv_bytes([EYE, *eyes()]))
+    reader = read(tree)
+    with Catalogue.create(tmp_path / "out") as catalogue:
+        done = ingest(reader, catalogue)
+        assert done.added == 9
+        assert catalogue.count_by("label") == {
+            "AMD": 1,
+            "Cataract": 1,
+            "Diabetes": 2,
+            "Glaucoma": 1,
+            "normal": 4,
+        }
+        assert len(catalogue.count_by("group")) == 6
+        digest = catalogue.digest()
+        assert (ingest(read(tree), catalogue).unchanged, catalogue.digest()) == (9, digest)
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({}, "no picture named like 0_left.jpg"),
+        ({"0_left.jpg": b"x"}, "no table with the labels"),
+        ({"0_left.jpg": b"x", "full_df.csv": b"ID,labels\n0,['N']\n"}, "no table with the labels"),
+    ],
+)
+def test_what_is_no_odir_is_refused_in_one_line(tmp_path: Path, files: dict[str, bytes], says: str) -> None:
+    for name, data in files.items():
+        put(tmp_path / name, data)
+    with pytest.raises(InputError, match=says):
+        read(tmp_path)
+
+
+def test_settings_and_modality_are_checked(tree: Path) -> None:
+    with pytest.raises(InputError, match=r"--set quality=good: choose one of usable, strict, any"):
+        read(tree, quality="good")
+    with pytest.raises(
+        InputError, match=r"--set qualty: odir-5k has no such setting; did you mean 'quality'"
+    ):
+        read(tree, qualty="any")
+    with pytest.raises(InputError, match="odir-5k is fundus"):
+        OdirReader(SourceOptions(tree, "chest_xray"), TAXONOMY)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "letters"),
+    [
+        ("normal fundus", "N"),
+        ("lens dust，normal fundus", "N"),
+        ("Normal Fundus ,  drusen", "O"),
+        ("mild nonproliferative retinopathy", "D"),
+        ("moderate non proliferative retinopathy，laser spot", "DO"),
+        ("proliferative diabetic retinopathy, hypertensive retinopathy", "DH"),
+        ("suspected cataract", "C"),
+        ("dry age-related macular degeneration，glaucoma", "GA"),
+        ("myopia retinopathy", "M"),
+        ("refractive media opacity", "O"),
+        ("no fundus image", ""),
+        ("", ""),
+    ],
+)
+def test_keywords_mean_letters(keywords: str, letters: str) -> None:
+    assert letters_of(split_keywords(keywords)) == letters
