@@ -139,9 +139,27 @@ def test_first_version_comes_forward_with_its_blobs(run: Path) -> None:
     path = run / "journal.sqlite"
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("ALTER TABLE blob DROP COLUMN pixel_sha256")
+    connection.execute("DROP TABLE batch_request")
+    connection.execute("DROP TABLE batch_job")
     connection.execute("UPDATE meta SET value = '1' WHERE key = 'schema_version'")
     before = connection.execute("SELECT sha256, bytes, media_type FROM blob").fetchall()
     assert migrate(connection, path) == 1
     after = connection.execute("SELECT sha256, bytes, media_type, pixel_sha256 FROM blob").fetchall()
     assert after == [(*row, None) for row in before]
     connection.close()
+
+
+def test_second_version_comes_forward_with_tables_for_batch_jobs(run: Path) -> None:
+    path = run / "journal.sqlite"
+    connection = sqlite3.connect(path, isolation_level=None)
+    fresh = _tables(connection)
+    connection.execute("DROP TABLE batch_request")
+    connection.execute("DROP TABLE batch_job")
+    connection.execute("UPDATE meta SET value = '2' WHERE key = 'schema_version'")
+    assert migrate(connection, path) == 2
+    assert _tables(connection) == fresh
+    connection.close()
+
+
+def _tables(connection: sqlite3.Connection) -> dict[str, str]:
+    return dict(connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL"))

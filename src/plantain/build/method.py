@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import orjson
 
 from plantain.build.recipe import Recipe
 from plantain.build.rounds import Method
 from plantain.journal import Journal
+from plantain.models.batch.desk import BatchDesk
+from plantain.models.options import ProviderOptions
 from plantain.models.registry import resolve_editor, resolve_judge, resolve_writer
 from plantain.rubrics import MED_BANANA
 
 META = "method"
 
 
-def method_of(recipe: Recipe) -> Method:
-    """The recipe's models, rubric and policy as the loop needs them."""
+def method_of(recipe: Recipe, jobs: BatchDesk | None = None) -> Method:
+    """The recipe's models, rubric and policy as the loop needs them.
+
+    Args:
+        recipe: whose models.
+        jobs: the run's batch desk, for models whose calls are to wait for jobs; without one they are all online.
+    """
+
+    def options(model: str) -> ProviderOptions:
+        section = recipe.provider(model)
+        return replace(section.options(), jobs=jobs) if section.transport == "batch" else section.options()
+
     return Method(
-        writer=resolve_writer(recipe.models.writer, recipe.provider(recipe.models.writer).options()),
-        editor=resolve_editor(recipe.models.editor, recipe.provider(recipe.models.editor).options()),
-        judges=tuple(resolve_judge(name, recipe.provider(name).options()) for name in recipe.models.judges),
+        writer=resolve_writer(recipe.models.writer, options(recipe.models.writer)),
+        editor=resolve_editor(recipe.models.editor, options(recipe.models.editor)),
+        judges=tuple(resolve_judge(name, options(name)) for name in recipe.models.judges),
         rubric=MED_BANANA,
         policy=recipe.loop.policy,
         threshold=recipe.loop.threshold,

@@ -50,11 +50,15 @@ def check_prices(recipe: Recipe) -> None:
 def lane_rules(recipe: Recipe, model: str) -> LaneRules:
     """What admission needs to know of a model."""
     section = recipe.provider(model)
+    in_jobs = section.transport == "batch"
     return LaneRules(
-        concurrency=recipe.limits.concurrency,
-        requests_per_minute=section.requests_per_minute,
-        tokens_per_minute=section.tokens_per_minute,
-        images_per_minute=section.images_per_minute,
+        concurrency=max(recipe.limits.concurrency, recipe.limits.wave)
+        if in_jobs
+        else recipe.limits.concurrency,
+        requests_per_minute=None if in_jobs else section.requests_per_minute,
+        tokens_per_minute=None if in_jobs else section.tokens_per_minute,
+        images_per_minute=None if in_jobs else section.images_per_minute,
         price=recipe_price(recipe, model),
         max_output_tokens=section.max_output_tokens,
+        in_jobs=in_jobs,
     )

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from plantain.journal import JsonValue
+from plantain.models.batch.rules import USUAL, BatchRules
 from plantain.models.options import ProviderOptions
 from plantain.records import Price
 
@@ -33,6 +34,23 @@ class PriceSection(BaseModel):
         return Price(**self.model_dump(), source="recipe")
 
 
+class BatchSection(BaseModel):
+    """How large batch jobs may become and how often they are looked at; see `plantain.models.batch.rules`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    images: Annotated[int, Field(ge=1, le=10_000)] = USUAL.images
+    requests: Annotated[int, Field(ge=1, le=50_000)] = USUAL.requests
+    megabytes: Annotated[float, Field(gt=0.0, le=200.0)] = USUAL.megabytes
+    quiet_s: Annotated[float, Field(gt=0.0, le=3600.0)] = USUAL.quiet_s
+    wait_s: Annotated[float, Field(gt=0.0, le=86_400.0)] = USUAL.wait_s
+    poll_s: Annotated[float, Field(gt=0.0, le=3600.0)] = USUAL.poll_s
+    accept_unverified_edits: bool = USUAL.accept_unverified_edits
+
+    def rules(self) -> BatchRules:
+        return BatchRules(**self.model_dump())
+
+
 class ProviderSection(BaseModel):
     """One provider's settings. What changes answers is frozen in a run; limits, prices, transport and address are free.
 
@@ -46,6 +64,7 @@ class ProviderSection(BaseModel):
     tokens_per_minute: PerMinute | None = None
     images_per_minute: PerMinute | None = None
     transport: Literal["online", "batch"] = "online"
+    batch: BatchSection = BatchSection()
     prices: Mapping[str, PriceSection] = Field(default_factory=dict)
 
     base_url: str = ""
@@ -66,8 +85,9 @@ class ProviderSection(BaseModel):
 
     def options(self) -> ProviderOptions:
         """The part that the provider's adapter is handed."""
-        known = {field.name for field in fields(ProviderOptions)}
-        return ProviderOptions(**{name: getattr(self, name) for name in known & set(type(self).model_fields)})
+        known = {field.name for field in fields(ProviderOptions)} - {"batch"}
+        said = {name: getattr(self, name) for name in known & set(type(self).model_fields)}
+        return ProviderOptions(**said, batch=self.batch.rules())
 
     def frozen_part(self) -> dict[str, JsonValue]:
         """Settings that change answers, where they differ from the default."""

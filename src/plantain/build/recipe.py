@@ -71,12 +71,14 @@ class Limits(_Section):
     Reaching `budget_usd`, `max_calls` or `max_hours` stops the run with exit code 3. `unknown_costs` says how calls
     whose cost never became known (killed or cut off half-way) count against the budget: at the most they can have cost
     ("reserve"), or, once the provider's bill has been looked at, not at all ("ignore"). `deadline_s` is for one call.
+    `wave` is how many tasks are under way at once where calls wait for batch jobs.
     """
 
     concurrency: Annotated[int, Field(ge=1, le=10_000)] = 8
     budget_usd: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
     max_calls: Annotated[int, Field(ge=1)] | None = None
     max_hours: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
+    wave: Annotated[int, Field(ge=1, le=20_000)] = 1_000
     deadline_s: Annotated[float, Field(gt=0.0, le=86_400.0)] = 600.0
     unknown_costs: Literal["reserve", "ignore"] = "reserve"
 

@@ -20,12 +20,14 @@ from plantain.build.pricing import check_prices, lane_rules
 from plantain.build.recipe import Recipe
 from plantain.build.rounds import Method
 from plantain.build.spending import purse_of, seconds_left
+from plantain.build.transport import check_transports, tasks_under_way
 from plantain.build.walk import Walk
 from plantain.build.watch import Watch
 from plantain.calls import CallDesk, Gate, ServedModels
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import DiskFull, Journal, JsonValue, RunHeader
 from plantain.journal.connect import JOURNAL_NAME
+from plantain.models.batch.desk import BatchDesk
 from plantain.models.registry import close_models
 from plantain.records import InputError, TaskState
 from plantain.sources.catalogue import Catalogue
@@ -39,6 +41,7 @@ class RunSummary:
     """What this process did of a run, and whether something stopped it.
 
     `stopped` is None when no task is pending, else why ("interrupted", "limit", or the fault that halted the run).
+    `left` says which batch jobs go on without us, "" where none does.
     """
 
     planned: int = 0
@@ -47,6 +50,7 @@ class RunSummary:
     replayed: int = 0
     stopped: str | None = None
     failed: bool = False
+    left: str = ""
 
 
 async def run_build(
@@ -76,25 +80,31 @@ async def run_build(
     """
     taxonomy = load_taxonomy(recipe.data.finding_files)
     check_prices(recipe)
+    check_transports(recipe)
     catalogue = Catalogue.open(recipe.data.catalogue)
     check_planned_consent(recipe, catalogue, taxonomy)
-    method = method or method_of(recipe)
+    jobs = BatchDesk()
+    method = method or method_of(recipe, jobs)
     journal = await _open_journal(recipe, run)
     journal.on_commit = on_commit
     summary = RunSummary()
     try:
         summary.planned = await _plan(recipe, catalogue, taxonomy, journal)
         await check_pending_consent(recipe, catalogue, journal)
+        in_jobs = await jobs.open(journal)
         gate = Gate(partial(lane_rules, recipe), purse_of(recipe, journal.reader))
         watch.planned(summary.planned, journal.reader.counts(), gate.purse)
         served = ServedModels(journal, accept_changes=accept_model_change)
-        desk = CallDesk(journal, gate, recipe.limits.deadline_s, served)
+        desk = CallDesk(
+            journal, gate, recipe.limits.deadline_s, served, jobs.models, in_jobs, leave_jobs=jobs.leave
+        )
         walk = Walk(method, journal, catalogue, taxonomy, desk, watch)
         changed = await changed_method(method, journal)
         if changed is not None:
             walk.halt(changed, faulty=True)
         async with _interruptible(desk, watch), _time_cap(recipe, journal, walk):
-            await walk.all(recipe.limits.concurrency, limit)
+            await walk.all(tasks_under_way(recipe), limit)
+        summary.left = await jobs.close()
         summary.closed, summary.made, summary.replayed = walk.closed, desk.made, desk.replayed
         summary.stopped, summary.failed = walk.halted, walk.faulty
         if summary.stopped is None and journal.reader.counts().get(TaskState.PENDING, 0):
@@ -107,6 +117,7 @@ async def run_build(
             }
             await journal.end_session(desk.replayed, detail)
     finally:
+        await jobs.close()
         await journal.close()
         catalogue.close()
         await close_models(method.writer, method.editor, *method.judges)

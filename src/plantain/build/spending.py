@@ -9,6 +9,10 @@ from plantain.calls import Purse
 from plantain.journal import JournalReader
 
 _UNKNOWN = "SELECT TOTAL(reserved_usd) FROM call WHERE state = 'settled' AND cost_usd IS NULL"
+_IN_JOBS = (
+    "SELECT TOTAL(reserved_usd) FROM call WHERE state = 'started' "
+    "AND id IN (SELECT call FROM batch_request WHERE job IS NOT NULL)"
+)
 _LAST_CALL = "SELECT started_at FROM call ORDER BY id DESC LIMIT 1"
 
 
@@ -16,9 +20,10 @@ def purse_of(recipe: Recipe, reader: JournalReader) -> Purse:
     """The run's purse as the journal has it: what settled calls cost, and what others may have cost.
 
     Calls that a kill left open, and calls whose answer never arrived, count with what was set aside for them, unless
-    the recipe says that their costs are known to be nothing more (`limits.unknown_costs = "ignore"`).
+    the recipe says that their costs are known to be nothing more (`limits.unknown_costs = "ignore"`). Calls that a
+    batch job still answers count in any case.
     """
-    held = 0.0
+    held = float(reader.connection.execute(_IN_JOBS).fetchone()[0])
     if recipe.limits.unknown_costs == "reserve":
         held = reader.reserved_open_usd() + float(reader.connection.execute(_UNKNOWN).fetchone()[0])
     return Purse(

@@ -50,7 +50,7 @@ class Walk:
             except Interrupted:
                 return
             except LimitReached as reached:
-                self.halt(str(reached), faulty=False)
+                self.halt(str(reached), faulty=False, wait_for_jobs=True)
                 return
             except RunHalted as fault:
                 self.halt(str(fault), faulty=True)
@@ -59,10 +59,10 @@ class Walk:
                 self.halt(str(full), faulty=False)
                 return
 
-    def halt(self, why: str, *, faulty: bool) -> None:
+    def halt(self, why: str, *, faulty: bool, wait_for_jobs: bool = False) -> None:
         """No new call from now on; tasks that need one stay pending. `faulty`: something is wrong, not used up."""
         self.halted, self.faulty = why, faulty
-        self.desk.request_stop()
+        self.desk.request_stop(wait_for_jobs=wait_for_jobs)
 
     async def _one(self, row: TaskRow) -> None:
         image = await self._image(row.task.image_id)

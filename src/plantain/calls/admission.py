@@ -36,6 +36,12 @@ class Admission(Protocol):
         """Waits for leave to send a call. Raises LimitReached or Interrupted where there will be none."""
         ...
 
+    def resume(
+        self, model: str, step: Step, reserved_usd: float | None
+    ) -> AbstractAsyncContextManager[Ticket]:
+        """The ticket of a call that an earlier process sent, and whose answer is still to come; never waits."""
+        ...
+
     def stop(self) -> None:
         """The run is to stop: whoever waits for a ticket is told so."""
 
@@ -50,6 +56,10 @@ class Bounded:
     async def admit(self, model: str, step: Step) -> AsyncIterator[Ticket]:
         async with self._slots:
             yield Ticket()
+
+    @asynccontextmanager
+    async def resume(self, model: str, step: Step, reserved_usd: float | None) -> AsyncIterator[Ticket]:
+        yield Ticket(reserved_usd, started=True)
 
     def stop(self) -> None:
         """Whoever waits gets a slot as the calls in flight end."""

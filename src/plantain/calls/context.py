@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -17,6 +17,7 @@ from plantain.calls.policy import next_step
 from plantain.calls.served import ServedModels
 from plantain.calls.stops import Interrupted, RequestChanged, RunHalted
 from plantain.journal import CallRow, Journal, Settlement, StartedCall
+from plantain.journal.batches import LeftWithJob, current_call
 from plantain.records import CallKey, Outcome, OutcomeKind, Step
 from plantain.roles import Reply, failed
 
@@ -64,28 +65,41 @@ class CallDesk:
     Attributes:
         deadline_s: seconds after which a call without an answer ends as `transport`; None for never.
         served: who has answered so far; None where nobody asks.
+        unhurried: models whose answers come from jobs, so that no deadline holds for one call.
+        leave_jobs: called when the run stops without waiting for jobs.
+        in_jobs: open calls of earlier processes that a job answers: they are continued, not made again.
     """
 
     journal: Journal
     admission: Admission
     deadline_s: float | None = None
     served: ServedModels | None = None
+    unhurried: Collection[str] = ()
+    in_jobs: Collection[int] = ()
+    leave_jobs: Callable[[], None] | None = None
     made: int = 0
     replayed: int = 0
     stop_requested: bool = False
     jitter: random.Random = field(default_factory=random.Random)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def request_stop(self) -> None:
-        """No new call is sent from now on; those in flight finish and are recorded."""
+    def request_stop(self, *, wait_for_jobs: bool = False) -> None:
+        """No new call is sent from now on; those in flight finish and are recorded.
+
+        Calls in batch jobs, which may take a day, stay open and are continued by the next process, unless this one is
+        to wait for them.
+        """
         self.stop_requested = True
+        if self.leave_jobs is not None and not wait_for_jobs:
+            self.leave_jobs()
         self.wake.set()
         self.admission.stop()
 
     async def send(self, spec: CallSpec[T]) -> Reply[T]:
         """Performs a call within its deadline."""
         try:
-            async with asyncio.timeout(self.deadline_s) as deadline:
+            limit = None if spec.model in self.unhurried else self.deadline_s
+            async with asyncio.timeout(limit) as deadline:
                 return await spec.send()
         except TimeoutError:
             if not deadline.expired():
@@ -109,10 +123,13 @@ class TaskCalls:
         self._generation = generation
         self._tries: dict[CallKey, int] = {}
         self._final: dict[CallKey, CallRow] = {}
+        self._in_jobs: dict[CallKey, CallRow] = {}
         for row in recorded:
             self._tries[row.key] = max(self._tries.get(row.key, 0), row.tries)
             if row.final:
                 self._final[row.key] = row
+            elif row.outcome is None and row.id in desk.in_jobs:
+                self._in_jobs[row.key] = row
 
     async def answer(self, spec: CallSpec[T]) -> Answer:
         """The recorded answer to this call, or a new one that is durable before this returns.
@@ -135,13 +152,15 @@ class TaskCalls:
             self._desk.replayed += 1
             return Answer(recorded.outcome, recorded.answer)
         tries = self._tries.get(key, 0)
+        left_open = self._in_jobs.pop(key, None)
         sent = 0
         while True:
             if self._desk.stop_requested:
                 raise Interrupted
-            tries += 1
+            tries += left_open is None
             sent += 1
-            settlement, wait = await self._send_once(spec, key, tries, sent, request_hash)
+            settlement, wait = await self._send_once(spec, key, tries, sent, request_hash, left_open)
+            left_open = None
             if settlement.outcome.fatal:
                 raise RunHalted(f"{spec.model}: {settlement.outcome.reason}")
             if self._desk.served is not None:
@@ -153,20 +172,40 @@ class TaskCalls:
             await self._desk.pause(wait)
 
     async def _send_once(
-        self, spec: CallSpec[T], key: CallKey, tries: int, sent: int, request_hash: str
+        self,
+        spec: CallSpec[T],
+        key: CallKey,
+        tries: int,
+        sent: int,
+        request_hash: str,
+        left_open: CallRow | None,
     ) -> tuple[Settlement, float]:
-        """Journals the start, sends, journals what came; returns it and the seconds until another try."""
+        """Journals the start, sends, journals what came; returns it and the seconds until another try.
+
+        `left_open` is the same try of an earlier process, whose request is in a job: it goes on as that call.
+        """
         desk = self._desk
-        async with desk.admission.admit(spec.model, spec.step) as ticket:
+        if left_open is None:
+            admitted = desk.admission.admit(spec.model, spec.step)
+        else:
+            admitted = desk.admission.resume(spec.model, spec.step, left_open.reserved_usd)
+        async with admitted as ticket:
             if desk.stop_requested:
                 raise Interrupted
-            call_id = await desk.journal.start_call(
-                StartedCall(key, tries, spec.model, request_hash, ticket.reserved_usd)
-            )
+            if left_open is None:
+                call_id = await desk.journal.start_call(
+                    StartedCall(key, tries, spec.model, request_hash, ticket.reserved_usd)
+                )
+                desk.made += 1
+            else:
+                call_id = left_open.id
             ticket.started = True
-            desk.made += 1
+            current_call.set(call_id)
             begun = time.monotonic()
-            reply = await desk.send(spec)
+            try:
+                reply = await desk.send(spec)
+            except LeftWithJob as left:
+                raise (RunHalted(f"{spec.model}: {left}") if str(left) else Interrupted()) from None
             latency = time.monotonic() - begun
             ticket.settle(reply.outcome, reply.usage)
             draft = Settlement(

@@ -52,6 +52,15 @@ class Gate:
         finally:
             self._hand_in(ticket)
 
+    @asynccontextmanager
+    async def resume(self, model: str, step: Step, reserved_usd: float | None) -> AsyncIterator[Ticket]:
+        """Takes over a call that an earlier process sent: it is counted and paid for already, so nothing is asked."""
+        ticket = self._lane(model).resume(step, reserved_usd)
+        try:
+            yield ticket
+        finally:
+            self._hand_in(ticket)
+
     def stop(self) -> None:
         """Nobody is granted a ticket any more; whoever waits gets Interrupted."""
         self._end(Interrupted())

@@ -30,6 +30,7 @@ class LaneRules:
         requests_per_minute, tokens_per_minute, images_per_minute: stated limits; None to learn from refusals alone.
         price: None when unknown.
         max_output_tokens: where the adapter has an answer cut; what money is set aside for.
+        in_jobs: its calls wait for batch jobs: all of a wave at once, and what becomes of one says nothing of limits.
     """
 
     concurrency: int
@@ -38,6 +39,7 @@ class LaneRules:
     images_per_minute: float | None = None
     price: Price | None = None
     max_output_tokens: int = 8_192
+    in_jobs: bool = False
 
 
 @dataclass(slots=True)
@@ -70,7 +72,9 @@ class Lane:
         self.model = model
         self._again = again
         self.rules = rules
-        self.window = Window(rules.concurrency)
+        self.window = (
+            Window(rules.concurrency, rules.concurrency) if rules.in_jobs else Window(rules.concurrency)
+        )
         self.requests = Pace(rules.requests_per_minute)
         self.history = LimitHistory()
         self._tokens = Pace(rules.tokens_per_minute)
@@ -88,6 +92,13 @@ class Lane:
         place: asyncio.Future[LaneTicket] = asyncio.get_running_loop().create_future()
         self._waiting[step].append(place)
         return place
+
+    def resume(self, step: Step, usd: float | None) -> LaneTicket:
+        """The ticket of a call that is under way since an earlier process."""
+        if usd is not None:
+            self._purse.take_over(usd)
+        level = self.window.start()
+        return LaneTicket(usd, started=True, lane=self, step=step, tokens=0.0, sent_at=_now(), level=level)
 
     def fail(self, error: Exception) -> None:
         """Sends everybody who waits away."""
@@ -170,7 +181,8 @@ class Lane:
 
     def settled(self, ticket: LaneTicket, outcome: Outcome, usage: Usage) -> float | None:
         """Learns from how a call went; returns its cost. The next pump is the gate's."""
-        self._learn(ticket, outcome)
+        if not self.rules.in_jobs:
+            self._learn(ticket, outcome)
         self.window.end()
         used = (usage.input_tokens or 0) + (usage.output_tokens or 0) + (usage.thinking_tokens or 0)
         if used or outcome.kind is OutcomeKind.RATE_LIMITED:

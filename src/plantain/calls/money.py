@@ -102,6 +102,12 @@ class Purse:
         self.reserved_usd += usd
         self.outstanding += 1
 
+    def take_over(self, usd: float) -> None:
+        """Turns what is held for a call of an earlier process into a reservation: its answer is expected again."""
+        self.held_usd = max(0.0, self.held_usd - usd)
+        self.reserved_usd += usd
+        self.outstanding += 1
+
     def settle(self, reserved_usd: float, cost_usd: float | None) -> None:
         """Turns a reservation into its cost; an unknown cost stays held."""
         self._take_back(reserved_usd)

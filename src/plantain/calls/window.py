@@ -21,11 +21,12 @@ class Window:
 
     Args:
         ceiling: never more than this at once.
+        first: how many to begin with.
     """
 
-    def __init__(self, ceiling: int) -> None:
+    def __init__(self, ceiling: int, first: int = FIRST) -> None:
         self.ceiling = ceiling
-        self.size = min(FIRST, ceiling)
+        self.size = min(first, ceiling)
         self.in_flight = 0
         self._highest_taken = 0
         self._slow_start = True

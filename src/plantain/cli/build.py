@@ -78,6 +78,8 @@ def tell_end(summary: RunSummary, resume: str) -> int:
         return 0
     if summary.failed:
         print(f"plantain: {summary.stopped}", file=sys.stderr)
+    if summary.left:
+        print(f"plantain: {summary.left}", file=sys.stderr)
     print(
         f"plantain: stopped ({'fault' if summary.failed else summary.stopped}); resume with: {resume}",
         file=sys.stderr,

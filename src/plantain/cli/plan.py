@@ -18,6 +18,7 @@ from plantain.build.forecast import Plan, make_plan
 from plantain.build.pilot import read_pilot
 from plantain.build.pricing import check_prices
 from plantain.build.recipe import Recipe, load_recipe
+from plantain.build.transport import check_transports
 from plantain.cli.application import application
 from plantain.findings import load_taxonomy
 from plantain.sources.catalogue import Catalogue
@@ -40,6 +41,7 @@ def plan(
     """
     recipe = load_recipe(recipe_file)
     check_prices(recipe)
+    check_transports(recipe)
     taxonomy = load_taxonomy(recipe.data.finding_files)
     catalogue = Catalogue.open(recipe.data.catalogue)
     check_planned_consent(recipe, catalogue, taxonomy)

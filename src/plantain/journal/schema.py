@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .errors import NewerJournal, NotARun, OlderJournal
 
-VERSION = 2
+VERSION = 3
 APPLICATION_ID = 0x706C6E74
 """Marks the SQLite file as ours ("plnt"), so that another program's database is told apart."""
 
@@ -90,6 +90,26 @@ CREATE TABLE tally(
 """
 
 
+BATCHES = """
+CREATE TABLE batch_job(
+  key TEXT PRIMARY KEY, model TEXT NOT NULL, path TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('formed', 'running', 'ended', 'closed')),
+  provider_id TEXT NOT NULL DEFAULT '', formed_at TEXT NOT NULL, ended_at TEXT,
+  reason TEXT NOT NULL DEFAULT ''
+) STRICT, WITHOUT ROWID;
+CREATE INDEX batch_job_open ON batch_job(key) WHERE state <> 'closed';
+
+CREATE TABLE batch_request(
+  key TEXT PRIMARY KEY, call INTEGER NOT NULL REFERENCES call(id), job TEXT REFERENCES batch_job(key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX batch_request_call ON batch_request(call);
+CREATE INDEX batch_request_job ON batch_request(job);
+"""
+"""Jobs at a provider and the requests in them. A request without a job was never sent. A job is `formed` before the
+provider hears of it, `running` once it has an id there, `ended` when its answers are here or there are none, `closed`
+when all calls that it served are settled."""
+
+
 def _count(what: str, key: str, step: int = 1, total: str = "0") -> str:
     """SQL that moves one counter; upsert, because counters appear as their keys do."""
     return (
@@ -134,14 +154,17 @@ CREATE TRIGGER blob_gone AFTER DELETE ON blob
 """Counters kept by triggers, inside the transaction that changes the rows: `status` on a million tasks reads
 a dozen rows instead of gigabytes, and no writer can forget one."""
 
-MIGRATIONS: Mapping[int, str] = {1: "ALTER TABLE blob ADD COLUMN pixel_sha256 TEXT;"}
+MIGRATIONS: Mapping[int, str] = {
+    1: "ALTER TABLE blob ADD COLUMN pixel_sha256 TEXT;",
+    2: BATCHES,
+}
 """SQL that turns version n into n + 1, by n. It runs in one transaction with the change of the version."""
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
     """Makes an empty journal of the current version; the caller fills `meta` and commits."""
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    _run_script(connection, TABLES + TALLIES)
+    _run_script(connection, TABLES + BATCHES + TALLIES)
     connection.execute("INSERT INTO meta VALUES ('schema_version', ?)", (str(VERSION),))
 
 

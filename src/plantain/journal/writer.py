@@ -21,6 +21,7 @@ from typing import Self, TypeVar
 from plantain.records import EditTask, SourceImage, Step, TaskState
 
 from . import payload, statements
+from .batches import BatchLedger
 from .blobs import BlobStore, sync_folder
 from .commit import Committer
 from .connect import JOURNAL_NAME, open_for_writing, refuse_foreign
@@ -54,6 +55,7 @@ class Journal:
         run: the run's folder.
         header: what the run is.
         reader: reads what has been committed.
+        batches: jobs at providers and the requests in them.
         on_commit: called with the number of durable events so far (operations and new blobs, counted from
             this opening) after each commit or new blob, in the thread that made it. For observers such as a
             test that kills the process after its k-th durable event.
@@ -71,6 +73,7 @@ class Journal:
         self._open_edits: set[int] = set()
         self._session = statements.begin_session(connection, os.getpid(), socket.gethostname(), _now())
         self._committer = Committer(connection, self._count)
+        self.batches = BatchLedger(self._submit, self.reader)
 
     @classmethod
     def create(cls, run: Path, header: RunHeader) -> Journal:

@@ -72,6 +72,7 @@ async def hear(
         usage, raw = read_usage(body), orjson.dumps(scrub(body)).decode()
         return Heard(read_text(body), usage, raw)
     except Fault as fault:
+        usage = fault.usage or usage
         if fault.raw:
             raw = orjson.dumps(fault.raw).decode()
         answered = fault.status == 200 and fault.outcome.kind is OutcomeKind.MALFORMED

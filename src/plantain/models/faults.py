@@ -13,7 +13,7 @@ import orjson
 
 from plantain.models.answers import JsonObject
 from plantain.pixels.decode import one_line
-from plantain.records import Outcome, OutcomeKind
+from plantain.records import Outcome, OutcomeKind, Usage
 
 SPENT = frozenset(
     {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated"}
@@ -36,13 +36,17 @@ class Fault(Exception):
         outcome: what it means for us; its reason holds no key.
         status: HTTP status, 0 when there was none.
         raw: what came, as JSON, without key.
+        usage: what it consumed, where that is known although there is no answer.
     """
 
-    def __init__(self, outcome: Outcome, status: int = 0, raw: JsonObject | None = None) -> None:
+    def __init__(
+        self, outcome: Outcome, status: int = 0, raw: JsonObject | None = None, usage: Usage | None = None
+    ) -> None:
         super().__init__(outcome.reason)
         self.outcome = outcome
         self.status = status
         self.raw = raw or {}
+        self.usage = usage
 
 
 def http_fault(model: str, status: int, content: str, headers: Mapping[str, str]) -> Outcome:

@@ -6,9 +6,14 @@ import difflib
 import ipaddress
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from plantain.models.batch.rules import USUAL, BatchRules
 from plantain.records import InputError, Price
+
+if TYPE_CHECKING:
+    from plantain.models.batch.desk import BatchDesk
 
 THINKING = ("", "none", "minimal", "low", "medium", "high")
 LENIENCY = ("balanced", "strict")
@@ -33,6 +38,8 @@ class ProviderOptions:
         leniency: how the judge's prompt weighs small imperfections: "balanced" or "strict".
         prompts: folder whose templates replace ours, by file name.
         price: overrides the table of known models.
+        jobs: the run's batch desk, where its calls are to wait for jobs; None to send each at once.
+        batch: how large its jobs may become.
     """
 
     base_url: str = ""
@@ -51,6 +58,8 @@ class ProviderOptions:
     leniency: str = "balanced"
     prompts: Path | None = None
     price: Price | None = None
+    jobs: BatchDesk | None = None
+    batch: BatchRules = USUAL
 
     def sampling(self, *names: str) -> str:
         """The named settings that are set, as text for a fingerprint and for the journal."""
@@ -95,7 +104,19 @@ class ProviderOptions:
             check_url(self.base_url, f"{where}.base_url")
 
 
-_COMMON = frozenset({"base_url", "on_premises", "api_key_env", "timeout_s", "leniency", "prompts", "price"})
+_COMMON = frozenset(
+    {
+        "base_url",
+        "on_premises",
+        "api_key_env",
+        "timeout_s",
+        "leniency",
+        "prompts",
+        "price",
+        "jobs",
+        "batch",
+    }
+)
 
 
 def check_url(url: str, where: str) -> None:

@@ -69,6 +69,7 @@ class HostedEditor:
                 from_square, model.read_picture(body), request.original, geometry
             )
         except Fault as fault:
+            usage = fault.usage or usage
             raw = orjson.dumps(fault.raw).decode() if fault.raw else raw
             return failed(fault.outcome, usage, record(prompt.label, model.sampling, [raw]))
         except BadImage as error:

@@ -46,6 +46,14 @@ class Secret:
             text = text.replace(form, HIDDEN)
         return text
 
+    def redact_bytes(self, data: bytes) -> bytes:
+        """The same for bytes, e.g. of a file that is passed on line by line."""
+        if not self._value:
+            return data
+        for form in (self._value, quote(self._value, safe="")):
+            data = data.replace(form.encode(), HIDDEN.encode())
+        return data
+
     def __repr__(self) -> str:
         return "Secret(…)"
 

@@ -11,7 +11,7 @@ from plantain.models.secrets import key_from_environment
 from plantain.records import InputError
 
 if TYPE_CHECKING:
-    from plantain.models.gemini.wire import GeminiWire
+    from plantain.models.gemini.wire import GeminiTransport, GeminiWire
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 EXTRA = ("gemini", "google.genai")
@@ -39,7 +39,7 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     Raises:
         InputError: the extra or the key is missing, or an option is none of Gemini's.
     """
-    wire = _wire(name, options)
+    wire = _transport(_wire(name, options), options)
     from plantain.models.gemini.conversation import GeminiConversation
     from plantain.models.gemini.picture_model import GeminiPictureModel
     from plantain.models.hosted import HostedJudge, HostedWriter
@@ -60,6 +60,15 @@ async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
     if MODELS.get(name) == ("editor",):
         return await probe_card(wire)
     return await probe_words(GeminiConversation(wire, options))
+
+
+def _transport(wire: GeminiWire, options: ProviderOptions) -> GeminiTransport:
+    """The wire itself, or jobs over it."""
+    if options.jobs is None:
+        return wire
+    from plantain.models.gemini.batch import GeminiBatch
+
+    return GeminiBatch(wire, options.jobs, options.batch)
 
 
 def _wire(name: str, options: ProviderOptions) -> GeminiWire:

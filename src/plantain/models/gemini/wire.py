@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 import httpx2
@@ -91,10 +91,18 @@ class GeminiWire:
         found = await self._sent(self._connected().aio.models.get(model=self.model))
         return {"model": found.name or self.model}
 
-    async def _sent(self, request: Awaitable[T]) -> T:
+    async def do(self, request: Callable[[genai.Client], Awaitable[T]], timeout_s: float | None = None) -> T:
+        """Any other request by the same client and under the same rules.
+
+        Raises:
+            Fault: it was not obeyed.
+        """
+        return await self._sent(request(self._connected()), timeout_s)
+
+    async def _sent(self, request: Awaitable[T], timeout_s: float | None = None) -> T:
         """Waits for a request; whatever the SDK raises of the provider or the wire becomes a Fault."""
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(timeout_s or self._timeout_s):
                 return await request
         except errors.APIError as error:
             raise self._status_fault(error) from None

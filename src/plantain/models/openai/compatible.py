@@ -43,6 +43,10 @@ async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
 def _conversation(name: str, options: ProviderOptions) -> ChatConversation:
     require_extra(name, *EXTRA)
     options.check("openai-compatible", TAKES)
+    if options.jobs is not None:
+        raise InputError(
+            'providers.openai-compatible.transport: "batch" is Gemini\'s and OpenAI\'s own; use "online"'
+        )
     if not options.base_url:
         raise InputError(
             "providers.openai-compatible.base_url: is missing; say where the server is, e.g. http://127.0.0.1:8000/v1"

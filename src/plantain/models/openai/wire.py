@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 
 import httpx2
 import openai
@@ -15,6 +15,8 @@ from plantain.models.options import ProviderOptions, is_loopback
 from plantain.models.scrub import scrub
 from plantain.models.secrets import Secret
 from plantain.roles import EncodedImage
+
+T = TypeVar("T")
 
 UNBOUNDED = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
 """How many calls run at once is for admission to decide, not for a connection pool."""
@@ -104,10 +106,28 @@ class OpenAIWire:
         if client is not None:
             await client.close()
 
+    async def do(
+        self, request: Callable[[openai.AsyncOpenAI], Awaitable[T]], timeout_s: float | None = None
+    ) -> T:
+        """Any other request by the same client and under the same rules.
+
+        Raises:
+            Fault: it was not obeyed.
+        """
+        return await self._sent(request(self._connected()), timeout_s)
+
     async def _read(self, request: Awaitable[httpx2.Response]) -> JsonObject:
+        response = await self._sent(request)
+        body = read_body(self.key.redact(response.text))
+        if body.get("error") and not (body.keys() & {"output", "choices", "data"}):
+            raise self._status_fault(response)
+        return body
+
+    async def _sent(self, request: Awaitable[T], timeout_s: float | None = None) -> T:
+        """Waits for a request; whatever the SDK raises of the provider or the wire becomes a Fault."""
         try:
-            async with asyncio.timeout(self._timeout_s):
-                response = await request
+            async with asyncio.timeout(timeout_s or self._timeout_s):
+                return await request
         except openai.APIStatusError as error:
             raise self._status_fault(error.response) from None
         except openai.APIConnectionError as error:
@@ -119,10 +139,6 @@ class OpenAIWire:
             raise Fault(outcome) from None
         except (httpx2.HTTPError, httpx2.StreamError, TimeoutError) as error:
             raise Fault(wire_fault(error, self._timeout_s)) from None
-        body = read_body(self.key.redact(response.text))
-        if body.get("error") and not (body.keys() & {"output", "choices", "data"}):
-            raise self._status_fault(response)
-        return body
 
     def _connected(self) -> openai.AsyncOpenAI:
         """The client, made in the running event loop; a client of an earlier loop cannot be used any more.
