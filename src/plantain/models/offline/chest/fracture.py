@@ -100,13 +100,14 @@ def remove(scene: Scene) -> Rendering:
     soft, fine = blur(canvas.gray, 1.2), blur(canvas.gray, 0.9)
     best, chosen, place = 0.0, None, ("", "")
     for side in sides:
+        contrast = canvas.contrast(side)
         for zone in zones:
             for rough in find_bones(canvas, side, zone)[:40]:
                 bone = fitted(soft, rough)
                 if bone is None:
                     continue
                 at, value = _line_across(fine, bone)
-                value /= canvas.contrast(side)
+                value /= contrast
                 if value > best:
                     moved = Bone(
                         bone.x + at * bone.along_x, bone.y + at * bone.along_y, bone.along_x, bone.along_y,
@@ -142,7 +143,8 @@ def _line_across(fine: FloatImage, bone: Bone) -> tuple[float, float]:
     bony = np.abs(across) < 0.85 * bone.half
     beside = np.abs(across) > 1.35 * bone.half
     for slant in (-0.4, -0.2, 0.0, 0.2, 0.4):
-        lean = np.stack([np.roll(strip[:, c], -round(slant * across[c])) for c in range(len(across))], axis=1)
+        rows = np.arange(len(strip))[:, None] + np.round(slant * across)[None].astype(int)
+        lean = strip[rows % len(strip), np.arange(len(across))[None]]
         valley = np.minimum(lean[:-10], lean[10:]) - lean[5:-5]
         # Most of the width must take part, and lung beside the bone must not.
         inner = np.percentile(valley[:, bony], 30, axis=1)

@@ -32,6 +32,7 @@ class Bone:
 def find_bones(canvas: Canvas, side: str, zone: str) -> list[Bone]:
     """Pieces of bone in one zone, the clearest first; at most 60, apart from each other."""
     sigma = 0.016 * canvas.chest.thoracic_width / _FACTOR
+    contrast = canvas.contrast(side)
     small = cv2.resize(canvas.gray, None, fx=1 / _FACTOR, fy=1 / _FACTOR, interpolation=cv2.INTER_AREA)
     soft = cv2.GaussianBlur(small, (0, 0), sigma)
     across = cv2.Sobel(soft, cv2.CV_32F, 2, 0, ksize=3) / 4
@@ -52,7 +53,7 @@ def find_bones(canvas: Canvas, side: str, zone: str) -> list[Bone]:
         np.cos(2 * angle) * (across - down) + 2 * np.sin(2 * angle) * mixed > 0, angle, angle + np.pi / 2
     )
     region = cv2.resize(_region(canvas, side, zone).astype(np.uint8), small.shape[::-1], interpolation=0) > 0
-    peaks = _on_the_crest(ridge, angle) & region & (ridge > 0.02 * canvas.contrast(side))
+    peaks = _on_the_crest(ridge, angle) & region & (ridge > 0.02 * contrast)
     found: list[Bone] = []
     lateral = -1.0 if side == "right" else 1.0
     for row, column in np.argwhere(peaks):
@@ -63,7 +64,7 @@ def find_bones(canvas: Canvas, side: str, zone: str) -> list[Bone]:
             found.append(
                 Bone(
                     (column + 0.5) * _FACTOR, (row + 0.5) * _FACTOR, float(along[0]), float(along[1]),
-                    1.25 * sigma * _FACTOR, float(ridge[row, column] / canvas.contrast(side)),
+                    1.25 * sigma * _FACTOR, float(ridge[row, column] / contrast),
                 )
             )  # fmt: skip
     found.sort(key=lambda bone: (-bone.strength, bone.y, bone.x))
