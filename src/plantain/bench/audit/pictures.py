@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-from plantain.records import SourceImage
+from plantain.pixels.decode import decode_untrusted
+from plantain.records import InputError, Licence, SourceImage
+from plantain.sources.entries import UNPREPARED, finish
 from plantain.sources.samples import Sample, brain_average, sample_images
 
 Pixels = npt.NDArray[np.uint8]
+
+ROOMS = ("chest_xray", "brain_mri", "fundus")
+"""Folders of modalities that `folder_pictures` reads."""
 
 SPLITS = ("held-out", "tuning")
 
@@ -95,3 +102,38 @@ def _viewed(sample: Sample, number: int, view: View) -> Picture:
     toned = np.rint(255.0 * (turned / 255.0) ** view.gamma).astype(np.uint8)
     image = replace(sample.image, id=f"{sample.image.id}-view{number}", spacing_mm=None)
     return Picture(*replace(sample, image=image, pixels=toned).prepared())
+
+
+def folder_pictures(folder: Path) -> list[Picture]:
+    """Pictures of a folder `<modality>/<name>.(png|jpg|jpeg)`, for audits on pictures of one's own.
+
+    Nothing is known of them but the modality: a chest radiograph counts as frontal, PA and erect, a brain slice as
+    axial, everything else stays unknown.
+
+    Raises:
+        InputError: the folder holds no such file, or one cannot be read.
+    """
+    pictures = []
+    for path in sorted(folder.glob("*/*")):
+        if path.suffix.lower() not in (".png", ".jpg", ".jpeg") or path.parent.name not in ROOMS:
+            continue
+        data = path.read_bytes()
+        chest = path.parent.name == "chest_xray"
+        image = SourceImage(
+            id=path.stem,
+            dataset="folder",
+            modality=path.parent.name,
+            labels=(),
+            licence=Licence.UNKNOWN,
+            source_sha256=hashlib.sha256(data).hexdigest(),
+            prepared_sha256="",
+            geometry=UNPREPARED,
+            view="frontal" if chest else "unknown",
+            projection="PA" if chest else "unknown",
+            position="erect" if chest else "unknown",
+            plane="axial" if path.parent.name == "brain_mri" else "unknown",
+        )
+        pictures.append(Picture(*finish(image, decode_untrusted(data, path.name))))
+    if not pictures:
+        raise InputError(f"{folder}: no picture in {' or '.join(f'{room}/' for room in ROOMS)}")
+    return pictures

@@ -42,7 +42,7 @@ def strays_of(
         if part.area < least_area or part.peak < least_peak:
             continue
         where = change.labels == part.label
-        mark = bool(np.percentile(strokes[where], 75) > 0.5 * part.peak and part.peak > 12.0)
+        mark = bool(np.percentile(strokes[where], 75) > 0.25 * part.peak and part.peak > 12.0)
         found.append(
             Stray(round(part.x * FACTOR), round(part.y * FACTOR), part.area * FACTOR**2, part.peak, mark)
         )
