@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sources.published import csv_bytes, jpeg, put, scanned, xlsx_bytes
 
 from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence
@@ -11,6 +10,7 @@ from plantain.sources.catalogue import Catalogue
 from plantain.sources.entries import SourceOptions
 from plantain.sources.ingest import ingest
 from plantain.sources.odir_5k import OdirReader, letters_of, split_keywords
+from sources.published import csv_bytes, jpeg, put, scanned, xlsx_bytes
 
 TAXONOMY = load_taxonomy()
 PATIENT = ["ID", "Patient Age", "Patient Sex", "Left-Fundus", "Right-Fundus"]

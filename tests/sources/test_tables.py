@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sources.published import csv_bytes, csv_gz, xlsx_bytes
 
 from plantain.records import InputError
 from plantain.sources.settings import parse_settings, whole_number
 from plantain.sources.tables import read_table
+from sources.published import csv_bytes, csv_gz, xlsx_bytes
 
 ROWS = [["ID", "words", "n"], [1, "a，b", 0], [2, "", 1]]
 WANTED = [{"ID": "1", "words": "a，b", "n": "0"}, {"ID": "2", "words": "", "n": "1"}]

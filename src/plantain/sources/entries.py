@@ -53,6 +53,10 @@ class Entry:
         """The file's bytes as uint8 (H, W, 3). Runs in a worker thread; raises BadImage."""
         return decode_untrusted(data, self.name)
 
+    def describe(self, image: SourceImage, pixels: Pixels) -> SourceImage:
+        """The record with what only the decoded pixels tell. Runs in a worker thread; by default nothing is added."""
+        return image
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:

@@ -166,6 +166,7 @@ class _Workshop:
         height, width = pixels.shape[:2]
         if min(width, height) < MIN_SIDE:
             return Refused(entry.name, f"{width}x{height} pixels; each side must have at least {MIN_SIDE}")
+        image = entry.describe(image, pixels)
         return _Prepared(entry, *finish(image, pixels, self._side, self._mode))
 
 

@@ -1,4 +1,4 @@
-"""Where the files of a source lie: its folder walked once, in an order that no locale changes, never led out by a link."""
+"""Where the files of a source lie: walked once, in an order that no locale changes, never led out by a link."""
 
 from __future__ import annotations
 

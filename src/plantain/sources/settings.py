@@ -1,4 +1,4 @@
-"""Choices that only one kind of source knows, as `--set name=value`: checked by name and, where it is listed, by value."""
+"""Choices that only one kind of source knows, as `--set name=value`, checked by name and by value."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
 from xml.etree import ElementTree
 
 from plantain.records import InputError
@@ -87,11 +86,12 @@ def _csv_rows(path: Path) -> Iterator[list[str]]:
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
             file.seek(0)
-            raw: IO[bytes] = gzip.GzipFile(fileobj=file) if packed else file
+            raw: io.BufferedIOBase = gzip.GzipFile(fileobj=file) if packed else file
             bounded = io.BufferedReader(_Bounded(raw, path))
             # Lone surrogates cannot come out of UTF-8; a byte order mark is what Excel writes first.
             with io.TextIOWrapper(bounded, encoding="utf-8-sig", newline="") as text:
-                for number, cells in enumerate(csv.reader(text), 1):
+                for cells in csv.reader(text):
+                    number += 1
                     yield [cell.strip() for cell in cells]
     except _FAULTS as error:
         why = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error) or "cut short"
@@ -103,7 +103,7 @@ def _csv_rows(path: Path) -> Iterator[list[str]]:
 class _Bounded(io.RawIOBase):
     """A stream that stops a table which unpacks to more than any real one."""
 
-    def __init__(self, raw: IO[bytes], path: Path) -> None:
+    def __init__(self, raw: io.BufferedIOBase, path: Path) -> None:
         self._raw, self._path, self._left = raw, path, MAX_TABLE_BYTES
 
     def readable(self) -> bool:

@@ -1,0 +1,124 @@
+"""Brain Tumor MRI (Nickparvar, Kaggle): slices in {Training,Testing}/{glioma,meningioma,notumor,pituitary}/.
+
+The label is the folder's, never the name's. There are no patient ids, so no image has a group: slices of one patient
+may stand in both of its splits, and no split by patient can be promised. Sequence and contrast are not recorded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from plantain.findings import Taxonomy
+from plantain.findings.taxonomy import suggest
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import one_line
+from plantain.records import InputError, SourceImage
+from plantain.sources.brain_plane import UNKNOWN, estimate_plane
+from plantain.sources.entries import UNPREPARED, Entry, Found, Refused, SourceOptions
+from plantain.sources.places import shown, walk
+from plantain.sources.registry import SourceKind
+from plantain.sources.settings import Setting, resolve_settings
+
+SPLITS = {"training": "train", "testing": "test"}
+
+SETTINGS = {
+    "plane": Setting("estimate", ("estimate", "axial", "coronal", "sagittal", UNKNOWN)),
+    "sequence": Setting(UNKNOWN, ("T1", "T2", "FLAIR", "PD", UNKNOWN)),
+    "contrast": Setting(UNKNOWN, ("yes", "none", UNKNOWN)),
+}
+"""A value other than the default is the word of whoever ingests, for every image alike."""
+
+NO_PATIENTS = "no patient ids in this source: other slices of this patient may be anywhere in it"
+
+
+@dataclass(frozen=True, slots=True)
+class SliceEntry(Entry):
+    """A slice whose plane is told from its pixels when it is decoded."""
+
+    def describe(self, image: SourceImage, pixels: Pixels) -> SourceImage:
+        estimate = estimate_plane(pixels)
+        if estimate.plane == UNKNOWN:
+            return image
+        told = f"plane estimated from the outline of the head, confidence {estimate.confidence:.2f}"
+        return replace(image, plane=estimate.plane, note=f"{image.note}; {told}")
+
+
+class BrainTumorReader:
+    """Slices by split and label; the id is the file's name, with split and label before it where two share one."""
+
+    def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
+        if options.modality not in ("", "brain_mri"):
+            raise InputError(f"--modality {options.modality}: brain-tumor-mri is brain_mri")
+        self._settings = resolve_settings("brain-tumor-mri", SETTINGS, options.settings)
+        self._licence = options.licence
+        self._taxonomy = taxonomy
+        self._root = options.path
+        self._files: list[tuple[Path, str, str]] = []
+        self._refused: list[Refused] = []
+        for path in walk(options.path):
+            self._place(path)
+        if not self._files:
+            raise InputError(f"{options.path}: no Training/<label>/*.jpg or Testing/<label>/*.jpg in it")
+
+    def count(self) -> int:
+        """Files of the source."""
+        return len(self._files) + len(self._refused)
+
+    def scan(self) -> Iterator[Found]:
+        """Refused files first, then slices in order of their paths."""
+        yield from self._refused
+        stems = Counter(path.stem for path, _, _ in self._files)
+        ids = Counter(_id(path, stems) for path, _, _ in self._files)
+        for path, split, label in self._files:
+            name = _id(path, stems)
+            image = SourceImage(
+                id=name if ids[name] == 1 else f"{name}{path.suffix}",
+                dataset="Brain Tumor MRI",
+                modality="brain_mri",
+                labels=(label,),
+                licence=self._licence,
+                source_sha256="",
+                prepared_sha256="",
+                geometry=UNPREPARED,
+                split=split,
+                sequence=self._settings["sequence"],
+                contrast=self._settings["contrast"],
+                plane=UNKNOWN if self._settings["plane"] == "estimate" else self._settings["plane"],
+                note=NO_PATIENTS,
+            )
+            kind = SliceEntry if self._settings["plane"] == "estimate" else Entry
+            yield kind(image, path, one_line(shown(path, self._root)))
+
+    def _place(self, path: Path) -> None:
+        """Sorts one file by its folders: the last is the label, one above it the split."""
+        folders = path.relative_to(self._root).parts[:-1]
+        name = one_line(shown(path, self._root))
+        if path.suffix.lower() not in (".jpg", ".jpeg"):
+            self._refused.append(Refused(name, "not a JPEG by its name"))
+            return
+        split = next((SPLITS[part.lower()] for part in reversed(folders) if part.lower() in SPLITS), None)
+        if split is None or folders[-1].lower() in SPLITS:
+            self._refused.append(Refused(name, "not in Training/<label>/ or Testing/<label>/"))
+            return
+        finding = self._taxonomy.match_label("brain_mri", folders[-1])
+        if finding is None:
+            names = [finding.name for finding in self._taxonomy.of("brain_mri")]
+            self._refused.append(
+                Refused(name, f"no label is named like its folder; {suggest(folders[-1], names)}")
+            )
+        else:
+            self._files.append((path, split, finding.name))
+
+
+def _id(path: Path, stems: Counter[str]) -> str:
+    stem = one_line(path.stem)
+    return stem if stems[path.stem] == 1 else f"{path.parent.parent.name}_{path.parent.name}_{stem}"
+
+
+KIND = SourceKind(
+    "Brain Tumor MRI (Nickparvar): {Training,Testing}/{glioma,meningioma,notumor,pituitary}/*.jpg",
+    BrainTumorReader,
+)

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plantain.findings import load_taxonomy
+from plantain.records import InputError
+from plantain.sources.brain_plane import estimate_plane
+from plantain.sources.brain_tumor_mri import BrainTumorReader
+from plantain.sources.catalogue import Catalogue
+from plantain.sources.entries import SourceOptions
+from plantain.sources.ingest import ingest
+from plantain.sources.samples import sample_images
+from sources.published import jpeg, put, scanned
+
+TAXONOMY = load_taxonomy()
+WORDS = {"glioma": "gl", "meningioma": "me", "notumor": "no", "pituitary": "pi"}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Both splits, all four labels, both shapes of name; one grey and one colour picture each."""
+    seed = 0
+    for split, short in (("Training", "Tr"), ("Testing", "Te")):
+        for label, word in WORDS.items():
+            for name in (f"{short}-{word}Tr_0000.jpg", f"{short}-{word}_0010.jpg"):
+                put(tmp_path / split / label / name, jpeg("brain_mri", seed, grey=seed % 2 == 0))
+                seed += 1
+    return tmp_path
+
+
+def read(root: Path, **settings: str) -> BrainTumorReader:
+    return BrainTumorReader(SourceOptions(root, settings=settings), TAXONOMY)
+
+
+def test_label_is_the_folders_and_split_the_sources(tree: Path) -> None:
+    # The name says glioma, the folder notumor.
+    put(tree / "Testing/notumor/Te-gl_0099.jpg", jpeg("brain_mri", 99))
+    entries, refused, _ = scanned(read(tree))
+    assert not refused
+    assert len(entries) == 17
+    assert entries["Te-gl_0099"].image.labels == ("notumor",)
+    assert entries["Tr-piTr_0000"].image.labels == ("pituitary",)
+    assert {key: entry.image.split for key, entry in entries.items()}["Te-me_0010"] == "test"
+
+
+def test_no_patient_split_is_promised(tree: Path) -> None:
+    for entry in scanned(read(tree))[0].values():
+        assert entry.image.group is None
+        assert "no patient ids" in entry.image.note
+        assert (entry.image.sequence, entry.image.contrast) == ("unknown", "unknown")
+
+
+def test_ids_stay_unique_where_names_repeat(tree: Path) -> None:
+    put(tree / "Testing/glioma/image.jpg", jpeg("brain_mri", 50))
+    put(tree / "Training/glioma/image.jpg", jpeg("brain_mri", 51))
+    put(tree / "Training/glioma/image.JPEG", jpeg("brain_mri", 52))
+    ids = scanned(read(tree))[0].keys()
+    assert {"Testing_glioma_image", "Training_glioma_image.jpg", "Training_glioma_image.JPEG"} <= ids
+
+
+def test_misplaced_files_are_one_line_each(tree: Path) -> None:
+    put(tree / "Training/gliom/a.jpg", b"x")
+    put(tree / "Training/b.jpg", b"x")
+    put(tree / "elsewhere/glioma/c.jpg", b"x")
+    put(tree / "Training/glioma/d.txt", b"x")
+    refused = scanned(read(tree))[1]
+    assert "did you mean 'glioma'?" in refused["Training/gliom/a.jpg"]
+    assert {"Training/b.jpg", "elsewhere/glioma/c.jpg", "Training/glioma/d.txt"} < refused.keys()
+
+
+def test_ingest_estimates_the_plane_and_says_so(tree: Path, tmp_path: Path) -> None:
+    with Catalogue.create(tmp_path / "out") as catalogue:
+        assert ingest(read(tree), catalogue).added == 16
+        assert catalogue.count_by("label") == dict.fromkeys(WORDS, 4)
+        assert catalogue.count_by("split") == {"test": 8, "train": 8}
+        images = list(catalogue.images())
+    axial = [image for image in images if image.plane == "axial"]
+    assert len(axial) >= 12  # all are turned copies of an axial slice
+    assert all(image.plane in ("axial", "unknown") for image in images)
+    assert all("plane estimated" in image.note for image in axial)
+
+
+def test_a_person_may_state_what_the_source_does_not(tree: Path) -> None:
+    entries, _, _ = scanned(read(tree, plane="coronal", sequence="T1", contrast="yes"))
+    image = entries["Tr-gl_0010"].image
+    assert (image.plane, image.sequence, image.contrast) == ("coronal", "T1", "yes")
+    with pytest.raises(InputError, match="--set sequence=T3"):
+        read(tree, sequence="T3")
+
+
+def test_a_folder_without_the_layout_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no Training/<label>"):
+        read(tmp_path)
+
+
+def test_planes_of_real_brains_are_right_or_unknown() -> None:
+    for sample in sample_images():
+        if sample.image.modality == "brain_mri":
+            assert estimate_plane(sample.pixels).plane in (sample.image.plane, "unknown"), sample.image.id
+    axial = next(s for s in sample_images() if s.image.id == "mni152-t1-axial-z20")
+    assert estimate_plane(axial.pixels).plane == "axial"
+
+
+def test_a_sagittal_head_with_a_face_is_sagittal() -> None:
+    import matplotlib
+
+    packed = Path(matplotlib.get_data_path()) / "sample_data" / "s1045.ima.gz"
+    values = np.frombuffer(gzip.decompress(packed.read_bytes()), ">u2").reshape(256, 256)
+    pixels = np.repeat(np.minimum(values, 255).astype(np.uint8)[:, :, None], 3, axis=2)
+    assert estimate_plane(pixels).plane == "sagittal"
+
+
+@pytest.mark.parametrize("value", [0, 128, 255])
+def test_nothing_is_told_of_an_empty_picture(value: int) -> None:
+    estimate = estimate_plane(np.full((64, 64, 3), value, np.uint8))
+    assert (estimate.plane, estimate.confidence) == ("unknown", 0.0)
