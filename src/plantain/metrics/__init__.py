@@ -1,7 +1,31 @@
 """What can be measured: image metrics, each returning a `Score`, and the statistics of counts."""
 
 from plantain.metrics.intervals import wilson
-from plantain.metrics.psnr import psnr
-from plantain.metrics.ssim import masked_ssim, ssim, ssim_map
+from plantain.metrics.metric import Mean, Metric
+from plantain.metrics.preservation import (
+    ContextPreservation,
+    CPReference,
+    Preservation,
+    cp_reference,
+    preservation,
+)
+from plantain.metrics.psnr import PSNR, psnr
+from plantain.metrics.ssim import SSIM, MaskedSSIM, masked_ssim, ssim, ssim_map
 
-__all__ = ["masked_ssim", "psnr", "ssim", "ssim_map", "wilson"]
+__all__ = [
+    "PSNR",
+    "SSIM",
+    "CPReference",
+    "ContextPreservation",
+    "MaskedSSIM",
+    "Mean",
+    "Metric",
+    "Preservation",
+    "cp_reference",
+    "masked_ssim",
+    "preservation",
+    "psnr",
+    "ssim",
+    "ssim_map",
+    "wilson",
+]

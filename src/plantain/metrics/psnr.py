@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from plantain.metrics.metric import Metric
 from plantain.records import Score, unscored
 
 
@@ -31,3 +32,14 @@ def psnr(before: npt.NDArray[np.uint8], after: npt.NDArray[np.uint8]) -> Score:
     if error == 0.0:
         return unscored("identical images: PSNR is infinite")
     return Score(float(10.0 * np.log10(255.0**2 / error)))
+
+
+class PSNR(Metric):
+    """Mean of `psnr` over pairs; identical pairs are left out and counted."""
+
+    name = "psnr"
+    higher_is_better = True
+
+    def update(self, before: npt.NDArray[np.uint8], after: npt.NDArray[np.uint8]) -> Score:
+        """Scores one pair and keeps the score for `compute`."""
+        return self.keep(psnr(before, after))

@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from plantain.metrics.metric import Metric
 from plantain.records import Score, unscored
 
 Image = npt.NDArray[np.uint8]
@@ -13,6 +14,8 @@ Mask = npt.NDArray[np.bool_]
 
 RANGE = 255.0
 K1, K2 = 0.01, 0.03
+KERNEL_WINDOW = 7
+"""The window of the compiled loop; other windows take the slower map."""
 
 
 def ssim(before: Image, after: Image, *, window: int = 7) -> Score:
@@ -62,13 +65,35 @@ def masked_ssim(
     outside = ~roi if field is None else ~roi & field
     if outside.shape != before.shape[:2]:
         raise ValueError(f"roi {roi.shape} does not match the images {before.shape[:2]}")
-    kernel = np.ones((window, window), np.uint8)
-    centres = cv2.erode(
-        outside.astype(np.uint8), kernel, borderType=cv2.BORDER_CONSTANT, borderValue=0
-    ).astype(bool)
-    if not centres.any():
+    centres = whole_windows(outside, window)
+    total = int(np.count_nonzero(centres))
+    if not total:
         return unscored("roi covers image")
-    return Score(float(ssim_map(before, after, window=window)[centres].mean()))
+    if window == KERNEL_WINDOW:
+        return Score(_compiled(before, after, centres) / total)
+    return Score(float(ssim_map(before, after, window=window)[centres.astype(bool)].mean()))
+
+
+class SSIM(Metric):
+    """Mean of `ssim` over pairs."""
+
+    name = "ssim"
+    higher_is_better = True
+
+    def update(self, before: Image, after: Image) -> Score:
+        """Scores one pair and keeps the score for `compute`."""
+        return self.keep(ssim(before, after))
+
+
+class MaskedSSIM(Metric):
+    """Mean of `masked_ssim` over samples."""
+
+    name = "masked_ssim"
+    higher_is_better = True
+
+    def update(self, before: Image, after: Image, roi: Mask, field: Mask | None = None) -> Score:
+        """Scores one sample and keeps the score for `compute`."""
+        return self.keep(masked_ssim(before, after, roi, field=field))
 
 
 def ssim_map(before: Image, after: Image, *, window: int = 7) -> npt.NDArray[np.float64]:
@@ -78,15 +103,48 @@ def ssim_map(before: Image, after: Image, *, window: int = 7) -> npt.NDArray[np.
     leave them out.
     """
     _check(before, after, window)
-    if before.ndim == 2 or bool((before == before[..., :1]).all() and (after == after[..., :1]).all()):
-        return _plane(
-            before if before.ndim == 2 else before[..., 0],
-            after if after.ndim == 2 else after[..., 0],
-            window,
-        )
+    if before.ndim == 2:
+        return _plane(before, after, window)
+    if is_grey(before) and is_grey(after):
+        return _plane(before[..., 0], after[..., 0], window)
     channels = [_plane(before[..., c], after[..., c], window) for c in range(before.shape[2])]
     mean: npt.NDArray[np.float64] = np.mean(channels, axis=0)
     return mean
+
+
+def whole_windows(allowed: Mask, window: int) -> Image:
+    """1 at each pixel whose whole window lies in `allowed` and in the image, else 0; uint8 (H, W)."""
+    kernel = np.ones((window, window), np.uint8)
+    eroded = cv2.erode(allowed.astype(np.uint8), kernel, borderType=cv2.BORDER_CONSTANT, borderValue=0)
+    return np.asarray(eroded, np.uint8)
+
+
+def is_grey(image: Image) -> bool:
+    """Whether all channels of an (H, W, C) image are equal, as a grey modality is carried."""
+    if (image[0] != image[0, :, :1]).any():
+        return False
+    flat = image.reshape(-1, image.shape[2])
+    return all(np.array_equal(flat[:, 0], flat[:, c]) for c in range(1, image.shape[2]))
+
+
+def _compiled(before: Image, after: Image, centres: Image) -> float:
+    """The sum of the SSIM over the windows centred where `centres` is 1, channels averaged."""
+    # On use: loading numba takes a good part of a second, and this module is loaded by every table.
+    from plantain.metrics.ssim_kernel import column_totals
+
+    if before.ndim == 3 and is_grey(before) and is_grey(after):
+        before, after = before[..., 0], after[..., 0]
+    channels = 1 if before.ndim == 2 else before.shape[2]
+    height, half = before.shape[0], KERNEL_WINDOW // 2
+    inner = centres[half:-half, half:-half]
+    weight = inner if channels == 1 else cv2.merge([inner] * channels).reshape(inner.shape[0], -1)
+    totals = column_totals(
+        np.ascontiguousarray(before).reshape(height, -1),
+        np.ascontiguousarray(after).reshape(height, -1),
+        np.ascontiguousarray(weight),
+        channels,
+    )
+    return float(totals.sum()) / channels
 
 
 def _plane(before: Image, after: Image, window: int) -> npt.NDArray[np.float64]:

@@ -1,0 +1,152 @@
+"""Contextual preservation: how the published benchmark computes it, and over what it should be computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from plantain.metrics.metric import Metric
+from plantain.metrics.ssim import K1, K2, RANGE, Image, Mask, masked_ssim, ssim, whole_windows
+from plantain.records import Score, unscored
+
+THIN = 0.1
+"""Below this share of outside pixels with a whole window outside, the complement counts as thin."""
+
+
+def cp_reference(before: Image, after: Image, roi: Mask | Image) -> Score:
+    """Masked SSIM as MedEBench's published code computes it, kept to compare with published numbers.
+
+    Both images are multiplied by 1 - mask / 255, cut back to uint8, and compared by SSIM over the whole
+    frame (7 x 7 uniform window, sample covariance, 3-pixel border left out, channels averaged). The emptied
+    region agrees perfectly, so the score is near r + (1 - r) * strict for a region of share r; use
+    `preservation` for what the name promises. The mask is a grey level, as published: a file that stores it
+    as 0 and 1 hides next to nothing, and a soft edge dims its pixels.
+
+    Args:
+        before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
+        roi: (H, W); bool, or uint8 grey levels as stored in the mask's file.
+
+    Returns:
+        A score in [-1, 1], 1 when identical outside; unscored when no window fits.
+
+    Example:
+        >>> import numpy as np
+        >>> flat, mask = np.full((16, 16), 90, np.uint8), np.zeros((16, 16), np.uint8)
+        >>> cp_reference(flat, flat, mask).value
+        1.0
+    """
+    if before.shape != after.shape or roi.shape != before.shape[:2]:
+        raise ValueError(f"shapes differ: images {before.shape}, {after.shape}, mask {roi.shape}")
+    if roi.dtype not in (np.uint8, np.bool_):
+        raise ValueError(f"a mask must be bool or uint8, not {roi.dtype}")
+    grey = roi.astype(np.float64) * 255.0 if roi.dtype == np.bool_ else roi.astype(np.float64)
+    kept = 1.0 - grey / 255.0
+    if before.ndim == 3:
+        kept = kept[..., np.newaxis]
+    return ssim((before * kept).astype(np.uint8), (after * kept).astype(np.uint8))
+
+
+@dataclass(frozen=True, slots=True)
+class Preservation:
+    """How well the surroundings of a region survived, and what the number rests on.
+
+    Attributes:
+        score: SSIM outside the region, in [-1, 1], or unscored.
+        method: "strict" (only windows wholly outside), "normalised convolution" (windows cut off at the
+            region, where hardly any whole one fits) or "" when unscored.
+        roi_share: the region's share of the domain (the field of view, or the frame), in [0, 1].
+        pixels: how many window centres the score averages.
+    """
+
+    score: Score
+    method: str
+    roi_share: float
+    pixels: int
+
+
+def preservation(before: Image, after: Image, roi: Mask, field: Mask | None = None) -> Preservation:
+    """`masked_ssim`, falling back to normalised convolution where the complement is thin.
+
+    Args:
+        before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
+        roi: bool (H, W); True marks the region that the edit was meant to change.
+        field: bool (H, W); True marks the field of view. None: the whole frame.
+
+    Returns:
+        The score with its method, the region's share and the support.
+    """
+    if roi.shape != before.shape[:2] or (field is not None and field.shape != roi.shape):
+        raise ValueError(f"masks do not match the images {before.shape[:2]}")
+    domain = np.ones(roi.shape, bool) if field is None else field
+    size = int(np.count_nonzero(domain))
+    if not size:
+        return Preservation(unscored("field of view is empty"), "", 0.0, 0)
+    outside = domain & ~roi
+    left = int(np.count_nonzero(outside))
+    share = 1.0 - left / size
+    whole = int(np.count_nonzero(whole_windows(outside, 7)))
+    if whole and whole >= THIN * left:
+        return Preservation(masked_ssim(before, after, roi, field=field), "strict", share, whole)
+    score, pixels = _normalised(before, after, outside)
+    return Preservation(score, "normalised convolution" if score.scored else "", share, pixels)
+
+
+def _normalised(before: Image, after: Image, outside: Mask, window: int = 7) -> tuple[Score, int]:
+    """SSIM from the outside pixels of each window only, where at least half of the window is outside."""
+    weight = outside.astype(np.float64)
+    size = (window, window)
+
+    def total(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        border = cv2.BORDER_CONSTANT
+        return np.asarray(cv2.boxFilter(values, cv2.CV_64F, size, normalize=False, borderType=border))
+
+    n = np.rint(total(weight))
+    centres = outside & (n >= window * window / 2)
+    pixels = int(np.count_nonzero(centres))
+    if not pixels:
+        return unscored("roi covers image"), 0
+    n = np.maximum(n, 2.0)
+    c1, c2 = (K1 * RANGE) ** 2, (K2 * RANGE) ** 2
+    planes = 1 if before.ndim == 2 else before.shape[2]
+    found = []
+    for c in range(planes):
+        x = (before if before.ndim == 2 else before[..., c]) * weight
+        y = (after if after.ndim == 2 else after[..., c]) * weight
+        mx, my = total(x) / n, total(y) / n
+        vx = (total(x * x) - n * mx * mx) / (n - 1)
+        vy = (total(y * y) - n * my * my) / (n - 1)
+        cov = (total(x * y) - n * mx * my) / (n - 1)
+        value = (2 * mx * my + c1) * (2 * cov + c2) / ((mx * mx + my * my + c1) * (vx + vy + c2))
+        found.append(float(value[centres].mean()))
+    return Score(float(np.mean(found))), pixels
+
+
+class CPReference(Metric):
+    """Mean of `cp_reference` over samples."""
+
+    name = "cp_reference"
+    higher_is_better = True
+
+    def update(self, before: Image, after: Image, roi: Mask | Image) -> Score:
+        """Scores one sample and keeps the score for `compute`."""
+        return self.keep(cp_reference(before, after, roi))
+
+
+class ContextPreservation(Metric):
+    """Mean of `preservation` over samples; `details` keeps method, region share and support of each."""
+
+    name = "preservation"
+    higher_is_better = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.details: list[Preservation] = []
+
+    def update(self, before: Image, after: Image, roi: Mask, field: Mask | None = None) -> Score:
+        """Scores one sample and keeps the score for `compute`."""
+        detail = preservation(before, after, roi, field)
+        self.details.append(detail)
+        return self.keep(detail.score)

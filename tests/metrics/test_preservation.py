@@ -1,0 +1,129 @@
+"""The published masked SSIM against its description run through scikit-image; ours against what fools that one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from skimage.data import retina
+from skimage.metrics import structural_similarity
+
+from plantain.metrics import ContextPreservation, CPReference, cp_reference, masked_ssim, preservation
+
+
+@pytest.fixture(scope="module")
+def eye() -> np.ndarray:
+    return np.asarray(retina())[420:612, 320:512]
+
+
+@pytest.fixture(scope="module")
+def noisy(eye) -> np.ndarray:
+    noise = np.random.default_rng(5).normal(0.0, 12.0, eye.shape)
+    return np.clip(eye + noise, 0, 255).astype(np.uint8)
+
+
+def square(eye: np.ndarray, half: int) -> np.ndarray:
+    mask = np.zeros(eye.shape[:2], bool)
+    mask[96 - half : 96 + half, 96 - half : 96 + half] = True
+    return mask
+
+
+@pytest.mark.parametrize("kind", ["bool", "soft", "zero and one"])
+def test_reference_agrees_with_its_description_through_scikit_image(eye, noisy, kind):
+    mask = square(eye, 40).astype(np.uint8)
+    if kind != "zero and one":
+        mask = mask * 255
+    if kind == "soft":
+        mask[60:70] = 131
+    kept = (1 - mask / 255)[..., None]
+    expected = structural_similarity(
+        (eye * kept).astype(np.uint8), (noisy * kept).astype(np.uint8), channel_axis=-1
+    )
+    given = mask.astype(bool) if kind == "bool" else mask
+    assert cp_reference(eye, noisy, given).value == pytest.approx(expected, abs=1e-6)
+
+
+def test_reference_rises_with_the_region_and_ours_does_not(eye, noisy):
+    reference = [cp_reference(eye, noisy, square(eye, half)).value for half in (10, 45, 80)]
+    ours = [preservation(eye, noisy, square(eye, half)).score.value for half in (10, 45, 80)]
+    assert reference[0] + 0.1 < reference[1] < reference[2] - 0.1
+    assert max(ours) - min(ours) < 0.05
+
+
+def test_reference_with_a_mask_of_zero_and_one_hides_next_to_nothing(eye):
+    roi = square(eye, 40)
+    after = eye.copy()
+    after[roi] = 255 - after[roi]
+    assert cp_reference(eye, after, roi).value > 0.99
+    assert cp_reference(eye, after, roi.astype(np.uint8)).value < 0.95
+
+
+def test_preservation_states_share_method_and_support(eye, noisy):
+    roi = square(eye, 48)
+    found = preservation(eye, noisy, roi)
+    assert found.method == "strict"
+    # 96 of 192 on each side: a quarter. Centres: 186 squared less the region grown by 3 on each side.
+    assert found.roi_share == pytest.approx(0.25)
+    assert found.pixels == 186**2 - 102**2
+    assert found.score == masked_ssim(eye, noisy, roi)
+
+
+def test_preservation_over_the_field_ignores_what_lies_outside_it(eye):
+    field = np.zeros(eye.shape[:2], bool)
+    field[:, :120] = True
+    after = eye.copy()
+    after[:, 130:] = 0
+    assert preservation(eye, after, square(eye, 10), field).score.value == 1.0
+    assert preservation(eye, after, square(eye, 10)).score.value < 0.9
+
+
+def test_thin_complement_takes_normalised_convolution(eye, noisy):
+    # Outside pixels only in strips 4 wide: no 7 x 7 window fits, yet 28 of 49 pixels of a window do.
+    roi = np.ones(eye.shape[:2], bool)
+    for left in range(0, 192, 24):
+        roi[:, left : left + 4] = False
+    found = preservation(eye, noisy, roi)
+    assert found.method == "normalised convolution"
+    assert masked_ssim(eye, noisy, roi).reason == "roi covers image"
+    whole = masked_ssim(eye, noisy, np.zeros_like(roi)).value
+    assert found.score.value == pytest.approx(whole, abs=0.08)
+    edited = eye.copy()
+    edited[roi] = 255 - edited[roi]
+    assert preservation(eye, edited, roi).score.value == 1.0
+
+
+def test_normalised_convolution_with_nothing_cut_off_is_plain_ssim(eye, noisy):
+    from plantain.metrics.preservation import _normalised
+
+    inside = np.zeros(eye.shape[:2], bool)
+    value, _ = _normalised(eye, noisy, ~inside)
+    inner, _ = _normalised(eye[3:-3, 3:-3], noisy[3:-3, 3:-3], ~inside[3:-3, 3:-3])
+    plain = masked_ssim(eye, noisy, inside)
+    assert value.value == pytest.approx(plain.value, abs=0.01)
+    assert inner.value == pytest.approx(plain.value, abs=0.02)
+
+
+def test_preservation_without_support_is_unscored(eye):
+    everything = np.ones(eye.shape[:2], bool)
+    found = preservation(eye, eye, everything)
+    assert (found.score.value, found.score.reason, found.method) == (None, "roi covers image", "")
+    assert preservation(eye, eye, everything, ~everything).score.reason == "field of view is empty"
+
+
+def test_classes_accumulate_and_count_what_is_missing(eye, noisy):
+    metric, details = CPReference(), ContextPreservation()
+    for after in (eye, noisy):
+        metric.update(eye, after, square(eye, 20))
+        details.update(eye, after, square(eye, 20))
+    details.update(eye, noisy, np.ones(eye.shape[:2], bool))
+    assert metric.higher_is_better
+    assert metric.compute().value == pytest.approx((1 + cp_reference(eye, noisy, square(eye, 20)).value) / 2)
+    assert details.compute().n == 2
+    assert details.compute().unscored == {"roi covers image": 1}
+    assert details.compute().coverage == pytest.approx(2 / 3)
+
+
+def test_reference_refuses_other_shapes(eye):
+    with pytest.raises(ValueError, match="shapes differ"):
+        cp_reference(eye, eye, np.zeros((3, 3), bool))
+    with pytest.raises(ValueError, match="bool or uint8"):
+        cp_reference(eye, eye, np.zeros(eye.shape[:2]))
