@@ -8,6 +8,7 @@ from plantain.models.offline.chest import (
     fracture,
     heart,
     lesion,
+    mediastinum,
     pneumothorax,
 )
 from plantain.models.offline.rendering import FindingRenderer
@@ -23,4 +24,5 @@ RENDERERS: dict[str, FindingRenderer] = {
     "Atelectasis": atelectasis.RENDERER,
     "Edema": edema.RENDERER,
     "Fracture": fracture.RENDERER,
+    "Enlarged Cardiomediastinum": mediastinum.RENDERER,
 }
