@@ -97,7 +97,7 @@ class Canvas:
         half = int(0.06 * self.chest.thoracic_width)
         middle[rows, int(self.chest.midline) - half : int(self.chest.midline) + half] = True
         middle &= ~self.chest.left.mask & ~self.chest.right.mask
-        return float(max(25.0, np.median(self.gray[middle]) - np.median(self.gray[lung])))
+        return max(25.0, float(np.median(self.gray[middle])) - float(np.median(self.gray[lung])))
 
     def finish(self, drawn: FloatImage, support: Mask, kind: str, note: str) -> Rendering:
         """Hands over: only pixels of `support`, faded out within 6 px of it, and no marker or device.
@@ -139,7 +139,8 @@ def open_canvas(scene: Scene) -> Canvas:
 def add_opacity(gray: FloatImage, opacity: FloatImage) -> FloatImage:
     """Adds grey levels with the display's shoulder: less the nearer to white, nothing beyond."""
     room = np.clip((262.0 - gray) / 90.0, 0.0, 1.0)
-    return gray + opacity * room
+    brighter: FloatImage = gray + opacity * room
+    return brighter
 
 
 def blur(plane: FloatImage, sigma: float) -> FloatImage:
@@ -157,7 +158,8 @@ def blur(plane: FloatImage, sigma: float) -> FloatImage:
 def masked_blur(plane: FloatImage, known: Mask, sigma: float) -> FloatImage:
     """Gaussian mean over the known pixels only, carried smoothly into the unknown."""
     weight = known.astype(np.float32)
-    mean: FloatImage = blur(plane * weight, sigma) / np.maximum(blur(weight, sigma), 1e-4)
+    share: FloatImage = np.maximum(blur(weight, sigma), np.float32(1e-4))
+    mean: FloatImage = blur(plane * weight, sigma) / share
     return mean
 
 

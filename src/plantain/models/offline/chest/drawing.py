@@ -71,7 +71,8 @@ def exposed_field(gray: FloatImage) -> Mask:
     filled = np.zeros((framed.shape[0] + 2, framed.shape[1] + 2), np.uint8)
     cv2.floodFill(framed, filled, (0, 0), 2)
     field = (framed[1:-1, 1:-1] != 2).astype(np.uint8)
-    return cv2.resize(field, gray.shape[::-1], interpolation=cv2.INTER_NEAREST).astype(bool)
+    exposed: Mask = cv2.resize(field, gray.shape[::-1], interpolation=cv2.INTER_NEAREST) > 0
+    return exposed
 
 
 def local_contrast(gray: FloatImage, field: Mask) -> FloatImage:
@@ -84,7 +85,8 @@ def local_contrast(gray: FloatImage, field: Mask) -> FloatImage:
     mean = cv2.GaussianBlur(small * inside, (0, 0), spread) / weight
     variance = cv2.GaussianBlur(inside * (small - mean) ** 2, (0, 0), spread) / weight
     flat = (small - mean) / np.sqrt(variance + 64.0)
-    return cv2.resize(flat.astype(np.float32), gray.shape[::-1], interpolation=cv2.INTER_LINEAR)
+    wide: FloatImage = cv2.resize(flat.astype(np.float32), gray.shape[::-1], interpolation=cv2.INTER_LINEAR)
+    return wide
 
 
 def _template(width: int, height: int) -> tuple[FloatImage, FloatImage]:

@@ -84,14 +84,14 @@ def _column(canvas: Canvas, lung: Lung, side: str, rise: float, border: float) -
     near_heart = np.abs(columns - lung.medial_at(rows[:, 0].astype(np.float64))[:, None])
     beyond = (columns - lung.medial_at(rows[:, 0].astype(np.float64))[:, None]) * (foot_x - angle_x) > 0
     inside = inside * np.where(beyond, np.clip(1 - near_heart / 6, 0, 1), 1.0)
-    return (weight * inside).astype(np.float32)
+    column: FloatImage = (weight * inside).astype(np.float32)
+    return column
 
 
 def _between(lung: Lung, columns: FloatImage) -> FloatImage:
     low, high = sorted((lung.angle[0], float(lung.medial[-1, 0])))
-    inside: FloatImage = np.clip((columns - low) / 10 + 0.5, 0, 1) * np.clip(
-        (high - columns) / 10 + 0.5, 0, 1
-    )
+    rising = np.clip((columns - low) / 10 + 0.5, 0, 1)
+    inside: FloatImage = (rising * np.clip((high - columns) / 10 + 0.5, 0, 1)).astype(np.float32)
     return inside
 
 
@@ -112,7 +112,8 @@ def _soft_tissue(canvas: Canvas, gray: FloatImage, lung: Lung) -> FloatImage:
     level = np.where(blur_row(weight, spread) > 0.05, level, usual)
     # Less fluid in the beam's way towards the surface.
     height = np.clip((dome - rows) / (0.3 * (lung.bottom - lung.top)), 0, 1)
-    return (level - 0.12 * canvas.contrast_of(lung) * height).astype(np.float32)
+    tissue: FloatImage = (level - 0.12 * canvas.contrast_of(lung) * height).astype(np.float32)
+    return tissue
 
 
 def blur_row(row: FloatImage, sigma: float) -> FloatImage:
@@ -163,25 +164,27 @@ def _drain(canvas: Canvas, gray: FloatImage, side: str, *, named: bool) -> tuple
     """
     lung, other = canvas.chest.lung(side), canvas.chest.lung("left" if side == "right" else "right")
     height = other.bottom - other.top
-    donor, inside, share = _mirrored(gray, lung, other, _lift(lung, other, side))
     rows, _ = coordinates(gray.shape)
+    donor, inside, share = _mirrored(gray, lung, other, _lift(lung, other, side))
     start = min(lung.bottom, other.bottom) - 0.42 * height
     shared = lung.mask & inside & (rows < start + 0.1 * height) & (rows > start - 0.25 * height)
     if shared.sum() < 500:
         return None
     donor = donor + float(np.clip(np.median(gray[shared]) - np.median(donor[shared]), -40, 40))
-    whiter = blur(gray, 5.0) - blur(donor, 5.0) > 0.22 * canvas.contrast(side)
-    fluid = (inside & whiter & (rows > start)).astype(np.uint8)
-    fluid = cv2.morphologyEx(fluid, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (15, 15)))
+    whiter = inside & (blur(gray, 5.0) - blur(donor, 5.0) > 0.22 * canvas.contrast(side)) & (rows > start)
+    lowest = int(np.flatnonzero((inside & (share < 0.4)).any(axis=1))[-1])
+    angle = inside & (share < 0.4) & (rows > lowest - 0.13 * height)
+    filled = float(whiter[angle].mean())
+    # A sharp angle is dark to its tip, however high the dome stands: fluid fills it.
+    if filled < (0.6 * LEAST_FILLED if named else LEAST_FILLED):
+        return None
+    fluid = (whiter & (rows > _highest(whiter & (share > 0.02) & (share < 0.14)))).astype(np.uint8)
+    fluid = cv2.morphologyEx(fluid, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (9, 9)))
     _, labels = cv2.connectedComponents(fluid)
-    corner = (fluid > 0) & (share < 0.35) & (rows > other.bottom - 0.22 * height)
+    corner = (fluid > 0) & angle
     if not corner.any():
         return None
-    held = np.bincount(labels[corner]).argmax()
-    region = labels == held
-    amount = float((region & (share < 0.55)).sum()) / float(other.mask.sum())
-    if amount < (LEAST_FLUID / 2 if named else LEAST_FLUID):
-        return None
+    region = labels == np.bincount(labels[corner]).argmax()
     wide = (
         cv2.morphologyEx(dilate(region, 16).astype(np.uint8), cv2.MORPH_CLOSE, np.ones((31, 31), np.uint8))
         > 0
@@ -190,8 +193,17 @@ def _drain(canvas: Canvas, gray: FloatImage, side: str, *, named: bool) -> tuple
     return (gray + alpha * np.minimum(donor - gray, 0)).astype(np.float32), alpha > 0.04
 
 
-LEAST_FLUID = 0.022
-"""Part of a lung that fluid must take to be found unasked; the two domes of healthy lungs differ by nearly as much."""
+def _highest(at_wall: Mask) -> int:
+    """The row up to which fluid climbs the wall without a break; a meniscus is nowhere higher."""
+    rows = np.flatnonzero(at_wall.sum(axis=1) > 2)
+    if len(rows) == 0:
+        return 0
+    breaks = np.flatnonzero(np.diff(rows) > 10)
+    return int(rows[breaks[-1] + 1] if len(breaks) else rows[0]) - 12
+
+
+LEAST_FILLED = 0.75
+"""Part of the costophrenic angle that fluid must fill to be found unasked."""
 
 
 def _lift(lung: Lung, other: Lung, side: str) -> float:
@@ -199,7 +211,7 @@ def _lift(lung: Lung, other: Lung, side: str) -> float:
 
     def middle(of: Lung) -> float:
         foot = float(of.medial[-1, 0])
-        return float(of.dome_at(np.array([foot + 0.3 * (of.angle[0] - foot)]))[0])
+        return float(of.dome_at(np.array([foot + 0.16 * (of.angle[0] - foot)]))[0])
 
     seen = (middle(other) - middle(lung)) / (other.bottom - other.top)
     usual = 0.02 if side == "right" else -0.02
@@ -212,14 +224,13 @@ def _mirrored(
     """The other lung row by row from wall to mediastinum laid into this one: picture, mask, place (0 wall..1)."""
     rows = np.arange(gray.shape[0], dtype=np.float64)
     height = other.bottom - other.top
-    there = rows + lift * height
-    wall_there = other.wall_at(there)
+    wall_there = other.wall_at(rows)
     # Fluid pulls this side's border inwards: below its upper edge the other side's wall, mirrored, stands in.
     start = lung.bottom - 0.2 * height
     wall_here = lung.wall_at(rows)
     turned = wall_here[int(start)] - (wall_there - wall_there[int(start)])
     wall_here = np.where(rows > start, turned, wall_here)
-    medial_here, medial_there = _extended(lung.medial, rows, 0.9), _extended(other.medial, there, 0.9)
+    medial_here, medial_there = _extended(lung.medial, rows, 0.9), _extended(other.medial, rows, 0.9)
     if lung.angle[0] > float(lung.medial[-1, 0]):
         # The left heart border runs outwards all the way down; hidden in fluid, it is carried on so.
         foot = float(lung.medial[-1, 1])
@@ -231,7 +242,9 @@ def _mirrored(
     columns = np.arange(gray.shape[1], dtype=np.float64)[None]
     share = (columns - wall_here[:, None]) / width[:, None]
     source_x = (wall_there[:, None] + share * (medial_there - wall_there)[:, None]).astype(np.float32)
-    source_y = np.repeat(there[:, None], gray.shape[1], 1).astype(np.float32)
+    # Both angles lie about level; the domes between them need not.
+    rising = np.clip(share / 0.55, 0, 1)
+    source_y = (rows[:, None] + lift * height * rising * rising * (3 - 2 * rising)).astype(np.float32)
     donor = cv2.remap(gray, source_x, source_y, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
     lit = cv2.remap(other.mask.astype(np.float32), source_x, source_y, cv2.INTER_LINEAR)
     return donor, (lit > 0.5) & (share > -0.02) & (share < 1.0), share
@@ -240,8 +253,8 @@ def _mirrored(
 def _extended(border: Points, rows: npt.NDArray[np.float64], steepest: float) -> npt.NDArray[np.float64]:
     """A border carried on below its end along its last direction."""
     order = np.argsort(border[:, 1], kind="stable")
-    across = np.interp(rows, border[order, 1], border[order, 0])
-    end_x, end_y = border[-1]
+    across: npt.NDArray[np.float64] = np.interp(rows, border[order, 1], border[order, 0])
+    end_y = float(border[-1, 1])
     last = border[(border[:, 1] > end_y - 70) & (border[:, 1] < end_y - 12)]
     slope = float(np.polyfit(last[:, 1], last[:, 0], 1)[0]) if len(last) > 8 else 0.0
     below = rows > end_y - 12

@@ -37,8 +37,10 @@ def add(scene: Scene) -> Rendering:
         raise CannotShow(f"the heart already takes {ratio:.2f} of the thorax: no room to enlarge it")
     grow = (target - ratio) * chest.thoracic_width
     left = 0.78 + canvas.rng.uniform(-0.08, 0.08)
-    drawn, mask = _move_heart(canvas, (1 - left) * grow, left * grow)
-    note = f"heart from {ratio:.2f} to {target:.2f} of the thorax, left border most{words}"
+    drawn, mask, reached = _move_heart(canvas, (1 - left) * grow, left * grow)
+    if reached < 0.51:
+        raise CannotShow(f"the heart has no room to be wider than half of the thorax ({reached:.2f} at most)")
+    note = f"heart from {ratio:.2f} to {reached:.2f} of the thorax, left border most{words}"
     return canvas.finish(drawn, mask, "warp", note)
 
 
@@ -50,24 +52,38 @@ def remove(scene: Scene) -> Rendering:
     if ratio <= 0.5:
         raise CannotShow(f"no cardiomegaly found: the heart takes {ratio:.2f} of the thorax")
     shrink = (ratio - NORMAL_RATIO) * chest.thoracic_width
-    drawn, mask = _move_heart(canvas, -0.25 * shrink, -0.75 * shrink)
-    note = f"heart from {ratio:.2f} to about {NORMAL_RATIO:.2f} of the thorax, left border most{words}"
+    drawn, mask, reached = _move_heart(canvas, -0.25 * shrink, -0.75 * shrink)
+    if reached > 0.535:
+        raise CannotShow(
+            f"the heart is too wide to be brought below half of the thorax ({reached:.2f} at best)"
+        )
+    note = f"heart from {ratio:.2f} to {reached:.2f} of the thorax, left border most{words}"
     return canvas.finish(drawn, mask, "warp", note)
 
 
-def _move_heart(canvas: Canvas, right: float, left: float) -> tuple[FloatImage, Mask]:
-    """Moves the heart's borders outwards by so many pixels (inwards when negative)."""
+def _move_heart(canvas: Canvas, right: float, left: float) -> tuple[FloatImage, Mask, float]:
+    """Moves the heart's borders outwards by so many pixels (inwards when negative), as far as there is room.
+
+    Returns:
+        The picture, the region moved, and the cardiothoracic ratio that the new borders make.
+    """
     chest = canvas.chest
     top, low = chest.heart_rows
     rows = np.arange(canvas.gray.shape[0], dtype=np.float64)
     height = low - top
     # Most at the apex, nothing at the hila, and easing out under the diaphragm.
     rise = _ease((rows - (top - 0.15 * height)) / (0.85 * height))
-    fade = _ease((low + 0.55 * height - rows) / (0.60 * height))
-    share = rise * fade
-    shift = _row_shift(canvas, chest.left.medial_at(rows), chest.left.wall_at(rows), left * share)
-    shift += _row_shift(canvas, chest.right.medial_at(rows), chest.right.wall_at(rows), -right * rise * fade)
-    return _warp(canvas, shift, down=0.22 * max(left, 0.0), share=share)
+    share = rise * _ease((low + 0.55 * height - rows) / (0.6 * height))
+    moved, shift = {}, np.zeros(canvas.gray.shape, np.float32)
+    for side, outward, amount in (("right", -1.0, right), ("left", 1.0, left)):
+        lung = chest.lung(side)
+        border, wall = lung.medial_at(rows), lung.wall_at(rows)
+        part, given = _row_shift(chest.midline, border, wall, amount * share, outward, canvas.gray.shape)
+        shift += part
+        moved[side] = (border + outward * given)[int(top) : int(low)]
+    ratio = float(moved["left"].max() - moved["right"].min()) / chest.thoracic_width
+    drawn, mask = _warp(canvas, shift, down=0.2 * max(left, 0.0))
+    return drawn, mask, ratio
 
 
 def _ease(t: Column) -> Column:
@@ -76,31 +92,39 @@ def _ease(t: Column) -> Column:
     return eased
 
 
-def _row_shift(canvas: Canvas, border: Column, wall: Column, amount: Column) -> FloatImage:
-    """Sideways displacement: full at the border, nothing at the midline and at the chest wall."""
-    _, columns = coordinates(canvas.gray.shape)
-    middle = canvas.chest.midline
-    outward = np.sign(wall - middle)[:, None]
+def _row_shift(
+    middle: float, border: Column, wall: Column, amount: Column, outward: float, shape: tuple[int, ...]
+) -> tuple[FloatImage, Column]:
+    """Sideways displacement: full at the border, nothing at the midline and at the chest wall.
+
+    Returns:
+        The displacement in the picture (to the right is positive), and outwards at the border, row by row.
+    """
+    _, columns = coordinates(shape)
     along = (columns - middle) * outward
-    at_border = np.maximum((border - middle) * outward[:, 0], 20)[:, None]
-    at_wall = np.maximum(((wall - middle) * outward[:, 0])[:, None] - 6, at_border + 15)
-    inner = np.clip(along / at_border, 0, 1)
-    outer = np.clip((at_wall - along) / (at_wall - at_border), 0, 1)
-    bump = _ease(inner) * _ease(np.minimum(outer * 1.02, 1))
-    # Never fold: at the steepest the bump may use up two thirds of the room that it has.
-    room = 0.62 * np.minimum(at_wall - at_border, at_border)[:, 0] / 1.5
-    limited = np.sign(amount) * np.minimum(np.abs(amount), room)
-    limited = cv2.GaussianBlur(limited[:, None].astype(np.float64), (1, 61), 0, sigmaY=14)[:, 0]
-    return (bump * limited[:, None]).astype(np.float32)
+    at_border = np.maximum((border - middle) * outward, 20)
+    at_wall = np.maximum((wall - middle) * outward - 4, at_border + 15)
+    # Never fold: where the picture is pulled apart, the bump's steepest slope (1.5 over the room) stays below 0.8.
+    gap = at_wall - at_border
+    room = np.where(
+        amount > 0, np.minimum(0.62 * gap, 1.1 * at_border), np.minimum(1.1 * gap, 0.6 * at_border)
+    )
+    given = np.sign(amount) * np.minimum(np.abs(amount), room)
+    given = cv2.GaussianBlur(given[:, None], (1, 61), 0, sigmaY=14)[:, 0]
+    new = at_border + given
+    inner = np.clip(along / new[:, None], 0, 1)
+    outer = np.clip((at_wall[:, None] - along) / (at_wall - new)[:, None], 0, 1)
+    return (outward * _ease(inner) * _ease(outer) * given[:, None]).astype(np.float32), given
 
 
-def _warp(canvas: Canvas, shift: FloatImage, *, down: float, share: Column) -> tuple[FloatImage, Mask]:
+def _warp(canvas: Canvas, shift: FloatImage, *, down: float) -> tuple[FloatImage, Mask]:
     """Moves the picture without its grain, then lays the grain back where it was."""
     gray = canvas.gray
     soft = blur(gray, 1.1)
     rows, columns = coordinates(gray.shape)
     shift = blur(shift, 5.0)
-    sink = blur(np.maximum(shift, 0) / max(float(np.abs(shift).max()), 1e-3), 8.0) * down
+    outwards: FloatImage = (np.maximum(shift, 0) / max(float(np.abs(shift).max()), 1e-3)).astype(np.float32)
+    sink = blur(outwards, 8.0) * np.float32(down)
     moved = cv2.remap(
         soft,
         (columns - shift).astype(np.float32),

@@ -150,12 +150,16 @@ def _apex(half: FloatImage, drawn: Points, width: float) -> Points:
 
     def look(shift: float) -> FloatImage:
         at = (cap[:, None] + (offsets + shift)[None, :, None] * outward[:, None]).astype(np.float32)
-        return cv2.remap(half, at[..., 0], at[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        seen: FloatImage = cv2.remap(
+            half, at[..., 0], at[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+        )
+        return seen
 
     gain = sum((look(s) - look(-s)) / 3 for s in (2.0, 4.0, 7.0))
     cost = -gain + 6.0 * (offsets / (0.05 * width))[None, :] ** 2
     chosen = offsets[cheapest_path(cost.astype(np.float32), 2, 3.0).astype(int)]
-    return cap + _smoothed(chosen, 3.0)[:, None] * outward
+    moved: Points = cap + _smoothed(chosen, 3.0)[:, None] * outward
+    return moved
 
 
 def _rows(top: float, height: float, width: float, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
@@ -267,7 +271,7 @@ def _assemble(apex: Points, wall: Points, medial: Points, dome: Points, shape: t
     foot = int(meeting[0]) if len(meeting) else len(medial) - 1
     medial = medial[: max(foot, 8) + 1]
     floor = dome[(dome[:, 0] > wall[-1, 0]) & (dome[:, 0] < medial[-1, 0])][::-1]
-    medial, floor = _cardiophrenic(medial, floor, wall[-1])
+    medial, floor = _cardiophrenic(medial, floor)
     top_wall = apex[apex[:, 1] < wall[0, 1] - 2]
     peak = int(top_wall[:, 1].argmin()) if len(top_wall) else 0
     outer, inner = top_wall[: peak + 1], top_wall[peak:]
@@ -290,18 +294,16 @@ def _no_lower_than_angle(dome: Points, angle: Points, side: int) -> Points:
     )
 
 
-def _cardiophrenic(medial: Points, floor: Points, angle: Points) -> tuple[Points, Points]:
+def _cardiophrenic(medial: Points, floor: Points) -> tuple[Points, Points]:
     """Parts heart border and diaphragm at the corner between them, whichever path found it.
 
-    The corner lies farthest below the chord from the hilum to the costophrenic angle.
+    The corner is the point farthest down and towards the midline.
     """
     middle = len(medial) // 2
     chain = np.vstack([medial, floor])
     lower = chain[middle:]
-    chord = angle - lower[0]
-    away = (lower - lower[0]) @ np.array([-chord[1], chord[0]])
-    # Image y grows downwards and the wall is on the left: the far side of the chord is the negative one.
-    corner = middle + int(np.argmax(-away)) if np.any(away < 0) else len(medial) - 1
+    # Steeper than this is heart, flatter is diaphragm (the wall is on the left, y grows downwards).
+    corner = middle + int(np.argmax(lower[:, 1] + 0.85 * lower[:, 0]))
     corner = min(max(corner, 8), len(chain) - 2)
     return chain[: corner + 1], chain[corner + 1 :]
 

@@ -199,17 +199,19 @@ def _add_supine(canvas: Canvas, side: str, extent: int, conspicuity: int) -> Ren
 def remove(scene: Scene) -> Rendering:
     canvas = open_canvas(scene)
     sides = [s for s in ("right", "left") if scene.intent.side in (None, s, "bilateral", "midline")]
-    found = [(side, space) for side in sides if (space := _find(canvas, side)) is not None]
+    # Named by a person, a fainter line is believed.
+    named = scene.intent.side in ("left", "right")
+    found = [(side, each) for side in sides if (each := _find(canvas, side, named)) is not None]
     if not found:
         raise CannotShow("no pneumothorax found: no pleural line runs along the chest wall")
-    side, (space, score, step) = max(found, key=lambda each: each[1][1])
+    side, (space, _, step) = max(found, key=lambda each: each[1][1])
     drawn, mask = _restore(canvas, side, space, step)
     return canvas.finish(
         drawn, mask, "local", f"air on the {side} replaced by lung markings, pleural line gone"
     )
 
 
-def _find(canvas: Canvas, side: str) -> tuple[Space, float, float] | None:
+def _find(canvas: Canvas, side: str, named: bool) -> tuple[Space, float, float] | None:
     """The brightest thin line that runs parallel to the chest wall with a darker side towards it."""
     lung = canvas.chest.lung(side)
     course = _outer(lung)
@@ -248,7 +250,7 @@ def _find(canvas: Canvas, side: str) -> tuple[Space, float, float] | None:
     edge = smooth + _calm(gap, 2.0)[:, None] * inward
     length = float(np.hypot(*np.diff(edge[start:stop], axis=0).T).sum()) / (lung.bottom - lung.top)
     score = float(along[start:stop].mean()) * min(1.0, length / 0.3)
-    if length < 0.13 or score < LEAST_LINE:
+    if length < 0.13 or score < LEAST_LINE * (0.75 if named else 1.0):
         return None
     while start > 0 and run[start - 1] > 0.3:
         start -= 1
