@@ -61,7 +61,8 @@ def test_wrong_side_leaves_the_named_side_alone(clean):
 def test_inverted_polarity_darkens_by_as_much(clean):
     spoilt = plant(BY_NAME["inverted polarity"], clean, "strong", 1)
     total = (spoilt.edited.astype(int) - clean.original) + (clean.edited.astype(int) - clean.original)
-    assert np.abs(total).max() <= 1
+    bright = clean.original.min(axis=2) >= 40  # what would fall below black is cut there
+    assert np.abs(total)[bright].max() <= 1
 
 
 def test_lost_grain_stays_within_its_place(clean):

@@ -83,9 +83,9 @@ def test_folder_pictures_needs_pictures(tmp_path):
 
 @pytest.mark.slow
 def test_a_small_audit_end_to_end():
-    # Four pairs are no measurement; what must hold is that each defect gets its pairs and that the judge, on
+    # Two pairs are no measurement; what must hold is that each defect gets its pairs and that the judge, on
     # edits this plain, is right much more often than not.
-    plan = AuditPlan(pairs=4, clean=6, seed=17, findings=("glioma", "AMD", "Lung Lesion"))
+    plan = AuditPlan(pairs=2, clean=3, seed=17, findings=("glioma", "AMD", "Lung Lesion"))
     pictures = package_pictures("held-out")
     told: list[tuple[int, int]] = []
     try:
@@ -101,11 +101,11 @@ def test_a_small_audit_end_to_end():
         )
     finally:
         close_workers()
-    assert told[-1] == (len(answers), 46)
-    assert [rates.caught.n for rates in report.defects] == [4] * 10
-    assert sum(rates.caught.successes for rates in report.defects) >= 32
-    assert report.clean_any.n == 6
-    assert report.clean_any.successes <= 2
+    assert told[-1] == (len(answers), 23)
+    assert [rates.caught.n for rates in report.defects] == [2] * 10
+    assert sum(rates.caught.successes for rates in report.defects) >= 15
+    assert report.clean_any.n == 3
+    assert report.clean_any.successes <= 1
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/data/med-banana-samples")
