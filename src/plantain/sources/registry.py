@@ -17,6 +17,7 @@ GROUP = "plantain.sources"
 
 BUILT_IN = {
     "folder": "plantain.sources.folder",
+    "mimic-cxr": "plantain.sources.mimic_cxr",
     "brain-tumor-mri": "plantain.sources.brain_tumor_mri",
     "odir-5k": "plantain.sources.odir_5k",
 }

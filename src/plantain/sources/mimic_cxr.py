@@ -1,0 +1,240 @@
+"""MIMIC-CXR: chest radiographs as JPEG (MIMIC-CXR-JPG) or DICOM, with the labels of their reports.
+
+PATH holds files/ and the tables of MIMIC-CXR-JPG, which DICOM users copy beside their files/. The data is credentialed,
+and so is all that is made of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from plantain.findings import Taxonomy
+from plantain.pixels.decode import one_line
+from plantain.records import InputError, Licence, SourceImage
+from plantain.sources.entries import UNPREPARED, Entry, Found, LeftOut, Refused, SourceOptions
+from plantain.sources.mimic_labels import LabelRule, Marks, StudyLabels, read_marks
+from plantain.sources.registry import SourceKind
+from plantain.sources.settings import Setting, resolve_settings, whole_number
+from plantain.sources.tables import read_table
+
+SETTINGS = {
+    "labeller": Setting("chexpert", ("chexpert", "negbio")),
+    "uncertain": Setting("ignore", ("ignore", "positive", "negative", "exclude")),
+    "selection": Setting("all", ("all", "single")),
+    "per_class": Setting("0"),
+    "seed": Setting("0"),
+    "views": Setting("frontal", ("frontal", "all")),
+    "level": Setting("image", ("image", "study")),
+    "test_labels": Setting("reports", ("reports", "radiologists")),
+}
+"""`selection=single per_class=1000` is the paper's "single_disease_selection", 1k per class; `per_class=0` is no cap.
+`level=study` takes one image of each study, PA before AP."""
+
+FRONTAL = ("PA", "AP")
+
+_METADATA = ("dicom_id", "subject_id", "study_id", "ViewPosition")
+_POSITION = "PatientOrientationCodeSequence_CodeMeaning"
+_DICOM_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{8}){4}")
+_NUMBER = re.compile(r"[0-9]{8}")
+_SPLITS = ("train", "validate", "test")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Image:
+    """One row of the metadata that is of a wanted view."""
+
+    subject: str
+    study: str
+    dicom: str
+    view: str
+    position: str
+
+    @property
+    def stem(self) -> str:
+        return f"files/p{self.subject[:2]}/p{self.subject}/s{self.study}/{self.dicom}"
+
+
+class MimicReader:
+    """Images whose study has a label; id `s<study>`, with the dicom id behind it where it has several such views."""
+
+    def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
+        if options.modality not in ("", "chest_xray"):
+            raise InputError(f"--modality {options.modality}: mimic-cxr is chest_xray")
+        if options.licence in (Licence.OPEN, Licence.ATTRIBUTION):
+            raise InputError(f"--licence {options.licence}: MIMIC-CXR is credentialed; leave the option out")
+        self._settings = resolve_settings("mimic-cxr", SETTINGS, options.settings)
+        self._cap = whole_number("per_class", self._settings["per_class"])
+        self._seed = whole_number("seed", self._settings["seed"])
+        self._root = options.path
+        if not self._root.is_dir():
+            raise InputError(f"{self._root}: not a folder")
+        self._rule = LabelRule(
+            taxonomy, self._settings["uncertain"], single=self._settings["selection"] == "single"
+        )
+        self._refused: list[Refused] = []
+        self._left_out: Counter[str] = Counter()
+        self._splits = self._read_splits()
+        self._images = self._read_images()
+        self._frontals = Counter(image.study for image in self._images)
+        self._chosen = self._choose()
+
+    def count(self) -> int:
+        """Images that are wanted, and rows and files at fault."""
+        return len(self._chosen) + len(self._refused)
+
+    def scan(self) -> Iterator[Found]:
+        """Faults first, then images in order of patient, study and dicom id, then what was not asked for."""
+        yield from self._refused
+        for image, path, labels in self._chosen:
+            yield Entry(self._describe(image, labels), path, f"{image.stem}{path.suffix}")
+        for reason, count in sorted((+self._left_out).items()):
+            yield LeftOut(reason, count)
+
+    def _describe(self, image: _Image, labels: StudyLabels) -> SourceImage:
+        several = self._frontals[image.study] > 1 and self._settings["level"] == "image"
+        frontal = image.view in FRONTAL
+        side = image.view in ("LATERAL", "LL")
+        lying = image.position == "recumbent"
+        notes = [labels.note] if labels.note else []
+        notes += ["position recorded as recumbent"] if lying else []
+        return SourceImage(
+            id=f"s{image.study}_{image.dicom}" if several else f"s{image.study}",
+            dataset="MIMIC-CXR",
+            modality="chest_xray",
+            labels=labels.labels,
+            licence=Licence.CREDENTIALED,
+            source_sha256="",
+            prepared_sha256="",
+            geometry=UNPREPARED,
+            group=f"patient:{image.subject}",
+            split=self._splits[image.dicom],
+            view="frontal" if frontal else "lateral" if side else "unknown",
+            projection=image.view if frontal else "unknown",
+            position="supine" if lying else "erect" if image.position == "erect" else "unknown",
+            note="; ".join(notes),
+        )
+
+    def _read_splits(self) -> dict[str, str]:
+        path = self._table("split")
+        splits: dict[str, str] = {}
+        for row in read_table(path, ["dicom_id", "split"]):
+            if row["split"] not in _SPLITS:
+                raise InputError(f"{path}: split: {one_line(row['split'])!r} is none of {', '.join(_SPLITS)}")
+            splits[row["dicom_id"]] = row["split"]
+        return splits
+
+    def _read_images(self) -> list[_Image]:
+        """Rows of the metadata with a wanted view, in order of their ids."""
+        images: dict[str, _Image] = {}
+        for row in read_table(self._table("metadata"), _METADATA):
+            view = row["ViewPosition"].upper()
+            image = _Image(
+                row["subject_id"].removesuffix(".0"),
+                row["study_id"].removesuffix(".0"),
+                row["dicom_id"],
+                view,
+                row.get(_POSITION, "").lower(),
+            )
+            fault = self._fault(image)
+            if fault or images.get(image.dicom, image) != image:
+                why = fault or "two rows of this image differ; the first counts"
+                self._refused.append(Refused(one_line(image.dicom) or "metadata", why))
+            elif view not in FRONTAL and self._settings["views"] == "frontal":
+                self._left_out[
+                    f"not frontal: ViewPosition {one_line(view) or 'blank'} (--set views=all)"
+                ] += 1
+            else:
+                images[image.dicom] = image
+        return sorted(images.values())
+
+    def _fault(self, image: _Image) -> str:
+        if not _DICOM_ID.fullmatch(image.dicom):
+            return "dicom_id: not five groups of eight hexadecimal digits"
+        if not (_NUMBER.fullmatch(image.subject) and _NUMBER.fullmatch(image.study)):
+            return "subject_id, study_id: not eight digits"
+        return "" if image.dicom in self._splits else "split: the split table does not name it"
+
+    def _choose(self) -> list[tuple[_Image, Path, StudyLabels]]:
+        found = []
+        for image, labels in self._labelled():
+            path = next((p for p in self._places(image) if p.is_file()), None)
+            if path is None:
+                self._refused.append(
+                    Refused(f"{image.stem}.jpg", "is not there, neither as .jpg nor as .dcm")
+                )
+            else:
+                found.append((image, path, labels))
+        if self._settings["level"] == "study":
+            found = self._one_per_study(found)
+        return self._capped(found) if self._cap else found
+
+    def _places(self, image: _Image) -> Iterable[Path]:
+        return (self._root / f"{image.stem}{ending}" for ending in (".jpg", ".dcm"))
+
+    def _labelled(self) -> Iterator[tuple[_Image, StudyLabels]]:
+        marks = read_marks(self._table(self._settings["labeller"]))
+        read: dict[str, Marks] | None = None
+        if self._settings["test_labels"] == "radiologists":
+            read = read_marks(self._table("test-set-labeled"))
+        known: dict[Marks, StudyLabels] = {}
+        for image in self._images:
+            by_people = read is not None and self._splits[image.dicom] == "test"
+            mark = (read if by_people and read is not None else marks).get(image.study)
+            if mark is None:
+                self._left_out["no label for its study"] += 1
+                continue
+            if mark not in known:
+                known[mark] = self._rule.apply(mark)
+            if known[mark].left_out:
+                self._left_out[known[mark].left_out] += 1
+            else:
+                yield image, known[mark]
+
+    def _one_per_study(
+        self, found: list[tuple[_Image, Path, StudyLabels]]
+    ) -> list[tuple[_Image, Path, StudyLabels]]:
+        best: dict[str, tuple[_Image, Path, StudyLabels]] = {}
+        for item in found:
+            held = best.get(item[0].study)
+            if held is None or _preference(item[0]) < _preference(held[0]):
+                best[item[0].study] = item
+        self._left_out["another image of its study is taken (--set level=study)"] += len(found) - len(best)
+        return sorted(best.values(), key=lambda item: item[0])
+
+    def _capped(
+        self, found: list[tuple[_Image, Path, StudyLabels]]
+    ) -> list[tuple[_Image, Path, StudyLabels]]:
+        """At most `per_class` of each label, by a hash of seed, label and image, on which no other image bears."""
+        ranks: dict[str, list[tuple[bytes, str]]] = {}
+        for image, _, labels in found:
+            for label in labels.labels:
+                key = hashlib.sha256(f"{self._seed}\x1f{label}\x1f{image.dicom}".encode()).digest()
+                ranks.setdefault(label, []).append((key, image.dicom))
+        kept = {dicom for ranked in ranks.values() for _, dicom in sorted(ranked)[: self._cap]}
+        self._left_out[f"beyond {self._cap} of its class (--set per_class)"] += len(found) - len(kept)
+        return [item for item in found if item[0].dicom in kept]
+
+    def _table(self, what: str) -> Path:
+        """The table of that name, packed or not; of several releases the newest by name."""
+        pattern = re.compile(rf"mimic-cxr-[\d.]+-{what}\.csv(\.gz)?")
+        found = sorted(path for path in self._root.iterdir() if pattern.fullmatch(path.name))
+        if not found:
+            raise InputError(
+                f"{self._root}: mimic-cxr-2.0.0-{what}.csv.gz is not there; it is a file of MIMIC-CXR-JPG"
+            )
+        return found[-1]
+
+
+def _preference(image: _Image) -> tuple[int, str]:
+    return ((*FRONTAL, image.view).index(image.view), image.dicom)
+
+
+KIND = SourceKind(
+    "MIMIC-CXR-JPG or MIMIC-CXR: files/p10/... and mimic-cxr-2.0.0-{metadata,split,chexpert}.csv.gz",
+    MimicReader,
+)

@@ -1,0 +1,286 @@
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plantain.findings import load_taxonomy
+from plantain.records import InputError, Licence
+from plantain.sources.catalogue import Catalogue
+from plantain.sources.entries import SourceOptions
+from plantain.sources.ingest import ingest
+from plantain.sources.mimic_cxr import MimicReader
+from plantain.sources.mimic_labels import COLUMNS, LabelRule
+from sources.published import csv_bytes, csv_gz, jpeg, put, scanned
+
+TAXONOMY = load_taxonomy()
+METADATA = ["dicom_id", "subject_id", "study_id", "PerformedProcedureStepDescription", "ViewPosition", "Rows"]
+METADATA += ["Columns", "StudyDate", "StudyTime", "ProcedureCodeSequence_CodeMeaning"]
+METADATA += ["ViewCodeSequence_CodeMeaning", "PatientOrientationCodeSequence_CodeMeaning"]
+
+
+def dicom_id(number: int) -> str:
+    digest = hashlib.sha256(str(number).encode()).hexdigest()
+    return "-".join(digest[at : at + 8] for at in range(0, 40, 8))
+
+
+class Tree:
+    """A MIMIC-CXR-JPG folder; every study is added with its images, then the tables are written."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.metadata: list[list[object]] = []
+        self.splits: list[list[object]] = []
+        self.labels: list[list[object]] = []
+        self.number = 0
+
+    def study(
+        self,
+        subject: int,
+        study: int,
+        marks: dict[str, str] | None,
+        views: str = "PA",
+        split: str = "train",
+        position: str = "Erect",
+        ending: str = ".jpg",
+        data: bytes | None = None,
+    ) -> list[str]:
+        ids = []
+        for view in views.split(","):
+            name = dicom_id(self.number)
+            row = [
+                name,
+                subject,
+                study,
+                "CHEST (PA AND LAT)",
+                view,
+                3056,
+                2544,
+                21800506,
+                213014.531,
+                "",
+                "",
+                position,
+            ]
+            self.metadata.append(row)
+            self.splits.append([name, study, subject, split])
+            if data != b"":
+                path = self.root / f"files/p{str(subject)[:2]}/p{subject}/s{study}/{name}{ending}"
+                put(path, data or jpeg("chest_xray", self.number))
+            self.number += 1
+            ids.append(name)
+        if marks is not None:
+            self.labels.append([subject, study, *(marks.get(column, "") for column in COLUMNS)])
+        return ids
+
+    def write(self, **settings: str) -> MimicReader:
+        put(self.root / "mimic-cxr-2.0.0-metadata.csv.gz", csv_gz([METADATA, *self.metadata]))
+        header = ["dicom_id", "study_id", "subject_id", "split"]
+        put(self.root / "mimic-cxr-2.0.0-split.csv.gz", csv_gz([header, *self.splits]))
+        put(
+            self.root / "mimic-cxr-2.0.0-chexpert.csv.gz",
+            csv_gz([["subject_id", "study_id", *COLUMNS], *self.labels]),
+        )
+        return self.open(**settings)
+
+    def open(self, **settings: str) -> MimicReader:
+        return MimicReader(SourceOptions(self.root, settings=settings), TAXONOMY)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path / "mimic-cxr-jpg")
+
+
+@pytest.fixture
+def usual(tree: Tree) -> Tree:
+    tree.study(
+        10000032, 50000001, {"Pneumothorax": "1.0", "Support Devices": "1.0", "Edema": "0.0"}, "PA,LATERAL"
+    )
+    tree.study(10000032, 50000002, {"No Finding": "1.0"}, "AP", position="Recumbent")
+    tree.study(10000033, 50000003, {"Pneumonia": "1.0"}, "PA", "test")
+    tree.study(10000034, 50000004, {"Edema": "-1.0", "Cardiomegaly": "1.0"}, "AP,PA", "validate")
+    tree.study(10000035, 50000005, {"Edema": "-1.0"}, "PA", position="")
+    tree.study(10000036, 50000006, {"Edema": "0.0"}, "PA")
+    tree.study(10000037, 50000007, {"Support Devices": "1.0"}, "PA")
+    tree.study(10000038, 50000008, None, "PA")
+    tree.study(10000039, 50000009, {"Pleural Other": "1.0"}, ",LL")
+    return tree
+
+
+def labels(reader: MimicReader) -> dict[str, tuple[str, ...]]:
+    return {key: entry.image.labels for key, entry in scanned(reader)[0].items()}
+
+
+def test_frontal_images_with_their_studys_labels(usual: Tree) -> None:
+    entries, refused, left_out = scanned(usual.write())
+    several = [f"s50000004_{row[0]}" for row in usual.metadata if row[2] == 50000004]
+    assert {key: entry.image.labels for key, entry in entries.items()} == {
+        "s50000001": ("Pneumothorax",),
+        "s50000002": ("No Finding",),
+        "s50000003": ("Lung Opacity", "Pneumonia"),
+        **dict.fromkeys(several, ("Cardiomegaly",)),
+    }
+    assert not refused
+    assert left_out == {
+        "no finding present, and not labelled No Finding": 3,
+        "no label for its study": 1,
+        "not frontal: ViewPosition LATERAL (--set views=all)": 1,
+        "not frontal: ViewPosition LL (--set views=all)": 1,
+        "not frontal: ViewPosition blank (--set views=all)": 1,
+    }
+    image = entries["s50000002"].image
+    assert (image.view, image.projection, image.position) == ("frontal", "AP", "supine")
+    assert "recorded as recumbent" in image.note
+    assert entries["s50000001"].image.group == image.group == "patient:10000032"
+    assert (entries["s50000001"].image.projection, entries["s50000001"].image.position) == ("PA", "erect")
+    assert entries["s50000003"].image.split == "test"
+    assert entries["s50000003"].image.note == "implied, not mentioned: Lung Opacity"
+    assert "not counted: Edema" in entries[several[0]].image.note
+    assert all(entry.image.licence is Licence.CREDENTIALED for entry in entries.values())
+
+
+@pytest.mark.parametrize(
+    ("uncertain", "edema", "both"),
+    [
+        ("ignore", None, ("Cardiomegaly",)),
+        ("negative", None, ("Cardiomegaly",)),
+        ("exclude", None, None),
+        ("positive", ("Edema", "Lung Opacity"), ("Cardiomegaly", "Edema", "Lung Opacity")),
+    ],
+)
+def test_uncertain_follows_the_stated_rule(
+    usual: Tree, uncertain: str, edema: tuple[str, ...] | None, both: tuple[str, ...] | None
+) -> None:
+    found = labels(usual.write(uncertain=uncertain, level="study"))
+    assert found.get("s50000005") == edema
+    assert found.get("s50000004") == both
+
+
+def test_all_views_and_one_image_per_study(usual: Tree) -> None:
+    entries, _, _ = scanned(usual.write(views="all"))
+    assert {entry.image.view for entry in entries.values()} == {"frontal", "lateral", "unknown"}
+    entries, _, left_out = scanned(usual.open(level="study"))
+    assert entries["s50000004"].image.projection == "PA"  # before AP
+    assert left_out["another image of its study is taken (--set level=study)"] == 1
+
+
+@pytest.mark.parametrize(
+    ("marks", "uncertain", "wanted"),
+    [
+        ({"Pneumonia": "1"}, "ignore", ("Pneumonia",)),
+        ({"Pneumonia": "1", "Lung Opacity": "1"}, "ignore", ("Pneumonia",)),  # implied, so still one disease
+        ({"Lung Opacity": "1"}, "ignore", ("Lung Opacity",)),
+        ({"Pneumonia": "1", "Edema": "1"}, "ignore", ()),
+        ({"Pneumonia": "1", "Pleural Other": "1"}, "ignore", ()),
+        ({"Pneumonia": "1", "Edema": "-1"}, "ignore", ()),  # it might be there
+        ({"Pneumonia": "1", "Lung Opacity": "-1"}, "ignore", ("Pneumonia",)),
+        ({"Pneumonia": "1", "Edema": "-1"}, "negative", ("Pneumonia",)),
+        ({"Pneumonia": "1", "Edema": "0", "Support Devices": "1"}, "ignore", ("Pneumonia",)),
+        ({"No Finding": "1", "Support Devices": "1"}, "ignore", ("No Finding",)),
+        ({"No Finding": "1", "Edema": "1"}, "ignore", ()),
+        ({}, "ignore", ()),
+    ],
+)
+def test_single_disease_selection(marks: dict[str, str], uncertain: str, wanted: tuple[str, ...]) -> None:
+    code = {"1": "+", "0": "-", "-1": "?", "": " "}
+    row = "".join(code[marks.get(column, "")] for column in COLUMNS)
+    said = LabelRule(TAXONOMY, uncertain, single=True).apply(row)
+    assert said.labels == wanted
+    assert bool(said.left_out) == (not wanted)
+
+
+def test_ten_thousand_rows_round_trip(tree: Tree) -> None:
+    """Labels drawn at random and counted apart from the reader; pictures shared, since only tables are under test."""
+    rng = np.random.default_rng(11)
+    diseases = [column for column in COLUMNS if column not in ("No Finding", "Support Devices")]
+    wanted: Counter[str] = Counter()
+    picture = jpeg("chest_xray", 0)
+    for number in range(10_000):
+        study, subject = 50_000_000 + number, 10_000_000 + number // 3
+        disease = "No Finding" if rng.random() < 0.3 else str(rng.choice(diseases))
+        view = str(rng.choice(["PA", "AP", "LATERAL"]))
+        data = picture if number % 20 == 0 else b""
+        tree.study(subject, study, {disease: "1.0"}, view, str(rng.choice(["train", "test"])), data=data)
+        wanted[disease] += view != "LATERAL" and data != b""
+    tree.labels.reverse()  # joined by id, not by place
+    entries, refused, left_out = scanned(tree.write(selection="single"))
+    assert Counter(entry.image.labels[0] for entry in entries.values()) == wanted
+    assert all(len(entry.image.labels) == 1 for entry in entries.values())
+    lateral = sum(row[4] == "LATERAL" for row in tree.metadata)
+    assert left_out == {"not frontal: ViewPosition LATERAL (--set views=all)": lateral}
+    assert len(entries) + len(refused) + lateral == 10_000
+    assert {e.image.group for e in entries.values()} <= {f"patient:{10_000_000 + n}" for n in range(3334)}
+    split = {str(row[0]): row[3] for row in tree.splits}
+    assert all(entry.image.split == split[entry.path.stem] for entry in entries.values())
+    capped, _, left_out = scanned(tree.open(selection="single", per_class="10", seed="4"))
+    assert max(Counter(e.image.labels[0] for e in capped.values()).values()) == 10
+    assert capped.keys() < entries.keys()
+    assert left_out["beyond 10 of its class (--set per_class)"] == len(entries) - len(capped)
+    again = labels(tree.open(selection="single", per_class="10", seed="4"))
+    other = labels(tree.open(selection="single", per_class="10", seed="5"))
+    assert again.keys() == capped.keys() != other.keys()
+
+
+def test_ingest_keeps_labels_groups_and_counts(usual: Tree, tmp_path: Path) -> None:
+    with Catalogue.create(tmp_path / "out") as catalogue:
+        done = ingest(usual.write(), catalogue)
+        assert (done.added, len(done.refused)) == (5, 0)
+        assert catalogue.count_by("label") == {
+            "Cardiomegaly": 2,
+            "Lung Opacity": 1,
+            "No Finding": 1,
+            "Pneumonia": 1,
+            "Pneumothorax": 1,
+        }
+        assert catalogue.count_by("split") == {"test": 1, "train": 2, "validate": 2}
+        assert len(catalogue.count_by("group")) == 3
+        assert ingest(usual.open(), catalogue).unchanged == 5
+
+
+def test_faulty_rows_and_missing_files_are_one_line_each(usual: Tree) -> None:
+    usual.metadata.append(["../../../etc/passwd", 10000040, 50000040, "", "PA", 1, 1, "", "", "", "", ""])
+    usual.metadata.append([dicom_id(900), "1000", 50000041, "", "PA", 1, 1, "", "", "", "", ""])
+    usual.study(10000042, 50000042, {"Edema": "1.0"}, data=b"")
+    usual.study(10000043, 50000043, {"Edema": "1.0"})
+    usual.splits.pop()
+    refused = scanned(usual.write())[1]
+    assert sorted(refused.values()) == [
+        "dicom_id: not five groups of eight hexadecimal digits",
+        "is not there, neither as .jpg nor as .dcm",
+        "split: the split table does not name it",
+        "subject_id, study_id: not eight digits",
+    ]
+
+
+def test_negbio_and_radiologists_are_chosen(usual: Tree) -> None:
+    usual.write()
+    header = ["subject_id", "study_id", *COLUMNS]
+    row = [10000032, 50000001, *("1.0" if column == "Fracture" else "" for column in COLUMNS)]
+    put(usual.root / "mimic-cxr-2.0.0-negbio.csv.gz", csv_gz([header, row]))
+    assert labels(usual.open(labeller="negbio")) == {"s50000001": ("Fracture",)}
+    header = ["study_id", *(c.replace("Lung Opacity", "Airspace Opacity") for c in reversed(COLUMNS))]
+    row = [50000003, *("1" if column == "Airspace Opacity" else "0" for column in header[1:])]
+    put(usual.root / "mimic-cxr-2.1.0-test-set-labeled.csv", csv_bytes([header, row]))
+    found = labels(usual.open(test_labels="radiologists"))
+    assert found["s50000003"] == ("Lung Opacity",)
+    assert found["s50000001"] == ("Pneumothorax",)
+
+
+def test_what_does_not_fit_is_refused_in_one_line(usual: Tree) -> None:
+    with pytest.raises(InputError, match="is credentialed"):
+        MimicReader(SourceOptions(usual.root, licence=Licence.OPEN), TAXONOMY)
+    with pytest.raises(InputError, match=r"mimic-cxr-2.0.0-split.csv.gz is not there"):
+        usual.open()
+    usual.labels[0][2] = "2"
+    with pytest.raises(InputError, match=r"row 2: Atelectasis: '2' is none of 1, 0, -1 and blank"):
+        usual.write()
+    usual.labels[0][2] = ""
+    usual.labels.append([10000032, 50000001, *("1.0" if column == "Edema" else "" for column in COLUMNS)])
+    with pytest.raises(InputError, match="study_id 50000001: two rows differ"):
+        usual.write()
+    with pytest.raises(InputError, match="--set per_class=many: a whole number"):
+        usual.open(per_class="many")
