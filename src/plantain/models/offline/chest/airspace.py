@@ -68,19 +68,19 @@ def add_airspace(scene: Scene, look: Look) -> Rendering:
 def fill(canvas: Canvas, gray: FloatImage, weight: FloatImage, opacity: float, hides: float) -> FloatImage:
     """Lifts the level by `opacity` where weight is 1, evens the lung out and hides its vessels; ribs and grain stay."""
     coarse = blur(gray, 7.0)
-    # Past a few levels a fine structure is a rib's edge or a device, not a vessel.
+    # No more than a few levels are taken off: what stands out further is a rib's edge or a device.
     fine = blur(gray, 1.1) - coarse
-    vessels = fine * np.clip(2.0 - np.abs(fine) / 9.0, 0.0, 1.0)
+    vessels = 9.0 * np.tanh(fine / 9.0)
     # A filled lung tends to the level of the soft tissue next to it, and its border to that is lost: none is lit up.
     tissue = canvas.chest.field & ~dilate(canvas.chest.left.mask | canvas.chest.right.mask, 6) & (gray > 20)
     ceiling = masked_blur(gray, tissue, 40.0)
     middle = canvas.contrast("right" if weight[:, : int(canvas.chest.midline)].any() else "left")
-    room = np.clip((ceiling - blur(gray, 4.0)) / (0.45 * middle), 0.0, 1.0)
+    room = np.clip((ceiling - blur(gray, 8.0)) / (0.45 * middle), 0.0, 1.0)
     filled = gray + weight * opacity * room - hides * np.minimum(1.3 * weight, 1.0) * vessels
     share = blur(tissue.astype(np.float32), 12.0)
     near = (blur(gray * tissue, 12.0) + 0.02 * ceiling) / (share + 0.02)
-    soft = blur(gray, 2.5)
-    over = np.maximum(blur(filled.astype(np.float32), 2.5) - np.maximum(soft, near), 0.0)
+    soft = blur(gray, 5.0)
+    over = np.maximum(blur(filled.astype(np.float32), 5.0) - np.maximum(soft, near), 0.0)
     capped: FloatImage = filled - over * np.clip(weight * 4.0, 0.0, 1.0)
     return capped
 
