@@ -16,7 +16,7 @@ from plantain.models.offline.chest.drawing import FloatImage, exposed_field, loc
 from plantain.models.offline.chest.outline import Lung, trace_lung
 from plantain.models.offline.rendering import CannotShow, Mask, Pixels
 
-LEAST_AGREEMENT = 0.62
+LEAST_AGREEMENT = 0.715
 """Below this correlation no frontal chest is believed; real ones reach 0.74 and more."""
 
 
@@ -92,7 +92,9 @@ def _find(gray: FloatImage) -> Chest:
     if agreement < LEAST_AGREEMENT:
         raise CannotShow(f"no pair of lungs found (agreement {agreement:.2f})")
     right = trace_lung(gray, box, "right")
-    lungs = {"right": right, "left": trace_lung(gray, box, "left", right.bottom)}
+    # Fluid lifts the base of one lung and tells nothing of the other.
+    level = right.bottom if right.bottom > box[1] + 0.8 * box[3] else None
+    lungs = {"right": right, "left": trace_lung(gray, box, "left", level)}
     _check(gray, lungs["right"], lungs["left"], field)
     rows = np.linspace(box[1] + 0.1 * box[3], box[1] + 0.35 * box[3], 20)
     middle = (lungs["right"].medial_at(rows).mean() + lungs["left"].medial_at(rows).mean()) / 2

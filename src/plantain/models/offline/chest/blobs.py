@@ -42,7 +42,7 @@ def find_blobs(canvas: Canvas) -> list[Blob]:
     found: list[Blob] = []
     for side in ("right", "left"):
         contrast = canvas.contrast(side)
-        lung = erode(canvas.chest.lung(side).mask, 0.02 * canvas.chest.thoracic_width)
+        lung = erode(_closed(canvas, side), 0.02 * canvas.chest.thoracic_width)
         lung &= ~canvas.chest.protected
         inside = cv2.resize(lung.astype(np.uint8), small.shape[::-1], interpolation=cv2.INTER_NEAREST) > 0
         best = stack.max(axis=0)
@@ -61,6 +61,17 @@ def find_blobs(canvas: Canvas) -> list[Blob]:
         Blob(b.x, b.y, b.radius, b.side, r) for b, r in rims if r > (_near_hilum(canvas, b) or LEAST_RISE)
     ]
     return _apart(sorted(standing, key=lambda blob: (-blob.strength * blob.radius, blob.y, blob.x)))
+
+
+def _closed(canvas: Canvas, side: str) -> Mask:
+    """The lung with the dents that a mass at its border makes in the outline filled again."""
+    small = canvas.chest.lung(side).mask[::8, ::8].astype(np.uint8)
+    size = int(0.16 * canvas.chest.thoracic_width / 8) | 1
+    framed = cv2.copyMakeBorder(small, size, size, size, size, cv2.BORDER_CONSTANT, value=0)
+    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size))
+    closed = cv2.morphologyEx(framed, cv2.MORPH_CLOSE, kernel)[size:-size, size:-size]
+    filled: Mask = cv2.resize(closed, canvas.gray.shape[::-1], interpolation=cv2.INTER_NEAREST) > 0
+    return filled
 
 
 def _near_hilum(canvas: Canvas, blob: Blob) -> float | None:

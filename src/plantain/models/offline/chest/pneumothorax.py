@@ -237,7 +237,7 @@ def _find(canvas: Canvas, side: str, named: bool) -> tuple[Space, float, float] 
     # Over the apex the wall's normals run together and the upper ribs run along it: no deep line is believed there.
     down = (course[:, 1] - lung.top) / (lung.bottom - lung.top)
     apical = (np.arange(len(course)) <= int(course[:, 1].argmin())) | (down < 0.10)
-    ridge[apical[:, None] & (depths[None] > 0.10 * canvas.chest.thoracic_width)] = -0.05
+    ridge[apical[:, None] & (depths[None] > 0.17 * canvas.chest.thoracic_width)] = -0.05
     path = cheapest_path(-ridge * 100, 2, 0.4)
     rows = np.arange(len(course))
     along = ridge[rows, path.astype(int)]
@@ -252,22 +252,34 @@ def _find(canvas: Canvas, side: str, named: bool) -> tuple[Space, float, float] 
     score = float(along[start:stop].mean()) * min(1.0, length / 0.3)
     if length < 0.13 or score < LEAST_LINE * (0.75 if named else 1.0):
         return None
-    while start > 0 and run[start - 1] > 0.3:
+    step = _step_across(sheet[start:stop], path[start:stop].astype(int))
+    while start > 0 and run[start - 1] > 0.12:
         start -= 1
+    while stop < len(run) and run[stop] > 0.12:
+        stop += 1
     part = slice(start, stop)
     region = np.zeros(lung.mask.shape, np.uint8)
     cv2.fillPoly(region, [np.round(np.vstack([course[part], edge[part][::-1]])).astype(np.int32)], 1)
-    columns = path.astype(int)
-    outside = np.median(
-        [
-            np.median(sheet[r, max(0, c - 9) : max(1, c - 3)])
-            for r, c in zip(rows[part], columns[part], strict=True)
-        ]
-    )
-    inside = np.median(
-        [np.median(sheet[r, c + 4 : c + 10]) for r, c in zip(rows[part], columns[part], strict=True)]
-    )
-    return Space((region > 0) & lung.mask, edge[part], np.ones(stop - start)), score, float(inside - outside)
+    return Space((region > 0) & lung.mask, edge[part], np.ones(stop - start)), score, step
+
+
+def _step_across(sheet: FloatImage, columns: npt.NDArray[np.intp]) -> float:
+    """How much brighter the lung is than the space at the line itself, by a straight fit to the means on both sides.
+
+    Levels change towards the wall by themselves, so the mean of each side would mistake that for the step.
+    """
+    inwards, outwards = np.arange(8, 30), np.arange(-20, -3)
+    deep = columns + outwards[0] >= 0
+    if deep.sum() < 12:
+        return 0.0
+    rows = np.flatnonzero(deep)[:, None]
+    at = columns[deep][:, None]
+    last = sheet.shape[1] - 1
+    ends = []
+    for offsets in (inwards, outwards):
+        profile = sheet[rows, np.clip(at + offsets[None], 0, last)].mean(axis=0)
+        ends.append(float(np.polyval(np.polyfit(offsets, profile, 1), 0.0)))
+    return ends[0] - ends[1]
 
 
 LEAST_LINE = 0.0245
