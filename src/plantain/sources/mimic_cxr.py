@@ -16,6 +16,7 @@ from pathlib import Path
 from plantain.findings import Taxonomy
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, Licence, SourceImage
+from plantain.sources.dicom import DicomEntry
 from plantain.sources.entries import UNPREPARED, Entry, Found, LeftOut, Refused, SourceOptions
 from plantain.sources.mimic_labels import LabelRule, Marks, StudyLabels, read_marks
 from plantain.sources.registry import SourceKind
@@ -91,7 +92,8 @@ class MimicReader:
         """Faults first, then images in order of patient, study and dicom id, then what was not asked for."""
         yield from self._refused
         for image, path, labels in self._chosen:
-            yield Entry(self._describe(image, labels), path, f"{image.stem}{path.suffix}")
+            kind = DicomEntry if path.suffix == ".dcm" else Entry
+            yield kind(self._describe(image, labels), path, f"{image.stem}{path.suffix}")
         for reason, count in sorted((+self._left_out).items()):
             yield LeftOut(reason, count)
 

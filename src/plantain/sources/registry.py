@@ -20,6 +20,7 @@ BUILT_IN = {
     "mimic-cxr": "plantain.sources.mimic_cxr",
     "brain-tumor-mri": "plantain.sources.brain_tumor_mri",
     "odir-5k": "plantain.sources.odir_5k",
+    "dicom": "plantain.sources.dicom",
 }
 """Modules of our own kinds; each holds its `SourceKind` as `KIND`."""
 

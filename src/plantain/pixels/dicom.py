@@ -1,0 +1,256 @@
+"""DICOM files from outside to 8-bit pixels as a viewer shows them: no header, no overlay, one frame at a time.
+
+Grey goes through one table of at most 65,536 entries, so that modality LUT, window, inversion and rounding are computed
+once per stored value and not once per pixel.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pydicom
+from pydicom import Dataset
+from pydicom.encaps import get_frame
+from pydicom.errors import InvalidDicomError
+from pydicom.pixels import apply_color_lut, apply_modality_lut, apply_voi_lut, pixel_array
+
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import MAX_DECODED_BYTES, MAX_PIXELS, BadImage, one_line
+from plantain.pixels.window import film_window, percentile_window, window
+
+WINDOWS = ("file", "percentile", "film")
+"""`file`: the file's first window or VOI LUT, percentiles where it has none that is valid. `film`: logarithmic, for
+radiographs stored linear in dose."""
+
+COLOURS = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT")
+
+# What pydicom and the codecs raise on damaged files; anything else is our own fault.
+DAMAGE: tuple[type[Exception], ...] = (
+    *(AttributeError, ValueError, RuntimeError, NotImplementedError, OSError, LookupError, TypeError),
+    *(
+        EOFError,
+        ArithmeticError,
+        AssertionError,
+        struct.error,
+        InvalidDicomError,
+        MemoryError,
+        RecursionError,
+    ),
+)
+
+# pydicom quotes what it finds odd, which may be a patient's name; set once, since catch_warnings is not thread-safe.
+warnings.filterwarnings("ignore", module=r"pydicom\.")
+pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
+
+_DEFLATED = {"1.2.840.10008.1.2.1.99", "1.2.840.10008.1.2.8.1"}
+_SIZE = re.compile(
+    rb"\xff\x4f\xff\x51.{4}(.{16})|\xff[\xc0-\xc3\xc5-\xc7\xc9-\xcb\xcd-\xcf\xf7].{3}(.{4})", re.DOTALL
+)
+
+
+def read_dicom(data: bytes, name: str, *, header_only: bool = False) -> Dataset:
+    """Parses a file.
+
+    Raises:
+        BadImage: it is no DICOM file, is damaged, or its data set is deflated (it could unpack to any size).
+    """
+    name = one_line(name)
+    try:
+        if any(uid.encode() in data[:2048] for uid in _DEFLATED):
+            raise BadImage(f"{name}: deflated DICOM is not read; convert it to another transfer syntax")
+        return pydicom.dcmread(io.BytesIO(data), stop_before_pixels=header_only)
+    except BadImage:
+        raise
+    except InvalidDicomError as error:
+        raise BadImage(f"{name}: not a DICOM file") from error
+    except DAMAGE as error:
+        raise _bad(name, error) from error
+
+
+def frame_count(dataset: Dataset) -> int:
+    """Number of frames that a header announces, at least 1."""
+    try:
+        return max(1, int(dataset.get("NumberOfFrames") or 1))
+    except (ValueError, TypeError):
+        return 1
+
+
+def decode_dicom(data: bytes, name: str, frame: int = 0, how: str = "file") -> Pixels:
+    """One frame of a DICOM file as a viewer shows it: uint8 (H, W, 3), RGB, grey as three equal channels.
+
+    Args:
+        data: the file's bytes.
+        name: how a message names it.
+        frame: from 0.
+        how: one of `WINDOWS`.
+
+    Raises:
+        BadImage: no pixels, too many, an unknown kind of colour, damage, or a codec that is not installed.
+    """
+    return render_frame(read_dicom(data, name), name, frame, how)
+
+
+def render_frame(dataset: Dataset, name: str, frame: int = 0, how: str = "file") -> Pixels:
+    """As `decode_dicom`, of a data set that was read already."""
+    name = one_line(name)
+    try:
+        photometric = str(dataset.get("PhotometricInterpretation", ""))
+        _guard(dataset, name, frame)
+        stored = pixel_array(dataset, index=frame)
+        if photometric in ("MONOCHROME1", "MONOCHROME2"):
+            grey = _grey(_clear_unused_bits(stored, dataset), dataset, how)
+            return np.repeat(grey[:, :, None], 3, axis=2)
+        if photometric == "PALETTE COLOR":
+            colours = apply_color_lut(stored, dataset)
+            # Some write 8-bit entries and call them 16-bit.
+            return _eight_bits(colours, 16 if int(colours.max()) > 255 else 8)
+        if photometric in COLOURS and stored.ndim == 3:
+            return _eight_bits(stored, int(dataset.BitsStored))
+    except BadImage:
+        raise
+    except DAMAGE as error:
+        raise _bad(name, error) from error
+    raise BadImage(f"{name}: PhotometricInterpretation {one_line(photometric)!r} is not read")
+
+
+def _guard(dataset: Dataset, name: str, frame: int) -> None:
+    """Refuses before decoding what would take too much memory, by the header and by the codec's own header."""
+    if "PixelData" not in dataset:
+        raise BadImage(f"{name}: holds no pixel data")
+    rows, columns = int(dataset.get("Rows", 0)), int(dataset.get("Columns", 0))
+    samples, bits = int(dataset.get("SamplesPerPixel", 1)), int(dataset.get("BitsAllocated", 8))
+    if not 0 < rows * columns <= MAX_PIXELS:
+        raise BadImage(f"{name}: {columns}x{rows} pixels; 1 to {MAX_PIXELS // 10**6} million are read")
+    if samples not in (1, 3) or rows * columns * samples * (bits // 8 or 1) > MAX_DECODED_BYTES:
+        raise BadImage(f"{name}: {columns}x{rows} pixels of {samples} times {bits} bits, refused undecoded")
+    if not 0 <= frame < frame_count(dataset):
+        raise BadImage(f"{name}: has no frame {frame}; it says {frame_count(dataset)} in all")
+    if dataset.file_meta.TransferSyntaxUID.is_encapsulated:
+        coded = get_frame(dataset.PixelData, frame, number_of_frames=frame_count(dataset))
+        # Only these begin with a marker; run lengths may hold its bytes by chance, and are bounded by the header.
+        found = _SIZE.search(coded[:65536]) if coded[:2] in (b"\xff\x4f", b"\xff\xd8") else None
+        if found and found[1]:
+            across, down, left, top = struct.unpack(">4I", found[1])
+            width, height = across - left, down - top
+        elif found:
+            height, width = struct.unpack(">2H", found[2])
+        else:
+            return
+        if (width, height) != (columns, rows):
+            raise BadImage(
+                f"{name}: the header says {columns}x{rows} pixels, the picture in it {width}x{height}"
+            )
+
+
+def _clear_unused_bits(stored: npt.NDArray[np.integer], dataset: Dataset) -> npt.NDArray[np.integer]:
+    """Old files keep overlays in the bits above those of the image; they are annotations, and may be names."""
+    stored = stored.astype(stored.dtype.newbyteorder("="), copy=False)
+    used, allocated = int(dataset.BitsStored), stored.dtype.itemsize * 8
+    if not 0 < used < allocated:
+        return stored
+    room = allocated - used
+    unsigned = stored.view(f"u{stored.dtype.itemsize}")
+    if stored.dtype.kind == "u":
+        kept: npt.NDArray[np.integer] = unsigned & stored.dtype.type((1 << used) - 1)
+    else:
+        kept = np.right_shift((unsigned << unsigned.dtype.type(room)).view(stored.dtype), room)
+    return kept
+
+
+def _grey(stored: npt.NDArray[np.integer], dataset: Dataset, how: str) -> Pixels:
+    """Stored values to grey levels; by a table where there are few enough different values."""
+    invert = dataset.PhotometricInterpretation == "MONOCHROME1"
+    low, high = int(stored.min()), int(stored.max())
+    if high - low >= 1 << 16:
+        return _shown(apply_modality_lut(stored, dataset), stored, dataset, how, invert)
+    levels = np.arange(low, high + 1, dtype=stored.dtype)
+    table = _shown(apply_modality_lut(levels, dataset), stored, dataset, how, invert)
+    # Indices may not be negative: signed values are moved up to begin at 0, in place of a copy twice as wide.
+    places = (stored - stored.dtype.type(low)).view(f"u{stored.dtype.itemsize}")
+    grey: Pixels = np.take(table, places)
+    return grey
+
+
+def _shown(
+    values: npt.NDArray[np.floating],
+    stored: npt.NDArray[np.integer],
+    dataset: Dataset,
+    how: str,
+    invert: bool,
+) -> Pixels:
+    """Grey levels of `values`, which are the image's or one of each stored level."""
+    chosen: Callable[[npt.NDArray[np.floating]], Pixels] | None = None
+    if how == "file":
+        chosen = _file_window(dataset, invert)
+    if chosen is not None:
+        return chosen(values)
+    real = apply_modality_lut(_without_padding(stored, dataset), dataset).astype(np.float32)
+    if how == "film" and (real > 0).any():
+        low, high = np.percentile(real[real > 0], (0.5, 99.5))
+        return film_window(values.clip(low, high), 0.0, 100.0, invert=invert)
+    low, high = np.percentile(real, (0.5, 99.5))
+    if high <= low:
+        return np.zeros(values.shape, np.uint8)
+    share = ((values.astype(np.float32) - low) / (high - low)).clip(0.0, 1.0)
+    shown: Pixels = np.rint((1.0 - share if invert else share) * 255.0).astype(np.uint8)
+    return shown
+
+
+def _file_window(dataset: Dataset, invert: bool) -> Callable[[npt.NDArray[np.floating]], Pixels] | None:
+    """The file's own VOI transformation; None where it has none that is valid (some scanners write a width of 0)."""
+    if dataset.get("VOILUTSequence"):
+        return lambda values: percentile_window(
+            apply_voi_lut(values.astype(np.int64), dataset, prefer_lut=True), 0.0, 100.0, invert=invert
+        )
+    centre, width = _first(dataset.get("WindowCenter")), _first(dataset.get("WindowWidth"))
+    if centre is None or width is None or not width > 0 or not np.isfinite([centre, width]).all():
+        return None
+    function = str(dataset.get("VOILUTFunction") or "LINEAR").upper()
+    if function == "SIGMOID":
+        return lambda values: _sigmoid(values, centre, width, invert)
+    if function == "LINEAR_EXACT":
+        # The standard's linear window reaches from centre - width/2 to centre + width/2 - 1; this one is whole.
+        return lambda values: window(values, centre + 0.5, width + 1.0, invert=invert)
+    return (lambda values: window(values, centre, width, invert=invert)) if width >= 1 else None
+
+
+def _sigmoid(values: npt.NDArray[np.floating], centre: float, width: float, invert: bool) -> Pixels:
+    share = 1.0 / (
+        1.0 + np.exp(-4.0 * (values.astype(np.float64) - centre).clip(-50 * width, 50 * width) / width)
+    )
+    return np.rint((1.0 - share if invert else share) * 255.0).astype(np.uint8)
+
+
+def _without_padding(stored: npt.NDArray[np.integer], dataset: Dataset) -> npt.NDArray[np.integer]:
+    padding = dataset.get("PixelPaddingValue")
+    kept = stored[stored != padding] if isinstance(padding, int) else stored.ravel()
+    # Percentiles of every fourth value are those of the image, in a quarter of the time.
+    return (kept if kept.size else stored.ravel())[:: 4 if kept.size > 1_000_000 else 1]
+
+
+def _eight_bits(values: npt.NDArray[np.integer], bits: int) -> Pixels:
+    if values.dtype == np.uint8:
+        return np.ascontiguousarray(values)
+    return (values >> max(bits - 8, 0)).clip(0, 255).astype(np.uint8)
+
+
+def _first(value: object) -> float | None:
+    """The first of the values that a DICOM decimal string may hold; None where it is empty or no number."""
+    if not isinstance(value, (str, int, float)) and hasattr(value, "__iter__"):
+        value = next(iter(value), None)
+    try:
+        return float(str(value))
+    except ValueError:
+        return None
+
+
+def _bad(name: str, error: Exception) -> BadImage:
+    why = one_line(" ".join(str(error).split()) or type(error).__name__)[:160]
+    codec = "; `pip install 'plantain[dicom]'` brings codecs" if "plugin" in why or "missing" in why else ""
+    return BadImage(f"{name}: its pixels cannot be read ({why}){codec}")

@@ -1,0 +1,213 @@
+"""DICOM files in any folder: what the header may tell (an allow-list), labels from folders or labels.csv, pixels shown.
+
+No name, number, date or unique id of the header is kept: groups and ids are keyed hashes of them. Whoever may not let
+them be guessed gives a secret as `--set salt=`, the same for every ingest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pydicom import Dataset
+
+from plantain.findings import Taxonomy
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import BadImage, one_line
+from plantain.pixels.dicom import DAMAGE, WINDOWS, frame_count, read_dicom, render_frame
+from plantain.pixels.orientation import display, plane_of
+from plantain.records import InputError, SourceImage
+from plantain.sources.entries import UNPREPARED, Entry, Found, Refused, SourceOptions
+from plantain.sources.files import read_regular
+from plantain.sources.label_table import LabelTable
+from plantain.sources.places import shown, walk
+from plantain.sources.registry import SourceKind
+from plantain.sources.settings import Setting, resolve_settings
+
+SETTINGS = {
+    "frames": Setting("middle", ("middle", "first", "all")),
+    "window": Setting("file", WINDOWS),
+    "salt": Setting(""),
+}
+
+_OTHER_FILES = frozenset({".csv", ".txt", ".md", ".json", ".xml", ".html", ".pdf", ".zip", ".gz"})
+_SEQUENCES = (
+    ("FLAIR", ("FLAIR",)),
+    ("T1", ("T1", "MPRAGE", "SPGR")),
+    ("T2", ("T2",)),
+    ("PD", ("PD", "PROTON")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DicomEntry(Entry):
+    """One frame of a DICOM file, shown by its own window unless told otherwise, turned into radiological display."""
+
+    window: str = "file"
+
+    def decode(self, data: bytes) -> Pixels:
+        dataset = read_dicom(data, self.name)
+        pixels = render_frame(dataset, self.name, self.image.frame, self.window)
+        try:
+            return _upright(pixels, dataset)
+        except DAMAGE as error:
+            raise BadImage(
+                f"{self.name}: orientation cannot be read ({one_line(str(error))[:120]})"
+            ) from error
+
+
+class DicomReader:
+    """Every DICOM file below a folder, or one file; ids are hashes of the SOP instance UID."""
+
+    def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
+        self._settings = resolve_settings("dicom", SETTINGS, options.settings)
+        self._options, self._taxonomy = options, taxonomy
+        if options.modality and options.modality not in taxonomy.modalities:
+            taxonomy.of(options.modality)
+        single = options.path.is_file()
+        self._root = options.path.parent if single else options.path
+        found = [options.path] if single else list(walk(options.path))
+        self._files = [
+            path for path in found if path.suffix.lower() not in _OTHER_FILES and path.name != "DICOMDIR"
+        ]
+        if not self._files:
+            raise InputError(f"{options.path}: no DICOM file in it")
+        self._labels = LabelTable(self._root, taxonomy)
+
+    def count(self) -> int | None:
+        """Number of files; unknown where each of their frames is taken."""
+        return None if self._settings["frames"] == "all" else len(self._files)
+
+    def scan(self) -> Iterator[Found]:
+        """Files in order of their paths, each once or frame by frame."""
+        seen: dict[str, str] = {}
+        for path in self._files:
+            name = one_line(shown(path, self._root))
+            try:
+                dataset = read_dicom(read_regular(path, name), name, header_only=True)
+                entries = list(self._entries(path, name, dataset))
+            except InputError as error:
+                yield Refused(name, str(error).removeprefix(f"{name}: "))
+                continue
+            except DAMAGE as error:
+                yield Refused(name, f"its header cannot be read ({one_line(str(error))[:120]})")
+                continue
+            for entry in entries:
+                first = seen.setdefault(entry.image.id, name)
+                yield entry if first == name else Refused(name, f"the same SOP instance as {first}")
+
+    def _entries(self, path: Path, name: str, dataset: Dataset) -> Iterator[Entry]:
+        frames = frame_count(dataset)
+        if frames > 100_000:
+            raise BadImage(f"{name}: says it has {frames} frames")
+        which = {"first": [0], "middle": [frames // 2], "all": list(range(frames))}[self._settings["frames"]]
+        image = self._describe(name, dataset)
+        for frame in which:
+            image_id = (
+                image.id if self._settings["frames"] != "all" or frames == 1 else f"{image.id}_f{frame:04d}"
+            )
+            yield DicomEntry(replace(image, id=image_id, frame=frame), path, name, self._settings["window"])
+
+    def _describe(self, name: str, dataset: Dataset) -> SourceImage:
+        modality = self._options.modality or _modality(dataset)
+        if not modality:
+            kind, part = _text(dataset, "Modality") or "none", _text(dataset, "BodyPartExamined") or "none"
+            raise InputError(f"{name}: Modality {kind}, body part {part}: say what it shows with --modality")
+        told = self._labels.of(name, modality)
+        patient = _text(dataset, "PatientID")
+        projection = _text(dataset, "ViewPosition")
+        notes = (
+            ["the header says that text is burned in"]
+            if _text(dataset, "BurnedInAnnotation") == "YES"
+            else []
+        )
+        notes += [] if told.labels else ["no label: the source has none"]
+        side = _text(dataset, "ImageLaterality") or _text(dataset, "Laterality")
+        return SourceImage(
+            id=f"dicom-{self._hash(_text(dataset, 'SOPInstanceUID') or name)}",
+            dataset=one_line(self._root.resolve().name) or "dicom",
+            modality=modality,
+            labels=told.labels,
+            licence=self._options.licence,
+            source_sha256="",
+            prepared_sha256="",
+            geometry=UNPREPARED,
+            group=told.group or (f"patient:{self._hash(patient)}" if patient else None),
+            split=told.split,
+            view="frontal"
+            if projection in ("PA", "AP")
+            else "lateral"
+            if projection in ("LL", "RL")
+            else "unknown",
+            projection=projection if projection in ("PA", "AP") else "unknown",
+            sequence=_sequence(dataset) if modality == "brain_mri" else "unknown",
+            contrast="yes" if _text(dataset, "ContrastBolusAgent") else "unknown",
+            plane=plane_of(_numbers(dataset, "ImageOrientationPatient")),
+            laterality={"L": "left", "R": "right"}.get(side, "unknown"),
+            spacing_mm=_spacing(dataset),
+            note="; ".join(notes),
+        )
+
+    def _hash(self, text: str) -> str:
+        key = hashlib.sha256(self._settings["salt"].encode()).digest()
+        return hashlib.blake2b(text.encode(), key=key, digest_size=8).hexdigest()
+
+
+def _modality(dataset: Dataset) -> str:
+    """Ours for a header's modality and body part; "" where it does not say."""
+    kind, part = _text(dataset, "Modality"), _text(dataset, "BodyPartExamined")
+    if kind in ("CR", "DX", "RG", "XR") and ("CHEST" in part or "THORAX" in part):
+        return "chest_xray"
+    if kind == "MR" and ("BRAIN" in part or "HEAD" in part):
+        return "brain_mri"
+    return "fundus" if kind == "OP" else ""
+
+
+def _sequence(dataset: Dataset) -> str:
+    """The sequence by what the scanner calls its series; free text, so nothing else of it is kept."""
+    words = f"{_text(dataset, 'SeriesDescription')} {_text(dataset, 'SequenceName')} {_text(dataset, 'ProtocolName')}"
+    return next((name for name, marks in _SEQUENCES if any(mark in words for mark in marks)), "unknown")
+
+
+def _upright(pixels: Pixels, dataset: Dataset) -> Pixels:
+    """Radiological display by the patient's axes, or by the letters of a radiograph's PatientOrientation."""
+    directions = _numbers(dataset, "ImageOrientationPatient")
+    if directions:
+        return display(pixels, directions)
+    letters = dataset.get("PatientOrientation")
+    if _text(dataset, "Modality") in ("CR", "DX", "RG", "XR") and letters is not None and len(letters) == 2:
+        if str(letters[0]).startswith("R"):
+            pixels = pixels[:, ::-1]
+        if str(letters[1]).startswith("H"):
+            pixels = pixels[::-1]
+    return pixels
+
+
+def _spacing(dataset: Dataset) -> float | None:
+    """Millimetres per pixel where rows and columns agree; a radiograph's is at the detector, as the header gives it."""
+    spacing = _numbers(dataset, "PixelSpacing") or _numbers(dataset, "ImagerPixelSpacing")
+    square = (
+        len(spacing) == 2 and 0.0 < spacing[0] < 100.0 and abs(spacing[0] - spacing[1]) < 0.01 * spacing[0]
+    )
+    return spacing[0] if square else None
+
+
+def _text(dataset: Dataset, name: str) -> str:
+    value = dataset.get(name)
+    return "" if value is None else str(value).strip().upper()
+
+
+def _numbers(dataset: Dataset, name: str) -> list[float]:
+    value = dataset.get(name)
+    try:
+        return [float(number) for number in value] if value is not None else []
+    except (TypeError, ValueError):
+        return []
+
+
+KIND = SourceKind(
+    "DICOM files in any folder, also multi-frame; labels from folders named like a finding, or labels.csv",
+    DicomReader,
+)

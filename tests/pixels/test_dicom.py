@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydicom import Dataset, dcmread
+from pydicom.data import get_testdata_file
+from pydicom.pixels import apply_modality_lut, apply_voi_lut
+from pydicom.uid import ExplicitVRLittleEndian, JPEGBaseline8Bit
+
+from plantain.pixels.decode import BadImage
+from plantain.pixels.dicom import decode_dicom, frame_count, read_dicom, render_frame
+from plantain.pixels.orientation import display, plane_of
+from plantain.pixels.window import percentile_window, window
+
+RAMP = np.arange(4096, dtype=np.uint16).reshape(64, 64)
+
+
+def file(name: str) -> bytes:
+    path = get_testdata_file(name, download=False)
+    assert path is not None, name
+    with open(path, "rb") as handle:  # noqa: PTH123 - a path of pydicom's own
+        return handle.read()
+
+
+def made(values: np.ndarray = RAMP, **attributes: object) -> bytes:
+    dataset = Dataset()
+    dataset.ensure_file_meta()
+    dataset.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
+    dataset.file_meta.MediaStorageSOPClassUID = dataset.SOPClassUID = "1.2.840.10008.5.1.4.1.1.7"
+    dataset.file_meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID = "1.2.3"
+    dataset.Rows, dataset.Columns = values.shape[:2]
+    dataset.SamplesPerPixel, dataset.PhotometricInterpretation = 1, "MONOCHROME2"
+    bits = values.dtype.itemsize * 8
+    dataset.BitsAllocated, dataset.BitsStored, dataset.HighBit = bits, bits, bits - 1
+    dataset.PixelRepresentation = int(values.dtype.kind == "i")
+    dataset.PixelData = values.tobytes()
+    for name, value in attributes.items():
+        setattr(dataset, name, value)
+    data = io.BytesIO()
+    dataset.save_as(data, enforce_file_format=True)
+    return data.getvalue()
+
+
+def grey(data: bytes, how: str = "file") -> np.ndarray:
+    pixels = decode_dicom(data, "a.dcm", how=how)
+    assert np.array_equal(pixels[..., 0], pixels[..., 2])
+    return pixels[..., 0]
+
+
+def test_ct_is_shown_in_hounsfield_units_by_its_window() -> None:
+    data = file("693_UNCR.dcm")
+    dataset = dcmread(io.BytesIO(data))
+    units = apply_modality_lut(dataset.pixel_array, dataset)
+    assert units.min() < -900  # air
+    theirs = apply_voi_lut(units, dataset, index=0)
+    theirs = (theirs - theirs.min()) / (theirs.max() - theirs.min()) * 255
+    assert np.abs(grey(data) - theirs).max() <= 1.01
+
+
+def test_monochrome1_radiograph_shows_air_dark() -> None:
+    pixels = grey(file("RG1_UNCR.dcm"), "film")
+    assert pixels.shape == (1955, 1841)
+    assert np.median(pixels[300:380, 500:640]) + 60 < np.median(pixels[1000:1200, 880:960])
+    # Lossless compression shows the very same.
+    assert np.array_equal(grey(file("RG1_J2KR.dcm"), "film"), pixels)
+
+
+@pytest.mark.parametrize(
+    ("packed", "plain"),
+    [
+        ("693_J2KR.dcm", "693_UNCR.dcm"),
+        ("MR_small_RLE.dcm", "MR_small.dcm"),
+        ("MR_small_jpeg_ls_lossless.dcm", "MR_small.dcm"),
+        ("MR_small_bigendian.dcm", "MR_small.dcm"),
+        ("emri_small_RLE.dcm", "emri_small.dcm"),
+        ("emri_small_big_endian.dcm", "emri_small.dcm"),
+        ("OBXXXX1A_rle.dcm", "OBXXXX1A.dcm"),
+        ("OBXXXX1A_expb.dcm", "OBXXXX1A.dcm"),
+        ("US1_J2KR.dcm", "US1_UNCR.dcm"),
+        ("SC_rgb_rle_16bit.dcm", "SC_rgb.dcm"),
+    ],
+)
+def test_every_lossless_syntax_shows_the_same(packed: str, plain: str) -> None:
+    ours, theirs = decode_dicom(file(packed), packed), decode_dicom(file(plain), plain)
+    assert np.array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "name", ["SC_ybr_full_uncompressed.dcm", "SC_rgb_dcmtk_+eb+cy+np.dcm", "SC_rgb_jpeg_dcmtk.dcm"]
+)
+def test_ybr_becomes_rgb(name: str) -> None:
+    # The same test card in every colour space: red on top.
+    top = decode_dicom(file(name), name)[5, 50].astype(int)
+    assert top[0] > 240
+    assert top[1:].max() < 20
+
+
+def test_jpeg_lossless_and_frames_one_at_a_time() -> None:
+    assert decode_dicom(file("JPGLosslessP14SV1_1s_1f_8b.dcm"), "echo").shape == (768, 1024, 3)
+    cine = read_dicom(file("color3d_jpeg_baseline.dcm"), "cine")
+    assert frame_count(cine) == 120
+    assert not np.array_equal(render_frame(cine, "cine", 0), render_frame(cine, "cine", 60))
+    with pytest.raises(BadImage, match="no frame 120; it says 120"):
+        render_frame(cine, "cine", 120)
+
+
+def test_overlays_are_dropped_also_those_in_unused_bits() -> None:
+    named = (RAMP & 0x0FFF) | (np.uint16(0x8000) * (RAMP % 3 == 0))
+    plain = made(RAMP, BitsStored=12, HighBit=11, WindowCenter=2048, WindowWidth=4096)
+    assert np.array_equal(
+        grey(made(named, BitsStored=12, HighBit=11, WindowCenter=2048, WindowWidth=4096)), grey(plain)
+    )
+    signed = (RAMP.astype(np.int16) - 2048) & 0x0FFF
+    got = grey(made(signed, BitsStored=12, HighBit=11, WindowCenter=0, WindowWidth=4096))
+    assert np.array_equal(got, window(RAMP.astype(int) - 2048, 0, 4096))
+
+
+@pytest.mark.parametrize("width", [0, -5, "nan"])
+def test_a_window_of_zero_falls_back_to_percentiles(width: object) -> None:
+    got = grey(made(WindowCenter=5, WindowWidth=width) if width != "nan" else made())
+    assert np.abs(got.astype(int) - percentile_window(RAMP)).max() <= 1
+
+
+def test_padding_does_not_count_for_percentiles() -> None:
+    values = RAMP.astype(np.int16)
+    values[:, :20] = -2000
+    got = grey(made(values, PixelPaddingValue=-2000))
+    assert got[:, 20:].min() == 0
+    assert not got[:, :20].any()
+
+
+def test_windows_of_every_function() -> None:
+    exact = grey(made(WindowCenter=1000, WindowWidth=500, VOILUTFunction="LINEAR_EXACT"))
+    assert exact[1000 // 64, 1000 % 64] == 128  # the centre is the middle
+    assert (exact.ravel()[[750, 1250]] == [0, 255]).all()
+    curve = grey(made(WindowCenter=1000, WindowWidth=500, VOILUTFunction="SIGMOID")).ravel()
+    assert curve[1000] == 128
+    assert curve[1250] == round(255 / (1 + np.exp(-2)))  # 4 * 250 / 500 = 2
+    assert np.array_equal(
+        grey(made(WindowCenter=[9, 1], WindowWidth=[5, 2])), grey(made(WindowCenter=9, WindowWidth=5))
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "not a DICOM file"),
+        (b"\xff\xd8\xff\xe0 a JPEG", "not a DICOM file"),
+        (made(Rows=60_000, Columns=60_000), "million are read"),
+        (made(PixelData=b"\0\0"), "cannot be read"),
+        (made(PhotometricInterpretation="HSV"), "'HSV' is not read"),
+        (made(SamplesPerPixel=4), "of 4 times 16 bits"),
+    ],
+)
+def test_what_cannot_be_shown_is_one_line(data: bytes, says: str) -> None:
+    with pytest.raises(BadImage, match=says) as caught:
+        decode_dicom(data, "x.dcm")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_picture_larger_than_its_header_says_is_not_decoded() -> None:
+    dataset = dcmread(io.BytesIO(file("SC_rgb_jpeg_dcmtk.dcm")))
+    assert dataset.file_meta.TransferSyntaxUID == JPEGBaseline8Bit
+    at = dataset.PixelData.index(b"\xff\xc0") + 5
+    dataset.PixelData = dataset.PixelData[:at] + b"\xff\xff\xff\xff" + dataset.PixelData[at + 4 :]
+    with pytest.raises(BadImage, match="the picture in it 65535x65535"):
+        render_frame(dataset, "bomb")
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.data())
+def test_damaged_files_are_shown_or_refused(data: st.DataObject) -> None:
+    whole = file(
+        data.draw(
+            st.sampled_from(["MR_small.dcm", "MR_small_RLE.dcm", "CT_small.dcm", "SC_rgb_jpeg_dcmtk.dcm"])
+        )
+    )
+    at = data.draw(st.integers(128, len(whole) - 1))
+    noise = data.draw(st.binary(min_size=1, max_size=40))
+    try:
+        pixels = decode_dicom(whole[:at] + noise + whole[at + len(noise) :], "damaged")
+    except BadImage as error:
+        assert "\n" not in str(error)
+    else:
+        assert pixels.dtype == np.uint8
+        assert pixels.ndim == 3
+
+
+def test_planes_and_display_are_radiological() -> None:
+    letters = np.array([[1, 2, 3], [4, 5, 6]])
+    assert plane_of([1, 0, 0, 0, 1, 0]) == "axial"
+    assert plane_of([1, 0, 0, 0, 0, -1]) == "coronal"
+    assert plane_of([0, 1, 0, 0, 0, -1]) == "sagittal"
+    assert plane_of([0.7, 0.7, 0, 0, 0, -1]) == plane_of([]) == plane_of([np.nan] * 6) == "unknown"
+    assert np.array_equal(display(letters, [1, 0, 0, 0, 1, 0]), letters)
+    assert np.array_equal(
+        display(letters, [-1, 0, 0, 0, 1, 0]), letters[:, ::-1]
+    )  # stored with the left on the left
+    assert np.array_equal(display(letters, [0, 1, 0, 0, 0, 1]), letters[::-1])  # feet up
+    assert np.array_equal(display(letters, [0, 1, 0, 1, 0, 0]), letters.T)  # stored column by column
