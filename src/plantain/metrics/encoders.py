@@ -1,0 +1,96 @@
+"""What the learned metrics need from a network: arrays in, arrays out, and a name that says whose weights these are.
+
+The metrics themselves import no framework. Adapters with real weights are in `torch_clip`, `torch_inception`,
+`torch_lpips` and `torch_reward`; tests pass closed forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+Image = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+
+
+@runtime_checkable
+class ImageEncoder(Protocol):
+    """Maps images to feature vectors.
+
+    `name` says architecture and weights, e.g. "inception-v3-2015-12-05"; a metric's published name is used
+    only with the weights that it was published with.
+    """
+
+    name: str
+
+    def images(self, images: Sequence[Image]) -> npt.NDArray[np.floating]:
+        """Features (n, d) of uint8 RGB images (H, W, 3), each prepared as the network was trained."""
+        ...
+
+
+@runtime_checkable
+class ImageTextEncoder(ImageEncoder, Protocol):
+    """Maps images and texts into one space."""
+
+    def texts(self, texts: Sequence[str]) -> npt.NDArray[np.floating]:
+        """Features (n, d) of the texts."""
+        ...
+
+    def truncated(self, text: str) -> bool:
+        """Whether the network sees only the beginning of this text."""
+        ...
+
+
+@runtime_checkable
+class PerceptualNetwork(Protocol):
+    """A learned distance of two images, such as LPIPS."""
+
+    name: str
+
+    def distance(self, before: npt.NDArray[np.float32], after: npt.NDArray[np.float32]) -> float:
+        """Distance of two float32 images (1, 3, H, W) in [-1, 1]; 0 for equal ones."""
+        ...
+
+
+@runtime_checkable
+class RewardModel(Protocol):
+    """A learned score of how well an image fits a text."""
+
+    name: str
+
+    def reward(self, image: Image, text: str) -> float:
+        """The reward of a uint8 RGB image (H, W, 3); higher is better."""
+        ...
+
+
+def label(metric: str, published: frozenset[str], network: str) -> str:
+    """The metric's name if `network` has the weights it was published with, else "metric:network".
+
+    Example:
+        >>> label("fid", frozenset({"inception-v3-2015-12-05"}), "random-projection")
+        'fid:random-projection'
+    """
+    return metric if network in published else f"{metric}:{network}"
+
+
+def features(encoder: ImageEncoder, images: Sequence[Image], batch: int = 32) -> Floats:
+    """Features (n, d) of all images, computed in batches.
+
+    Raises:
+        ValueError: no images, or the encoder gave something other than one finite row per image.
+    """
+    if not images:
+        raise ValueError("no images to encode")
+    parts = []
+    for start in range(0, len(images), batch):
+        chunk = images[start : start + batch]
+        rows = np.asarray(encoder.images(chunk), np.float64)
+        if rows.ndim != 2 or rows.shape[0] != len(chunk) or not np.isfinite(rows).all():
+            raise ValueError(
+                f"encoder {encoder.name} gave {rows.shape} for {len(chunk)} images, or not finite"
+            )
+        parts.append(rows)
+    return np.concatenate(parts)

@@ -1,0 +1,93 @@
+"""Scores that a trained network gives directly: LPIPS between two images, and the reward of an image for a text."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from plantain.metrics.encoders import Image, PerceptualNetwork, RewardModel, label
+from plantain.metrics.metric import Metric
+from plantain.records import Score, unscored
+
+LPIPS_WEIGHTS = frozenset({"lpips-alex-0.1", "lpips-vgg-0.1", "lpips-squeeze-0.1"})
+REWARD_WEIGHTS = frozenset({"ImageReward-v1.0"})
+
+
+def signed(image: Image) -> npt.NDArray[np.float32]:
+    """A uint8 RGB image (H, W, 3) as float32 (1, 3, H, W) in [-1, 1], the range that LPIPS was trained on."""
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
+        raise ValueError(f"LPIPS needs uint8 (H, W, 3), not {image.dtype} {image.shape}")
+    planes = image.transpose(2, 0, 1)[np.newaxis].astype(np.float32)
+    return np.ascontiguousarray(planes / np.float32(127.5) - np.float32(1.0))
+
+
+def check_signed(pixels: npt.NDArray[np.float32]) -> None:
+    """Refuses what cannot be a natural image in [-1, 1]; adapters call it on what they are given.
+
+    Raises:
+        ValueError: values outside [-1, 1], or 8-bit levels cut to [0, 1] (every value a multiple of 1 / 255).
+    """
+    low, high = float(pixels.min()), float(pixels.max())
+    if low < -1.0 or high > 1.0:
+        raise ValueError(f"LPIPS needs values in [-1, 1], not {low:.3g} to {high:.3g}")
+    if low >= 0.0 and np.allclose(pixels * 255.0, np.rint(pixels * 255.0), atol=1e-3) and high > 0.0:
+        # In the right range an 8-bit level v is 2 v / 255 - 1, an odd multiple of 1 / 255; [0, 1] has even ones too.
+        levels = np.rint(pixels * 255.0).astype(np.int64)
+        if (levels % 2 == 0).any():
+            raise ValueError("LPIPS was given an image in [0, 1]; it needs [-1, 1]")
+
+
+def lpips(before: Image, after: Image, network: PerceptualNetwork) -> Score:
+    """Learned perceptual distance (Zhang et al. 2018), 0 for equal images, lower is better.
+
+    Args:
+        before, after: uint8 RGB (H, W, 3), same shape.
+        network: the network; only one with the published weights reports as "lpips" (`LPIPS.label`).
+
+    Raises:
+        ValueError: the images differ in shape.
+    """
+    if before.shape != after.shape:
+        raise ValueError(f"images differ in shape: {before.shape} and {after.shape}")
+    value = float(network.distance(signed(before), signed(after)))
+    return Score(value) if math.isfinite(value) else unscored(f"{network.name} gave {value}")
+
+
+def reward(image: Image, text: str, model: RewardModel) -> Score:
+    """How well an image fits a text by a reward model such as ImageReward (Xu et al. 2023); higher is better."""
+    value = float(model.reward(image, text))
+    return Score(value) if math.isfinite(value) else unscored(f"{model.name} gave {value}")
+
+
+class LPIPS(Metric):
+    """Mean of `lpips` over pairs; `label` is "lpips" only with the published weights."""
+
+    name = "lpips"
+    higher_is_better = False
+
+    def __init__(self, network: PerceptualNetwork) -> None:
+        super().__init__()
+        self.network = network
+        self.label = label(self.name, LPIPS_WEIGHTS, network.name)
+
+    def update(self, before: Image, after: Image) -> Score:
+        """Scores one pair and keeps the score for `compute`."""
+        return self.keep(lpips(before, after, self.network))
+
+
+class Reward(Metric):
+    """Mean of `reward` over samples; `label` is "image_reward" only with the published weights."""
+
+    name = "image_reward"
+    higher_is_better = True
+
+    def __init__(self, model: RewardModel) -> None:
+        super().__init__()
+        self.model = model
+        self.label = label(self.name, REWARD_WEIGHTS, model.name)
+
+    def update(self, image: Image, text: str) -> Score:
+        """Scores one sample and keeps the score for `compute`."""
+        return self.keep(reward(image, text, self.model))

@@ -1,0 +1,118 @@
+"""CLIP-like similarities of an edit: with the ground truth, with a text, and of the change with a text."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from plantain.metrics.encoders import Floats, Image, ImageEncoder, ImageTextEncoder, label
+from plantain.metrics.metric import Metric
+from plantain.records import Score, unscored
+
+CLIP_WEIGHTS = frozenset({"openai/clip-vit-large-patch14"})
+"""The network of MedEBench; another one's similarity carries that one's name."""
+
+
+def cosine(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
+    """Cosine of two vectors, in [-1, 1]; unscored when one of them is zero."""
+    a, b = np.asarray(first, np.float64).ravel(), np.asarray(second, np.float64).ravel()
+    if a.shape != b.shape:
+        raise ValueError(f"vectors differ in length: {a.size} and {b.size}")
+    length = float(np.linalg.norm(a) * np.linalg.norm(b))
+    if length == 0.0:
+        return unscored("zero vector: no direction")
+    return Score(float(np.clip((a @ b) / length, -1.0, 1.0)))
+
+
+def isim(edited: Image, truth: Image, encoder: ImageEncoder) -> Score:
+    """Image similarity: cosine of the embeddings of the edit and the ground truth.
+
+    Args:
+        edited, truth: uint8 RGB (H, W, 3); sizes may differ.
+        encoder: CLIP or another; see `ISim.label`.
+    """
+    return cosine(_image(encoder, edited), _image(encoder, truth))
+
+
+def talign(edited: Image, text: str, encoder: ImageTextEncoder) -> Score:
+    """Text alignment: cosine of the embeddings of the edit and the text."""
+    return cosine(_image(encoder, edited), _text(encoder, text))
+
+
+def dalign(edited: Image, before: Image, text: str, encoder: ImageTextEncoder) -> Score:
+    """Direction alignment as MedEBench defines it: cosine of E(edited) - E(before) with E(text).
+
+    This is not the CLIP-directional similarity of image editing papers, which subtracts a source text too.
+
+    Returns:
+        A score in [-1, 1]; unscored when the edit left the image's embedding as it was.
+    """
+    change = _image(encoder, edited) - _image(encoder, before)
+    if not np.any(np.abs(change) > 1e-12):
+        return unscored("nothing was edited: the change has no direction")
+    return cosine(change, _text(encoder, text))
+
+
+def _image(encoder: ImageEncoder, image: Image) -> Floats:
+    return _unit(np.asarray(encoder.images([image]), np.float64)[0])
+
+
+def _text(encoder: ImageTextEncoder, text: str) -> Floats:
+    return _unit(np.asarray(encoder.texts([text]), np.float64)[0])
+
+
+def _unit(vector: Floats) -> Floats:
+    length = float(np.linalg.norm(vector))
+    return vector / length if length else vector
+
+
+class _Similarity(Metric):
+    """A similarity under the name of the network that gave it; `cut` counts texts that it did not read to the end."""
+
+    higher_is_better = True
+
+    def __init__(self, encoder: ImageEncoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.label = label(self.name, CLIP_WEIGHTS, encoder.name)
+        self.cut = 0
+
+
+class ISim(_Similarity):
+    """Mean of `isim` over samples."""
+
+    name = "clip_isim"
+
+    def update(self, edited: Image, truth: Image) -> Score:
+        """Scores one sample and keeps the score for `compute`."""
+        return self.keep(isim(edited, truth, self.encoder))
+
+
+class TAlign(_Similarity):
+    """Mean of `talign` over samples."""
+
+    name = "clip_talign"
+
+    def __init__(self, encoder: ImageTextEncoder) -> None:
+        super().__init__(encoder)
+        self.joint = encoder
+
+    def update(self, edited: Image, text: str) -> Score:
+        """Scores one sample and keeps the score for `compute`."""
+        self.cut += self.joint.truncated(text)
+        return self.keep(talign(edited, text, self.joint))
+
+
+class DAlign(_Similarity):
+    """Mean of `dalign` over samples."""
+
+    name = "clip_dalign"
+
+    def __init__(self, encoder: ImageTextEncoder) -> None:
+        super().__init__(encoder)
+        self.joint = encoder
+
+    def update(self, edited: Image, before: Image, text: str) -> Score:
+        """Scores one sample and keeps the score for `compute`."""
+        self.cut += self.joint.truncated(text)
+        return self.keep(dalign(edited, before, text, self.joint))
