@@ -19,7 +19,9 @@ from pydicom import Dataset
 from pydicom.encaps import get_frame
 from pydicom.errors import InvalidDicomError
 from pydicom.pixels import apply_color_lut, apply_modality_lut, apply_voi_lut, pixel_array
+from pydicom.uid import JPEG2000, JPEG2000Lossless, JPEGBaseline8Bit, RLELossless
 
+from plantain.pixels.apart import decode_apart
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import MAX_DECODED_BYTES, MAX_PIXELS, BadImage, one_line
 from plantain.pixels.window import film_window, percentile_window, window
@@ -48,6 +50,7 @@ DAMAGE: tuple[type[Exception], ...] = (
 warnings.filterwarnings("ignore", module=r"pydicom\.")
 pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
 
+_JPEG_2000 = (JPEG2000, JPEG2000Lossless)
 _DEFLATED = {"1.2.840.10008.1.2.1.99", "1.2.840.10008.1.2.8.1"}
 _SIZE = re.compile(
     rb"\xff\x4f\xff\x51.{4}(.{16})|\xff[\xc0-\xc3\xc5-\xc7\xc9-\xcb\xcd-\xcf\xf7].{3}(.{4})", re.DOTALL
@@ -101,8 +104,8 @@ def render_frame(dataset: Dataset, name: str, frame: int = 0, how: str = "file")
     name = one_line(name)
     try:
         photometric = str(dataset.get("PhotometricInterpretation", ""))
-        _guard(dataset, name, frame)
-        stored = pixel_array(dataset, index=frame)
+        coded = _guard(dataset, name, frame)
+        stored = _decode(dataset, coded, frame)
         if photometric in ("MONOCHROME1", "MONOCHROME2"):
             grey = _grey(_clear_unused_bits(stored, dataset), dataset, how)
             return np.repeat(grey[:, :, None], 3, axis=2)
@@ -119,8 +122,24 @@ def render_frame(dataset: Dataset, name: str, frame: int = 0, how: str = "file")
     raise BadImage(f"{name}: PhotometricInterpretation {one_line(photometric)!r} is not read")
 
 
-def _guard(dataset: Dataset, name: str, frame: int) -> None:
-    """Refuses before decoding what would take too much memory, by the header and by the codec's own header."""
+def _decode(dataset: Dataset, coded: bytes, frame: int) -> npt.NDArray[np.integer]:
+    """A frame's stored values, by a decoder that a damaged stream does not crash, or else in a process of its own."""
+    syntax = dataset.file_meta.TransferSyntaxUID
+    plugin = "pydicom" if syntax == RLELossless else "pylibjpeg" if syntax in _JPEG_2000 else "pillow"
+    if not syntax.is_encapsulated:
+        plugin = ""
+    elif syntax != JPEGBaseline8Bit and plugin == "pillow":
+        return decode_apart(dataset, coded)
+    values: npt.NDArray[np.integer] = pixel_array(dataset, index=frame, decoding_plugin=plugin)
+    return values
+
+
+def _guard(dataset: Dataset, name: str, frame: int) -> bytes:
+    """Refuses before decoding what would take too much memory, by the header and by the codec's own header.
+
+    Returns:
+        The frame's compressed bytes; none where it is not compressed.
+    """
     if "PixelData" not in dataset:
         raise BadImage(f"{name}: holds no pixel data")
     rows, columns = int(dataset.get("Rows", 0)), int(dataset.get("Columns", 0))
@@ -131,8 +150,9 @@ def _guard(dataset: Dataset, name: str, frame: int) -> None:
         raise BadImage(f"{name}: {columns}x{rows} pixels of {samples} times {bits} bits, refused undecoded")
     if not 0 <= frame < frame_count(dataset):
         raise BadImage(f"{name}: has no frame {frame}; it says {frame_count(dataset)} in all")
+    coded = b""
     if dataset.file_meta.TransferSyntaxUID.is_encapsulated:
-        coded = get_frame(dataset.PixelData, frame, number_of_frames=frame_count(dataset))
+        coded = bytes(get_frame(dataset.PixelData, frame, number_of_frames=frame_count(dataset)))
         # Only these begin with a marker; run lengths may hold its bytes by chance, and are bounded by the header.
         found = _SIZE.search(coded[:65536]) if coded[:2] in (b"\xff\x4f", b"\xff\xd8") else None
         if found and found[1]:
@@ -141,11 +161,12 @@ def _guard(dataset: Dataset, name: str, frame: int) -> None:
         elif found:
             height, width = struct.unpack(">2H", found[2])
         else:
-            return
+            return coded
         if (width, height) != (columns, rows):
             raise BadImage(
                 f"{name}: the header says {columns}x{rows} pixels, the picture in it {width}x{height}"
             )
+    return coded
 
 
 def _clear_unused_bits(stored: npt.NDArray[np.integer], dataset: Dataset) -> npt.NDArray[np.integer]:
