@@ -20,6 +20,10 @@ KEY = "sk-fake-0123456789abcdef-plantain"
 """The key that the server wants. It looks like a key, so that tests can grep for it."""
 
 
+SESSION = "/upload/session/"
+"""Under this path files are sent by an address that was handed out before: no key comes with them."""
+
+
 @dataclass(frozen=True)
 class Request:
     """One request as the server saw it; without its headers, which hold the key.
@@ -111,7 +115,7 @@ class FakeProvider:
             self.calls.append(request)
             step = self.script.pop(0) if self.script else self.spoil
             limited = not self._admits(request.at)
-        if request.key != KEY:
+        if request.key != KEY and not request.path.startswith(SESSION):
             said = f"Incorrect API key provided: {request.key}"
             return json_answer({"error": {"message": said, "code": "invalid_api_key"}}, 401)
         if limited:
@@ -154,13 +158,16 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._serve()
 
+    def do_DELETE(self) -> None:
+        self._serve()
+
     def log_message(self, format: str, *args: object) -> None:
         """Says nothing: request lines belong in no test output."""
 
     def _serve(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         kind = self.headers.get("Content-Type") or ""
-        fields, files = _parse(kind, body)
+        fields, files = ({}, {}) if self.path.startswith(SESSION) else _parse(kind, body)
         key = self.headers.get("x-goog-api-key") or (self.headers.get("Authorization") or "").removeprefix(
             "Bearer "
         )

@@ -50,6 +50,7 @@ class BatchDesk:
             await journal.settle_call(Settlement(call, never, final=False, usage=NOT_BILLED, cost_usd=0.0))
         for batcher in self._batchers.values():
             batcher.bind(ledger, files, self.sweep)
+        files.keep_only({job.key for job in ledger.jobs()})
         for job in ledger.jobs():
             requests = ledger.requests(job.key)
             if job.state == "formed" and not requests:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from plantain.journal.blobs import sync_folder
@@ -62,6 +62,12 @@ class JobFiles:
     def drop_requests(self, job: str) -> None:
         """The provider has them."""
         self.requests(job).unlink(missing_ok=True)
+
+    def keep_only(self, jobs: Collection[str]) -> None:
+        """Deletes what a process left that was killed between writing a file and journalling its job."""
+        for path in self._folder.glob("*.*"):
+            if path.name.partition(".")[0] not in jobs:
+                path.unlink(missing_ok=True)
 
     def drop(self, job: str) -> None:
         """Nothing of the job is needed any more."""

@@ -112,11 +112,10 @@ class GeminiJobs:
         return self._wire.key.redact_bytes(data)
 
     async def upload(self, key: str, file: Path) -> str:
-        sent = await self._transfer(
-            lambda client: client.aio.files.upload(
-                file=file, config=types.UploadFileConfig(display_name=key, mime_type="jsonl")
-            )
-        )
+        # Else the SDK sends the bytes wherever the answer to its first request says, past the recipe's own address.
+        there = types.HttpOptions(base_url=self._wire.address)
+        config = types.UploadFileConfig(display_name=key, mime_type="jsonl", http_options=there)
+        sent = await self._transfer(lambda client: client.aio.files.upload(file=file, config=config))
         return sent.name or ""
 
     async def create(self, key: str, path: str, file_id: str) -> Job:

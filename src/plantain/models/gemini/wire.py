@@ -57,7 +57,7 @@ class GeminiWire:
         self.name = name
         self.model = name.partition("/")[2]
         self.key = key
-        self._address = options.base_url or ADDRESS
+        self.address = options.base_url or ADDRESS
         self._timeout_s = options.timeout_s
         self._client: genai.Client | None = None
         self._http: httpx2.AsyncClient | None = None
@@ -130,13 +130,13 @@ class GeminiWire:
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
             self._http = httpx2.AsyncClient(
-                limits=UNBOUNDED, timeout=self._timeout_s, trust_env=not is_loopback(self._address)
+                limits=UNBOUNDED, timeout=self._timeout_s, trust_env=not is_loopback(self.address)
             )
             self._client = genai.Client(
                 vertexai=False,
                 api_key=self.key.reveal(),
                 http_options=types.HttpOptions(
-                    base_url=self._address,
+                    base_url=self.address,
                     api_version=VERSION,
                     timeout=int(self._timeout_s * 1000),
                     httpx_async_client=self._http,
