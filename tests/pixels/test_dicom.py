@@ -171,7 +171,7 @@ def test_a_picture_larger_than_its_header_says_is_not_decoded() -> None:
         render_frame(dataset, "bomb")
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_damaged_files_are_shown_or_refused(data: st.DataObject) -> None:
     whole = file(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pydicom
 from pydicom import Dataset
 from pydicom.encaps import get_frame
-from pydicom.errors import InvalidDicomError
+from pydicom.errors import BytesLengthException, InvalidDicomError
 from pydicom.pixels import apply_color_lut, apply_modality_lut, apply_voi_lut, pixel_array
 from pydicom.uid import JPEG2000, JPEG2000Lossless, JPEGBaseline8Bit, RLELossless
 
