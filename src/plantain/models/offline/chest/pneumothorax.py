@@ -250,9 +250,10 @@ def _find(canvas: Canvas, side: str, named: bool) -> tuple[Space, float, float] 
     edge = smooth + _calm(gap, 2.0)[:, None] * inward
     length = float(np.hypot(*np.diff(edge[start:stop], axis=0).T).sum()) / (lung.bottom - lung.top)
     score = float(along[start:stop].mean()) * min(1.0, length / 0.3)
-    if length < 0.13 or score < LEAST_LINE * (0.75 if named else 1.0):
-        return None
     step = _step_across(sheet[start:stop], path[start:stop].astype(int))
+    asked = 0.7 if named else 1.0
+    if length < 0.13 or score < asked * LEAST_LINE or step < asked * LEAST_STEP * contrast:
+        return None
     while start > 0 and run[start - 1] > 0.12:
         start -= 1
     while stop < len(run) and run[stop] > 0.12:
@@ -268,7 +269,8 @@ def _step_across(sheet: FloatImage, columns: npt.NDArray[np.intp]) -> float:
 
     Levels change towards the wall by themselves, so the mean of each side would mistake that for the step.
     """
-    inwards, outwards = np.arange(8, 30), np.arange(-20, -3)
+    reach = int(np.clip(np.median(columns) + 2, 9, 20))
+    inwards, outwards = np.arange(8, 30), np.arange(-reach, -3)
     deep = columns + outwards[0] >= 0
     if deep.sum() < 12:
         return 0.0
@@ -282,8 +284,10 @@ def _step_across(sheet: FloatImage, columns: npt.NDArray[np.intp]) -> float:
     return ends[0] - ends[1]
 
 
-LEAST_LINE = 0.0245
-"""Mean height of the line over lung-to-soft-tissue contrast, times its length; normal films stay below."""
+LEAST_LINE = 0.012
+"""Mean height of the line over lung-to-soft-tissue contrast, times its length: ribs reach this as well."""
+LEAST_STEP = 0.05
+"""Fall of brightness across the line, in parts of the same contrast: at a rib there is none."""
 
 
 def _longest(held: npt.NDArray[np.bool_]) -> tuple[int, int] | None:
