@@ -147,15 +147,17 @@ def _published(judge: Judge, folder: Path, as_json: bool) -> None:
         return
     console = Console()
     table = Table(title=f"{judge.name} on published edits (originals stood in for by what their edits share)")
-    for heading in ("edit", *(criterion.value.replace("_", " ") for criterion in Criterion), "why not"):
-        table.add_column(heading)
+    table.add_column("edit", no_wrap=True)
+    for criterion in Criterion:
+        table.add_column(criterion.value.split("_")[-1])
+    table.add_column("why not")
     for opinion in opinions:
         seen = opinion.observations
         if seen is None:
             continue
-        marks = ["passes" if seen.criteria[criterion].passed else "fails" for criterion in Criterion]
+        marks = ["pass" if seen.criteria[criterion].passed else "fail" for criterion in Criterion]
         codes = sorted({code.value for result in seen.criteria.values() for code in result.codes})
-        table.add_row(opinion.edit.path.name, *marks, ", ".join(codes))
+        table.add_row(opinion.edit.path.stem, *marks, ", ".join(codes).replace("_", " "))
     console.print(table)
     unasked = [opinion for opinion in opinions if opinion.observations is None]
     for reason in sorted({opinion.reason for opinion in unasked}):

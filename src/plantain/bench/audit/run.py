@@ -20,6 +20,8 @@ from plantain.roles import EncodedImage, Judge, JudgeRequest
 
 AT_ONCE = 4
 """Edits made and judged at the same time."""
+MOST_CRASHES = 3
+"""An audit stops when more workers than this died."""
 PATIENCE = 12
 """An audit gives up on a defect after this many clean edits for each pair that it wants."""
 
@@ -108,6 +110,7 @@ async def run_audit(
     answers: list[Answer] = []
     not_made: Counter[str] = Counter()
     supply = recipes(pictures, taxonomy, plan.seed, plan.findings)
+    crashes = 0
     budget = PATIENCE * max(plan.pairs, plan.clean)
     while any(wanted.values()) and budget > 0:
         batch = list(islice(supply, AT_ONCE))
@@ -118,8 +121,13 @@ async def run_audit(
         made = await asyncio.gather(*(compute(trials_of, recipe, names, plan.amplitude) for recipe in batch))
         chosen: list[Trial] = []
         for trials in made:
-            if isinstance(trials, Outcome | str):
-                not_made[trials if isinstance(trials, str) else trials.reason] += 1
+            if isinstance(trials, Outcome):
+                crashes += 1
+                if crashes > MOST_CRASHES:
+                    raise RuntimeError(f"the audit cannot go on: {trials.reason}")
+                trials = trials.reason
+            if isinstance(trials, str):
+                not_made[trials] += 1
                 continue
             for trial in trials:
                 if wanted.get(trial.defect, 0) > 0:
