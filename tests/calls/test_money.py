@@ -11,7 +11,7 @@ import pytest
 from money_driver import MAX_OUTPUT, MODELS, PRICES, Watched, budget_recipe
 
 from plantain.build.spending import purse_of
-from plantain.calls import Gate, LaneRules, LimitReached
+from plantain.calls import Gate, LaneRules, LimitReached, Purse
 from plantain.calls.money import cost_of, demand
 from plantain.journal import JournalReader
 from plantain.records import FREE, OK, Outcome, OutcomeKind, Price, Step, Usage
@@ -176,3 +176,11 @@ def run_driver(folder: Path, seed: int, budget: float, tasks: int, *, kill_at: i
     if kill_at is not None:
         process.kill()
     assert process.wait() == (0 if kill_at is None else -9), (folder / "out").read_text()
+
+
+def test_reservation_of_an_earlier_process_is_taken_over_and_settled_once() -> None:
+    purse = Purse(10.0, spent_usd=2.0, held_usd=5.0)
+    purse.take_over(3.0)
+    assert (purse.held_usd, purse.reserved_usd, purse.committed_usd) == (2.0, 3.0, 10.0 - 3.0)
+    purse.settle(3.0, 1.0)
+    assert (purse.spent_usd, purse.held_usd, purse.committed_usd) == (3.0, 2.0, 5.0)

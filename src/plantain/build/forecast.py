@@ -40,7 +40,7 @@ SPREAD = (0.7, 1.0, 1.5)
 """How much a guessed cost or latency may be off, low to high."""
 
 BATCH_HOURS = (0.2, 1.0, 24.0)
-"""Of one batch job; a run in batches takes three for every round, one after the other."""
+"""Of one batch job; every wave of tasks takes three for each of its rounds, one after the other."""
 
 
 @dataclass(slots=True)
@@ -146,7 +146,8 @@ def _duration(recipe: Recipe, plan: Plan, pilot: Pilot | None) -> Estimate:
     """The longest of: calls in flight, each provider's limits, and what one machine computes."""
     if any(recipe.provider(model).transport == "batch" for _, model in plan.calls_by):
         rounds = Estimate(1.0, float(math.ceil(recipe.loop.max_rounds)), float(recipe.loop.max_rounds))
-        return rounds.times(*(3 * 3600.0 * hours for hours in BATCH_HOURS))
+        waves = math.ceil(plan.tasks / recipe.limits.wave)
+        return rounds.times(*(waves * 3 * 3600.0 * hours for hours in BATCH_HOURS))
     waiting = computing = longest = NOTHING
     for (step, model), calls in plan.calls_by.items():
         seconds = _seconds(pilot, step, model, calls)

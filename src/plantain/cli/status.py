@@ -12,6 +12,7 @@ from rich.table import Table
 
 from plantain.cli.application import application
 from plantain.journal import JournalReader
+from plantain.journal.batches import jobs_waiting
 from plantain.journal.telemetry import status_summary
 
 app = application()
@@ -28,9 +29,10 @@ def status(
     """
     with JournalReader.open(run) as reader:
         told = status_summary(reader)
+        jobs = jobs_waiting(reader)
         name = reader.header.name
     if as_json:
-        print(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps({**told, "batch_jobs": jobs}, option=orjson.OPT_INDENT_2).decode())
         return
     table = Table(title=f"{name} ({run})", show_header=False)
     table.add_column("what", style="bold")
@@ -44,4 +46,9 @@ def status(
     table.add_row("attempts", str(told["attempts"]))
     cost = told["cost_usd"]
     table.add_row("cost", "unknown" if cost is None else f"${cost:.4f}")
+    for job in jobs:
+        trouble = f" ({job['trouble']})" if job["trouble"] else ""
+        table.add_row(
+            "batch job", f"{job['id'] or job['key']}: {job['state']}, {job['requests']} requests{trouble}"
+        )
     Console().print(table)

@@ -35,7 +35,7 @@ class JobRow:
         model, path: whom it asks, and by which of the provider's formats.
         state: formed, running, ended or closed.
         provider_id: the provider's name for it, "" while it has none.
-        reason: why it ended without all of its answers.
+        reason: why it ended without all of its answers, or what stands in its way now.
     """
 
     key: str
@@ -78,6 +78,10 @@ class BatchLedger:
         """A job has come to another state; an empty id leaves the known one."""
         await self._submit(partial(_move, key=key, state=state, provider_id=provider_id, reason=reason))
 
+    async def note(self, key: str, trouble: str) -> None:
+        """What a job waits for, beside its end; "" when that is over."""
+        await self._submit(partial(_note, key=key, trouble=trouble))
+
     async def forget(self, key: str) -> None:
         """Takes out a job that the provider never heard of; its requests wait for another."""
         await self._submit(partial(_forget, key=key))
@@ -113,6 +117,17 @@ class BatchLedger:
         return {call for (call,) in rows}
 
 
+def jobs_waiting(reader: JournalReader) -> list[dict[str, str | int]]:
+    """The jobs whose answers are still to come: their names, how they stand and how many requests wait in them."""
+    rows = reader.connection.execute(
+        "SELECT j.provider_id, j.key, j.model, j.state, j.formed_at, j.reason, count(c.id) FROM batch_job j "
+        "JOIN batch_request r ON r.job = j.key JOIN call c ON c.id = r.call WHERE j.state <> 'closed' "
+        "AND c.state = 'started' GROUP BY j.key ORDER BY j.formed_at, j.key"
+    )
+    names = ("id", "key", "model", "state", "formed_at", "trouble", "requests")
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
 def _add_request(connection: sqlite3.Connection, key: str, call: int) -> None:
     connection.execute(
         "INSERT INTO batch_request(key, call) VALUES (?, ?) ON CONFLICT(key) DO NOTHING", (key, call)
@@ -135,12 +150,16 @@ def _form(connection: sqlite3.Connection, job: JobRow, requests: Sequence[str]) 
 def _move(connection: sqlite3.Connection, key: str, state: str, provider_id: str, reason: str) -> None:
     cursor = connection.execute(
         "UPDATE batch_job SET state = ?, provider_id = CASE ? WHEN '' THEN provider_id ELSE ? END, "
-        "reason = CASE ? WHEN '' THEN reason ELSE ? END, ended_at = CASE ? WHEN 'ended' THEN ? ELSE ended_at END "
+        "reason = ?, ended_at = CASE ? WHEN 'ended' THEN ? ELSE ended_at END "
         "WHERE key = ?",
-        (state, provider_id, provider_id, clean_text(reason), clean_text(reason), state, _now(), key),
+        (state, provider_id, provider_id, clean_text(reason), state, _now(), key),
     )
     if cursor.rowcount != 1:
         raise ValueError(f"no batch job {key}")
+
+
+def _note(connection: sqlite3.Connection, key: str, trouble: str) -> None:
+    connection.execute("UPDATE batch_job SET reason = ? WHERE key = ?", (clean_text(trouble), key))
 
 
 def _forget(connection: sqlite3.Connection, key: str) -> None:

@@ -52,6 +52,8 @@ class Batcher:
         self._sweep: Callable[[], Awaitable[None]] | None = None
         self._places: dict[str, asyncio.Future[Result]] = {}
         self._queue: list[Waiting] = []
+        self._queued_bytes = 0
+        self._queued_pictures = 0
         self._first_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._forming: set[asyncio.Task[None]] = set()
@@ -81,10 +83,9 @@ class Batcher:
             if self._left:
                 raise _not_sent()
             place = self._place(key)
-            line = self.service.line(key, self.path, body)
             await ledger.add_request(key, call)
-            self._enqueue(Waiting(key, line, pictures))
-            del line
+            self._enqueue(Waiting(key, self.service.line(key, self.path, body), pictures))
+        del body  # it may be a megabyte, and the answer may take a day
         result = await asyncio.shield(place)
         self._places.pop(key, None)
         if not isinstance(result, Line):
@@ -103,8 +104,7 @@ class Batcher:
         """The run stops: jobs go on without us, and what was never sent is given up."""
         self._left = True
         self._stop_timer()
-        waiting, self._queue = self._queue, []
-        self._resolve([request.key for request in waiting], _not_sent())
+        self._resolve([request.key for request in self._take_queue()], _not_sent())
         for errand in self._errands:
             errand.cancel()
 
@@ -137,6 +137,8 @@ class Batcher:
         if not self._queue:
             self._first_at = now
         self._queue.append(request)
+        self._queued_bytes += len(request.line)
+        self._queued_pictures += request.pictures
         self._stop_timer()
         if self._full():
             self._form()
@@ -146,18 +148,17 @@ class Batcher:
 
     def _fits(self, request: Waiting) -> bool:
         return not self._queue or (
-            self._bytes() + len(request.line) <= self._rules.megabytes * 1e6
-            and self._pictures() + request.pictures <= self._rules.images
+            self._queued_bytes + len(request.line) <= self._rules.megabytes * 1e6
+            and self._queued_pictures + request.pictures <= self._rules.images
         )
 
     def _full(self) -> bool:
-        return len(self._queue) >= self._rules.requests or self._pictures() >= self._rules.images
+        return len(self._queue) >= self._rules.requests or self._queued_pictures >= self._rules.images
 
-    def _bytes(self) -> int:
-        return sum(len(request.line) for request in self._queue)
-
-    def _pictures(self) -> int:
-        return sum(request.pictures for request in self._queue)
+    def _take_queue(self) -> list[Waiting]:
+        taken, self._queue = self._queue, []
+        self._queued_bytes = self._queued_pictures = 0
+        return taken
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -166,7 +167,7 @@ class Batcher:
 
     def _form(self) -> None:
         self._stop_timer()
-        waiting, self._queue = self._queue, []
+        waiting = self._take_queue()
         if waiting:
             self._begin(self._forming, self._new_job(waiting), [request.key for request in waiting])
 

@@ -71,7 +71,7 @@ class Errand:
                     raise Fault(
                         replace(fault.outcome, fatal=True), fault.status, fault.raw, NOT_BILLED
                     ) from None
-                await self._sit_out(fault, tries)
+                await self._sit_out(job, fault, tries)
                 tries += 1
 
     async def _end_of(self, job: JobRow) -> Job:
@@ -81,13 +81,15 @@ class Errand:
                 seen = await self._service.look(job.provider_id)
                 if seen.state is not JobState.RUNNING:
                     return seen
-                tries = 0
+                if tries:
+                    await self._ledger.note(job.key, "")
+                    tries = 0
                 await asyncio.sleep(self._rules.poll_s * min(SLOWEST, 1.25**looks))
                 looks += 1
             except Fault as fault:
                 if fault.status == 404:
                     return Job(job.provider_id, JobState.UNKNOWN)
-                await self._sit_out(fault, tries)
+                await self._sit_out(job, fault, tries)
                 tries += 1
 
     async def _fetch(self, job: JobRow, ended: Job) -> None:
@@ -105,7 +107,7 @@ class Errand:
                 except Fault as fault:
                     if fault.status == 404:
                         break
-                    await self._sit_out(fault, tries)
+                    await self._sit_out(job, fault, tries)
                     tries += 1
 
     def _keep(self, temporary: Path, final: Path) -> None:
@@ -117,9 +119,10 @@ class Errand:
         temporary.unlink()
         self._files.keep(clean, final)
 
-    async def _sit_out(self, fault: Fault, tries: int) -> None:
-        """Waits for a fault to pass. Raises LeftWithJob where it will not by itself."""
+    async def _sit_out(self, job: JobRow, fault: Fault, tries: int) -> None:
+        """Waits for a fault to pass; `plantain status` tells it. Raises LeftWithJob where it will not by itself."""
         if fault.outcome.fatal or fault.outcome.kind not in PATIENT:
             raise LeftWithJob(fault.outcome.reason) from None
+        await self._ledger.note(job.key, fault.outcome.reason)
         wait = self._rules.poll_s * min(SLOWEST, 2.0**tries) * self._jitter.uniform(0.5, 1.0)
         await asyncio.sleep(max(wait, fault.outcome.retry_after or 0.0))
