@@ -40,6 +40,7 @@ DAMAGE: tuple[type[Exception], ...] = (
         ArithmeticError,
         AssertionError,
         struct.error,
+        BytesLengthException,
         InvalidDicomError,
         MemoryError,
         RecursionError,

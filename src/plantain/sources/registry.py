@@ -21,6 +21,7 @@ BUILT_IN = {
     "brain-tumor-mri": "plantain.sources.brain_tumor_mri",
     "odir-5k": "plantain.sources.odir_5k",
     "dicom": "plantain.sources.dicom",
+    "nifti": "plantain.sources.nifti",
 }
 """Modules of our own kinds; each holds its `SourceKind` as `KIND`."""
 

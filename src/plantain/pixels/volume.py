@@ -1,0 +1,182 @@
+"""Slices of a NIfTI volume in radiological display, chosen where there is something to see, as 8-bit grey.
+
+The patient's right is image left; axial slices have the front on top, coronal and sagittal ones the head, and sagittal
+ones look to the left of the image.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from dataclasses import dataclass
+
+import cv2
+import nibabel
+import numpy as np
+import numpy.typing as npt
+from nibabel.filebasedimages import ImageFileError
+from nibabel.orientations import OrientationError
+from nibabel.spatialimages import HeaderDataError
+from nibabel.wrapstruct import WrapStructError
+
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import BadImage, one_line
+
+AXES = {"sagittal": 0, "coronal": 1, "axial": 2}
+"""The axis of right-anterior-superior space that each plane cuts across."""
+
+MAX_VOXELS = 256 * 1024 * 1024
+MAX_BYTES = 512 * 1024 * 1024
+"""Most that one volume may unpack to: a head at 0.5 mm in 16 bits takes 270 MB."""
+
+_DAMAGE: tuple[type[Exception], ...] = (
+    *(OSError, EOFError, zlib.error, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
+    *(
+        ImageFileError,
+        HeaderDataError,
+        WrapStructError,
+        OrientationError,
+        NotImplementedError,
+        MemoryError,
+        np.linalg.LinAlgError,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Volume:
+    """A volume with axes towards right, front and head.
+
+    Attributes:
+        values: (X, Y, Z), right-anterior-superior.
+        spacing_mm: of the three axes.
+        low, high: values shown black and white: percentiles of what is not background.
+    """
+
+    values: npt.NDArray[np.integer] | npt.NDArray[np.floating]
+    spacing_mm: tuple[float, float, float]
+    low: float
+    high: float
+
+
+def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) -> Volume:
+    """Reads .nii or .nii.gz; of a series the first volume.
+
+    Args:
+        data: the file's bytes.
+        name: how a message names it.
+        low, high: percentiles of the voxels above background that become black and white.
+
+    Raises:
+        BadImage: not NIfTI, damaged, larger than 512 MB unpacked, colour, or without orientation.
+    """
+    name = one_line(name)
+    try:
+        raw = _unpack(data, name)
+        image = (
+            nibabel.Nifti1Image.from_bytes(raw)
+            if raw[:4] != b"\x1c\x02\x00\x00"
+            else nibabel.Nifti2Image.from_bytes(raw)
+        )
+        shape = tuple(int(n) for n in image.shape)
+        if (
+            not 3 <= len(shape) <= 5
+            or min(shape) < 1
+            or int(np.prod(shape[:3], dtype=np.float64)) > MAX_VOXELS
+        ):
+            raise BadImage(
+                f"{name}: {'x'.join(map(str, shape))} voxels; one volume of up to 268 million is read"
+            )
+        if image.header.get_data_dtype().kind not in "iuf":
+            raise BadImage(f"{name}: voxels of kind {image.header.get_data_dtype()} are not read")
+        if int(np.prod(shape[:3], dtype=np.float64)) * image.header.get_data_dtype().itemsize > len(raw):
+            raise BadImage(f"{name}: cut short: its header announces more voxels than it holds")
+        if not (int(image.header["qform_code"]) or int(image.header["sform_code"])):
+            raise BadImage(
+                f"{name}: states no orientation (qform and sform are 0): left and right are unknown"
+            )
+        first = (
+            image.slicer[(slice(None),) * 3 + (slice(0, 1),) * (len(shape) - 3)] if len(shape) > 3 else image
+        )
+        canonical = nibabel.as_closest_canonical(first)
+        values = np.asarray(canonical.dataobj).reshape(canonical.shape[:3])
+        zooms = [float(zoom) for zoom in canonical.header.get_zooms()[:3]]
+    except BadImage:
+        raise
+    except _DAMAGE as error:
+        raise BadImage(
+            f"{name}: no NIfTI that can be read ({one_line(' '.join(str(error).split()))[:160]})"
+        ) from error
+    if not all(0.01 <= zoom <= 100 for zoom in zooms):
+        raise BadImage(f"{name}: voxels of {'x'.join(f'{zoom:g}' for zoom in zooms)} mm")
+    bottom, top = _range(values, low, high, name)
+    return Volume(values, (zooms[0], zooms[1], zooms[2]), bottom, top)
+
+
+def choose_slices(volume: Volume, plane: str, count: int) -> list[int]:
+    """Indices of `count` slices of a plane, evenly through the middle 60 % of what is not background.
+
+    The slices at the ends of a head are left out: they show scalp, or the face. Fewer where there are fewer slices.
+    """
+    axis = AXES[plane]
+    threshold = volume.low + 0.1 * (volume.high - volume.low)
+    others = tuple(other for other in range(3) if other != axis)
+    filled = np.count_nonzero(volume.values > threshold, axis=others)
+    where = np.flatnonzero(filled > 0.1 * filled.max()) if filled.max() else np.arange(filled.size)
+    first, last = int(where[0]), int(where[-1])
+    wanted = first + (last - first) * (0.2 + 0.6 * (np.arange(count) + 0.5) / count)
+    return sorted({round(float(place)) for place in wanted})
+
+
+def show_slice(volume: Volume, plane: str, index: int) -> Pixels:
+    """One slice in radiological display with square pixels: uint8 (H, W, 3).
+
+    Raises:
+        ValueError: there is no such slice.
+    """
+    axis = AXES[plane]
+    if not 0 <= index < volume.values.shape[axis]:
+        raise ValueError(f"{plane} slice {index}: the volume has {volume.values.shape[axis]}")
+    cut = np.take(volume.values, index, axis=axis).astype(np.float32)
+    across, down = (volume.spacing_mm[other] for other in range(3) if other != axis)
+    # Both remaining axes grow towards right or front, and front or head: the display runs the other way in each.
+    shown = np.nan_to_num(cut[::-1, ::-1].T, nan=volume.low, posinf=volume.high, neginf=volume.low)
+    span = max(volume.high - volume.low, 1e-12)
+    grey = np.rint(((shown - volume.low) / span).clip(0.0, 1.0) * 255.0).astype(np.uint8)
+    if abs(across - down) > 0.01 * min(across, down):
+        finest = min(across, down)
+        height, width = grey.shape
+        size = (
+            min(4096, max(1, round(width * across / finest))),
+            min(4096, max(1, round(height * down / finest))),
+        )
+        grey = cv2.resize(grey, size, interpolation=cv2.INTER_CUBIC)
+    return np.repeat(np.ascontiguousarray(grey)[:, :, None], 3, axis=2)
+
+
+def _unpack(data: bytes, name: str) -> bytes:
+    if data[:2] != b"\x1f\x8b":
+        return data
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        raw = file.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        raise BadImage(f"{name}: unpacks to more than {MAX_BYTES >> 20} MB")
+    return raw
+
+
+def _range(values: npt.NDArray[np.generic], low: float, high: float, name: str) -> tuple[float, float]:
+    """Percentiles of the voxels that are not background, from every few of them in a large volume."""
+    sample = values.ravel()[:: max(1, values.size // 2_000_000)].astype(np.float64)
+    sample = sample[np.isfinite(sample)]
+    if sample.size == 0:
+        raise BadImage(f"{name}: holds no finite value")
+    floor, ceiling = (float(bound) for bound in np.percentile(sample, (0.5, 99.5)))
+    above = sample[sample > floor + 0.05 * (ceiling - floor)]
+    if above.size == 0:
+        raise BadImage(f"{name}: all its voxels are alike")
+    # Where the background is dark, black stays at the background: fluid must not fall below it.
+    bottom, top = min(floor, float(np.percentile(above, low))), float(np.percentile(above, high))
+    if top <= bottom:
+        raise BadImage(f"{name}: all its voxels are alike")
+    return bottom, top

@@ -1,0 +1,123 @@
+"""NIfTI volumes in any folder: a few slices of one plane each, labels from folders or labels.csv."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from plantain.findings import Taxonomy
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import one_line
+from plantain.pixels.volume import AXES, choose_slices, read_volume, show_slice
+from plantain.records import InputError, SourceImage
+from plantain.sources.entries import UNPREPARED, Entry, Found, Refused, SourceOptions
+from plantain.sources.files import read_regular
+from plantain.sources.label_table import LabelTable
+from plantain.sources.places import shown, walk
+from plantain.sources.registry import SourceKind
+from plantain.sources.settings import Setting, resolve_settings, whole_number
+
+SETTINGS = {
+    "plane": Setting("axial", tuple(sorted(AXES))),
+    "slices": Setting("5"),
+    "sequence": Setting("name", ("name", "T1", "T2", "FLAIR", "PD", "unknown")),
+    "contrast": Setting("name", ("name", "yes", "none", "unknown")),
+}
+"""`sequence=name` reads it from words of the file's name as BIDS and BraTS write it (T1w, t1ce, FLAIR)."""
+
+PLANE_STEP = 10_000
+"""Frames are numbered plane by plane, so that no two slices of one file share a number."""
+
+_WORDS = (
+    (re.compile(r"(?i)(^|[^a-z])t1(ce|c|gd|post)([^a-z]|$)"), "T1", "yes"),
+    (re.compile(r"(?i)(^|[^a-z])(t2[-_]?)?flair([^a-z]|$)"), "FLAIR", "unknown"),
+    (re.compile(r"(?i)(^|[^a-z])t1w?([^a-z0-9]|$)"), "T1", "unknown"),
+    (re.compile(r"(?i)(^|[^a-z])t2w?([^a-z0-9]|$)"), "T2", "unknown"),
+    (re.compile(r"(?i)(^|[^a-z])pdw?([^a-z0-9]|$)"), "PD", "unknown"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceOfVolume(Entry):
+    """One slice; the volume is read anew for each, since a head unpacked takes more memory than a file read twice."""
+
+    plane: str = "axial"
+
+    def decode(self, data: bytes) -> Pixels:
+        volume = read_volume(data, self.name)
+        return show_slice(volume, self.plane, self.image.frame % PLANE_STEP)
+
+
+class NiftiReader:
+    """Slices of every .nii and .nii.gz below a folder, or of one file."""
+
+    def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
+        self._settings = resolve_settings("nifti", SETTINGS, options.settings)
+        self._slices = whole_number("slices", self._settings["slices"], 1)
+        self._options = options
+        self._modality = options.modality or "brain_mri"
+        taxonomy.of(self._modality)
+        single = options.path.is_file()
+        self._root = options.path.parent if single else options.path
+        found = [options.path] if single else list(walk(options.path))
+        self._files = [path for path in found if path.name.lower().endswith((".nii", ".nii.gz"))]
+        if not self._files:
+            raise InputError(f"{options.path}: no .nii or .nii.gz in it")
+        self._labels = LabelTable(self._root, taxonomy)
+
+    def count(self) -> int | None:
+        """Unknown: a volume may have fewer slices than are asked for."""
+        return None
+
+    def scan(self) -> Iterator[Found]:
+        """Volumes in order of their paths, slices from right to left, back to front or feet to head."""
+        for path in self._files:
+            name = one_line(shown(path, self._root))
+            try:
+                volume = read_volume(read_regular(path, name), name)
+                image = self._describe(name)
+            except InputError as error:
+                yield Refused(name, str(error).removeprefix(f"{name}: "))
+                continue
+            plane = self._settings["plane"]
+            axis = AXES[plane]
+            spacing = min(mm for other, mm in enumerate(volume.spacing_mm) if other != axis)
+            for index in choose_slices(volume, plane, self._slices):
+                frame = sorted(AXES).index(plane) * PLANE_STEP + index
+                cut = replace(image, id=f"{image.id}_{plane}_{index:03d}", frame=frame, spacing_mm=spacing)
+                yield SliceOfVolume(cut, path, name, plane)
+
+    def _describe(self, name: str) -> SourceImage:
+        told = self._labels.of(name, self._modality)
+        stem = re.sub(r"(?i)\.nii(\.gz)?$", "", name)
+        sequence, contrast = self._settings["sequence"], self._settings["contrast"]
+        words = next(((s, c) for pattern, s, c in _WORDS if pattern.search(stem.rpartition("/")[2])), None)
+        subject = re.search(r"(^|/)(sub-[A-Za-z0-9]+)", stem)
+        return SourceImage(
+            id="_".join(stem.split("/")),
+            dataset=one_line(self._root.resolve().name) or "nifti",
+            modality=self._modality,
+            labels=told.labels,
+            licence=self._options.licence,
+            source_sha256="",
+            prepared_sha256="",
+            geometry=UNPREPARED,
+            group=told.group or (subject[2] if subject else f"volume:{_short(stem)}"),
+            split=told.split,
+            sequence=(words[0] if words else "unknown") if sequence == "name" else sequence,
+            contrast=(words[1] if words else "unknown") if contrast == "name" else contrast,
+            plane=self._settings["plane"],
+            note="" if told.labels else "no label: the source has none",
+        )
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+KIND = SourceKind(
+    "NIfTI volumes (.nii, .nii.gz) in any folder, a few slices of each; labels from folders or labels.csv",
+    NiftiReader,
+)

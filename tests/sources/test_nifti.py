@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+
+import nibabel
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plantain.findings import load_taxonomy
+from plantain.pixels.decode import BadImage
+from plantain.pixels.volume import AXES, choose_slices, read_volume, show_slice
+from plantain.records import InputError
+from plantain.sources.catalogue import Catalogue
+from plantain.sources.entries import SourceOptions
+from plantain.sources.ingest import ingest
+from plantain.sources.nifti import NiftiReader
+from sources.published import put, scanned
+
+TAXONOMY = load_taxonomy()
+
+
+def template() -> bytes:
+    """The MNI152 T1 average, as nilearn ships it."""
+    nilearn = pytest.importorskip("nilearn")
+    name = "datasets/data/mni_icbm152_t1_tal_nlin_sym_09a_converted.nii.gz"
+    return (Path(nilearn.__file__).parent / name).read_bytes()
+
+
+def made(values: np.ndarray, affine: np.ndarray | None = None, *, packed: bool = False) -> bytes:
+    data = nibabel.Nifti1Image(values, np.eye(4) if affine is None else affine).to_bytes()
+    return gzip.compress(data, 1) if packed else data
+
+
+def corner() -> np.ndarray:
+    """A dim block with a bright spot at right, front and top of right-anterior-superior space."""
+    values = np.zeros((40, 50, 60), np.int16)
+    values[5:35, 5:45, 5:55] = 400
+    values[28:34, 36:44, 44:54] = 1000
+    return values
+
+
+@pytest.mark.parametrize(
+    ("plane", "index", "bright"),
+    # The patient's right is image left; the front is on top (axial) or image left (sagittal); the head is on top.
+    [("axial", 50, (0.2, 0.2)), ("coronal", 40, (0.2, 0.2)), ("sagittal", 31, (0.2, 0.2))],
+)
+@pytest.mark.parametrize("flip", [(), (0,), (1,), (0, 1, 2)])
+def test_display_is_radiological_however_it_is_stored(
+    plane: str, index: int, bright: tuple[float, float], flip: tuple[int, ...]
+) -> None:
+    affine = np.eye(4)
+    for axis in flip:
+        affine[axis, axis], affine[axis, 3] = -1.0, 10.0
+    volume = read_volume(made(np.flip(corner(), flip), affine), "made")
+    pixels = show_slice(volume, plane, index)[:, :, 0]
+    row, column = (place.mean() for place in np.nonzero(pixels > 200))
+    height, width = pixels.shape
+    assert (row / height, column / width) == pytest.approx(bright, abs=0.12)
+    swapped = read_volume(made(np.swapaxes(corner(), 0, 2), np.eye(4)[[2, 1, 0, 3]]), "swapped")
+    assert np.array_equal(
+        show_slice(swapped, plane, index)[:, :, 0],
+        show_slice(read_volume(made(corner()), "a"), plane, index)[:, :, 0],
+    )
+
+
+def test_slices_lie_where_the_head_is_and_not_at_its_ends() -> None:
+    volume = read_volume(made(corner()), "made")
+    assert choose_slices(volume, "axial", 1) == [30]  # the middle of 5..54
+    assert choose_slices(volume, "axial", 3) == [20, 30, 39]  # 5 + 49 * 0.3, 0.5, 0.7
+    assert len(choose_slices(volume, "axial", 500)) < 40
+
+
+def test_slices_of_a_real_brain_are_bright_and_square() -> None:
+    volume = read_volume(template(), "mni")
+    assert volume.spacing_mm == (1.0, 1.0, 1.0)
+    for plane in AXES:
+        for index in choose_slices(volume, plane, 3):
+            pixels = show_slice(volume, plane, index)
+            assert 90 < np.median(pixels[pixels > 20]) < 230
+            assert (pixels > 20).mean() > 0.2
+
+
+def test_voxels_that_are_not_square_are_made_so() -> None:
+    volume = read_volume(made(corner(), np.diag([1.0, 1.0, 3.0, 1.0])), "thick")
+    assert show_slice(volume, "coronal", 20).shape == (180, 40, 3)
+    assert show_slice(volume, "axial", 20).shape == (50, 40, 3)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "no NIfTI that can be read"),
+        (b"text", "no NIfTI that can be read"),
+        (gzip.compress(bytes(400))[:-9], "no NIfTI that can be read"),
+        (made(np.zeros((4, 4, 4), np.int16)), "all its voxels are alike"),
+        (made(np.full((4, 4, 4), np.nan, np.float32)), "no finite value"),
+        (made(np.ones((4, 4), np.int16)), "4x4 voxels"),
+        (made(np.ones((4, 4, 4), np.complex64)), "voxels of kind"),
+    ],
+)
+def test_what_cannot_be_shown_is_one_line(data: bytes, says: str) -> None:
+    with pytest.raises(BadImage, match=says) as caught:
+        read_volume(data, "x.nii")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_volume_without_orientation_is_refused() -> None:
+    data = bytearray(made(corner()))
+    data[252:256] = bytes(4)  # qform_code and sform_code
+    with pytest.raises(BadImage, match="left and right are unknown"):
+        read_volume(bytes(data), "x.nii")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 351), st.binary(min_size=1, max_size=12), st.booleans())
+def test_damaged_headers_are_shown_or_refused(at: int, noise: bytes, packed: bool) -> None:
+    whole = made(corner()[:12, :12, :12] + np.arange(12, dtype=np.int16))
+    data = whole[:at] + noise + whole[at + len(noise) :]
+    try:
+        volume = read_volume(gzip.compress(data, 1) if packed else data, "damaged")
+        for index in choose_slices(volume, "axial", 2):
+            assert show_slice(volume, "axial", index).dtype == np.uint8
+    except BadImage as error:
+        assert "\n" not in str(error)
+
+
+def test_ingest_keeps_labels_groups_and_counts(tmp_path: Path) -> None:
+    root = tmp_path / "brains"
+    put(root / "glioma/sub-01/anat/sub-01_T1w.nii.gz", made(corner(), packed=True))
+    put(root / "glioma/sub-01/anat/sub-01_T2w.nii", made(corner() // 2 + 1))
+    put(root / "notumor/BraTS_007_t1ce.nii.gz", template())
+    put(root / "notumor/broken.nii.gz", b"\x1f\x8b no")
+    reader = NiftiReader(SourceOptions(root, settings={"slices": "2"}), TAXONOMY)
+    entries, refused, _ = scanned(reader)
+    assert list(refused) == ["notumor/broken.nii.gz"]
+    images = [entry.image for entry in entries.values()]
+    assert [(image.sequence, image.contrast, image.labels, image.group) for image in images[::2]] == [
+        ("T1", "unknown", ("glioma",), "sub-01"),
+        ("T2", "unknown", ("glioma",), "sub-01"),
+        ("T1", "yes", ("notumor",), images[4].group),
+    ]
+    assert images[0].id == "glioma_sub-01_anat_sub-01_T1w_axial_022"  # round(5 + 49 * 0.35)
+    with Catalogue.create(tmp_path / "out") as catalogue:
+        assert ingest(reader, catalogue).added == 6
+        assert catalogue.count_by("plane") == {"axial": 6}
+        held = catalogue.get(images[4].id)
+        assert held.spacing_mm is not None
+        digest = catalogue.digest()
+        assert (ingest(reader, catalogue).unchanged, catalogue.digest()) == (6, digest)
+        other = NiftiReader(SourceOptions(root, settings={"slices": "2", "plane": "coronal"}), TAXONOMY)
+        assert ingest(other, catalogue).added == 6
+
+
+def test_a_folder_without_volumes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no .nii or .nii.gz"):
+        NiftiReader(SourceOptions(tmp_path), TAXONOMY)
+    put(tmp_path / "a.nii", io.BytesIO(b"x").getvalue())
+    with pytest.raises(InputError, match="--set slices=0"):
+        NiftiReader(SourceOptions(tmp_path, settings={"slices": "0"}), TAXONOMY)
