@@ -22,8 +22,11 @@ def simulated(rng: np.random.Generator, strata: int, clusters: int) -> tuple[np.
     return np.concatenate(values), names, groups
 
 
-@pytest.mark.parametrize(("strata", "clusters", "macro"), [(1, 60, False), (5, 12, True), (3, 8, True)])
-def test_interval_covers_as_often_as_it_says(strata, clusters, macro):
+@pytest.mark.parametrize(
+    ("strata", "clusters", "macro", "missing"),
+    [(1, 70, False, 0.2), (5, 12, True, 0.0), (3, 8, True, 0.0)],
+)
+def test_interval_covers_as_often_as_it_says(strata, clusters, macro, missing):
     # The balanced design makes 0.5 the true macro mean (and the micro one with a single stratum). Nominal
     # 95 % of 1,000: one standard error is 0.7 points, so 93 and 97 are 2.9 of them away.
     seed, rounds = 20261122, 1000
@@ -32,6 +35,7 @@ def test_interval_covers_as_often_as_it_says(strata, clusters, macro):
     covered = 0
     for _ in range(rounds):
         values, names, groups = simulated(rng, strata, clusters)
+        values[rng.random(values.size) < missing] = np.nan
         found = Resampling(names, groups, seed=1, draws=300).mean(values, macro=macro)
         assert found.method == (BOOTSTRAP if strata * clusters >= 50 else STUDENT)
         covered += found.low <= 0.5 <= found.high

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +20,6 @@ Floats = npt.NDArray[np.float64]
 
 FEW_CLUSTERS = 50
 DRAWS = 2000
-PLANS = 4
-"""Sets of clusters whose draws are kept: 16 MB each for 1,000 clusters."""
 BOOTSTRAP = "stratified cluster bootstrap"
 STUDENT = "Student t over clusters"
 
@@ -73,7 +72,6 @@ class Resampling:
         self.cluster = _codes(clusters)
         self.group = _codes(strata if strata is not None else [0] * len(clusters))
         self.draws, self.seed = draws, seed
-        self._weights: dict[bytes, Floats] = {}
 
     def mean(self, values: npt.ArrayLike, *, macro: bool = False) -> Estimate:
         """The mean of the finite values, with its interval.
@@ -98,51 +96,52 @@ class Resampling:
         n = int(kept.sum())
         if not n:
             return Estimate(None, None, None, 0, 0, ""), None
-        group = self.group if macro else np.zeros_like(self.group)
-        names, cluster = np.unique(self.cluster[kept], return_inverse=True)
-        _, group_of = np.unique(group[kept], return_inverse=True)
-        size = (names.size, int(group_of.max()) + 1)
+        group = self.group[kept] if macro else np.zeros(n, np.intp)
+        _, group_of = np.unique(group, return_inverse=True)
+        size = (int(self.cluster.max()) + 1, int(group_of.max()) + 1)
         sums, counts = np.zeros(size), np.zeros(size)
-        np.add.at(sums, (cluster, group_of), values[kept])
-        np.add.at(counts, (cluster, group_of), 1.0)
+        np.add.at(sums, (self.cluster[kept], group_of), values[kept])
+        np.add.at(counts, (self.cluster[kept], group_of), 1.0)
         totals = counts.sum(axis=0)
         value = float(np.mean(sums.sum(axis=0) / totals))
-        if names.size < 2:
-            return Estimate(value, None, None, n, names.size, ""), None
-        stratum = self._strata(kept, names.size, cluster)
+        scored = counts.any(axis=1)
+        clusters = int(scored.sum())
+        if clusters < 2:
+            return Estimate(value, None, None, n, clusters, ""), None
         influence = ((sums - counts * (sums.sum(axis=0) / totals)) / totals / size[1]).sum(axis=1)
-        error, freedom = _linearised(influence, stratum)
-        if names.size < FEW_CLUSTERS:
+        error, freedom = _linearised(influence[scored], _merged(self._members[scored]))
+        if clusters < FEW_CLUSTERS:
             low, high = _student(value, error, freedom)
-            return Estimate(value, low, high, n, names.size, STUDENT), (error, freedom)
-        weights = self._plan(stratum)
+            return Estimate(value, low, high, n, clusters, STUDENT), (error, freedom)
+        drawn = self._weights @ np.hstack([sums, counts])
         with np.errstate(invalid="ignore", divide="ignore"):
-            means = np.nanmean((weights @ sums) / (weights @ counts), axis=1)
+            means = np.nanmean(drawn[:, : size[1]] / drawn[:, size[1] :], axis=1)
         low, high = np.percentile(means, [2.5, 97.5])
-        return Estimate(value, float(low), float(high), n, names.size, BOOTSTRAP), (error, freedom)
+        return Estimate(value, float(low), float(high), n, clusters, BOOTSTRAP), (error, freedom)
 
-    def _strata(self, kept: npt.NDArray[np.bool_], clusters: int, cluster: npt.NDArray[np.intp]) -> Floats:
-        """The stratum of each cluster; strata of one cluster are merged, with the smallest other if alone."""
-        members = np.zeros((clusters, int(self.group.max()) + 1))
-        np.add.at(members, (cluster, self.group[kept]), 1.0)
-        stratum = members.argmax(axis=1)
-        sizes = np.bincount(stratum, minlength=members.shape[1])
-        lone = np.flatnonzero(sizes == 1)
-        if lone.size:
-            others = np.flatnonzero(sizes > 1)
-            target = lone[0] if lone.size > 1 or not others.size else others[sizes[others].argmin()]
-            stratum[np.isin(stratum, lone)] = target
-        labels: Floats = stratum.astype(np.float64)
-        return labels
+    @cached_property
+    def _members(self) -> Floats:
+        """Samples of each cluster in each stratum, (clusters, strata)."""
+        members = np.zeros((int(self.cluster.max()) + 1, int(self.group.max()) + 1))
+        np.add.at(members, (self.cluster, self.group), 1.0)
+        return members
 
-    def _plan(self, stratum: Floats) -> Floats:
-        """Weights (draws, clusters) of the bootstrap; made once for each set of clusters."""
-        key = stratum.tobytes()
-        if key not in self._weights:
-            if len(self._weights) == PLANS:
-                self._weights.clear()
-            self._weights[key] = resampled_weights(stratum, self.seed, self.draws)
-        return self._weights[key]
+    @cached_property
+    def _weights(self) -> Floats:
+        """(draws, clusters); clusters without a score are drawn too and add nothing."""
+        return resampled_weights(_merged(self._members), self.seed, self.draws)
+
+
+def _merged(members: Floats) -> npt.NDArray[np.intp]:
+    """The stratum of each cluster; strata of one cluster are merged, with the smallest other if alone."""
+    stratum: npt.NDArray[np.intp] = members.argmax(axis=1)
+    sizes = np.bincount(stratum, minlength=members.shape[1])
+    lone = np.flatnonzero(sizes == 1)
+    if lone.size:
+        others = np.flatnonzero(sizes > 1)
+        target = lone[0] if lone.size > 1 or not others.size else others[sizes[others].argmin()]
+        stratum[np.isin(stratum, lone)] = target
+    return stratum
 
 
 def resampled_weights(stratum: npt.ArrayLike, seed: int, draws: int) -> Floats:
@@ -165,7 +164,7 @@ def _codes(names: Sequence[Hashable]) -> npt.NDArray[np.intp]:
     return np.array([seen.setdefault(name, len(seen)) for name in names], np.intp)
 
 
-def _linearised(influence: Floats, stratum: Floats) -> tuple[float, int]:
+def _linearised(influence: Floats, stratum: npt.NDArray[np.intp]) -> tuple[float, int]:
     """Standard error of a sum of cluster influences, between-cluster within strata, and its freedom."""
     variance, freedom = 0.0, 0
     for label in np.unique(stratum):
