@@ -21,6 +21,7 @@ from plantain.records import InputError, Licence
 from plantain.sources.catalogue import Catalogue
 from plantain.sources.entries import Refused, SourceOptions
 from plantain.sources.ingest import REJECTED, Ingested, ingest, write_rejected
+from plantain.sources.near import NEAR, write_near_duplicates
 from plantain.sources.registry import kinds, load
 from plantain.sources.settings import parse_settings
 
@@ -74,6 +75,7 @@ def command(
             with _Watch(reader.count(), quiet=as_json) as watch:
                 done = ingest(reader, catalogue, mode="stretch" if stretch else "pad", on_file=watch.file)
             write_rejected(out, path.resolve().name, done.refused)
+            write_near_duplicates(out / NEAR, done.near)
             _report(catalogue, done, out, as_json)
     except KeyboardInterrupt:
         again = ["plantain", "ingest", kind, str(path), "--out", str(out), "--licence", licence]
@@ -113,6 +115,7 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, as_json: bool) -> N
         more = {
             "added": done.added,
             "unchanged": done.unchanged,
+            "near_duplicates": len(done.near),
             "left_out": {item.reason: item.count for item in done.left_out},
             "text_checked": False,
             "catalogue": str(out),
@@ -122,6 +125,8 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, as_json: bool) -> N
     print(f"{out}: {len(catalogue)} images, {done.added} of them new; {len(done.refused)} files rejected")
     for label, count in counts["by_label"].items():
         print(f"  {count:6d}  {label}")
+    if done.near:
+        print(f"{len(done.near)} pairs of near duplicates, each kept in one group: {out / NEAR}")
     for item in done.left_out:
         print(f"left out {item.count}: {item.reason}")
     if done.refused:

@@ -26,7 +26,9 @@ class Groups:
             name = _image_name(image.dataset, image.id)
             self.ungrouped += image.group is None
             if image.group is not None:
-                self._join(name, f"group\x1f{image.dataset}\x1f{image.group}")
+                # A group that ingest joined for near duplicates may reach over several datasets.
+                dataset = "" if image.group.startswith("joined:") else image.dataset
+                self._join(name, f"group\x1f{dataset}\x1f{image.group}")
             if image.source_sha256:
                 self._join(name, f"source\x1f{image.source_sha256}")
             if image.prepared_sha256:

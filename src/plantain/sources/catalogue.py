@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -37,6 +37,7 @@ class Catalogue:
         self._database = connection
         self._blobs = BlobStore(root / "blobs")
         self._waiting: dict[str, SourceImage] = {}
+        self._codes: dict[str, bytes] = {}
 
     @classmethod
     def create(cls, root: Path) -> Catalogue:
@@ -93,12 +94,13 @@ class Catalogue:
                 fault = error
         raise InputError(f"{path}: not a catalogue ({fault})") from fault
 
-    def add(self, image: SourceImage, data: bytes) -> bool:
+    def add(self, image: SourceImage, data: bytes, code: bytes | None = None) -> bool:
         """Stores one prepared image; adding the same again changes nothing.
 
         Args:
             image: its record; the prepared hash is computed from `data`.
             data: the prepared bytes (`encode_source`, or `encode_jpeg` for a synthetic one).
+            code: its `pixels.likeness`, by which near duplicates are told; without one it has none.
 
         Returns:
             Whether it was new.
@@ -114,6 +116,8 @@ class Catalogue:
             raise InputError(f"{image.id}: the catalogue holds another image or description under this id")
         self._blobs.put(data, "image/jpeg")
         self._waiting[image.id] = image
+        if code is not None:
+            self._codes[image.id] = code
         if len(self._waiting) >= BATCH:
             self.flush()
         return True
@@ -124,6 +128,7 @@ class Catalogue:
             return
         # From here on they are committed or forgotten, never tried again: the next ingest finds what is missing.
         images, self._waiting = list(self._waiting.values()), {}
+        codes, self._codes = list(self._codes.items()), {}
         rows = [to_row(image) for image in images]
         with _transaction(self._database):
             marks = ", ".join("?" * len(COLUMNS))
@@ -135,12 +140,48 @@ class Catalogue:
                 "INSERT INTO label VALUES (?, ?)",
                 [(label, image.id) for image in images for label in dict.fromkeys(image.labels)],
             )
-            # The sum of the rows' hashes does not depend on their order and is kept up to date, not recomputed.
-            total = (int(self._meta("sum"), 16) + sum(fingerprint(row) for row in rows)) % _MODULUS
-            count = int(self._meta("count")) + len(rows)
-            self._database.executemany(
-                "UPDATE meta SET value = ? WHERE key = ?", [(f"{total:x}", "sum"), (str(count), "count")]
-            )
+            self._database.executemany("INSERT INTO likeness VALUES (?, ?)", codes)
+            self._account(sum(fingerprint(row) for row in rows), len(rows))
+
+    def own_groups(self) -> list[tuple[str, str, str | None]]:
+        """(id, dataset, group as its source gave it) of every image, in order of their ids."""
+        self.flush()
+        return self._database.execute(
+            'SELECT id, dataset, CASE WHEN own_group.image_id IS NULL THEN image."group" ELSE own_group."group" END '
+            "FROM image LEFT JOIN own_group ON own_group.image_id = id ORDER BY id"
+        ).fetchall()
+
+    def likenesses(self) -> list[tuple[str, bytes]]:
+        """(id, likeness) of every image that has one, in order of their ids."""
+        self.flush()
+        return self._database.execute("SELECT image_id, code FROM likeness ORDER BY image_id").fetchall()
+
+    def regroup(self, groups: Mapping[str, str | None]) -> None:
+        """Gives images the group that joins their near duplicates, and keeps the group that their source gave them.
+
+        Args:
+            groups: by image id; images that have that group already are left alone.
+        """
+        self.flush()
+        with _transaction(self._database):
+            change = 0
+            held = dict(self._database.execute('SELECT id, "group" FROM image').fetchall())
+            for image_id in sorted(key for key, group in groups.items() if held.get(key) != group):
+                image, group = self.get(image_id), groups[image_id]
+                self._database.execute(
+                    "INSERT OR IGNORE INTO own_group VALUES (?, ?)", (image_id, image.group)
+                )
+                self._database.execute('UPDATE image SET "group" = ? WHERE id = ?', (group, image_id))
+                change += fingerprint(to_row(replace(image, group=group))) - fingerprint(to_row(image))
+            self._account(change, 0)
+
+    def _account(self, change: int, more: int) -> None:
+        """Keeps the sum of the rows' hashes, which does not depend on their order, and their number up to date."""
+        total = (int(self._meta("sum"), 16) + change) % _MODULUS
+        count = int(self._meta("count")) + more
+        self._database.executemany(
+            "UPDATE meta SET value = ? WHERE key = ?", [(f"{total:x}", "sum"), (str(count), "count")]
+        )
 
     def __len__(self) -> int:
         return int(self._meta("count")) + len(self._waiting)

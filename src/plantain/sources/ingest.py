@@ -14,10 +14,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from plantain.pixels.decode import declared_pixels
+from plantain.pixels.likeness import likeness
 from plantain.records import InputError, SourceImage
 from plantain.sources.catalogue import Catalogue
 from plantain.sources.entries import Entry, Found, LeftOut, Reader, Refused, finish
 from plantain.sources.files import read_regular
+from plantain.sources.near import NearPair, join_near_duplicates
 
 REJECTED = "rejected.csv"
 MIN_SIDE = 32
@@ -40,12 +42,14 @@ class Ingested:
         unchanged: images that it held already.
         refused: files that cannot be used, with the reason.
         left_out: images that were not asked for, counted by reason.
+        near: pairs of near duplicates in the whole catalogue; each pair is in one group now.
     """
 
     added: int
     unchanged: int
     refused: list[Refused]
     left_out: list[LeftOut] = field(default_factory=list)
+    near: list[NearPair] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ class _Prepared:
     image: SourceImage
     data: bytes | None
     """None where the catalogue holds the file's bytes already."""
+    code: bytes = b""
 
 
 def ingest(
@@ -94,6 +99,7 @@ def ingest(
                 done.unchanged += 1
             on_file(outcome if isinstance(outcome, Refused) else None)
     catalogue.flush()
+    done.near = join_near_duplicates(catalogue)
     return done
 
 
@@ -167,7 +173,7 @@ class _Workshop:
         if min(width, height) < MIN_SIDE:
             return Refused(entry.name, f"{width}x{height} pixels; each side must have at least {MIN_SIDE}")
         image = entry.describe(image, pixels)
-        return _Prepared(entry, *finish(image, pixels, self._side, self._mode))
+        return _Prepared(entry, *finish(image, pixels, self._side, self._mode), likeness(pixels))
 
 
 def _keep(result: _Prepared, catalogue: Catalogue, known: Known, mode: str) -> bool | Refused:
@@ -190,6 +196,6 @@ def _keep(result: _Prepared, catalogue: Catalogue, known: Known, mode: str) -> b
     assert result.data is not None
     if catalogue.find(image.id) is not None:
         return Refused(name, f"another picture has the id {image.id}; rename it, or choose another --out")
-    catalogue.add(image, result.data)
+    catalogue.add(image, result.data, result.code)
     known[key] = image.id
     return True

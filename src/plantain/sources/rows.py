@@ -31,6 +31,10 @@ SCHEMA = (
     f"CREATE TABLE IF NOT EXISTS image ({', '.join(map(_declare, COLUMNS))}) STRICT, WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS label (label TEXT NOT NULL, image_id TEXT NOT NULL REFERENCES image(id), "
     "PRIMARY KEY (label, image_id)) STRICT, WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS likeness (image_id TEXT PRIMARY KEY REFERENCES image(id), code BLOB NOT NULL) "
+    "STRICT, WITHOUT ROWID",
+    'CREATE TABLE IF NOT EXISTS own_group (image_id TEXT PRIMARY KEY REFERENCES image(id), "group" TEXT) '
+    "STRICT, WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS image_modality ON image (modality, id)",
     "CREATE INDEX IF NOT EXISTS image_source ON image (source_sha256, frame)",
 )

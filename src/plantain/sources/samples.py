@@ -202,7 +202,7 @@ def _file(distribution: str, module: str, name: str) -> Path:
     found = importlib.util.find_spec(module)
     if found is None or found.origin is None:
         raise InputError(
-            f"sample images: the package {distribution} is not installed; run `pip install 'plantain[demo]'`"
+            f"sample images: the package {distribution} is not installed; run `pip install -e '.[demo]'`"
         )
     path = Path(found.origin).parent / name
     if not path.is_file():

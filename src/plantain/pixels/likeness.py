@@ -1,0 +1,61 @@
+"""Telling near duplicates: 256 bits that survive another codec, size or exposure, but not another patient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from plantain.pixels.arrays import Pixels
+
+BITS = 256
+LIMIT = 15
+"""Most bits in which near duplicates differ; how it was chosen: docs/design/catalogue.md."""
+
+_BLOCK = 16
+_BANDS = LIMIT + 1
+
+Codes = npt.NDArray[np.uint8]
+
+
+def likeness(pixels: Pixels) -> bytes:
+    """The signs of the 16x16 lowest frequencies of a picture against their median: 32 bytes.
+
+    Args:
+        pixels: uint8 (H, W, 3).
+    """
+    small = cv2.resize(pixels, (64, 64), interpolation=cv2.INTER_AREA)
+    block = cv2.dct(cv2.cvtColor(small, cv2.COLOR_RGB2GRAY).astype(np.float32))[:_BLOCK, :_BLOCK].ravel()
+    # The mean grey level says nothing of what is shown.
+    block[0] = 0.0
+    return np.packbits(block > np.median(block[1:])).tobytes()
+
+
+def distances(one: Codes, others: Codes) -> npt.NDArray[np.int64]:
+    """Bits in which a code (32,) differs from each of (N, 32)."""
+    found: npt.NDArray[np.int64] = np.bitwise_count(one ^ others).sum(axis=1, dtype=np.int64)
+    return found
+
+
+def close_pairs(codes: Codes, limit: int = LIMIT) -> Iterator[tuple[int, int, int]]:
+    """Every pair of (N, 32) codes that differ in at most `limit` bits (at most 15): (first, second, distance).
+
+    Codes that differ in at most 15 of 256 bits agree in at least one of 16 bands of 16 bits, so only codes that share a
+    band are compared; a pair is told once, by the first band that it shares.
+    """
+    if limit > LIMIT:
+        raise ValueError(f"limit {limit}: at most {LIMIT}, or pairs would be missed")
+    bands = np.ascontiguousarray(codes).view(np.uint16).reshape(len(codes), _BANDS)
+    for band in range(_BANDS):
+        order = np.argsort(bands[:, band], kind="stable")
+        _, starts = np.unique(bands[order, band], return_index=True)
+        for bucket in np.split(order, starts[1:]):
+            for place, first in enumerate(bucket[:-1]):
+                rest = bucket[place + 1 :]
+                apart = distances(codes[first], codes[rest])
+                for at in np.flatnonzero(apart <= limit):
+                    second = rest[at]
+                    if not (bands[first, :band] == bands[second, :band]).any():
+                        yield int(first), int(second), int(apart[at])
