@@ -36,7 +36,7 @@ def test_interval_covers_as_often_as_it_says(strata, clusters, macro, missing):
     for _ in range(rounds):
         values, names, groups = simulated(rng, strata, clusters)
         values[rng.random(values.size) < missing] = np.nan
-        found = Resampling(names, groups, seed=1, draws=300).mean(values, macro=macro)
+        found = Resampling(names, groups, seed=1, draws=500).mean(values, macro=macro)
         assert found.method == (BOOTSTRAP if strata * clusters >= 50 else STUDENT)
         covered += found.low <= 0.5 <= found.high
     assert 0.93 <= covered / rounds <= 0.97, covered / rounds

@@ -2,8 +2,8 @@
 
 From 50 clusters on, a seeded bootstrap: within each stratum, n - 1 of its n clusters are drawn with
 replacement and weighted by n / (n - 1), which keeps small strata from looking surer than they are (Rao and Wu
-1988). Below 50 clusters, Student's t over the clusters of the linearised mean. One plan serves every model
-and metric of a table, so the draws are common to all of them.
+1988), and the percentiles reach as far out as Student's t. Below 50 clusters, Student's t over the clusters of
+the linearised mean. One plan serves every model and metric of a table, so the draws are common to all of them.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Resampling:
         drawn = self._weights @ np.hstack([sums, counts])
         with np.errstate(invalid="ignore", divide="ignore"):
             means = np.nanmean(drawn[:, : size[1]] / drawn[:, size[1] :], axis=1)
-        low, high = np.percentile(means, [2.5, 97.5])
+        low, high = np.percentile(means, _levels(freedom))
         return Estimate(value, float(low), float(high), n, clusters, BOOTSTRAP), (error, freedom)
 
     @cached_property
@@ -173,6 +173,14 @@ def _linearised(influence: Floats, stratum: npt.NDArray[np.intp]) -> tuple[float
             variance += part.size / (part.size - 1) * float(np.sum((part - part.mean()) ** 2))
             freedom += part.size - 1
     return math.sqrt(variance), freedom
+
+
+def _levels(freedom: int) -> tuple[float, float]:
+    """Percentiles that reach as far out as Student's t rather than the normal (Hesterberg 2015, expanded)."""
+    from scipy.special import ndtr, stdtrit
+
+    tail = 100.0 * float(ndtr(-stdtrit(freedom, 0.975)))
+    return tail, 100.0 - tail
 
 
 def _student(value: float, error: float, freedom: int) -> tuple[float, float]:
