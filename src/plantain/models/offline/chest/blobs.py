@@ -58,7 +58,9 @@ def find_blobs(canvas: Canvas) -> list[Blob]:
     soft = blur(canvas.gray, 1.5)
     rims = [(blob, _rim(soft, blob) / canvas.contrast(blob.side)) for blob in found]
     standing = [
-        Blob(b.x, b.y, b.radius, b.side, r) for b, r in rims if r > (_near_hilum(canvas, b) or LEAST_RISE)
+        Blob(b.x, b.y, b.radius, b.side, r)
+        for b, r in rims
+        if r > LEAST_RISE * (2.6 if near_hilum(canvas, b) else 1.0)
     ]
     return _apart(sorted(standing, key=lambda blob: (-blob.strength * blob.radius, blob.y, blob.x)))
 
@@ -74,14 +76,12 @@ def _closed(canvas: Canvas, side: str) -> Mask:
     return filled
 
 
-def _near_hilum(canvas: Canvas, blob: Blob) -> float | None:
-    """The higher bar that a round shape must pass where vessels are seen end-on and cross; None elsewhere."""
+def near_hilum(canvas: Canvas, blob: Blob) -> bool:
+    """Whether a small round shape lies where vessels are seen end-on and cross."""
     lung = canvas.chest.lung(blob.side)
     height = (blob.y - lung.top) / (lung.bottom - lung.top)
     aside = abs(blob.x - float(lung.medial_at(np.array([blob.y]))[0])) / canvas.chest.thoracic_width
-    if 0.3 < height < 0.75 and aside < 0.12 and blob.radius < 0.05 * canvas.chest.thoracic_width:
-        return 2.6 * LEAST_RISE
-    return None
+    return 0.3 < height < 0.75 and aside < 0.12 and blob.radius < 0.05 * canvas.chest.thoracic_width
 
 
 def _rim(soft: FloatImage, blob: Blob) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plantain.models.offline.chest.blobs import Blob, find_blobs, lift_blob
+from plantain.models.offline.chest.blobs import Blob, find_blobs, lift_blob, near_hilum
 from plantain.models.offline.chest.canvas import Canvas, add_opacity, blur, cloud, coordinates, open_canvas
 from plantain.models.offline.chest.drawing import FloatImage
 from plantain.models.offline.rendering import CannotShow, FindingRenderer, Mask, Rendering, Scene
@@ -71,6 +71,8 @@ def _body(canvas: Canvas, x: float, y: float, radius: float, edge: float, conspi
 def remove(scene: Scene) -> Rendering:
     canvas = open_canvas(scene)
     found = [blob for blob in find_blobs(canvas) if _asked(canvas, blob)]
+    if scene.intent.side not in ("left", "right") and scene.intent.zone not in ZONES:
+        found = [blob for blob in found if blob.strength > _bar(canvas, blob)]
     if not found:
         raise CannotShow("no lung lesion found: nothing round stands out from the lung")
     # What is far weaker than the clearest lesion is as likely a vessel seen end-on.
@@ -88,6 +90,13 @@ def remove(scene: Scene) -> Rendering:
         raise CannotShow("no lung lesion found: what is round has no border of its own")
     sides = " and ".join(sorted({blob.side for blob in found}))
     return canvas.finish(drawn, mask, "local", f"{lifted} round opacities lifted from the {sides} lung")
+
+
+def _bar(canvas: Canvas, blob: Blob) -> float:
+    """How far a round shape must stand out where nobody says that there is a lesion: nipples and vessels do, too."""
+    if blob.radius < 0.016 * canvas.chest.thoracic_width:
+        return 0.27
+    return 0.26 if near_hilum(canvas, blob) else 0.19
 
 
 def _asked(canvas: Canvas, blob: Blob) -> bool:
