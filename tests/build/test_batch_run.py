@@ -16,7 +16,8 @@ import pytest
 from quick import quick_catalogue
 from test_crash import derived
 
-from fakes.batch_jobs import FakeJobs
+from fakes import gemini_format
+from fakes.batch_jobs import FakeJob, FakeJobs
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.server import KEY, Answer, FakeProvider, Request, json_answer
@@ -71,7 +72,15 @@ def recipe(
     names = {name.partition("/")[2] for name in (model["writer"], model["editor"], *model["judge"])}
     section: dict[str, Any] = {
         "transport": transport,
-        "batch": {"quiet_s": 0.1, "poll_s": 0.03, "accept_unverified_edits": True, **batch},
+        # nine tasks fill a job, so that none waits for silence
+        "batch": {
+            "requests": 9,
+            "images": 9,
+            "quiet_s": 0.1,
+            "poll_s": 0.03,
+            "accept_unverified_edits": True,
+            **batch,
+        },
         "prices": dict.fromkeys(names, PRICE),
     }
     return Recipe.model_validate(
@@ -155,8 +164,11 @@ FATES = {
 }
 
 
-@pytest.mark.parametrize("form", ["gemini", "openai"])
-@pytest.mark.parametrize("fate", FATES)
+@pytest.mark.parametrize(
+    ("form", "fate"),
+    [("gemini", fate) for fate in FATES]
+    + [("openai", fate) for fate in ("missing", "line errors", "expired")],
+)
 def test_fate_of_a_job_costs_tries_and_no_results(
     form: str, fate: str, catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
 ) -> None:
@@ -229,8 +241,10 @@ WIRE: dict[str, tuple[dict[str, tuple[str, str]], list[Callable[[Answer], Answer
 }
 
 
-@pytest.mark.parametrize("form", ["gemini", "openai"])
-@pytest.mark.parametrize("fault", WIRE)
+@pytest.mark.parametrize(
+    ("form", "fault"),
+    [("gemini", fault) for fault in WIRE] + [("openai", "create is limited"), ("openai", "download fails")],
+)
 def test_fault_of_the_wire_is_sat_out_and_no_job_is_made_twice(
     form: str, fault: str, catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
 ) -> None:
@@ -253,7 +267,7 @@ def test_interrupt_leaves_jobs_running_says_so_and_another_process_collects_them
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     jobs.looks = 10_000
-    made = recipe(catalogue, server.url, form, limits=BUDGET, quiet_s=0.7)
+    made = recipe(catalogue, server.url, form, limits=BUDGET, quiet_s=5.0)
     first = threading.Thread(target=_interrupt_when, args=(lambda: bool(jobs.jobs),))
     first.start()
     stopped = run(made, tmp_path / "run")
@@ -384,3 +398,47 @@ def test_plan_counts_batches_at_half_price_in_waves_and_refuses_what_build_refus
     code, _, error = plan("batch", "[providers.gemini.batch]\nimage = 10\n")
     assert code == 2
     assert "did you mean 'images'?" in error
+
+
+def test_second_question_of_one_call_is_found_again_after_an_interrupt(
+    catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+) -> None:
+    def mumbles(request: Request) -> Answer | None:
+        """Judges answer the first question with words that hold no report."""
+        good = gemini_route(request)
+        if gemini_format.step_of(request) == "judge" and len(gemini_format.prompt_parts(request)) == 3:
+            return gemini_format.text_answer("It looks fine to me.")
+        return good
+
+    def stall(job: FakeJob) -> None:
+        jobs.looks = 10_000 if len(jobs.jobs) >= 4 else 1
+
+    jobs.online, jobs.on_create = mumbles, stall
+    made = recipe(catalogue, server.url, "gemini", quiet_s=5.0)
+    first = threading.Thread(target=_interrupt_when, args=(lambda: len(jobs.jobs) >= 4,))
+    first.start()
+    stopped = run(made, tmp_path / "run")
+    first.join()
+    assert stopped.stopped == "interrupted"
+    jobs.on_create, jobs.looks = None, 1
+    check_whole(tmp_path / "run", run(made, tmp_path / "run"), jobs)
+    # nine instructions, nine edits, nine reports asked for twice, and none of these 36 questions sent again
+    assert list(jobs.asked.values()) == [1] * 36
+    assert rows(tmp_path / "run", "SELECT count(*), max(tries) FROM call") == [(27, 1)]
+    assert rows(tmp_path / "run", "SELECT DISTINCT outcome FROM call") == [("ok",)]
+
+
+def test_online_and_batch_models_share_a_run(
+    catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+) -> None:
+    made = recipe(catalogue, server.url, "gemini")
+    online = made.providers["openai"].model_copy(update={"transport": "online"})
+    mixed = made.model_copy(
+        update={
+            "models": made.models.model_copy(update={"writer": "openai/w"}),
+            "providers": {**made.providers, "openai": online},
+        }
+    )
+    check_whole(tmp_path / "run", run(mixed, tmp_path / "run"), jobs)
+    assert {job.model for job in jobs.jobs.values()} == {"e", "j"}
+    assert sum(call.path == "/v1/responses" for call in server.calls) == 9

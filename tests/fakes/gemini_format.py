@@ -32,7 +32,11 @@ def step_of(request: Request) -> str:
 
 
 def prompt_text(request: Request) -> str:
-    return "\n".join(p["text"] for c in request.fields.get("contents", []) for p in c["parts"] if "text" in p)
+    return "\n".join(prompt_parts(request))
+
+
+def prompt_parts(request: Request) -> list[str]:
+    return [p["text"] for c in request.fields.get("contents", []) for p in c["parts"] if "text" in p]
 
 
 def pictures_sent(request: Request) -> list[bytes]:
