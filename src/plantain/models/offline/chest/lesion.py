@@ -89,7 +89,12 @@ def remove(scene: Scene) -> Rendering:
     if not lifted:
         raise CannotShow("no lung lesion found: what is round has no border of its own")
     sides = " and ".join(sorted({blob.side for blob in found}))
-    return canvas.finish(drawn, mask, "local", f"{lifted} round opacities lifted from the {sides} lung")
+    return canvas.finish(
+        drawn,
+        mask,
+        "local",
+        f"{lifted} round opacities lifted from the {sides} lung; fainter ones may remain",
+    )
 
 
 def _bar(canvas: Canvas, blob: Blob) -> float:
