@@ -34,15 +34,17 @@ format: $(VENV)/.dev
 
 # --- set-up ---------------------------------------------------------------------------------------
 
-$(VENV)/bin/python:
-	@if command -v uv >/dev/null 2>&1; then uv venv --seed --python 3.11 $(VENV); \
-	else $(PYTHON) -m venv $(VENV); fi
+# The stamp comes last: an environment whose making was cut short is made again.
+$(VENV)/.made:
+	@if command -v uv >/dev/null 2>&1; then uv venv --seed --clear --python 3.11 $(VENV); \
+	else $(PYTHON) -m venv --clear $(VENV); fi
+	@touch $@
 
-$(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.demo: pyproject.toml | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --editable '.[demo]'
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.dev: pyproject.toml | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --editable '.[demo,dev]'
 	@touch $@ $(VENV)/.demo
 

@@ -124,3 +124,33 @@ def test_unknown_model_is_named_with_the_nearest(project: Path, tmp_path: Path) 
         "plantain: models.editor: no model 'offline/proceduralist'; did you mean 'offline/procedural'?"
     )
     assert not (tmp_path / "run").exists()
+
+
+def test_plan_refuses_models_that_do_not_exist(project: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "r.toml"
+    base = RECIPE.replace('"catalogue"', f'"{project / "catalogue"}"')
+    for line, told in (
+        ('[models]\neditor = "offline/procedurl"\n', "did you mean 'offline/procedural'?"),
+        ('[models]\neditor = "offline/templates"\n', "is a writer, not a editor"),
+        ("[models]\njudge = []\n", "models.judge"),
+    ):
+        recipe.write_text(base + line)
+        done = plantain("plan", recipe)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1) and told in done.stderr, done.stderr
+
+
+def test_a_run_needs_a_folder_of_its_own(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    for run in (tmp_path, tmp_path / "notes.txt"):
+        done = plantain("build", project / "pilot.toml", "--run", run)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_missing_catalogue_blob_is_one_line(project: Path, tmp_path: Path) -> None:
+    shutil.copytree(project / "catalogue", tmp_path / "catalogue")
+    for blob in (tmp_path / "catalogue" / "blobs").glob("*/*"):
+        blob.unlink()
+    (tmp_path / "r.toml").write_text(RECIPE)
+    done = plantain("build", tmp_path / "r.toml", "--run", tmp_path / "run")
+    assert done.returncode == 1 and "is missing" in done.stderr and "Traceback" not in done.stderr

@@ -11,7 +11,7 @@ from plantain.build.rounds import Method
 from plantain.journal import Journal
 from plantain.models.batch.desk import BatchDesk
 from plantain.models.options import ProviderOptions
-from plantain.models.registry import resolve_editor, resolve_judge, resolve_writer
+from plantain.models.registry import provider_names, resolve_editor, resolve_judge, resolve_writer
 from plantain.rubrics import MED_BANANA
 
 META = "method"
@@ -40,6 +40,23 @@ def method_of(recipe: Recipe, jobs: BatchDesk | None = None) -> Method:
         seed=recipe.seed,
         writer_sees_failed_edit=recipe.loop.writer_sees_failed_edit,
     )
+
+
+def check_offline_models(recipe: Recipe) -> None:
+    """Refuses names of offline models that do not exist or do not fill their role; needs no key and loads no weights.
+
+    Raises:
+        InputError: the model, its role, and the nearest one that exists.
+    """
+    models = recipe.models
+    for resolve, names in (
+        (resolve_writer, (models.writer,)),
+        (resolve_editor, (models.editor,)),
+        (resolve_judge, models.judges),
+    ):
+        for name in names:
+            if name.partition("/")[0] not in provider_names() or name.startswith("offline/"):
+                resolve(name)
 
 
 async def changed_method(method: Method, journal: Journal) -> str | None:

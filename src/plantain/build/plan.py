@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import heapq
 from collections.abc import Iterator
@@ -61,9 +62,11 @@ def chosen_findings(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) ->
     names = {f.name for f in everything}
     for name in recipe.data.findings:
         if name not in names:
+            nearest = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(sorted(names))}"
             raise InputError(
                 f"data.findings: {name!r} is no finding of the catalogue's modalities "
-                f"({', '.join(sorted(present)) or 'none'}); known: {', '.join(sorted(names))}"
+                f"({', '.join(sorted(present)) or 'none'}); {hint}"
             )
     return [f for f in everything if f.name in recipe.data.findings]
 

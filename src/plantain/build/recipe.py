@@ -49,7 +49,7 @@ class Models(_Section):
 
     writer: str = "offline/templates"
     editor: str = "offline/procedural"
-    judge: str | tuple[str, ...] = "offline/instruments"
+    judge: str | Annotated[tuple[str, ...], Field(min_length=1)] = "offline/instruments"
 
     @property
     def judges(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from plantain.build.rounds import Method, Rounds
 from plantain.build.watch import Watch
 from plantain.calls import CallDesk, Interrupted, LimitReached, RunHalted, TaskCalls
 from plantain.findings import Taxonomy, why_not_shown
-from plantain.journal import CallRow, DiskFull, Journal, TaskRow
+from plantain.journal import BadBlob, CallRow, DiskFull, Journal, TaskRow
 from plantain.records import InputError, SourceImage, TaskState
 from plantain.roles import EncodedImage
 from plantain.sources.catalogue import Catalogue
@@ -57,6 +57,9 @@ class Walk:
                 return
             except DiskFull as full:
                 self.halt(str(full), faulty=False)
+                return
+            except BadBlob as damage:
+                self.halt(str(damage), faulty=True)
                 return
 
     def halt(self, why: str, *, faulty: bool, wait_for_jobs: bool = False) -> None:

@@ -52,6 +52,9 @@ def overview() -> str:
     return "\n".join(lines)
 
 
+_BY_CTRL_C = 130
+
+
 def main(argv: list[str] | None = None) -> int:
     """Runs one command and returns its exit code; bad input becomes one line on stderr and code 2."""
     args = sys.argv[1:] if argv is None else argv
@@ -73,18 +76,24 @@ def main(argv: list[str] | None = None) -> int:
 def _run(name: str, args: list[str]) -> int:
     import typer
 
-    module = importlib.import_module(f"plantain.cli.{_MODULES.get(name, name)}")
     try:
+        module = importlib.import_module(f"plantain.cli.{_MODULES.get(name, name)}")
         result = module.app(args=args, prog_name=f"plantain {name}", standalone_mode=False)
     except InputError as error:
-        print(f"plantain: {error}", file=sys.stderr)
-        return 2
-    except typer.Exit as stop:
-        return stop.exit_code
+        return _say(str(error), 2)
     except typer.TyperException as error:
-        print(f"plantain {name}: {error.format_message()}", file=sys.stderr)
-        return 2
+        return _say(f"{name}: {error.format_message()}", 2)
+    except OSError as error:
+        return _say(f"{error.filename or name}: {error.strerror or error}", 2)
+    except typer.Exit as stop:
+        return stop.exit_code if stop.exit_code != _BY_CTRL_C else _say("interrupted", 3)
     except (typer.Abort, KeyboardInterrupt):
-        print("plantain: interrupted", file=sys.stderr)
-        return 3
+        return _say("interrupted", 3)
+    if result == _BY_CTRL_C:
+        return _say("interrupted", 3)
     return result if isinstance(result, int) else 0
+
+
+def _say(line: str, code: int) -> int:
+    print(f"plantain: {line}", file=sys.stderr)
+    return code

@@ -47,7 +47,7 @@ def export(
     from plantain.records import InputError
 
     if importlib.util.find_spec("pyarrow") is None:
-        raise InputError("plantain export needs pyarrow: pip install 'plantain[release]'")
+        raise InputError("plantain export needs pyarrow: pip install -e '.[release]'")
     from plantain.release.export import export_run
     from plantain.release.plan import LAYOUTS, ExportOptions
 
@@ -101,6 +101,9 @@ def _lines(summary: ExportSummary) -> str:
             f"{facts.ungrouped_images} images have no patient or study id in their source: "
             "only equal files are kept on one side of the split"
         )
+    lines.append(
+        "licences: decided per source, see LICENSES/ in the release; read them before you publish it"
+    )
     if facts.left_out:
         lines.append(f"left out: {facts.left_out} tasks that are not closed yet")
     if summary.complete:

@@ -101,7 +101,7 @@ def _key(names: tuple[str, ...]) -> str:
 def _extra(extra: tuple[str, str] | None) -> str:
     if extra is None:
         return "not needed"
-    return "installed" if has_module(extra[1]) else f"missing: pip install 'plantain[{extra[0]}]'"
+    return "installed" if has_module(extra[1]) else f"missing: pip install -e '.[{extra[0]}]'"
 
 
 def _print(rows: list[dict[str, object]]) -> None:

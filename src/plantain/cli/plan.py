@@ -15,6 +15,7 @@ from rich.table import Table
 from plantain.build.consent import check_planned_consent, warnings
 from plantain.build.estimate import Estimate
 from plantain.build.forecast import Plan, make_plan
+from plantain.build.method import check_offline_models
 from plantain.build.pilot import read_pilot
 from plantain.build.pricing import check_prices
 from plantain.build.recipe import Recipe, load_recipe
@@ -40,6 +41,7 @@ def plan(
     Example: plantain plan cxr.toml --pilot runs/cxr-pilot
     """
     recipe = load_recipe(recipe_file)
+    check_offline_models(recipe)
     check_prices(recipe)
     check_transports(recipe)
     taxonomy = load_taxonomy(recipe.data.finding_files)

@@ -40,9 +40,11 @@ def status(
     for section in ("tasks", "rounds", "calls", "outcomes"):
         values = told[section]
         assert isinstance(values, dict)
-        table.add_row(
-            section, ", ".join(f"{n} {key.replace('_', ' ')}" for key, n in values.items()) or "none"
+        told_values = (
+            f"round {key}: {n}" if section == "rounds" else f"{n} {key.replace('_', ' ')}"
+            for key, n in values.items()
         )
+        table.add_row("success in" if section == "rounds" else section, ", ".join(told_values) or "none")
     table.add_row("attempts", str(told["attempts"]))
     cost = told["cost_usd"]
     table.add_row("cost", "unknown" if cost is None else f"${cost:.4f}")

@@ -76,7 +76,7 @@ class BlobStore:
         try:
             data = path.read_bytes()
         except FileNotFoundError as error:
-            raise BadBlob(f"{path} is missing from the run") from error
+            raise BadBlob(f"{path} is missing") from error
         if hashlib.sha256(data).hexdigest() != sha256:
             raise BadBlob(f"{path} does not hold the bytes that were stored under this name")
         return data

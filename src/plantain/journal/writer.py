@@ -80,10 +80,11 @@ class Journal:
         """Makes a new run in a folder that is not one yet, and opens it.
 
         Raises:
-            RunExists: the folder already holds a journal.
+            RunExists: the folder already holds a journal, or files that are not a run's.
             RunLocked: another process is making or writing it.
         """
         _make_folder(run)
+        _refuse_other_files(run)
         check_filesystem(run)
         with _locked(run) as lock:
             if (run / JOURNAL_NAME).exists():
@@ -291,6 +292,14 @@ class Journal:
             observer = self.on_commit
             if observer is not None and events:
                 observer(self._events)
+
+
+def _refuse_other_files(run: Path) -> None:
+    """A folder that holds anything but the beginning of a run is somebody's own."""
+    ours = ("lock", "blobs", JOURNAL_NAME)
+    foreign = sorted(path.name for path in run.iterdir() if not path.name.startswith(ours))
+    if foreign:
+        raise RunExists(f"{run} holds other files ({foreign[0]}); a run needs a folder of its own")
 
 
 def _now() -> str:

@@ -22,4 +22,4 @@ def require_extra(name: str, extra: str, module: str) -> None:
         InputError: it is not; the line says what to install.
     """
     if not has_module(module):
-        raise InputError(f"{name} needs the package {module}: pip install 'plantain[{extra}]'")
+        raise InputError(f"{name} needs the package {module}: pip install -e '.[{extra}]'")

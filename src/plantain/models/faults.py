@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-import httpx2
 import orjson
 
 from plantain.models.answers import JsonObject
@@ -97,6 +96,8 @@ def http_fault(model: str, status: int, content: str, headers: Mapping[str, str]
 
 def wire_fault(error: Exception, timeout_s: float) -> Outcome:
     """The outcome of an error below HTTP: of the HTTP client, of the SDK's connection, or of our own deadline."""
+    import httpx2  # only hosted models' extras bring it
+
     if isinstance(error, (TimeoutError, httpx2.TimeoutException)):
         return Outcome(OutcomeKind.TRANSPORT, f"no answer within {timeout_s:g} s; it may have been billed")
     if isinstance(error, httpx2.ConnectError):

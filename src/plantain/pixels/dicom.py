@@ -102,14 +102,19 @@ def decode_dicom(data: bytes, name: str, frame: int = 0, how: str = "file") -> P
 
 def render_frame(dataset: Dataset, name: str, frame: int = 0, how: str = "file") -> Pixels:
     """As `decode_dicom`, of a data set that was read already."""
+    pixels = render_planes(dataset, name, frame, how)
+    return pixels if pixels.ndim == 3 else np.repeat(pixels[:, :, None], 3, axis=2)
+
+
+def render_planes(dataset: Dataset, name: str, frame: int = 0, how: str = "file") -> Pixels:
+    """As `render_frame`, but grey comes back as (H, W): a third of the bytes to resize."""
     name = one_line(name)
     try:
         photometric = str(dataset.get("PhotometricInterpretation", ""))
         coded = _guard(dataset, name, frame)
         stored = _decode(dataset, coded, frame)
         if photometric in ("MONOCHROME1", "MONOCHROME2"):
-            grey = _grey(_clear_unused_bits(stored, dataset), dataset, how)
-            return np.repeat(grey[:, :, None], 3, axis=2)
+            return _grey(_clear_unused_bits(stored, dataset), dataset, how)
         if photometric == "PALETTE COLOR":
             colours = apply_color_lut(stored, dataset)
             # Some write 8-bit entries and call them 16-bit.
@@ -274,5 +279,5 @@ def _first(value: object) -> float | None:
 
 def _bad(name: str, error: Exception) -> BadImage:
     why = one_line(" ".join(str(error).split()) or type(error).__name__)[:160]
-    codec = "; `pip install 'plantain[dicom]'` brings codecs" if "plugin" in why or "missing" in why else ""
+    codec = "; `pip install -e '.[dicom]'` brings codecs" if "plugin" in why or "missing" in why else ""
     return BadImage(f"{name}: its pixels cannot be read ({why}){codec}")

@@ -57,7 +57,9 @@ class SourceImage:
         source_sha256, prepared_sha256: of the file read and of the prepared PNG or JPEG blob.
         frame: index in a multi-frame or multi-slice file.
         geometry: how it was brought to the prepared size.
-        view, projection, position, sequence, contrast, plane, laterality: as recorded, else "unknown".
+        view, projection, position, sequence, contrast, plane: as recorded, else "unknown".
+        laterality: the eye, "left" or "right"; "not recorded" where nobody knows which half of a slice is left, so
+            that no instruction may name a side; else "unknown".
         spacing_mm: pixel spacing of the prepared image where known.
         text_checked: whether burned-in text was looked for.
         synthetic: True where the pixels are themselves rendered or edited.

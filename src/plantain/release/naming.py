@@ -19,6 +19,9 @@ from plantain.release.rows import TaskRecord
 CROSSWALK = "release-crosswalk.json"
 """In the run's folder, never in a release: the salt, and every pseudonym with the id that it stands for."""
 
+LONGEST = 120
+"""Characters of an id in a file's name; a longer one is cut and gets a hash. File systems allow 255 bytes in all."""
+
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
 
 TASK_WORD = {Direction.ADD: "edit", Direction.REMOVE: "remove"}
@@ -26,8 +29,11 @@ TASK_WORD = {Direction.ADD: "edit", Direction.REMOVE: "remove"}
 
 
 def safe(name: str) -> str:
-    """A name as part of a path: ASCII letters, digits and ._+- only, never hidden, never empty."""
-    return re.sub(r"^\.+", lambda dots: "_" * len(dots[0]), _UNSAFE.sub("_", name)) or "_"
+    """A name as part of a path: ASCII letters, digits and ._+- only, never hidden, never empty, never too long."""
+    plain = re.sub(r"^\.+", lambda dots: "_" * len(dots[0]), _UNSAFE.sub("_", name)) or "_"
+    if len(plain) <= LONGEST:
+        return plain
+    return f"{plain[: LONGEST - 9]}-{hashlib.sha256(name.encode(errors='surrogateescape')).hexdigest()[:8]}"
 
 
 def task_word(record: TaskRecord) -> str:

@@ -71,7 +71,7 @@ def open_signer(options: ExportOptions) -> C2paSigner:
     try:
         import c2pa
     except ImportError as error:
-        raise InputError("--sign needs c2pa-python: pip install 'plantain[release]'") from error
+        raise InputError("--sign needs c2pa-python: pip install -e '.[release]'") from error
     needed = (
         "one PEM file with a leaf certificate that has key usage digitalSignature and extended key usage "
         "emailProtection, and its intermediates below it"

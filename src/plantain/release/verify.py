@@ -117,7 +117,7 @@ def verify_release(
         pool = stack.enter_context(ThreadPoolExecutor(workers or os.cpu_count() or 1, "plantain-verify"))
         _run(check, pool)
         if check.signed and not check.can_read_signatures:
-            detail = "cannot be checked without c2pa-python: pip install 'plantain[release]'"
+            detail = "cannot be checked without c2pa-python: pip install -e '.[release]'"
             problems.append(Problem("", "signature", detail))
         problems += check_records(out, check.listed, frozenset(check.whole), reader)
     return Proof(

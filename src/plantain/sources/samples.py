@@ -182,6 +182,7 @@ def _brain_single() -> Sample:
         group="dipy:t1-coronal",
         sequence="T1",
         plane="coronal",
+        laterality="not recorded",
         note="one person, skull removed; which side is left is not recorded; label by a non-clinician",
         source_sha256=hashlib.sha256(data).hexdigest(),
         prepared_sha256="",

@@ -7,9 +7,10 @@ import ctypes
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
 from plantain.records import Outcome, OutcomeKind
@@ -51,6 +52,16 @@ def close_workers() -> None:
         _pool = None
 
 
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Ctrl-C waits while a process is started, and the process inherits that: it never hears of it at all."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 async def compute(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Outcome:
     """Runs a module-level function in a worker; a worker that died becomes a `transport` outcome."""
     global _pool
@@ -58,7 +69,9 @@ async def compute(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
     loop = asyncio.get_running_loop()
     assert not kwargs, "a worker takes positional arguments"
     try:
-        return await loop.run_in_executor(pool, function, *args)
+        with _interrupts_held_back():
+            computed = loop.run_in_executor(pool, function, *args)
+        return await computed
     except BrokenProcessPool:
         if _pool is pool:
             _pool = None
