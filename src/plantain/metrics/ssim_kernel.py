@@ -7,6 +7,9 @@ per pixel, less in the mean). Nothing is reassociated, so every processor gives 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +21,22 @@ _C1 = np.float32((0.01 * 255.0) ** 2 * WINDOW**4)
 _C2 = np.float32((0.03 * 255.0) ** 2 * WINDOW * WINDOW * (WINDOW * WINDOW - 1))
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+Bytes = npt.NDArray[np.uint8]
+Sums = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def _compiled(function: F) -> F:
+    """Compiles on first call and keeps the machine code where Python keeps its own, if that can be written."""
+    try:
+        kept: F = numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # installed read-only and no cache folder of the user's either
+        kept = numba.njit(nogil=True)(function)
+    return kept
+
+
+@_compiled
 def column_totals(
     before: npt.NDArray[np.uint8],
     after: npt.NDArray[np.uint8],
@@ -44,8 +62,8 @@ def column_totals(
     return totals
 
 
-@numba.njit(cache=True, nogil=True)
-def _strip(before, after, weight, channels, totals):  # type: ignore[no-untyped-def]
+@_compiled
+def _strip(before: Bytes, after: Bytes, weight: Bytes, channels: int, totals: Floats) -> None:
     height, width = before.shape
     sums = np.zeros((4, width), np.int32)
     for r in range(height):
@@ -56,8 +74,8 @@ def _strip(before, after, weight, channels, totals):  # type: ignore[no-untyped-
             _windows(sums, weight[r - WINDOW + 1], np.uint64(channels), totals)
 
 
-@numba.njit(cache=True, nogil=True)
-def _add_row(x, y, sums):  # type: ignore[no-untyped-def]
+@_compiled
+def _add_row(x: Bytes, y: Bytes, sums: Sums) -> None:
     sx, sy, ss, sp = sums[0], sums[1], sums[2], sums[3]
     for i in range(x.size):
         a, b = np.int32(x[i]), np.int32(y[i])
@@ -67,8 +85,8 @@ def _add_row(x, y, sums):  # type: ignore[no-untyped-def]
         sp[i] = np.int32(sp[i] + a * b)
 
 
-@numba.njit(cache=True, nogil=True)
-def _take_row(x, y, sums):  # type: ignore[no-untyped-def]
+@_compiled
+def _take_row(x: Bytes, y: Bytes, sums: Sums) -> None:
     sx, sy, ss, sp = sums[0], sums[1], sums[2], sums[3]
     for i in range(x.size):
         a, b = np.int32(x[i]), np.int32(y[i])
@@ -78,8 +96,8 @@ def _take_row(x, y, sums):  # type: ignore[no-untyped-def]
         sp[i] = np.int32(sp[i] - a * b)
 
 
-@numba.njit(cache=True, nogil=True)
-def _windows(sums, weight, step, totals):  # type: ignore[no-untyped-def]
+@_compiled
+def _windows(sums: Sums, weight: Bytes, step: np.uint64, totals: Floats) -> None:
     sx, sy, ss, sp = sums[0], sums[1], sums[2], sums[3]
     for i in range(weight.size):
         mx, my, s, p = np.int32(0), np.int32(0), np.int32(0), np.int32(0)
