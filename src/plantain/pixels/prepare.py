@@ -19,12 +19,12 @@ def prepare(pixels: Pixels, side: int = 1024, mode: str = "pad") -> tuple[Pixels
     already fits is copied pixel by pixel.
 
     Args:
-        pixels: uint8 (H, W, 3).
+        pixels: uint8 (H, W, 3), or (H, W).
         side: of the square, in pixels.
         mode: "pad" or "stretch".
 
     Returns:
-        uint8 (side, side, 3), and where the original lies in it.
+        uint8 (side, side, 3) or (side, side), and where the original lies in it.
     """
     height, width = pixels.shape[:2]
     if mode == "stretch":
@@ -40,7 +40,7 @@ def prepare(pixels: Pixels, side: int = 1024, mode: str = "pad") -> tuple[Pixels
     inner = resize(pixels, inner_width, inner_height)
     if inner.shape[:2] == (side, side):
         return np.ascontiguousarray(inner), geometry
-    square = np.zeros((side, side, 3), np.uint8)
+    square = np.zeros((side, side, *pixels.shape[2:]), np.uint8)
     square[top : top + inner_height, left : left + inner_width] = inner
     return square, geometry
 

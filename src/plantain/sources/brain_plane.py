@@ -29,7 +29,7 @@ def estimate_plane(pixels: Pixels) -> PlaneEstimate:
     """Compares the outline with its mirror image and with its ellipse.
 
     Args:
-        pixels: uint8 (H, W, 3), a slice with dark air around the head.
+        pixels: uint8 (H, W, 3) or (H, W), a slice with dark air around the head.
     """
     outline = _outline(pixels)
     if outline is None:
@@ -51,9 +51,8 @@ def _outline(pixels: Pixels) -> np.ndarray | None:
     height, width = pixels.shape[:2]
     scale = _SIDE / max(height, width)
     size = max(1, round(width * scale)), max(1, round(height * scale))
-    gray = cv2.GaussianBlur(
-        cv2.cvtColor(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), cv2.COLOR_RGB2GRAY), (5, 5), 0
-    )
+    small = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
+    gray = cv2.GaussianBlur(small if small.ndim == 2 else cv2.cvtColor(small, cv2.COLOR_RGB2GRAY), (5, 5), 0)
     border = np.concatenate([gray[0], gray[-1], gray[:, 0], gray[:, -1]])
     air = float(np.percentile(border, 50))
     if air > 40 or float(gray.max()) - air < 40:

@@ -16,7 +16,7 @@ from pydicom import Dataset
 from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, one_line
-from plantain.pixels.dicom import DAMAGE, WINDOWS, frame_count, read_dicom, render_frame
+from plantain.pixels.dicom import DAMAGE, WINDOWS, frame_count, read_dicom, render_planes
 from plantain.pixels.orientation import display, plane_of
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import UNPREPARED, Entry, Found, Refused, SourceOptions
@@ -49,7 +49,7 @@ class DicomEntry(Entry):
 
     def decode(self, data: bytes) -> Pixels:
         dataset = read_dicom(data, self.name)
-        pixels = render_frame(dataset, self.name, self.image.frame, self.window)
+        pixels = render_planes(dataset, self.name, self.image.frame, self.window)
         try:
             return _upright(pixels, dataset)
         except DAMAGE as error:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import decode_untrusted
+from plantain.pixels.decode import decode_planes
 from plantain.pixels.encode import encode_source
 from plantain.pixels.prepare import prepare, settle_grey
 from plantain.records import Geometry, Licence, SourceImage
@@ -50,8 +52,8 @@ class Entry:
     name: str
 
     def decode(self, data: bytes) -> Pixels:
-        """The file's bytes as uint8 (H, W, 3). Runs in a worker thread; raises BadImage."""
-        return decode_untrusted(data, self.name)
+        """The file's bytes as uint8 (H, W, 3), or (H, W) where grey. Runs in a worker thread; raises BadImage."""
+        return decode_planes(data, self.name)
 
     def describe(self, image: SourceImage, pixels: Pixels) -> SourceImage:
         """The record with what only the decoded pixels tell. Runs in a worker thread; by default nothing is added."""
@@ -95,9 +97,9 @@ class Reader(Protocol):
 def finish(
     image: SourceImage, pixels: Pixels, side: int = 1024, mode: str = "pad"
 ) -> tuple[SourceImage, bytes]:
-    """Prepares a decoded image and completes its record: the record, and the bytes to keep."""
+    """Prepares a decoded image, (H, W, 3) or (H, W), and completes its record: the record, and the bytes to keep."""
     prepared, geometry = prepare(pixels, side, mode)
-    prepared = settle_grey(prepared)
+    prepared = settle_grey(prepared) if prepared.ndim == 3 else np.repeat(prepared[:, :, None], 3, axis=2)
     data = encode_source(prepared)
     complete = replace(
         image,
