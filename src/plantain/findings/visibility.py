@@ -24,9 +24,9 @@ def sides_on(finding: Finding, image: SourceImage) -> tuple[str, ...]:
     """The finding's sides that an instruction may name on this image.
 
     A sagittal slice has no left or right half, and a fundus photograph shows one eye, so there only sides that do
-    not tell left from right remain.
+    not tell left from right remain; nor may a side be named where nobody recorded which half is which.
     """
-    if image.plane == "sagittal" or image.modality == "fundus":
+    if image.plane == "sagittal" or image.modality == "fundus" or image.laterality == "not recorded":
         return tuple(side for side in finding.sides if side == "midline")
     return finding.sides
 
