@@ -149,7 +149,8 @@ def _published(judge: Judge, folder: Path, as_json: bool) -> None:
     table = Table(title=f"{judge.name} on published edits (originals stood in for by what their edits share)")
     table.add_column("edit", no_wrap=True)
     for criterion in Criterion:
-        table.add_column(criterion.value.split("_")[-1])
+        words = criterion.value.split("_")
+        table.add_column(words[0] if criterion is Criterion.FIDELITY_PRESERVATION else words[-1])
     table.add_column("why not")
     for opinion in opinions:
         seen = opinion.observations

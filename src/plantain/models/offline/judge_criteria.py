@@ -75,7 +75,7 @@ def checks_of(evidence: Evidence, intent: Intent, direction: Direction) -> list[
     """Every check that suits the finding."""
     checks = [*_colour(evidence), *_grain(evidence)]
     if evidence.presentation.parts == "diffuse":
-        return [*checks, *_copies(evidence), *_haze(evidence, direction)]
+        return [*checks, *_copies(evidence), *_strays(evidence), *_haze(evidence, direction)]
     return [
         *checks,
         *_presence(evidence, direction),
@@ -281,15 +281,19 @@ def _outside(evidence: Evidence) -> list[Check]:
         checks.append(
             at_least(FIDELITY, evidence.outside_ssim, LEAST_OUTSIDE_SSIM, text, FailureCode.EXCESS_CHANGE)
         )
-    if evidence.strays:
-        first = evidence.strays[0]
-        what = "mark or text changed" if first.mark else "change"
-        text = (
-            f"{len(evidence.strays)} change(s) away from the edit; largest: {what} at x {first.x}, y {first.y}, "
-            f"{first.area} pixels, up to {first.peak:.0f} grey levels"
-        )
-        checks.append(Check(FIDELITY, False, min(1.0, first.peak / 20), text, FailureCode.EXCESS_CHANGE))
-    return checks
+    return [*checks, *_strays(evidence)]
+
+
+def _strays(evidence: Evidence) -> list[Check]:
+    if not evidence.strays:
+        return [Check(FIDELITY, True, 1.0, "nothing changed away from the edit", FailureCode.EXCESS_CHANGE)]
+    first = evidence.strays[0]
+    what = "mark or text changed" if first.mark else "change"
+    text = (
+        f"{len(evidence.strays)} change(s) away from the edit; largest: {what} at x {first.x}, y {first.y}, "
+        f"{first.area} pixels, up to {first.peak:.0f} grey levels"
+    )
+    return [Check(FIDELITY, False, min(1.0, first.peak / 20), text, FailureCode.EXCESS_CHANGE)]
 
 
 def _haze(evidence: Evidence, direction: Direction) -> list[Check]:

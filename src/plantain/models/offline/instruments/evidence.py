@@ -17,7 +17,7 @@ from plantain.models.offline.instruments.chest_view import chest_view
 from plantain.models.offline.instruments.fundus_view import fundus_view
 from plantain.models.offline.instruments.grain import Grain, grain_of
 from plantain.models.offline.instruments.leftover import Leftover, leftover_of
-from plantain.models.offline.instruments.marks import Stray, strays_of
+from plantain.models.offline.instruments.marks import Stray, beyond_field, strays_of
 from plantain.models.offline.instruments.pair import Mask, Pair, Pixels, Plane, blur, grow, shrink
 from plantain.models.offline.instruments.presentation import Presentation
 from plantain.models.offline.instruments.repetition import Repetition, repetition_of
@@ -144,7 +144,7 @@ def measure(
         leftover=leftover_of(pair, change, where, region)
         if direction is Direction.REMOVE
         else Leftover(0.0, 0.0),
-        strays=() if diffuse else strays,
+        strays=beyond_field(pair, field) if diffuse else strays,
         outside_ssim=None if diffuse else _outside(pair, roi, field),
         border=border,
         grain=grain,

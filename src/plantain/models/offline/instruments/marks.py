@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from plantain.models.offline.instruments.change import Change, Part
-from plantain.models.offline.instruments.pair import Pair, Plane, blur, shrink
+from plantain.models.offline.instruments.pair import Mask, Pair, Plane, blur, grow, shrink
 
 FACTOR = 2
+BEYOND_LEVELS, BEYOND_AREA = 16.0, 20
+"""Grey levels and half-size pixels of a change on the black outside the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,23 @@ def strays_of(
             Stray(round(part.x * FACTOR), round(part.y * FACTOR), part.area * FACTOR**2, part.peak, mark)
         )
     return tuple(sorted(found, key=lambda stray: -stray.area))
+
+
+def beyond_field(pair: Pair, field: Mask) -> tuple[Stray, ...]:
+    """What changed on the black outside the field, where a change of the whole field has no business.
+
+    Args:
+        pair: the two images.
+        field: bool (h, w) at half size, what is image.
+    """
+    largest = shrink(pair.largest, FACTOR)
+    changed = (largest > BEYOND_LEVELS) & ~grow(field, pair.px(24) / FACTOR)
+    area = int(changed.sum())
+    if area < BEYOND_AREA * pair.unit**2:
+        return ()
+    ys, xs = np.nonzero(changed)
+    x, y = round(float(xs.mean()) * FACTOR), round(float(ys.mean()) * FACTOR)
+    return (Stray(x, y, area * FACTOR**2, float(largest[changed].max()), True),)
 
 
 def _strokes(plane: Plane) -> Plane:
