@@ -75,7 +75,7 @@ def others(before: np.ndarray, after: np.ndarray) -> dict[str, Callable[[], obje
     import torch
 
     torch.set_num_threads(1)
-    x, y = (torch.from_numpy(image).permute(2, 0, 1)[None].double() for image in (before, after))
+    x, y = (torch.from_numpy(image).permute(2, 0, 1)[None].float() for image in (before, after))
     found: dict[str, Callable[[], object]] = {}
     if importlib.util.find_spec("torchmetrics"):
         from torchmetrics.functional.image import structural_similarity_index_measure as measure
