@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class Anatomy:
     regions: dict[str, Mask]
     midline: float | None
     length: float
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def region(self, name: str) -> Mask:
         """The named region, or the whole field where the map does not know it."""

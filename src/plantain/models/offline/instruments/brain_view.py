@@ -116,7 +116,7 @@ def _midline(smooth: Plane, brain: Mask) -> float:
     """The column about which the slice is most like its mirror image."""
     columns = np.flatnonzero(brain.any(axis=0))
     if columns.size == 0:
-        return smooth.shape[1] / 2
+        return float(smooth.shape[1]) / 2
     centre = (columns[0] + columns[-1]) / 2
     width = int(columns[-1] - columns[0])
     reach = max(2, int(0.08 * width))
@@ -132,4 +132,4 @@ def _midline(smooth: Plane, brain: Mask) -> float:
         score = float((window * window[:, ::-1]).sum())
         if score > best_score:
             best, best_score = twice / 2, score
-    return best
+    return float(best)

@@ -157,4 +157,4 @@ def _relief(labels: np.ndarray, count: int, before: Plane, change: np.ndarray) -
 
 
 def _disc(radius: int) -> np.ndarray:
-    return cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * radius + 1, 2 * radius + 1))
+    return np.asarray(cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * radius + 1, 2 * radius + 1)))

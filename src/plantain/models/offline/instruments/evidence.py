@@ -157,7 +157,7 @@ def measure(
 
 
 def _enlarged(mask: Mask, size: tuple[int, int]) -> Mask:
-    return cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST).astype(bool)
+    return np.asarray(cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST), bool)
 
 
 def _weighted(smooth: Plane, where: Mask, place: Mask) -> float:
@@ -184,7 +184,7 @@ def _height(smooth: Plane, where: Mask, region: Mask) -> float:
     if rows.size < 2 or mass.sum() <= 0:
         return 0.5
     middle = float((mass * np.arange(mass.size)).sum() / mass.sum())
-    return (middle - rows[0]) / (rows[-1] - rows[0])
+    return float((middle - rows[0]) / (rows[-1] - rows[0]))
 
 
 def _strength(change: Change, where: Mask, clean: Plane) -> tuple[float, float]:

@@ -1,10 +1,9 @@
-"""Changes that no place holds: haze over the whole field, and borders that moved."""
+"""Changes that no place holds: a haze over the whole field."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 
 from plantain.models.offline.instruments.pair import Mask, Pair, Plane, blur, shrink
@@ -55,19 +54,6 @@ def whole_field_of(pair: Pair, field: Mask) -> WholeField:
     return WholeField(
         _spread(after[field]) / max(_spread(before[field]), 1e-3), min(ratios), max(ratios), alike, shift
     )
-
-
-def moved(before: Plane, after: Plane, field: Mask) -> float:
-    """Largest displacement (98th percentile) between the two planes in pixels, by dense optical flow.
-
-    Args:
-        before, after: float32 (h, w) grey levels at a quarter of the size.
-        field: bool (h, w), where to look.
-    """
-    first, second = (np.clip(blur(plane, 1.0), 0, 255).astype(np.uint8) for plane in (before, after))
-    flow = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_FAST).calc(first, second, None)
-    length = np.hypot(flow[..., 0], flow[..., 1])[field]
-    return float(np.percentile(length, 98)) if length.size else 0.0
 
 
 def _structure(plane: Plane) -> Plane:
