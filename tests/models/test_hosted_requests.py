@@ -228,7 +228,7 @@ def test_missing_key_and_extra_are_one_line(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(InputError, match="set the environment variable LAB_KEY"):
         resolve_writer("openai/m", ProviderOptions(api_key_env="LAB_KEY"))
     monkeypatch.setattr("plantain.models.extras.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"pip install 'plantain\[openai\]'"):
+    with pytest.raises(InputError, match=r"pip install -e '.\[openai\]'"):
         resolve_writer("openai/m")
 
 

@@ -32,8 +32,9 @@ class Price:
     def cost(self, usage: Usage) -> float | None:
         """Dollars for what a call consumed; None where the usage leaves open what was billed.
 
-        `output_tokens` are all tokens written but thinking; `input_tokens` are all tokens read. Image tokens are part of
-        both where the provider counts them apart. An image with a price of its own is not billed by its tokens as well.
+        `output_tokens` are all tokens written but thinking; `input_tokens` are all tokens read. Image tokens are part
+        of both where the provider counts them apart. An image with a price of its own is not billed by its tokens as
+        well.
         """
         if usage.input_tokens is None and usage.output_tokens is None and not usage.images:
             return None
