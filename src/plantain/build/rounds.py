@@ -153,8 +153,8 @@ class Rounds:
             outcome = Outcome(OutcomeKind.MALFORMED, str(error))
             kept = replace(attempt, edit_outcome=outcome, raw=raw.sha256)
             return replace(draft, outcome=outcome, attempt=kept, blobs=(raw,))
-        kept_image = self.journal.put_blob(normal, "image/jpeg")
-        blobs: list[BlobRef] = [raw, replace(kept_image, pixel_sha256=pixel_sha256(normal))]
+        image = raw if normal is edited.image.data else self.journal.put_blob(normal, "image/jpeg")
+        blobs: list[BlobRef] = [raw, replace(image, pixel_sha256=pixel_sha256(normal))]
         mask = None
         if edited.mask is not None:
             mask = self.journal.put_blob(edited.mask.data, edited.mask.media_type)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 
 import numpy as np
 
 from plantain.pixels.decode import decode
 
 
+@lru_cache(maxsize=32)
 def pixel_sha256(data: bytes) -> str:
     """SHA-256 of the uint8 (H, W, 3) RGB bytes that an encoded image decodes to, row by row. Raises BadImage."""
     return hashlib.sha256(np.ascontiguousarray(decode(data)).data).hexdigest()
