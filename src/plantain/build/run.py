@@ -105,23 +105,24 @@ async def run_build(
         async with _interruptible(desk, watch), _time_cap(recipe, journal, walk):
             await walk.all(tasks_under_way(recipe), limit)
         summary.left = await jobs.close()
-        summary.closed, summary.made, summary.replayed = walk.closed, desk.made, desk.replayed
-        summary.stopped, summary.failed = walk.halted, walk.faulty
-        if summary.stopped is None and journal.reader.counts().get(TaskState.PENDING, 0):
-            summary.stopped = "interrupted" if desk.stop_requested else "limit"
-        with contextlib.suppress(DiskFull):  # telemetry is not worth a fault where there is no room for it
-            detail: dict[str, JsonValue] = {
-                "made": desk.made,
-                "peak_rss_mb": peak_rss_mb(),
-                "limits": gate.told(),
-            }
-            await journal.end_session(desk.replayed, detail)
+        await _sum_up(summary, walk, desk, gate)
     finally:
         await jobs.close()
         await journal.close()
         catalogue.close()
         await close_models(method.writer, method.editor, *method.judges)
     return summary
+
+
+async def _sum_up(summary: RunSummary, walk: Walk, desk: CallDesk, gate: Gate) -> None:
+    """Says what this process did, to its caller and in the run's own session row."""
+    summary.closed, summary.made, summary.replayed = walk.closed, desk.made, desk.replayed
+    summary.stopped, summary.failed = walk.halted, walk.faulty
+    if summary.stopped is None and desk.journal.reader.counts().get(TaskState.PENDING, 0):
+        summary.stopped = "interrupted" if desk.stop_requested else "limit"
+    detail: dict[str, JsonValue] = {"made": desk.made, "peak_rss_mb": peak_rss_mb(), "limits": gate.told()}
+    with contextlib.suppress(DiskFull):  # telemetry is not worth a fault where there is no room for it
+        await desk.journal.end_session(desk.replayed, detail)
 
 
 def peak_rss_mb() -> float:

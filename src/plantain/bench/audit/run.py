@@ -129,10 +129,7 @@ async def run_audit(
             if isinstance(trials, str):
                 not_made[trials] += 1
                 continue
-            for trial in trials:
-                if wanted.get(trial.defect, 0) > 0:
-                    wanted[trial.defect] -= 1
-                    chosen.append(trial)
+            chosen += _still_wanted(trials, wanted)
         answers += await asyncio.gather(*(_ask(judge, trial, rubric) for trial in chosen))
         progress(len(answers), total)
     order = {name: index for index, name in enumerate((CLEAN, *(defect.name for defect in DEFECTS)))}
@@ -146,6 +143,16 @@ async def run_audit(
         not_made=not_made,
     )
     return report, answers
+
+
+def _still_wanted(trials: list[Trial], wanted: dict[str, int]) -> list[Trial]:
+    """Those of the trials that fill a defect's count; counts them off."""
+    chosen = []
+    for trial in trials:
+        if wanted.get(trial.defect, 0) > 0:
+            wanted[trial.defect] -= 1
+            chosen.append(trial)
+    return chosen
 
 
 def _wanted(plan: AuditPlan) -> dict[str, int]:

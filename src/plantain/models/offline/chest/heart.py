@@ -82,7 +82,7 @@ def _move_heart(canvas: Canvas, right: float, left: float) -> tuple[FloatImage, 
         shift += part
         moved[side] = (border + outward * given)[int(top) : int(low)]
     ratio = float(moved["left"].max() - moved["right"].min()) / chest.thoracic_width
-    drawn, mask = _warp(canvas, shift, down=0.2 * max(left, 0.0))
+    drawn, mask = warp(canvas, shift, down=0.2 * max(left, 0.0))
     return drawn, mask, ratio
 
 
@@ -117,7 +117,7 @@ def _row_shift(
     return (outward * _ease(inner) * _ease(outer) * given[:, None]).astype(np.float32), given
 
 
-def _warp(canvas: Canvas, shift: FloatImage, *, down: float) -> tuple[FloatImage, Mask]:
+def warp(canvas: Canvas, shift: FloatImage, *, down: float) -> tuple[FloatImage, Mask]:
     """Moves the picture without its grain, then lays the grain back where it was."""
     gray = canvas.gray
     soft = blur(gray, 1.1)

@@ -6,7 +6,7 @@ import numpy as np
 
 from plantain.models.offline.chest.canvas import Canvas, blur, coordinates, open_canvas
 from plantain.models.offline.chest.drawing import FloatImage
-from plantain.models.offline.chest.heart import _warp as warp
+from plantain.models.offline.chest.heart import warp
 from plantain.models.offline.rendering import CannotShow, FindingRenderer, Mask, Rendering, Scene
 
 _SHARES = ((0.265, 0.28), (0.30, 0.33), (0.35, 0.39))
