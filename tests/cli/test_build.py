@@ -131,7 +131,7 @@ def test_plan_refuses_models_that_do_not_exist(project: Path, tmp_path: Path) ->
     base = RECIPE.replace('"catalogue"', f'"{project / "catalogue"}"')
     for line, told in (
         ('[models]\neditor = "offline/procedurl"\n', "did you mean 'offline/procedural'?"),
-        ('[models]\neditor = "offline/templates"\n', "is a writer, not a editor"),
+        ('[models]\neditor = "offline/templates"\n', "can be writer, not editor"),
         ("[models]\njudge = []\n", "models.judge"),
     ):
         recipe.write_text(base + line)

@@ -25,7 +25,7 @@ def load(name: str, role: str, options: ProviderOptions | None = None) -> object
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
         raise InputError(f"models.{role}: no model {name!r}{hint}")
     if role not in MODELS[name]:
-        raise InputError(f"models.{role}: {name!r} is a {' and '.join(MODELS[name])}, not a {role}")
+        raise InputError(f"models.{role}: {name!r} can be {' and '.join(MODELS[name])}, not {role}")
     (options or ProviderOptions()).check("offline", frozenset())
     if role == "writer":
         from plantain.models.offline.writer import TemplateWriter
