@@ -21,6 +21,7 @@ from plantain.records import (
     Observations,
     Outcome,
     Rubric,
+    ScaleReport,
     SourceImage,
     Usage,
 )
@@ -76,13 +77,33 @@ class WriteRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Demonstration:
+    """A worked example that an editor may learn from in its prompt: image, instruction, edited image."""
+
+    before: EncodedImage
+    instruction: str
+    after: EncodedImage
+
+
+@dataclass(frozen=True, slots=True)
 class EditRequest:
-    """What an editor is handed: always the original, never the last attempt."""
+    """What an editor is handed: always the original, never the last attempt.
+
+    Attributes:
+        image: what is known of the original.
+        original: its bytes; JPEG in a build, PNG of any size in a benchmark.
+        instruction: what to do.
+        seed: of the editor's draws.
+        demonstrations: worked examples, oldest first; an editor that cannot use any refuses them as not applicable.
+        region: PNG, one channel, 255 where the change belongs; only for editors that ask for one.
+    """
 
     image: SourceImage
     original: EncodedImage
     instruction: str
     seed: int
+    demonstrations: tuple[Demonstration, ...] = ()
+    region: EncodedImage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +135,45 @@ class JudgeRequest:
     direction: Direction
     rubric: Rubric
     seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleRequest:
+    """What a judge of MedEBench's three dimensions is handed.
+
+    Attributes:
+        previous: the image before the edit.
+        edited: the output to be scored.
+        truth: the real image after the procedure; None when the judge is to do without.
+        text: what was asked for: the prompt (variant "P") or the description of the change ("D").
+        variant: "P" or "D".
+        image: what is known of the previous image.
+        finding, direction: the finding concerned, where the benchmark was made from a build; None otherwise.
+        seed: of the judge's draws.
+    """
+
+    previous: EncodedImage
+    edited: EncodedImage
+    truth: EncodedImage | None
+    text: str
+    variant: str
+    image: SourceImage
+    finding: Finding | None
+    direction: Direction
+    seed: int
+
+
+@runtime_checkable
+class ScaleJudge(Protocol):
+    """Scores an edit from 0 to 10 for editing accuracy, context preservation and visual quality (MedEBench, 2.2)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    async def score(self, request: ScaleRequest) -> Reply[ScaleReport]: ...
 
 
 @runtime_checkable

@@ -12,6 +12,7 @@ from plantain.findings import load_taxonomy
 from plantain.models.prompts import PromptLibrary, checked_library, judge_prompt, write_prompt
 from plantain.models.prompts.library import BUILT_IN, as_data
 from plantain.records import (
+    BUILD_DIRECTIONS,
     OK,
     Attempt,
     Criterion,
@@ -136,7 +137,7 @@ def test_hostile_text_stays_inside_the_data_as_one_line() -> None:
             JudgeRequest(image, judged.original, judged.edited, HOSTILE, finding, d, judged.rubric, 1),
             "strict",
         ).text
-        for d in Direction
+        for d in BUILD_DIRECTIONS
     ]
     for text in prompts:
         assert text.count("<data>") == text.count("</data>") == 1

@@ -37,7 +37,7 @@ class Data(_Section):
 
     catalogue: Path
     findings: tuple[str, ...] = ()
-    directions: tuple[Direction, ...] = (Direction.ADD, Direction.REMOVE)
+    directions: tuple[Literal[Direction.ADD, Direction.REMOVE], ...] = (Direction.ADD, Direction.REMOVE)
     per_finding: Annotated[int, Field(ge=1)] | None = None
     add_to: Literal["normal", "any"] = "normal"
     finding_files: tuple[Path, ...] = ()

@@ -12,15 +12,26 @@ from plantain.records.judging import (
     Rating,
     Rubric,
     RubricCriterion,
+    ScaleReport,
     Score,
     Verdict,
     unscored,
 )
 from plantain.records.outcomes import OK, Outcome, OutcomeKind, Step
 from plantain.records.prices import FREE, Price
-from plantain.records.tasks import Attempt, Direction, EditTask, TaskKind, TaskState, derive_seed, task_id
+from plantain.records.tasks import (
+    BUILD_DIRECTIONS,
+    Attempt,
+    Direction,
+    EditTask,
+    TaskKind,
+    TaskState,
+    derive_seed,
+    task_id,
+)
 
 __all__ = [
+    "BUILD_DIRECTIONS",
     "FORBID_UNKNOWN",
     "FREE",
     "OK",
@@ -44,6 +55,7 @@ __all__ = [
     "Rating",
     "Rubric",
     "RubricCriterion",
+    "ScaleReport",
     "Score",
     "SourceImage",
     "Step",

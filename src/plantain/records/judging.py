@@ -112,6 +112,23 @@ def unscored(reason: str) -> Score:
 
 
 @dataclass(frozen=True, slots=True)
+class ScaleReport:
+    """What a judge says of one output on MedEBench's scales.
+
+    Attributes:
+        editing_accuracy, context_preservation, visual_quality: 0 to 10, or unscored with the reason.
+        differences: the differences that the judge described before it scored.
+        reason: free text, with evidence.
+    """
+
+    editing_accuracy: Score
+    context_preservation: Score
+    visual_quality: Score
+    differences: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Rating:
     """What one person said about one attempt."""
 

@@ -11,10 +11,15 @@ from plantain.records.outcomes import Outcome
 
 
 class Direction(StrEnum):
-    """Which way an edit goes (Med-Banana-50K, 2.1)."""
+    """Which way an edit goes (Med-Banana-50K, 2.1). Builds add and remove; a benchmark may ask for any other change."""
 
     ADD = "add"
     REMOVE = "remove"
+    CHANGE = "change"
+
+
+BUILD_DIRECTIONS = (Direction.ADD, Direction.REMOVE)
+"""The directions of a build."""
 
 
 class TaskState(StrEnum):

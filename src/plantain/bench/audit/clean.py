@@ -17,7 +17,7 @@ from plantain.models.offline.language import Intent, compose, read_instruction
 from plantain.models.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source
-from plantain.records import Direction, Finding, derive_seed
+from plantain.records import BUILD_DIRECTIONS, Direction, Finding, derive_seed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +61,7 @@ def recipes(
                 (finding, direction)
                 for finding in taxonomy.of(modality)
                 if finding.name in renderable
-                for direction in Direction
+                for direction in BUILD_DIRECTIONS
             ]
             if not targets:
                 continue

@@ -8,6 +8,7 @@ from pathlib import Path
 from plantain.findings import lines_on, sides_on, zones_on
 from plantain.models.prompts.library import Prompt, PromptLibrary
 from plantain.records import (
+    BUILD_DIRECTIONS,
     Attempt,
     Criterion,
     CriterionResult,
@@ -90,7 +91,7 @@ def rehearse(library: PromptLibrary) -> None:
         Attempt("", 1, 1, "example", Outcome(OutcomeKind.NO_IMAGE, "example")),
         Attempt("", 1, 2, "example", verdict=verdict),
     )
-    for direction in Direction:
+    for direction in BUILD_DIRECTIONS:
         case = _case(finding, image, direction)
         library.render("write_initial", case)
         library.render("refine", case | _told(history, shows_failed_edit=True))
