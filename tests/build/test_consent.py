@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from quick import CallLog, quick_catalogue, quick_method, quick_recipe
 
-from plantain.build.consent import family, is_hosted, warnings
+from plantain.build.consent import warnings
 from plantain.build.recipe import Recipe
 from plantain.build.run import run_build
 from plantain.journal import JournalReader
 from plantain.records import InputError, Licence
+from plantain.runs.consent import family, is_hosted
 from plantain.sources.catalogue import Catalogue
 
 
@@ -103,7 +104,7 @@ def test_consent_taken_back_stops_a_resumed_run(tmp_path: Path) -> None:
 )
 def test_is_hosted(model: str, section: dict[str, object], hosted: bool, tmp_path: Path) -> None:
     recipe = with_parts(quick_recipe(tmp_path), providers={model.partition("/")[0]: section})
-    assert is_hosted(recipe, model) is hosted
+    assert is_hosted(recipe.terms, model) is hosted
 
 
 def test_judge_and_editor_of_one_family_are_warned_about(tmp_path: Path) -> None:

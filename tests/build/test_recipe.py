@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from plantain.build.pricing import recipe_price
 from plantain.build.recipe import load_recipe
 from plantain.records import FREE, InputError, Price
+from plantain.runs.pricing import price_under
 
 GOOD = """
 name = "pilot"
@@ -110,6 +110,6 @@ def test_recipe_prices_override_the_table_and_batch_halves_them(tmp_path: Path) 
     """
     )
     recipe = load_recipe(write(tmp_path, text))
-    assert recipe_price(recipe, "gemini/gemini-9") == Price(input_per_m=0.5, image_out_each=0.02)
-    assert recipe_price(recipe, "gemini/gemini-8") is None
-    assert recipe_price(recipe, "offline/procedural") == FREE
+    assert price_under(recipe.terms, "gemini/gemini-9") == Price(input_per_m=0.5, image_out_each=0.02)
+    assert price_under(recipe.terms, "gemini/gemini-8") is None
+    assert price_under(recipe.terms, "offline/procedural") == FREE

@@ -15,12 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from plantain.build.recipe import Recipe
-from plantain.build.spending import purse_of
 from plantain.calls import CallDesk, CallSpec, Gate, Interrupted, LaneRules, LimitReached, Purse, TaskCalls
 from plantain.calls.money import TOLERANCE_USD, demand
 from plantain.journal import Journal, RunHeader, Settlement
 from plantain.records import Direction, EditTask, Outcome, OutcomeKind, Price, Step, Usage
 from plantain.roles import Reply, failed
+from plantain.runs.spending import purse_of
 
 PRICES = {
     "m/writer": Price(input_per_m=1.5, output_per_m=9.0, cached_per_m=0.2),
@@ -116,7 +116,7 @@ async def main(folder: Path, seed: int, budget: float, count: int) -> int:
         await journal.add_tasks(tasks(count))
     print("ready", flush=True)
     try:
-        purse = purse_of(budget_recipe(budget), journal.reader)
+        purse = purse_of(budget_recipe(budget).limits, journal.reader)
         watched = Watched(budget, purse.spent_usd, purse.held_usd)
         gate = Gate(lambda model: LaneRules(400, price=PRICES[model], max_output_tokens=MAX_OUTPUT), watched)
         desk = Impatient(journal, gate)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from money_driver import MAX_OUTPUT, MODELS, PRICES, Watched, budget_recipe
 
-from plantain.build.spending import purse_of
 from plantain.calls import Gate, LaneRules, LimitReached, Purse
 from plantain.calls.money import cost_of, demand
 from plantain.journal import JournalReader
 from plantain.records import FREE, OK, Outcome, OutcomeKind, Price, Step, Usage
+from plantain.runs.spending import purse_of
 from simulated.clock import run_simulated
 
 SEED = 20261121
@@ -147,7 +147,7 @@ def test_budget_holds_through_kills(tmp_path: Path) -> None:
         enough = billed(tmp_path)[0] + rng.randint(500, 1_500) if attempt < kills else None
         run_driver(tmp_path, SEED + attempt, budget, tasks, kill_at=enough)
         with JournalReader.open(tmp_path / "run") as reader:
-            purse = purse_of(budget_recipe(budget), reader)
+            purse = purse_of(budget_recipe(budget).limits, reader)
             open_calls, made = len(reader.open_calls()), purse.calls
         assert billed(tmp_path)[1] <= purse.committed_usd + 1e-6, f"kill {attempt}"
         assert purse.committed_usd <= budget + 1e-6, f"kill {attempt}"

@@ -19,7 +19,7 @@ class Sample:
         prompt, rephrased, detailed: the instruction, a paraphrase, and the description of the change ("" when absent).
         key_concept: the words whose attention should lie on the region; "" when nobody has named them.
         cluster: what it shares with dependent samples: a hashed source address, a patient group, else its id.
-        image: what is known of the previous image (licence, consent, modality, spacing; prepared_sha256 is of the file).
+        image: what is known of the previous image: licence, consent, modality; prepared_sha256 is of the file.
         direction: add, remove, or any other change.
         finding: the finding concerned, where the benchmark was made from a build; "" otherwise.
         previous: file of the image before.

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from plantain.build.estimate import NOTHING, Estimate
 from plantain.build.pilot import Pilot
 from plantain.build.plan import enumerate_tasks
-from plantain.build.pricing import ON_THIS_MACHINE, recipe_price
 from plantain.build.recipe import Recipe
 from plantain.findings import Taxonomy
 from plantain.metrics.intervals import wilson
 from plantain.records import Price, Step, Usage
+from plantain.runs.pricing import ON_THIS_MACHINE, price_under
 from plantain.sources.catalogue import Catalogue
 
 EXPECTED_ROUNDS = 3.15
@@ -88,7 +88,7 @@ def make_plan(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, pilot: P
         plan.calls_by[(step, model)] = known + plan.rounds.times(tries)
     plan.calls = sum(plan.calls_by.values(), NOTHING)
     plan.unpriced = tuple(
-        dict.fromkeys(model for _, model in plan.calls_by if recipe_price(recipe, model) is None)
+        dict.fromkeys(model for _, model in plan.calls_by if price_under(recipe.terms, model) is None)
     )
     if not plan.unpriced:
         plan.cost_usd = sum((_cost(recipe, pilot, *key, n) for key, n in plan.calls_by.items()), NOTHING)
@@ -137,14 +137,14 @@ def _cost(recipe: Recipe, pilot: Pilot | None, step: Step, model: str, calls: Es
     measured = pilot.cost_usd.get((step, model)) if pilot else None
     if measured is not None:
         return calls.times(measured)
-    price = recipe_price(recipe, model)
+    price = price_under(recipe.terms, model)
     typical = price.cost(TYPICAL_USAGE[step]) if price is not None and price != Price() else 0.0
     return calls.times(*(share * (typical or 0.0) for share in SPREAD))
 
 
 def _duration(recipe: Recipe, plan: Plan, pilot: Pilot | None) -> Estimate:
     """The longest of: calls in flight, each provider's limits, and what one machine computes."""
-    if any(recipe.provider(model).transport == "batch" for _, model in plan.calls_by):
+    if any(recipe.terms.provider(model).transport == "batch" for _, model in plan.calls_by):
         rounds = Estimate(1.0, float(math.ceil(recipe.loop.max_rounds)), float(recipe.loop.max_rounds))
         waves = math.ceil(plan.tasks / recipe.limits.wave)
         return rounds.times(*(waves * 3 * 3600.0 * hours for hours in BATCH_HOURS))
@@ -172,7 +172,7 @@ def _seconds(pilot: Pilot | None, step: Step, model: str, calls: Estimate) -> Es
 
 def _by_limits(recipe: Recipe, plan: Plan, model: str) -> Estimate:
     """Seconds that a model's stated limits alone make its calls take."""
-    section = recipe.provider(model)
+    section = recipe.terms.provider(model)
     result = requests = NOTHING
     tokens = NOTHING
     for (step, name), calls in plan.calls_by.items():

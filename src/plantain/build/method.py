@@ -1,20 +1,15 @@
-"""The method of a run: its models, rubric and policy, made from the recipe, and held to what the run was begun with."""
+"""The method of a run: its models, rubric and policy, made from the recipe."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import orjson
-
 from plantain.build.recipe import Recipe
 from plantain.build.rounds import Method
-from plantain.journal import Journal
 from plantain.models.batch.desk import BatchDesk
 from plantain.models.options import ProviderOptions
 from plantain.models.registry import provider_names, resolve_editor, resolve_judge, resolve_writer
 from plantain.rubrics import MED_BANANA
-
-META = "method"
 
 
 def method_of(recipe: Recipe, jobs: BatchDesk | None = None) -> Method:
@@ -26,7 +21,7 @@ def method_of(recipe: Recipe, jobs: BatchDesk | None = None) -> Method:
     """
 
     def options(model: str) -> ProviderOptions:
-        section = recipe.provider(model)
+        section = recipe.terms.provider(model)
         return replace(section.options(), jobs=jobs) if section.transport == "batch" else section.options()
 
     return Method(
@@ -59,27 +54,13 @@ def check_offline_models(recipe: Recipe) -> None:
                 resolve(name)
 
 
-async def changed_method(method: Method, journal: Journal) -> str | None:
-    """What differs from how this run was begun, in a sentence; None when nothing does.
-
-    Prompts, versions of offline models and the rubric are in no recipe; the run remembers them itself.
-    """
-    today = {
+def fingerprints(method: Method) -> dict[str, str]:
+    """Each part of the method with what changes whenever its answers could."""
+    parts = {
         "writer": f"{method.writer.name}: {method.writer.fingerprint}",
         "editor": f"{method.editor.name}: {method.editor.fingerprint}",
         "rubric": f"{method.rubric.name} {method.rubric.version}",
     }
     for number, judge in enumerate(method.judges, start=1):
-        today[f"judge {number}"] = f"{judge.name}: {judge.fingerprint}"
-    recorded = journal.reader.meta(META)
-    if recorded is None:
-        await journal.set_meta(META, orjson.dumps(today).decode())
-        return None
-    begun = orjson.loads(recorded)
-    for role, fingerprint in today.items():
-        if begun.get(role) != fingerprint:
-            return (
-                f"the {role} is now {fingerprint}, and this run was begun with {begun.get(role)}: another prompt, "
-                "model version or image setting; resume with the version that began this run, or start a new run folder"
-            )
-    return None
+        parts[f"judge {number}"] = f"{judge.name}: {judge.fingerprint}"
+    return parts

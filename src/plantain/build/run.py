@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import os
 import resource
-import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from plantain.build.consent import check_pending_consent, check_planned_consent
-from plantain.build.method import changed_method, method_of
+from plantain.build.method import fingerprints, method_of
 from plantain.build.plan import enumerate_tasks, plan_digest
-from plantain.build.pricing import check_prices, lane_rules
 from plantain.build.recipe import Recipe
 from plantain.build.rounds import Method
-from plantain.build.spending import purse_of, seconds_left
-from plantain.build.transport import check_transports, tasks_under_way
 from plantain.build.walk import Walk
 from plantain.build.watch import Watch
-from plantain.calls import CallDesk, Gate, ServedModels
+from plantain.calls import CallDesk, Gate
 from plantain.findings import Taxonomy, load_taxonomy
-from plantain.journal import DiskFull, Journal, JsonValue, RunHeader
-from plantain.journal.connect import JOURNAL_NAME
+from plantain.journal import DiskFull, Journal, JsonValue
 from plantain.models.batch.desk import BatchDesk
 from plantain.models.registry import close_models
-from plantain.records import InputError, TaskState
+from plantain.records import TaskState
+from plantain.runs.desk import changed_since, open_desk, open_run
+from plantain.runs.pricing import check_prices
+from plantain.runs.transport import check_transports, tasks_under_way
+from plantain.runs.walking import Walkers, interruptible, time_cap
 from plantain.sources.catalogue import Catalogue
-from plantain.version import __version__
 
 SILENT = Watch()
 
@@ -79,31 +73,30 @@ async def run_build(
             image may not be sent to a hosted model, or a budget meets a model without a price.
     """
     taxonomy = load_taxonomy(recipe.data.finding_files)
-    check_prices(recipe)
-    check_transports(recipe)
+    terms = recipe.terms
+    check_prices(terms)
+    check_transports(terms, [recipe.models.editor])
     catalogue = Catalogue.open(recipe.data.catalogue)
     check_planned_consent(recipe, catalogue, taxonomy)
     jobs = BatchDesk()
     method = method or method_of(recipe, jobs)
-    journal = await _open_journal(recipe, run)
+    journal = await open_run(run, recipe.name, recipe.seed, recipe.frozen_part())
     journal.on_commit = on_commit
     summary = RunSummary()
     try:
         summary.planned = await _plan(recipe, catalogue, taxonomy, journal)
         await check_pending_consent(recipe, catalogue, journal)
-        in_jobs = await jobs.open(journal)
-        gate = Gate(partial(lane_rules, recipe), purse_of(recipe, journal.reader))
+        desk, gate = await open_desk(terms, journal, jobs, accept_model_change=accept_model_change)
         watch.planned(summary.planned, journal.reader.counts(), gate.purse)
-        served = ServedModels(journal, accept_changes=accept_model_change)
-        desk = CallDesk(
-            journal, gate, recipe.limits.deadline_s, served, jobs.models, in_jobs, leave_jobs=jobs.leave
-        )
-        walk = Walk(method, journal, catalogue, taxonomy, desk, watch)
-        changed = await changed_method(method, journal)
+        walk = Walk(method, journal, catalogue, taxonomy, Walkers(desk), watch)
+        changed = await changed_since(journal, "method", fingerprints(method))
         if changed is not None:
-            walk.halt(changed, faulty=True)
-        async with _interruptible(desk, watch), _time_cap(recipe, journal, walk):
-            await walk.all(tasks_under_way(recipe), limit)
+            walk.walkers.halt(changed, faulty=True)
+        async with (
+            interruptible(desk, watch.stopping),
+            time_cap(terms.limits, journal.reader, walk.walkers),
+        ):
+            await walk.all(tasks_under_way(terms), limit)
         summary.left = await jobs.close()
         await _sum_up(summary, walk, desk, gate)
     finally:
@@ -117,7 +110,7 @@ async def run_build(
 async def _sum_up(summary: RunSummary, walk: Walk, desk: CallDesk, gate: Gate) -> None:
     """Says what this process did, to its caller and in the run's own session row."""
     summary.closed, summary.made, summary.replayed = walk.closed, desk.made, desk.replayed
-    summary.stopped, summary.failed = walk.halted, walk.faulty
+    summary.stopped, summary.failed = walk.walkers.halted, walk.walkers.faulty
     if summary.stopped is None and desk.journal.reader.counts().get(TaskState.PENDING, 0):
         summary.stopped = "interrupted" if desk.stop_requested else "limit"
     detail: dict[str, JsonValue] = {"made": desk.made, "peak_rss_mb": peak_rss_mb(), "limits": gate.told()}
@@ -135,50 +128,6 @@ def peak_worker_rss_mb() -> float:
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
 
 
-async def _open_journal(recipe: Recipe, run: Path) -> Journal:
-    frozen = recipe.frozen_part()
-    if not (run / JOURNAL_NAME).exists():
-        header = RunHeader(
-            run_id=os.urandom(8).hex(),
-            name=recipe.name,
-            seed=recipe.seed,
-            frozen=frozen,
-            code_version=__version__,
-        )
-        return Journal.create(run, header)
-    journal = Journal.open(run)
-    for key in {**frozen, **journal.header.frozen}:
-        value, recorded = frozen.get(key), journal.header.frozen.get(key)
-        if recorded != value:
-            await journal.close()
-            raise InputError(
-                f"{run}: the recipe's {key} is {_said(value)}, but this run was begun with {_said(recorded)}; models, "
-                "sampling, loop and seed are frozen in a run: use a new --run folder, or restore the recipe"
-            )
-    return journal
-
-
-def _said(value: JsonValue) -> str:
-    return "not given" if value is None else str(value)
-
-
-@asynccontextmanager
-async def _time_cap(recipe: Recipe, journal: Journal, walk: Walk) -> AsyncIterator[None]:
-    """Halts the walk when the run's hours are used up."""
-    seconds = seconds_left(recipe, journal.reader)
-    if seconds is None:
-        yield
-        return
-    why = f"limits.max_hours = {recipe.limits.max_hours:g}: used up; raise limits.max_hours in the recipe to go on"
-    timer = asyncio.get_running_loop().call_later(max(0.0, seconds), partial(walk.halt, why, faulty=False))
-    if seconds <= 0:
-        walk.halt(why, faulty=False)
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
 async def _plan(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, journal: Journal) -> int:
     """Journals the tasks once; enumerates again only when the catalogue or the choice of findings changed."""
     digest = plan_digest(recipe, catalogue, taxonomy)
@@ -186,31 +135,3 @@ async def _plan(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, journa
         await journal.add_tasks(enumerate_tasks(recipe, catalogue, taxonomy))
         await journal.set_meta("plan_digest", digest)
     return sum(journal.reader.counts().values())
-
-
-@asynccontextmanager
-async def _interruptible(desk: CallDesk, watch: Watch) -> AsyncIterator[None]:
-    """First Ctrl-C (or TERM): finish what is in flight. Second: stop at once; the journal is whole at any instant."""
-    loop = asyncio.get_running_loop()
-    asked = False
-
-    def stop() -> None:
-        nonlocal asked
-        if asked:
-            os._exit(3)
-        asked = True
-        desk.request_stop()
-        watch.stopping()
-
-    signals = (signal.SIGINT, signal.SIGTERM)
-    try:
-        for number in signals:
-            loop.add_signal_handler(number, stop)
-    except (RuntimeError, ValueError):  # not in the main thread: whoever runs us handles signals
-        yield
-        return
-    try:
-        yield
-    finally:
-        for number in signals:
-            loop.remove_signal_handler(number)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from plantain.build.loop import Closing, edit_until_qualified
 from plantain.build.rounds import Method, Rounds
 from plantain.build.watch import Watch
-from plantain.calls import CallDesk, Interrupted, LimitReached, RunHalted, TaskCalls
+from plantain.calls import TaskCalls
 from plantain.findings import Taxonomy, why_not_shown
-from plantain.journal import BadBlob, CallRow, DiskFull, Journal, TaskRow
+from plantain.journal import CallRow, Journal, TaskRow
 from plantain.records import InputError, SourceImage, TaskState
 from plantain.roles import EncodedImage
+from plantain.runs.walking import Walkers
 from plantain.sources.catalogue import Catalogue
 
 
@@ -25,47 +25,13 @@ class Walk:
     journal: Journal
     catalogue: Catalogue
     taxonomy: Taxonomy
-    desk: CallDesk
+    walkers: Walkers
     watch: Watch = field(default_factory=Watch)
     closed: dict[TaskState, int] = field(default_factory=dict)
-    halted: str | None = None
-    faulty: bool = False
 
     async def all(self, concurrency: int, limit: int | None) -> None:
-        pending = self._pending(limit)
-        async with asyncio.TaskGroup() as group:
-            for _ in range(concurrency):
-                group.create_task(self._walker(pending))
-
-    def _pending(self, limit: int | None) -> Iterator[TaskRow]:
-        for taken, row in enumerate(self.journal.reader.tasks(state=TaskState.PENDING)):
-            if taken == limit or self.desk.stop_requested:
-                return
-            yield row
-
-    async def _walker(self, pending: Iterator[TaskRow]) -> None:
-        for row in pending:
-            try:
-                await self._one(row)
-            except Interrupted:
-                return
-            except LimitReached as reached:
-                self.halt(str(reached), faulty=False, wait_for_jobs=True)
-                return
-            except RunHalted as fault:
-                self.halt(str(fault), faulty=True)
-                return
-            except DiskFull as full:
-                self.halt(str(full), faulty=False)
-                return
-            except BadBlob as damage:
-                self.halt(str(damage), faulty=True)
-                return
-
-    def halt(self, why: str, *, faulty: bool, wait_for_jobs: bool = False) -> None:
-        """No new call from now on; tasks that need one stay pending. `faulty`: something is wrong, not used up."""
-        self.halted, self.faulty = why, faulty
-        self.desk.request_stop(wait_for_jobs=wait_for_jobs)
+        pending = self.journal.reader.tasks(state=TaskState.PENDING)
+        await self.walkers.all(pending, self._one, concurrency, limit)
 
     async def _one(self, row: TaskRow) -> None:
         image = await self._image(row.task.image_id)
@@ -77,7 +43,7 @@ class Walk:
         original = await asyncio.to_thread(self.journal.reader.read_blob, image.prepared_sha256)
         rounds = Rounds(
             method=self.method,
-            calls=TaskCalls(self.desk, row.task.id, row.generation, self._recorded(row)),
+            calls=TaskCalls(self.walkers.desk, row.task.id, row.generation, self._recorded(row)),
             journal=self.journal,
             task=row.task,
             generation=row.generation,

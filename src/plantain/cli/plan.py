@@ -17,11 +17,11 @@ from plantain.build.estimate import Estimate
 from plantain.build.forecast import Plan, make_plan
 from plantain.build.method import check_offline_models
 from plantain.build.pilot import read_pilot
-from plantain.build.pricing import check_prices
 from plantain.build.recipe import Recipe, load_recipe
-from plantain.build.transport import check_transports
 from plantain.cli.application import application
 from plantain.findings import load_taxonomy
+from plantain.runs.pricing import check_prices
+from plantain.runs.transport import check_transports
 from plantain.sources.catalogue import Catalogue
 
 app = application()
@@ -42,8 +42,8 @@ def plan(
     """
     recipe = load_recipe(recipe_file)
     check_offline_models(recipe)
-    check_prices(recipe)
-    check_transports(recipe)
+    check_prices(recipe.terms)
+    check_transports(recipe.terms, [recipe.models.editor])
     taxonomy = load_taxonomy(recipe.data.finding_files)
     catalogue = Catalogue.open(recipe.data.catalogue)
     check_planned_consent(recipe, catalogue, taxonomy)

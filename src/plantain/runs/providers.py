@@ -1,4 +1,4 @@
-"""What a recipe may say of a provider in `[providers.NAME]`: limits, address, prices, how its models are asked."""
+"""What a recipe or settings file may say of a provider in `[providers.NAME]`: limits, address, prices, how it is asked."""
 
 from __future__ import annotations
 
@@ -88,6 +88,10 @@ class ProviderSection(BaseModel):
         known = {field.name for field in fields(ProviderOptions)} - {"batch"}
         said = {name: getattr(self, name) for name in known & set(type(self).model_fields)}
         return ProviderOptions(**said, batch=self.batch.rules())
+
+    def beside(self, folder: Path) -> ProviderSection:
+        """The section with its relative paths taken from `folder`."""
+        return self if self.prompts is None else self.model_copy(update={"prompts": folder / self.prompts})
 
     def frozen_part(self) -> dict[str, JsonValue]:
         """Settings that change answers, where they differ from the default."""

@@ -1,11 +1,11 @@
-"""What a recipe's models cost: the recipe's own prices first, then the table of known models."""
+"""What a run's models cost: its own prices first, then the table of known models."""
 
 from __future__ import annotations
 
-from plantain.build.recipe import Recipe
 from plantain.calls import LaneRules
 from plantain.models.known import price_of
 from plantain.records import FREE, InputError, Price
+from plantain.runs.terms import Terms
 
 ON_THIS_MACHINE = frozenset({"offline", "diffusers", "process"})
 """Providers whose models run here: they cost nothing, and no image leaves the machine for them."""
@@ -14,31 +14,26 @@ BATCH_SHARE = 0.5
 """Both providers bill a batch at half of the list price."""
 
 
-def model_names(recipe: Recipe) -> list[str]:
-    """Every model that the recipe names, once, in the order writer, editor, judges."""
-    return list(dict.fromkeys((recipe.models.writer, recipe.models.editor, *recipe.models.judges)))
-
-
-def recipe_price(recipe: Recipe, model: str) -> Price | None:
-    """The price of a model under this recipe; None when nobody has stated one."""
+def price_under(terms: Terms, model: str) -> Price | None:
+    """The price of a model under these terms; None when nobody has stated one."""
     provider, _, name = model.partition("/")
     if provider in ON_THIS_MACHINE:
         return FREE
-    section = recipe.provider(model)
+    section = terms.provider(model)
     price = section.prices[name].price() if name in section.prices else price_of(model)
     return price.times(BATCH_SHARE) if price is not None and section.transport == "batch" else price
 
 
-def check_prices(recipe: Recipe) -> None:
+def check_prices(terms: Terms) -> None:
     """Refuses a budget over models without a price: it could not be kept.
 
     Raises:
         InputError: names the model and the fields to fill.
     """
-    if recipe.limits.budget_usd is None:
+    if terms.limits.budget_usd is None:
         return
-    for model in model_names(recipe):
-        if recipe_price(recipe, model) is None:
+    for model in terms.models:
+        if price_under(terms, model) is None:
             provider, _, name = model.partition("/")
             raise InputError(
                 f"limits.budget_usd: the price of {model} is unknown, so a budget cannot be kept; state it as "
@@ -47,18 +42,16 @@ def check_prices(recipe: Recipe) -> None:
             )
 
 
-def lane_rules(recipe: Recipe, model: str) -> LaneRules:
+def lane_rules(terms: Terms, model: str) -> LaneRules:
     """What admission needs to know of a model."""
-    section = recipe.provider(model)
+    section = terms.provider(model)
     in_jobs = section.transport == "batch"
     return LaneRules(
-        concurrency=max(recipe.limits.concurrency, recipe.limits.wave)
-        if in_jobs
-        else recipe.limits.concurrency,
+        concurrency=max(terms.limits.concurrency, terms.limits.wave) if in_jobs else terms.limits.concurrency,
         requests_per_minute=None if in_jobs else section.requests_per_minute,
         tokens_per_minute=None if in_jobs else section.tokens_per_minute,
         images_per_minute=None if in_jobs else section.images_per_minute,
-        price=recipe_price(recipe, model),
+        price=price_under(terms, model),
         max_output_tokens=section.max_output_tokens,
         in_jobs=in_jobs,
     )

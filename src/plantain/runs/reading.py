@@ -1,0 +1,89 @@
+"""Reading a TOML file that a person wrote into a validated model, with errors that name the file and the field."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from plantain.models.registry import provider_names
+from plantain.records import InputError
+
+M = TypeVar("M", bound=BaseModel)
+MOST = 5
+"""Problems named in one message."""
+
+
+def read_toml(path: Path, model: type[M], what: str) -> M:
+    """Reads and validates a file.
+
+    Args:
+        path: the file.
+        model: its shape.
+        what: what it is, e.g. "recipe", for the message when it is absent.
+
+    Raises:
+        InputError: names the file and the fields, and for an unknown key the nearest known one.
+    """
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such {what}") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: not a readable TOML file: {error}") from error
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        raise InputError(f"{path}: {_problems(error, model)}") from error
+
+
+def check_provider_names(providers: Collection[str], models: Iterable[str], path: Path) -> None:
+    """Refuses a section of no provider: a misspelt one would leave its limits unsaid. Raises InputError."""
+    known = {*provider_names(), *(name.partition("/")[0] for name in models)}
+    for name in providers:
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(sorted(known))}"
+            raise InputError(f"{path}: providers.{name}: no such provider; {hint}")
+
+
+def _problems(error: ValidationError, model: type[BaseModel]) -> str:
+    """The first problems in one line, the same field only once."""
+    said: dict[str, str] = {}
+    for problem in error.errors():
+        where = [str(part) for part in problem["loc"]]
+        if problem["type"] == "extra_forbidden":
+            said.setdefault(".".join(where), _unknown_key(where, model))
+        else:
+            text = problem["msg"]
+            said.setdefault(".".join(where), f"{'.'.join(where)}: {text[0].lower()}{text[1:]}")
+    shown = list(said.values())[:MOST]
+    rest = len(said) - len(shown)
+    return "; ".join(shown) + (f" (and {rest} more)" if rest else "")
+
+
+def _unknown_key(where: list[str], model: type[BaseModel]) -> str:
+    section = _section_at(where[:-1], model)
+    nearest = difflib.get_close_matches(where[-1], section.model_fields, n=1)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(section.model_fields)}"
+    return f"unknown key {'.'.join(where)!r}; {hint}"
+
+
+def _section_at(where: list[str], model: type[BaseModel]) -> type[BaseModel]:
+    """The section that a path of keys leads to; the names in `providers` and `prices` are the person's own."""
+    section = model
+    for part in where:
+        if part in section.model_fields:
+            for annotation in _classes(section.model_fields[part].annotation):
+                section = annotation
+    return section
+
+
+def _classes(annotation: object) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for argument in get_args(annotation) for found in _classes(argument)]

@@ -1,0 +1,98 @@
+"""The terms under which a run calls models: which, how fast, for how much money, and with whose permission."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from plantain.journal import JsonValue
+from plantain.runs.providers import NO_SETTINGS, ProviderSection
+from plantain.runs.reading import check_provider_names, read_toml
+
+
+class Section(BaseModel):
+    """A section of a file that a person writes: unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ConsentGiven(Section):
+    """The owners' permission to send their images to the hosted models, as the file states it."""
+
+    by: Annotated[str, Field(min_length=3)]
+    agreement: Annotated[str, Field(min_length=3)]
+
+
+class Limits(Section):
+    """What may be spent, by the run as a whole; free to change when it is resumed.
+
+    Reaching `budget_usd`, `max_calls` or `max_hours` stops the run with exit code 3. `unknown_costs` says how calls
+    whose cost never became known (killed or cut off half-way) count against the budget: at the most they can have cost
+    ("reserve"), or, once the provider's bill has been looked at, not at all ("ignore"). `deadline_s` is for one call.
+    `wave` is how many tasks are under way at once where calls wait for batch jobs.
+    """
+
+    concurrency: Annotated[int, Field(ge=1, le=10_000)] = 8
+    budget_usd: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
+    max_calls: Annotated[int, Field(ge=1)] | None = None
+    max_hours: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
+    wave: Annotated[int, Field(ge=1, le=20_000)] = 1_000
+    deadline_s: Annotated[float, Field(gt=0.0, le=86_400.0)] = 600.0
+    unknown_costs: Literal["reserve", "ignore"] = "reserve"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Under what terms a run calls models.
+
+    Attributes:
+        models: every model that it calls, "provider/model", once.
+        limits: what may be spent.
+        providers: the sections `[providers.NAME]`.
+        consent: the owners' permission, where it was stated.
+        consent_section: where the file states it, for messages.
+    """
+
+    models: tuple[str, ...]
+    limits: Limits = field(default_factory=Limits)
+    providers: Mapping[str, ProviderSection] = field(default_factory=dict)
+    consent: ConsentGiven | None = None
+    consent_section: str = "consent"
+
+    def provider(self, model: str) -> ProviderSection:
+        """What is said of the provider of "provider/model"; the defaults where nothing is."""
+        return self.providers.get(model.partition("/")[0], NO_SETTINGS)
+
+    def sampling(self) -> dict[str, JsonValue]:
+        """How its providers' models are sampled, where that differs from the default: frozen in a run."""
+        return {
+            name: said for name, section in sorted(self.providers.items()) if (said := section.frozen_part())
+        }
+
+
+class Settings(Section):
+    """A settings file: `[limits]`, `[providers.NAME]` and `[consent]`, for commands that have no recipe."""
+
+    limits: Limits = Limits()
+    providers: Mapping[str, ProviderSection] = Field(default_factory=dict)
+    consent: ConsentGiven | None = None
+
+
+def load_terms(path: Path | None, models: tuple[str, ...]) -> Terms:
+    """The terms of a settings file for these models; the defaults without a file.
+
+    Raises:
+        InputError: one line that names the file and the field, and for an unknown key the nearest known one.
+    """
+    named = tuple(dict.fromkeys(models))
+    if path is None:
+        return Terms(named)
+    settings = read_toml(path, Settings, "settings file")
+    check_provider_names(settings.providers, named, path)
+    here = path.resolve().parent
+    providers = {name: section.beside(here) for name, section in settings.providers.items()}
+    return Terms(named, settings.limits, providers, settings.consent)

@@ -1,0 +1,46 @@
+"""How a run's calls travel: which providers take batch jobs, and how many tasks are under way while they wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from plantain.models.openai.provider import UNVERIFIED
+from plantain.records import InputError
+from plantain.runs.terms import Terms
+
+WITH_JOBS = frozenset({"gemini", "openai"})
+
+
+def models_in_jobs(terms: Terms) -> frozenset[str]:
+    """The models whose calls wait for batch jobs."""
+    return frozenset(model for model in terms.models if terms.provider(model).transport == "batch")
+
+
+def check_transports(terms: Terms, editors: Iterable[str]) -> None:
+    """Refuses batch jobs where there are none, or where nobody has verified how they are to be written.
+
+    Args:
+        terms: whose models.
+        editors: those of its models that edit.
+
+    Raises:
+        InputError: names the field and what to write instead.
+    """
+    for model in sorted(models_in_jobs(terms)):
+        provider = model.partition("/")[0]
+        if provider not in WITH_JOBS:
+            raise InputError(
+                f'providers.{provider}.transport: {provider} has no batch jobs; use transport = "online" '
+                f"(batch: {', '.join(sorted(WITH_JOBS))})"
+            )
+    for editor in editors:
+        unverified = editor.startswith("openai/") and editor in models_in_jobs(terms)
+        if unverified and not terms.provider(editor).batch.accept_unverified_edits:
+            raise InputError(UNVERIFIED)
+
+
+def tasks_under_way(terms: Terms) -> int:
+    """Tasks walked at once: a wave where calls wait for jobs, else no more than may be in flight."""
+    if models_in_jobs(terms):
+        return max(terms.limits.concurrency, terms.limits.wave)
+    return terms.limits.concurrency
