@@ -1,4 +1,4 @@
-"""What a recipe or settings file may say of a provider in `[providers.NAME]`: limits, address, prices, how it is asked."""
+"""What a recipe or settings file may say of a provider in `[providers.NAME]`: limits, address, prices, sampling."""
 
 from __future__ import annotations
 
