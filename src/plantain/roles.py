@@ -9,6 +9,7 @@ Every role has a `name`, "provider/model", and a `fingerprint`: a short text tha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
@@ -96,6 +97,8 @@ class EditRequest:
         seed: of the editor's draws.
         demonstrations: worked examples, oldest first; an editor that cannot use any refuses them as not applicable.
         region: PNG, one channel, 255 where the change belongs; only for editors that ask for one.
+        parameters: settings for this request only, in place of the editor's own, e.g. {"guidance": 7.5}; only names
+            that the editor says are `adjustable`.
     """
 
     image: SourceImage
@@ -104,6 +107,7 @@ class EditRequest:
     seed: int
     demonstrations: tuple[Demonstration, ...] = ()
     region: EncodedImage | None = None
+    parameters: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +204,30 @@ class Editor(Protocol):
     def fingerprint(self) -> str: ...
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]: ...
+
+
+@runtime_checkable
+class Adjustable(Protocol):
+    """An editor some of whose settings a single request may replace: the names that `EditRequest.parameters` may hold."""
+
+    @property
+    def adjustable(self) -> frozenset[str]: ...
+
+
+@runtime_checkable
+class TakesDemonstrations(Protocol):
+    """An editor that looks at worked examples, so many at the most."""
+
+    @property
+    def most_demonstrations(self) -> int: ...
+
+
+@runtime_checkable
+class TakesRegion(Protocol):
+    """An editor that has to be told where to edit: what it makes says nothing of finding the place."""
+
+    @property
+    def takes_region(self) -> bool: ...
 
 
 @runtime_checkable
