@@ -1,59 +1,37 @@
-"""The figures of a report: matplotlib SVG that follows the page's colours and comes out byte for byte again."""
+"""The figures of a report, drawn from its tables."""
 
 from __future__ import annotations
 
-import io
-import re
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from plantain.journal.tables import Composition, CompositionRow, FindingRow, Judged, RoundRow
 from plantain.metrics.clusters import Rate
-from plantain.report.labels import DIRECTIONS, STATES, modality, percent, words
+from plantain.pages.drawing import (
+    ACCENT,
+    FAILED,
+    INK,
+    MUTED,
+    NOT_APPLICABLE,
+    PENDING,
+    STOPPED,
+    SUCCESS,
+    legend,
+    percent_axis,
+    row_axis,
+    svg,
+)
+from plantain.pages.wording import percent, words
+from plantain.report.labels import DIRECTIONS, STATES, modality
 
-VARIABLES = {
-    "#010101": "var(--ink)",
-    "#020202": "var(--muted)",
-    "#030303": "var(--rule)",
-    "#040404": "var(--success)",
-    "#050505": "var(--failed)",
-    "#060606": "var(--not-applicable)",
-    "#070707": "var(--stopped)",
-    "#080808": "var(--pending)",
-    "#090909": "var(--accent)",
-}
-"""Colours that stand for the page's own, so that a figure turns dark with it."""
-
-INK, MUTED, RULE, SUCCESS, FAILED, NOT_APPLICABLE, STOPPED, PENDING, ACCENT = VARIABLES
 STATE_COLOURS = dict(zip(STATES, (SUCCESS, FAILED, NOT_APPLICABLE, STOPPED, PENDING), strict=True))
 ROUNDS = 5
 """Rounds on the axis at least: the paper's."""
 
 DIRECTION_MARKERS = {"add": "o", "remove": "D"}
-
-STYLE = {
-    "svg.hashsalt": "plantain",
-    "svg.fonttype": "none",
-    "font.size": 10.0,
-    "axes.edgecolor": RULE,
-    "axes.labelcolor": MUTED,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": RULE,
-    "ytick.color": RULE,
-    "xtick.labelcolor": MUTED,
-    "ytick.labelcolor": MUTED,
-    "text.color": INK,
-    "text.parse_math": False,
-    "legend.frameon": False,
-}
 
 
 def composition_figure(table: Composition) -> str:
@@ -71,13 +49,13 @@ def composition_figure(table: Composition) -> str:
         longest = max(left, default=1) or 1
         for index, row in enumerate(rows):
             axes.text(left[index] + longest * 0.015, index, percent(row.rate.value), va="center", color=INK)
-        _rows(axes, [f"{modality(row.modality)}, {DIRECTIONS[row.direction].lower()}" for row in rows])
+        row_axis(axes, [f"{modality(row.modality)}, {DIRECTIONS[row.direction].lower()}" for row in rows])
         axes.set_xlim(0, longest * 1.12)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
         axes.set_xlabel("tasks (at the end of each bar: success of success and failed)")
-        _legend(axes, columns=3)
+        legend(axes, columns=3)
 
-    return _svg("composition", 6.4, 1.35 + 0.42 * len(rows), draw)
+    return svg("composition", 6.4, 1.35 + 0.42 * len(rows), draw)
 
 
 def rounds_figure(rows: Sequence[RoundRow]) -> str:
@@ -100,10 +78,10 @@ def rounds_figure(rows: Sequence[RoundRow]) -> str:
         axes.set_xticks(ticks, [str(number) for number in ticks])
         axes.set_xlim(0.4, ticks[-1] + 0.6)
         axes.set_xlabel("round (number in the bar: tasks that succeeded in it)")
-        _percent_axis(axes, "y")
-        _legend(axes, columns=1)
+        percent_axis(axes, "y")
+        legend(axes, columns=1)
 
-    return _svg("rounds", 6.4, 3.9, draw)
+    return svg("rounds", 6.4, 3.9, draw)
 
 
 def findings_figure(rows: Sequence[FindingRow]) -> str:
@@ -120,11 +98,11 @@ def findings_figure(rows: Sequence[FindingRow]) -> str:
         for index, row in enumerate(ordered):
             _dot(axes, index, row.rate, row.direction)
             axes.text(1.03, index, f"n = {row.rate.n}", va="center", color=MUTED)
-        _rows(axes, [_finding_label(row) for row in ordered])
-        _percent_axis(axes, "x", right=1.16)
+        row_axis(axes, [_finding_label(row) for row in ordered])
+        percent_axis(axes, "x", right=1.16)
         axes.set_xlabel("tasks that succeeded, 95 % interval")
 
-    return _svg("findings", 6.4, 1.1 + 0.3 * max(1, len(ordered)), draw)
+    return svg("findings", 6.4, 1.1 + 0.3 * max(1, len(ordered)), draw)
 
 
 def codes_figure(table: Judged) -> str:
@@ -145,14 +123,14 @@ def codes_figure(table: Judged) -> str:
                 if n:
                     axes.barh(y, 0.94, left=x - 0.47, height=0.88, color=FAILED, alpha=0.12 + 0.68 * n / most)
                 axes.text(x, y, str(n) if n else "·", ha="center", va="center", color=INK if n else MUTED)
-        _rows(axes, [words(code) for code in codes])
+        row_axis(axes, [words(code) for code in codes])
         axes.set_xlim(-0.55, len(criteria) - 0.45)
         axes.set_ylim(-0.6, max(1, len(codes)) - 0.4)
         axes.set_xticks(range(len(criteria)), [words(name).replace(" ", "\n") for name in criteria])
         axes.tick_params(axis="x", length=0)
         axes.spines[:].set_visible(False)
 
-    return _svg("codes", 6.4, 1.2 + 0.32 * max(1, len(codes)), draw)
+    return svg("codes", 6.4, 1.2 + 0.32 * max(1, len(codes)), draw)
 
 
 def figure_three(rows: Sequence[FindingRow]) -> str:
@@ -165,56 +143,14 @@ def figure_three(rows: Sequence[FindingRow]) -> str:
             left.barh(index, row.success, color=SUCCESS, height=0.62)
             left.barh(index, row.failed, left=row.success, color=FAILED, height=0.62)
             _dot(right, index, row.qualified_weighted, row.direction)
-        _rows(left, [_finding_label(row) for row in ordered])
+        row_axis(left, [_finding_label(row) for row in ordered])
         left.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
         left.set_xlabel("tasks: success, failed")
         right.tick_params(axis="y", length=0)
-        _percent_axis(right, "x", narrow=True)
+        percent_axis(right, "x", narrow=True)
         right.set_xlabel("attempts qualified (weighted)")
 
-    return _svg("figure3", 6.4, 1.1 + 0.3 * max(1, len(ordered)), draw)
-
-
-def _svg(name: str, width: float, height: float, draw: Callable[[Figure], None]) -> str:
-    """The SVG element, without prolog, sized by its box, its ids made unique, its colours the page's."""
-    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # the browser has its own fonts
-        figure = Figure(figsize=(width, height), layout="constrained")
-        figure.patch.set_visible(False)
-        draw(figure)
-        for axes in figure.axes:
-            axes.patch.set_visible(False)
-        buffer = io.StringIO()
-        FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": None})
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
-    text = re.sub(r'^<svg ([^>]*?)(?:width|height)="[^"]*pt" ', r"<svg \1", text)
-    text = re.sub(r'^(<svg [^>]*?)(?:width|height)="[^"]*pt"', r"\1", text)
-    text = re.sub(r'\b(id=")', rf"\1{name}-", text)
-    text = re.sub(r'(url\(#|href="#)', rf"\1{name}-", text)
-    for colour, variable in VARIABLES.items():
-        text = text.replace(colour, variable)
-    return text
-
-
-def _rows(axes: Axes, labels: Sequence[str]) -> None:
-    axes.set_yticks(range(len(labels)), labels)
-    axes.tick_params(axis="y", length=0, labelcolor=INK)
-    axes.spines["left"].set_visible(False)
-    axes.set_ylim(-0.6, max(1, len(labels)) - 0.4)
-
-
-def _percent_axis(axes: Axes, which: str, right: float = 1.04, narrow: bool = False) -> None:
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
-    axis.set_ticks([0, 0.5, 1.0] if narrow else [0, 0.25, 0.5, 0.75, 1.0])
-    axes.grid(axis="x" if which == "x" else "y", color=RULE, lw=0.5)
-    axes.set_axisbelow(True)
-    if which == "x":
-        axes.set_xlim(-0.02, right)
-    else:
-        axes.set_ylim(0, right)
+    return svg("figure3", 6.4, 1.1 + 0.3 * max(1, len(ordered)), draw)
 
 
 def _dot(axes: Axes, y: int, rate: Rate, direction: str) -> None:
@@ -222,13 +158,6 @@ def _dot(axes: Axes, y: int, rate: Rate, direction: str) -> None:
         return
     axes.plot([rate.low, rate.high], [y, y], color=ACCENT, lw=1.4, solid_capstyle="round", alpha=0.7)
     axes.plot([rate.value], [y], color=ACCENT, marker=DIRECTION_MARKERS.get(direction, "s"), markersize=5.5)
-
-
-def _legend(axes: Axes, columns: int) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        axes.legend(handles, labels, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=columns, fontsize=9,
-                    handlelength=1.2, borderpad=0.2, columnspacing=1.2)  # fmt: skip
 
 
 def _finding_label(row: FindingRow) -> str:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from plantain.journal import JournalReader, StoredVerdict, TaskRow
 from plantain.journal.verify import BLOBS_ABSENT
+from plantain.pages.thumbnails import Mask, Pixels, data_uri, difference
 from plantain.pixels.decode import decode, decode_mask
 from plantain.records import Attempt, Direction, SourceImage, TaskKind
-from plantain.report.thumbnails import Mask, Pixels, data_uri, difference
 
 ORDER = ("success", "failed", "not_applicable", "stopped", "pending")
 

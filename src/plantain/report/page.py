@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from plantain.journal import JournalReader, RunHeader, TaskRow
 from plantain.journal.tables import (
@@ -27,10 +25,10 @@ from plantain.journal.tables import (
     table1,
     table2,
 )
-from plantain.records import InputError
+from plantain.pages.publishing import html_target, page_environment, write_page
+from plantain.pages.thumbnails import SATURATION
 from plantain.report import figures, labels
 from plantain.report.gallery import PAGE, THUMBNAIL, Selection, select, tell
-from plantain.report.thumbnails import SATURATION
 from plantain.rubrics import MED_BANANA
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -77,7 +75,7 @@ def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -
     Raises:
         InputError: no run there, or the page cannot be written there.
     """
-    target = _target(to if to is not None else run / "report.html")
+    target = html_target(to if to is not None else run / "report.html")
     reader = JournalReader.open(run)
     with snapshot(reader):
         numbers = gather(reader)
@@ -108,9 +106,9 @@ def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -
             json_name=target.with_suffix(".json").name,
         )
     )
-    _write(target.with_suffix(".json"), _json(_document(reader.header, numbers, selection)))
-    _write(target.with_suffix(".telemetry.json"), _json(telemetry))
-    _write(target, html)
+    write_page(target.with_suffix(".json"), _json(_document(reader.header, numbers, selection)))
+    write_page(target.with_suffix(".telemetry.json"), _json(telemetry))
+    write_page(target, html)
     return target
 
 
@@ -123,7 +121,7 @@ def write_story(reader: JournalReader, task: TaskRow, to: Path) -> Path:
             run=_run(reader.header), story=tell(reader, task, PAGE, whole=True), calls=reader.calls(task.id)
         )
     )
-    _write(_target(to), html)
+    write_page(html_target(to), html)
     return to
 
 
@@ -189,50 +187,15 @@ def _json(document: object) -> str:
     return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def _write(path: Path, text: str) -> None:
-    """Replaces the file at once, so that a reader never meets half of it."""
-    unfinished = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_bytes(text.encode("utf-8", errors="replace"))
-        unfinished.replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
-
-
-def _target(path: Path) -> Path:
-    """The path, if a page can be written there and its numbers beside it under other endings."""
-    if path.suffix.lower() not in (".html", ".htm") or path.is_dir():
-        raise InputError(f"--to {path}: name a file that ends in .html")
-    return path
-
-
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment(TEMPLATES, (TEMPLATES / "filters.js").read_text(encoding="utf-8"))
     environment.filters |= {
-        "percent": labels.percent,
-        "decimal": labels.decimal,
-        "count": labels.count,
         "interval": labels.interval,
-        "words": labels.words,
         "modality": labels.modality,
         "judge_name": labels.judge_name,
-        "plain": labels.plain,
     }
-    script = (TEMPLATES / "filters.js").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     environment.globals |= {
-        "style": (TEMPLATES / "style.css").read_text(encoding="utf-8"),
-        "script": script,
-        "policy": f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
-        "base-uri 'none'; form-action 'none'",
         "STATES": labels.STATES,
         "DIRECTIONS": labels.DIRECTIONS,
         "model_note": labels.model_note,

@@ -12,20 +12,10 @@ from rich.text import Text
 
 from plantain.journal import CallRow, JournalReader, TaskRow
 from plantain.journal.tables import snapshot, table1
+from plantain.pages.wording import count, decimal, percent, plain, words
 from plantain.records import Attempt, SourceImage, Verdict
 from plantain.report.gallery import remark
-from plantain.report.labels import (
-    DIRECTIONS,
-    STATES,
-    count,
-    decimal,
-    interval,
-    judge_name,
-    modality,
-    percent,
-    plain,
-    words,
-)
+from plantain.report.labels import DIRECTIONS, STATES, interval, judge_name, modality
 
 STATE_STYLES = {"success": "green", "failed": "red", "stopped": "yellow"}
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from plantain.report.thumbnails import data_uri, difference, shrink
+from plantain.pages.thumbnails import data_uri, difference, shrink
 
 
 def pixels_of(uri: str) -> np.ndarray:

@@ -1,0 +1,116 @@
+"""Figures: matplotlib SVG that follows the page's colours and comes out byte for byte again."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Callable, Sequence
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+VARIABLES = {
+    "#010101": "var(--ink)",
+    "#020202": "var(--muted)",
+    "#030303": "var(--rule)",
+    "#040404": "var(--success)",
+    "#050505": "var(--failed)",
+    "#060606": "var(--not-applicable)",
+    "#070707": "var(--stopped)",
+    "#080808": "var(--pending)",
+    "#090909": "var(--accent)",
+    **{f"#0a0a{number:02x}": f"var(--series-{number})" for number in range(1, 9)},
+}
+"""Colours that stand for the page's own, so that a figure turns dark with it."""
+
+INK, MUTED, RULE, SUCCESS, FAILED, NOT_APPLICABLE, STOPPED, PENDING, ACCENT, *SERIES = VARIABLES
+"""`SERIES` are eight hues for things of equal standing, told apart in print and by most colour-blind readers."""
+
+PRINTED = {
+    "--ink": "#1d2125", "--muted": "#5c646c", "--rule": "#dcd9d3", "--success": "#2b8a73", "--failed": "#c2503f",
+    "--not-applicable": "#9aa1a8", "--stopped": "#cf922b", "--pending": "#c9cdd1", "--accent": "#3b68b5",
+    "--series-1": "#3b68b5", "--series-2": "#c2503f", "--series-3": "#2b8a73", "--series-4": "#b07d1e",
+    "--series-5": "#7b52a8", "--series-6": "#2f8fb3", "--series-7": "#a8527f", "--series-8": "#6a7a34",
+}  # fmt: skip
+"""The page's light colours, for a figure that stands in a file of its own."""
+
+STYLE = {
+    "svg.hashsalt": "plantain",
+    "svg.fonttype": "none",
+    "font.size": 10.0,
+    "axes.edgecolor": RULE,
+    "axes.labelcolor": MUTED,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": RULE,
+    "ytick.color": RULE,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": MUTED,
+    "text.color": INK,
+    "text.parse_math": False,
+    "legend.frameon": False,
+}
+
+
+def svg(name: str, width: float, height: float, draw: Callable[[Figure], None]) -> str:
+    """The SVG element, without prolog, sized by its box, its ids made unique, its colours the page's."""
+    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # the browser has its own fonts
+        figure = Figure(figsize=(width, height), layout="constrained")
+        figure.patch.set_visible(False)
+        draw(figure)
+        for axes in figure.axes:
+            axes.patch.set_visible(False)
+        buffer = io.StringIO()
+        FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    text = re.sub(r'^<svg ([^>]*?)(?:width|height)="[^"]*pt" ', r"<svg \1", text)
+    text = re.sub(r'^(<svg [^>]*?)(?:width|height)="[^"]*pt"', r"\1", text)
+    text = re.sub(r'\b(id=")', rf"\1{name}-", text)
+    text = re.sub(r'(url\(#|href="#)', rf"\1{name}-", text)
+    for colour, variable in VARIABLES.items():
+        text = text.replace(colour, variable)
+    return text
+
+
+def printed(figure: str) -> str:
+    """A figure of a page as a file of its own: with prolog and with colours in place of the page's variables."""
+    for variable, colour in PRINTED.items():
+        figure = figure.replace(f"var({variable})", colour)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + figure
+
+
+def row_axis(axes: Axes, labels: Sequence[str]) -> None:
+    """One labelled row per entry, from the bottom up."""
+    axes.set_yticks(range(len(labels)), labels)
+    axes.tick_params(axis="y", length=0, labelcolor=INK)
+    axes.spines["left"].set_visible(False)
+    axes.set_ylim(-0.6, max(1, len(labels)) - 0.4)
+
+
+def percent_axis(axes: Axes, which: str, right: float = 1.04, narrow: bool = False) -> None:
+    """An axis of shares from 0 to 1, read as percentages; `which` is "x" or "y"."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
+    axis.set_ticks([0, 0.5, 1.0] if narrow else [0, 0.25, 0.5, 0.75, 1.0])
+    axes.grid(axis="x" if which == "x" else "y", color=RULE, lw=0.5)
+    axes.set_axisbelow(True)
+    if which == "x":
+        axes.set_xlim(-0.02, right)
+    else:
+        axes.set_ylim(0, right)
+
+
+def legend(axes: Axes, columns: int) -> None:
+    """The legend above the axes, where there is anything to explain."""
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        axes.legend(handles, labels, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=columns, fontsize=9,
+                    handlelength=1.2, borderpad=0.2, columnspacing=1.2)  # fmt: skip

@@ -1,0 +1,64 @@
+"""Pages on disk: one HTML file each, complete in itself, that asks the network for nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
+
+from plantain.pages import wording
+from plantain.records import InputError
+
+SHARED = Path(__file__).parent / "templates"
+"""What all pages have in common: their head and their style."""
+
+
+def page_environment(templates: Path, script: str) -> Environment:
+    """Templates of one kind of page, with what all pages share.
+
+    Args:
+        templates: folder of its own templates.
+        script: JavaScript that the pages carry; the policy of the page lets nothing else run.
+    """
+    environment = Environment(
+        loader=ChoiceLoader([FileSystemLoader(templates), FileSystemLoader(SHARED)]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "percent": wording.percent,
+        "decimal": wording.decimal,
+        "count": wording.count,
+        "words": wording.words,
+        "plain": wording.plain,
+    }
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    environment.globals |= {
+        "style": (SHARED / "style.css").read_text(encoding="utf-8"),
+        "script": script,
+        "policy": f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+        "base-uri 'none'; form-action 'none'",
+    }
+    return environment
+
+
+def write_page(path: Path, text: str) -> None:
+    """Replaces the file at once, so that a reader never meets half of it."""
+    unfinished = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_bytes(text.encode("utf-8", errors="replace"))
+        unfinished.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def html_target(path: Path) -> Path:
+    """The path, if a page can be written there and its numbers beside it under other endings."""
+    if path.suffix.lower() not in (".html", ".htm") or path.is_dir():
+        raise InputError(f"--to {path}: name a file that ends in .html")
+    return path
