@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import ipaddress
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -17,6 +18,25 @@ if TYPE_CHECKING:
 
 THINKING = ("", "none", "minimal", "low", "medium", "high")
 LENIENCY = ("balanced", "strict")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCommand:
+    """How the worker of `process/NAME` is started; the contract is in docs/design/open-models.md.
+
+    Attributes:
+        command: program and arguments; the program is usually another environment's Python.
+        folder: where it runs; None for here.
+        timeout_s: seconds for one batch, the loading of weights included.
+        batch_size: most edits in one manifest.
+        settings: handed to the worker as they are.
+    """
+
+    command: tuple[str, ...]
+    folder: Path | None = None
+    timeout_s: float = 1800.0
+    batch_size: int = 16
+    settings: Mapping[str, str | int | float | bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +58,20 @@ class ProviderOptions:
         leniency: how the judge's prompt weighs small imperfections: "balanced" or "strict".
         prompts: folder whose templates replace ours, by file name.
         price: overrides the table of known models.
+        dtype: of an open model's weights: "float32", "float16", "bfloat16"; "" for the family's own on this device.
+        device: where open models run: "cpu", "cuda:1", or several with commas; "" for every GPU, else the processor.
+        offload: "none", "model" or "sequential": parts of a model wait in main memory until they are needed.
+        steps, guidance, image_guidance: of a diffusion editor; None for the preset's.
+        alpha: Imagic's step from the image's own embedding towards the text's.
+        side: longest side, or square root of the area, at which an open editor works; None for the family's own.
+        batch_size: most edits computed together on one device; None for one on a processor, four on a GPU.
+        lora: hub id or folder of LoRA weights put onto an open editor.
+        revision: branch, tag or commit of weights from the hub.
+        cache_dir: where weights from the hub lie, instead of the usual cache.
+        allow_downloads: fetch weights that are not on disk; otherwise nothing here ever opens a connection.
+        accept_licence: the licences, by name, that the user accepts: needed by weights with conditions.
+        safety_checker: keep a safety checker that the weights bring; what it blacks out is a refusal.
+        workers: how to start the models of `process/NAME`, by name.
         jobs: the run's batch desk, where its calls are to wait for jobs; None to send each at once.
         batch: how large its jobs may become.
     """
@@ -58,6 +92,22 @@ class ProviderOptions:
     leniency: str = "balanced"
     prompts: Path | None = None
     price: Price | None = None
+    dtype: str = ""
+    device: str = ""
+    offload: str = ""
+    steps: int | None = None
+    guidance: float | None = None
+    image_guidance: float | None = None
+    alpha: float | None = None
+    side: int | None = None
+    batch_size: int | None = None
+    lora: str = ""
+    revision: str = ""
+    cache_dir: Path | None = None
+    allow_downloads: bool = False
+    accept_licence: tuple[str, ...] = ()
+    safety_checker: bool = True
+    workers: Mapping[str, WorkerCommand] = field(default_factory=dict)
     jobs: BatchDesk | None = None
     batch: BatchRules = USUAL
 
@@ -77,11 +127,12 @@ class ProviderOptions:
             InputError: names the field and what is allowed.
         """
         where = f"providers.{provider}"
-        for field in fields(self):
-            unset = getattr(self, field.name) == field.default
-            if not unset and field.name not in allowed | _COMMON:
+        for known in fields(self):
+            default = known.default_factory() if known.default_factory is not MISSING else known.default
+            unset = getattr(self, known.name) == default
+            if not unset and known.name not in allowed | _COMMON:
                 raise InputError(
-                    f"{where}.{field.name}: {provider} has no such setting; it takes "
+                    f"{where}.{known.name}: {provider} has no such setting; it takes "
                     f"{', '.join(sorted(allowed | _COMMON))}"
                 )
         for name, value, choices in (

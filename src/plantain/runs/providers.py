@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from plantain.journal import JsonValue
 from plantain.models.batch.rules import USUAL, BatchRules
-from plantain.models.options import ProviderOptions
+from plantain.models.options import ProviderOptions, WorkerCommand
 from plantain.records import Price
 
 PerMinute = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
@@ -51,6 +51,22 @@ class BatchSection(BaseModel):
         return BatchRules(**self.model_dump())
 
 
+class WorkerSection(BaseModel):
+    """How the worker of one model `process/NAME` is started; see `plantain.models.options.WorkerCommand`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    command: Annotated[tuple[str, ...], Field(min_length=1)]
+    folder: Path | None = None
+    timeout_s: Annotated[float, Field(gt=0.0, le=86_400.0)] = 1800.0
+    batch_size: Annotated[int, Field(ge=1, le=10_000)] = 16
+    settings: Mapping[str, str | int | float | bool] = Field(default_factory=dict)
+
+    def worker(self) -> WorkerCommand:
+        """What the adapter is handed."""
+        return WorkerCommand(self.command, self.folder, self.timeout_s, self.batch_size, dict(self.settings))
+
+
 class ProviderSection(BaseModel):
     """One provider's settings. What changes answers is frozen in a run; limits, prices, transport and address are free.
 
@@ -83,15 +99,45 @@ class ProviderSection(BaseModel):
     leniency: str = "balanced"
     prompts: Path | None = None
 
+    dtype: Literal["", "float32", "float16", "bfloat16"] = ""
+    device: str = ""
+    offload: Literal["", "none", "model", "sequential"] = ""
+    steps: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    guidance: Annotated[float, Field(ge=0.0, le=1000.0)] | None = None
+    image_guidance: Annotated[float, Field(ge=0.0, le=1000.0)] | None = None
+    alpha: Annotated[float, Field(ge=0.0, le=10.0)] | None = None
+    side: Annotated[int, Field(ge=32, le=4096)] | None = None
+    batch_size: Annotated[int, Field(ge=1, le=256)] | None = None
+    lora: str = ""
+    revision: str = ""
+    cache_dir: Path | None = None
+    allow_downloads: bool = False
+    accept_licence: tuple[str, ...] = ()
+    safety_checker: bool = True
+    workers: Mapping[str, WorkerSection] = Field(default_factory=dict)
+
     def options(self) -> ProviderOptions:
         """The part that the provider's adapter is handed."""
-        known = {field.name for field in fields(ProviderOptions)} - {"batch"}
+        known = {field.name for field in fields(ProviderOptions)} - {"batch", "workers"}
         said = {name: getattr(self, name) for name in known & set(type(self).model_fields)}
-        return ProviderOptions(**said, batch=self.batch.rules())
+        workers = {name: section.worker() for name, section in self.workers.items()}
+        return ProviderOptions(**said, batch=self.batch.rules(), workers=workers)
 
     def beside(self, folder: Path) -> ProviderSection:
         """The section with its relative paths taken from `folder`."""
-        return self if self.prompts is None else self.model_copy(update={"prompts": folder / self.prompts})
+        update: dict[str, object] = {
+            name: folder / path
+            for name in ("prompts", "cache_dir")
+            if (path := getattr(self, name)) is not None
+        }
+        if self.workers:
+            update["workers"] = {
+                name: section.model_copy(update={"folder": folder / section.folder})
+                if section.folder
+                else section
+                for name, section in self.workers.items()
+            }
+        return self.model_copy(update=update) if update else self
 
     def frozen_part(self) -> dict[str, JsonValue]:
         """Settings that change answers, where they differ from the default."""
@@ -112,6 +158,15 @@ SAMPLING = (
     "image_size",
     "image_quality",
     "leniency",
+    "dtype",
+    "steps",
+    "guidance",
+    "image_guidance",
+    "alpha",
+    "side",
+    "lora",
+    "revision",
+    "safety_checker",
 )
 """Prompts are frozen by their hashes, which are part of each model's fingerprint."""
 

@@ -1,0 +1,105 @@
+"""The table of presets: open editors by name, and the baselines of MedEBench with their published settings."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from plantain.records import InputError
+
+
+TABLE = Path(__file__).with_name("presets.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """One row of the table.
+
+    Attributes:
+        name: "provider/name", as an editor is named in a recipe.
+        weights: hub id; "" where the user brings them.
+        method: how weights are run (`plantain.models.diffusers.methods`); "" where the provider knows.
+        model: the hosted model that answers, for a hosted preset.
+        worker: name of the worker, for `process`.
+        lora: hub id of LoRA weights put onto the model.
+        settings: fields of `ProviderOptions` that the preset sets; a provider's section overrides them.
+        sweep: the published grid: field -> values.
+        prompt: what the model is sent; "{instruction}" stands for the instruction.
+        needs_region: True where the editor must be told where to change pixels.
+        source: where the numbers come from.
+    """
+
+    name: str
+    weights: str = ""
+    method: str = ""
+    model: str = ""
+    worker: str = ""
+    lora: str = ""
+    settings: Mapping[str, float] = field(default_factory=dict)
+    sweep: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    prompt: str = "{instruction}"
+    needs_region: bool = False
+    source: str = ""
+
+    def words(self, instruction: str) -> str:
+        """What the model is sent for an instruction."""
+        return self.prompt.replace("{instruction}", instruction)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownWeights:
+    """What is known of weights before they are on disk.
+
+    Attributes:
+        id: of the hub.
+        licence: its name on the weights' page, "unknown" where none was found.
+        conditions: non-commercial or gated: to be accepted by name before they load.
+        disk_gb: gigabytes on disk.
+        memory: of the device, in words.
+        note: what a reader must know.
+    """
+
+    id: str
+    licence: str
+    conditions: bool = False
+    disk_gb: float = 0.0
+    memory: str = ""
+    note: str = ""
+
+
+@cache
+def presets() -> dict[str, Preset]:
+    """Every preset by its name, in the order of the file."""
+    with TABLE.open("rb") as file:
+        table = tomllib.load(file)
+    rows = (
+        Preset(**{**row, "sweep": {name: tuple(values) for name, values in row.get("sweep", {}).items()}})
+        for row in table["preset"]
+    )
+    return {row.name: row for row in rows}
+
+
+@cache
+def known_weights() -> dict[str, KnownWeights]:
+    """What is known of weights, by hub id."""
+    with TABLE.open("rb") as file:
+        table = tomllib.load(file)
+    return {row["id"]: KnownWeights(**row) for row in table["weights"]}
+
+
+def preset(name: str) -> Preset:
+    """The preset of that name.
+
+    Raises:
+        InputError: there is none; names the nearest.
+    """
+    found = presets().get(name)
+    if found is not None:
+        return found
+    near = difflib.get_close_matches(name, presets(), n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]!r}?" if near else f"presets: {', '.join(presets())}"
+    raise InputError(f"no preset {name!r}; {hint}")
