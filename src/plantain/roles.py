@@ -208,7 +208,7 @@ class Editor(Protocol):
 
 @runtime_checkable
 class Adjustable(Protocol):
-    """An editor some of whose settings a single request may replace: the names that `EditRequest.parameters` may hold."""
+    """An editor whose settings a request may replace in part: the names that `EditRequest.parameters` may hold."""
 
     @property
     def adjustable(self) -> frozenset[str]: ...
