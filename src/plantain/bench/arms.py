@@ -15,6 +15,9 @@ RULES = ("first", "mean")
 """Which of several outputs is scored: the first of the grid, or the mean of the scores of all. Never the best."""
 
 
+INSTRUCTION = "{instruction}"
+
+
 class ArmKind(StrEnum):
     """Who produces an arm's outputs: a model, one of our baselines, or somebody elsewhere."""
 
@@ -53,7 +56,7 @@ class Arm:
         model: "provider/model" that is asked; "baseline/NAME" or "outputs/NAME" where no model is.
         kind: who produces.
         prompt: which text of the sample is handed over.
-        prefix: words before it.
+        words: what is sent of it; "{instruction}" stands for the text.
         grid: output k is grid[k]: seeds outermost, then the parameters in the order they were given. It only grows.
         shots: demonstrations shown; None outside a few-shot study.
         samples: ids of the samples that it covers; None for all.
@@ -68,7 +71,7 @@ class Arm:
     model: str
     kind: ArmKind = ArmKind.EDITOR
     prompt: PromptVariant = PromptVariant.ORIGINAL
-    prefix: str = ""
+    words: str = INSTRUCTION
     grid: tuple[GridPoint, ...] = (GridPoint(),)
     shots: int | None = None
     samples: tuple[str, ...] | None = None
@@ -92,7 +95,7 @@ class Arm:
     def instruction(self, sample: Sample) -> str:
         """What a model is told to do with a sample; "" where the sample has no text of this variant."""
         text = text_of(sample, self.prompt)
-        return self.prefix + text if text else ""
+        return self.words.replace(INSTRUCTION, text) if text else ""
 
 
 def text_of(sample: Sample, variant: PromptVariant) -> str:
@@ -104,11 +107,9 @@ def text_of(sample: Sample, variant: PromptVariant) -> str:
     }[variant]
 
 
-def arm_label(model: str, prompt: PromptVariant, shots: int | None = None, preset: str = "") -> str:
-    """The label of a model's arm: "gemini/m", "gemini/m+rephrased", "gemini/m+2shot", "diffusers/x+preset"."""
-    parts = [model]
-    if preset:
-        parts.append(preset)
+def arm_label(editor: str, prompt: PromptVariant, shots: int | None = None) -> str:
+    """The label of an editor's arm: "gemini/m", "gemini/m+rephrased", "gemini/m+2shot"."""
+    parts = [editor]
     if prompt is not PromptVariant.ORIGINAL:
         parts.append(prompt.value)
     if shots is not None:
@@ -133,7 +134,7 @@ def grown(recorded: Arm, wanted: Arm) -> Arm:
     Raises:
         InputError: the arm is recorded as something else; the line says what differs.
     """
-    for name in ("model", "kind", "prompt", "prefix", "shots", "demonstrations", "region", "rule"):
+    for name in ("model", "kind", "prompt", "words", "shots", "demonstrations", "region", "rule"):
         now, then = getattr(wanted, name), getattr(recorded, name)
         if now != then:
             raise InputError(
@@ -157,7 +158,7 @@ def arm_to_json(arm: Arm) -> dict[str, JsonValue]:
         "model": arm.model,
         "kind": arm.kind.value,
         "prompt": arm.prompt.value,
-        "prefix": arm.prefix,
+        "words": arm.words,
         "grid": [{"seed": point.seed, "params": dict(point.parameters)} for point in arm.grid],
         "shots": arm.shots,
         "samples": None if arm.samples is None else list(arm.samples),
@@ -179,7 +180,7 @@ def arm_from_json(label: str, said: Mapping[str, JsonValue]) -> Arm:
         model=str(said["model"]),
         kind=ArmKind(str(said["kind"])),
         prompt=PromptVariant(str(said["prompt"])),
-        prefix=str(said["prefix"]),
+        words=str(said["words"]),
         grid=tuple(_point(point) for point in grid),
         shots=shots if isinstance(shots, int) else None,
         samples=tuple(_texts(samples)) if samples is not None else None,

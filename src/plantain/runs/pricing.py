@@ -7,8 +7,9 @@ from plantain.models.known import price_of
 from plantain.records import FREE, InputError, Price
 from plantain.runs.terms import Terms
 
-ON_THIS_MACHINE = frozenset({"offline", "diffusers", "process"})
-"""Providers whose models run here: they cost nothing, and no image leaves the machine for them."""
+ON_THIS_MACHINE = frozenset({"offline", "diffusers", "process", "baseline", "outputs"})
+"""Providers whose models run here: they cost nothing, and no image leaves the machine for them. The last two are a
+benchmark's own baselines, and outputs that were made elsewhere."""
 
 BATCH_SHARE = 0.5
 """Both providers bill a batch at half of the list price."""
