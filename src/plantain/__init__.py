@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from plantain.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from plantain.bench.benchmark import Benchmark as Benchmark
     from plantain.build.recipe import Recipe
     from plantain.build.run import RunSummary
 
@@ -37,3 +38,12 @@ def run(recipe: Path | str | Recipe, run_dir: Path | str, *, limit: int | None =
         return asyncio.run(run_build(made, Path(run_dir), limit=limit))
     finally:
         close_workers()
+
+
+def __getattr__(name: str) -> object:
+    """`plantain.Benchmark`, imported when it is asked for: it brings image libraries with it."""
+    if name == "Benchmark":
+        from plantain.bench.benchmark import Benchmark
+
+        return Benchmark
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,6 +27,8 @@ class Sample:
         roi: file of the region's mask; None where there is none.
         size: (width, height) of the previous image in pixels.
         aligned: whether the image after lies pixel by pixel over the one before; None when unknown.
+        notes: what a reader must know of this sample, a line each.
+        source: address that the pair came from; "" unless its owner asked to keep it, as addresses can name patients.
     """
 
     id: str
@@ -46,3 +48,27 @@ class Sample:
     roi: Path | None = None
     aligned: bool | None = None
     notes: tuple[str, ...] = field(default=())
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong, or worth knowing, about a benchmark.
+
+    Attributes:
+        file: the file concerned, relative to the benchmark's folder.
+        field: the field of the metadata, or "pixels", "size" and the like.
+        detail: what is wrong, and what is allowed.
+        sample: id of the sample concerned, "" where it is none or several.
+        warning: True where the benchmark can be used nevertheless.
+    """
+
+    file: str
+    field: str
+    detail: str
+    sample: str = ""
+    warning: bool = False
+
+    def __str__(self) -> str:
+        sample = f"sample {self.sample}: " if self.sample else ""
+        return f"{self.file}: {sample}{self.field}: {self.detail}"

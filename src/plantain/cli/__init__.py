@@ -28,6 +28,7 @@ COMMANDS = {
     "verify": "prove a release: every checksum, count, row and licence",
     "release": "diff A B: what changed between two releases",
     "audit": "how far a judge can be trusted, by planted defects",
+    "bench": "measure editing models: benchmarks, outputs, scores, tables",
 }
 """Every command and its line of help; `plantain.cli.<name>` holds its typer application `app`."""
 

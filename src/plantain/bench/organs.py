@@ -1,0 +1,46 @@
+"""The thirteen organs of MedEBench under one name each, whatever a file or a table of the paper calls them."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+ORGANS: dict[str, tuple[str, ...]] = {
+    "Teeth": ("tooth", "dental"),
+    "Eyes": ("eye",),
+    "Spine and Bones": ("spine", "bone", "bones", "spine/bones", "bones and spine", "skeleton"),
+    "Skin": (),
+    "Nose": (),
+    "Face": (),
+    "GI Tract": ("gi", "gastrointestinal tract", "gastrointestinal", "digestive tract", "intestine"),
+    "Ears": ("ear",),
+    "Hands": ("hand",),
+    "Mouth": ("lip", "lips"),
+    "Torso": ("trunk",),
+    "Feet": ("foot",),
+    "Hair": (),
+}
+"""Other names by canonical name, in the order of the paper's Table 2 (which says Spine; Table 4 says Bones)."""
+
+_NAMES = {alias: organ for organ, aliases in ORGANS.items() for alias in (organ.casefold(), *aliases)}
+
+
+def canonical_organ(name: str) -> tuple[str, str]:
+    """The organ's canonical name, and a remark where it is none of the thirteen.
+
+    A name of one's own is kept as it is, so that other benchmarks may have other organs.
+
+    Example:
+        >>> canonical_organ(" bones ")
+        ('Spine and Bones', '')
+        >>> canonical_organ("Teath")
+        ('Teath', "not one of MedEBench's organs; did you mean 'Teeth'?")
+    """
+    plain = re.sub(r"[\s_&-]+", " ", name).strip()
+    key = re.sub(r"\s*(?:/|,| and )\s*", "/", plain.casefold())
+    found = _NAMES.get(plain.casefold()) or _NAMES.get(key) or _NAMES.get(key.replace("/", " and "))
+    if found:
+        return found, ""
+    near = difflib.get_close_matches(plain.casefold(), _NAMES, n=1, cutoff=0.75)
+    hint = f"; did you mean {_NAMES[near[0]]!r}?" if near else ""
+    return plain, f"not one of MedEBench's organs{hint}"
