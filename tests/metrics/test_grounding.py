@@ -1,0 +1,98 @@
+"""Attention maps against regions, with values derived by hand and by other libraries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from skimage.filters import threshold_otsu
+
+from plantain.metrics.grounding import chance_iou, grounding, otsu, scaled
+
+
+def box(size: int, top: int, left: int, height: int, width: int) -> np.ndarray:
+    mask = np.zeros((size, size), bool)
+    mask[top : top + height, left : left + width] = True
+    return mask
+
+
+def test_a_planted_map_gives_the_overlap_of_geometry() -> None:
+    # map on rows 0-7, region on rows 4-11, same columns: overlap 4 rows of 12 in the union
+    planted, roi = box(32, 0, 8, 8, 16), box(32, 4, 8, 8, 16)
+    found = grounding(planted.astype(float) + 0.01, roi)
+    assert found.iou.value == pytest.approx(4 / 12)
+    assert found.selected == pytest.approx(8 * 16 / 1024)
+    assert found.pointing.value == pytest.approx(0.5)
+
+
+def test_a_map_on_the_region_is_perfect() -> None:
+    roi = box(24, 3, 5, 9, 7)
+    found = grounding(roi.astype(float), roi)
+    assert (found.iou.value, found.pointing.value, found.auroc.value) == (1.0, 1.0, 1.0)
+    assert found.mass.value == pytest.approx(24 * 24 / 63)
+
+
+def test_noise_is_at_chance() -> None:
+    rng = np.random.default_rng(11)
+    roi = box(64, 10, 10, 30, 30)
+    found = [grounding(rng.random((64, 64)), roi) for _ in range(40)]
+    assert np.mean([f.auroc.value for f in found]) == pytest.approx(0.5, abs=0.01)
+    assert np.mean([f.mass.value for f in found]) == pytest.approx(1.0, abs=0.01)
+    gap = [
+        f.iou.value - f.chance.value for f in found if f.iou.value is not None and f.chance.value is not None
+    ]
+    assert np.mean(gap) == pytest.approx(0.0, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("attention", "roi", "reason"),
+    [
+        (np.full((8, 8), 0.3), box(8, 1, 1, 2, 2), "degenerate map"),
+        (np.full((8, 8), np.nan), box(8, 1, 1, 2, 2), "degenerate map"),
+        (np.eye(8), np.zeros((8, 8), bool), "region is empty"),
+        (np.eye(8), np.ones((8, 8), bool), "region covers"),
+    ],
+)
+def test_degenerate_cases_are_unscored_with_a_reason(
+    attention: np.ndarray, roi: np.ndarray, reason: str
+) -> None:
+    found = grounding(attention, roi)
+    for score in (found.iou, found.chance, found.mass, found.pointing, found.auroc):
+        assert score.value is None
+        assert reason in score.reason
+
+
+def test_a_threshold_above_everything_selects_nothing_and_overlaps_nothing() -> None:
+    values = np.where(
+        box(16, 0, 0, 16, 8), 0.9, 1.0
+    )  # Otsu on [0, 1] after scaling lies low; alpha lifts it over 1
+    found = grounding(values, box(16, 2, 9, 3, 3), alpha=1e6)
+    assert (found.iou.value, found.selected) == (0.0, 0.0)
+
+
+def test_shapes_must_agree() -> None:
+    with pytest.raises(ValueError, match="must be"):
+        grounding(np.eye(8), np.zeros((9, 8), bool))
+
+
+def test_the_threshold_is_that_of_scikit_image() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        values = scaled(rng.normal(size=(48, 48)) ** 3 + rng.integers(0, 2, (48, 48)))
+        assert values is not None
+        assert otsu(values) == pytest.approx(float(threshold_otsu(values, nbins=256)), abs=1e-12)
+
+
+def test_the_ranking_measure_is_that_of_scikit_learn() -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    rng = np.random.default_rng(5)
+    values, roi = np.round(rng.random((30, 30)), 1), rng.random((30, 30)) < 0.3
+    found = grounding(values, roi)
+    assert found.auroc.value == pytest.approx(metrics.roc_auc_score(roi.ravel(), values.ravel()), abs=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 100), st.integers(1, 100))
+def test_chance_lies_between_nothing_and_all(selected: int, inside: int) -> None:
+    assert 0.0 <= chance_iou(selected, inside, 100) <= 1.0
