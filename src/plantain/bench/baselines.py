@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import cv2
 
-from plantain.bench.outputs import bicubic, lossless
+from plantain.bench.benchmark import resized_bicubic
+from plantain.bench.outputs import lossless
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Outcome, OutcomeKind, Usage
@@ -49,8 +50,8 @@ def resized(pixels: Pixels) -> tuple[Pixels, str]:
     longest = max(width, height)
     side = WORKING_SIDE if longest > WORKING_SIDE else longest // 2
     small = tuple(max(STEP, round(n * side / longest) // STEP * STEP) for n in (width, height))
-    through = bicubic(pixels, (small[0], small[1]))
-    return bicubic(through, (width, height)), f"through {small[0]}x{small[1]} and back, bicubic"
+    through = resized_bicubic(pixels, (small[0], small[1]))
+    return resized_bicubic(through, (width, height)), f"through {small[0]}x{small[1]} and back, bicubic"
 
 
 def compressed(pixels: Pixels) -> tuple[Pixels, str]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import cv2
-import numpy as np
 import orjson
-from PIL import Image
 
+from plantain.bench.benchmark import resized_bicubic
 from plantain.journal import Journal, Settlement
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted
@@ -34,13 +33,6 @@ def lossless(pixels: Pixels) -> bytes:
     return bytes(data.tobytes())
 
 
-def bicubic(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    """uint8 (H, W, 3) resized to (width, height) by `POLICY`; untouched where it has that size."""
-    if (pixels.shape[1], pixels.shape[0]) == size:
-        return pixels
-    return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC))
-
-
 def at_own_size(data: bytes, size: tuple[int, int]) -> tuple[bytes, str]:
     """An editor's file as the benchmark keeps it.
 
@@ -62,7 +54,7 @@ def at_own_size(data: bytes, size: tuple[int, int]) -> tuple[bytes, str]:
             f"the output is {width}x{height} pixels and the image {size[0]}x{size[1]}: another ratio of sides"
         )
     note = "" if (width, height) == size else f"resized from {width}x{height}: {POLICY}"
-    return lossless(bicubic(pixels, size)), note
+    return lossless(resized_bicubic(pixels, size)), note
 
 
 def keep_output(

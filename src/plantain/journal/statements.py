@@ -197,6 +197,17 @@ def reopen_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
     return reopened
 
 
+def extend_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
+    extended = 0
+    for task_id in ids:
+        cursor = connection.execute(
+            "UPDATE task SET state = 'pending', round = 0, reason = '' WHERE id = ? AND state <> 'pending'",
+            (task_id,),
+        )
+        extended += cursor.rowcount
+    return extended
+
+
 def add_scores(connection: sqlite3.Connection, scores: Sequence[StoredScore]) -> int:
     for stored in scores:
         _check_finite(**{stored.metric: stored.score.value})

@@ -214,6 +214,17 @@ class Journal:
             reopened += await self._submit(partial(statements.reopen_tasks, ids=batch))
         return reopened
 
+    async def extend_tasks(self, ids: Iterable[str]) -> int:
+        """Makes closed tasks pending again in the same generation, for plans that have grown: what they have counts.
+
+        Returns how many were closed.
+        """
+        extended = 0
+        source = iter(ids)
+        while batch := list(islice(source, BATCH)):
+            extended += await self._submit(partial(statements.extend_tasks, ids=batch))
+        return extended
+
     async def add_scores(self, scores: Iterable[StoredScore]) -> int:
         """Stores scores; a metric computed again replaces its old value. Returns how many were stored."""
         stored = 0
