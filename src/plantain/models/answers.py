@@ -71,7 +71,7 @@ def read_report(text: str, rubric: Rubric) -> Observations:
     Raises:
         Unreadable: no report, several different ones, a key twice, or something decisive missing or of a wrong type.
     """
-    found = _the_object(text, {c.name.value for c in rubric.criteria} | {"has_disease", "other_disease"})
+    found = read_object(text, {c.name.value for c in rubric.criteria} | {"has_disease", "other_disease"})
     problems: list[str] = []
     criteria: dict[Criterion, CriterionResult] = {}
     for criterion in rubric.criteria:
@@ -107,8 +107,12 @@ def read_instruction(text: str) -> str:
     return said
 
 
-def _the_object(text: str, marks: set[str]) -> JsonObject:
-    """The one JSON object in a text that looks like a report."""
+def read_object(text: str, marks: set[str]) -> JsonObject:
+    """The one JSON object with one of these keys in a text: bare, fenced or with prose around it.
+
+    Raises:
+        Unreadable: none, several different ones, or a key twice.
+    """
     said = _THOUGHT.sub("", text).strip()
     if not said:
         raise Unreadable("the answer was empty; answer with the JSON object alone")

@@ -8,6 +8,7 @@ import orjson
 
 from plantain.models.answers import read_instruction, read_report, report_schema
 from plantain.models.asking import Conversation, Question, ask_until_readable
+from plantain.models.hosted_scale import HostedScaleJudge
 from plantain.models.options import ProviderOptions
 from plantain.models.prompts import PromptLibrary, checked_library, judge_prompt, write_prompt
 from plantain.records import Observations
@@ -67,6 +68,13 @@ class HostedJudge:
     async def aclose(self) -> None:
         """Closes the connection; it opens again with the next call."""
         await self._model.aclose()
+
+
+def language_role(role: str, model: Conversation, options: ProviderOptions) -> object:
+    """What a language model becomes in a role: "writer", "judge" or "scale judge"."""
+    if role == "writer":
+        return HostedWriter(model, options)
+    return HostedScaleJudge(model, options) if role == "scale judge" else HostedJudge(model, options)
 
 
 def _fingerprint(library: PromptLibrary, model: Conversation, prompts: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ from typing import Protocol, cast, runtime_checkable
 
 from plantain.models.options import ProviderOptions
 from plantain.records import InputError
-from plantain.roles import Editor, Judge, Writer
+from plantain.roles import Editor, Judge, ScaleJudge, Writer
 
 PROVIDERS = {
     "offline": "plantain.models.offline.provider",
@@ -58,6 +58,11 @@ def resolve_judge(name: str, options: ProviderOptions | None = None) -> Judge:
     return cast(Judge, _resolve(name, "judge", options))
 
 
+def resolve_scale_judge(name: str, options: ProviderOptions | None = None) -> ScaleJudge:
+    """The judge of that name, for MedEBench's scales; raises as `resolve_writer` does."""
+    return cast(ScaleJudge, _resolve(name, "scale judge", options))
+
+
 async def close_models(*models: object) -> None:
     """Closes the connections of models that hold one; a model opens its own again when it is called."""
     for model in models:
@@ -95,10 +100,15 @@ def _resolve(name: str, role: str, options: ProviderOptions | None) -> object:
     provider_name, _, model = name.partition("/")
     if not model:
         raise InputError(
-            f"models.{role}: {name!r} is not provider/model; providers: {', '.join(provider_names())}"
+            f"{_said(role)}: {name!r} is not provider/model; providers: {', '.join(provider_names())}"
         )
     try:
         module = provider(provider_name)
     except InputError as error:
-        raise InputError(f"models.{role}: {name!r}: {error}") from error
+        raise InputError(f"{_said(role)}: {name!r}: {error}") from error
     return module.load(name, role, options or ProviderOptions())
+
+
+def _said(role: str) -> str:
+    """Where a person named the model: a field of a recipe, or the option of a command."""
+    return "--judge" if role == "scale judge" else f"models.{role}"

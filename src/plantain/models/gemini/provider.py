@@ -42,13 +42,13 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     wire = _transport(_wire(name, options), options)
     from plantain.models.gemini.conversation import GeminiConversation
     from plantain.models.gemini.picture_model import GeminiPictureModel
-    from plantain.models.hosted import HostedJudge, HostedWriter
+    from plantain.models.hosted import language_role
     from plantain.models.retouching import HostedEditor
 
     if role == "editor":
         return HostedEditor(GeminiPictureModel(wire, options), options)
     conversation = GeminiConversation(wire, options)
-    return HostedWriter(conversation, options) if role == "writer" else HostedJudge(conversation, options)
+    return language_role(role, conversation, options)
 
 
 async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:

@@ -24,7 +24,7 @@ def load(name: str, role: str, options: ProviderOptions | None = None) -> object
         nearest = difflib.get_close_matches(name, MODELS, n=1, cutoff=0.3)
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
         raise InputError(f"models.{role}: no model {name!r}{hint}")
-    if role not in MODELS[name]:
+    if role.removeprefix("scale ") not in MODELS[name]:
         raise InputError(f"models.{role}: {name!r} can be {' and '.join(MODELS[name])}, not {role}")
     (options or ProviderOptions()).check("offline", frozenset())
     if role == "writer":
@@ -35,6 +35,10 @@ def load(name: str, role: str, options: ProviderOptions | None = None) -> object
         from plantain.models.offline.editor import ProceduralEditor
 
         return ProceduralEditor()
+    if role == "scale judge":
+        from plantain.models.offline.scale import InstrumentScaleJudge
+
+        return InstrumentScaleJudge()
     from plantain.models.offline.judge import InstrumentJudge
 
     return InstrumentJudge()

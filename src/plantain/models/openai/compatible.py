@@ -27,9 +27,9 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     if role == "editor":
         raise InputError(f"models.editor: {name!r} can be a writer or a judge, not an editor")
     conversation = _conversation(name, options)
-    from plantain.models.hosted import HostedJudge, HostedWriter
+    from plantain.models.hosted import language_role
 
-    return HostedWriter(conversation, options) if role == "writer" else HostedJudge(conversation, options)
+    return language_role(role, conversation, options)
 
 
 async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:

@@ -34,7 +34,7 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
         InputError: the extra or the key is missing, or an option is none of OpenAI's.
     """
     wire = _transport(_wire(name, options), role, options)
-    from plantain.models.hosted import HostedJudge, HostedWriter
+    from plantain.models.hosted import language_role
     from plantain.models.openai.picture_model import OpenAIPictureModel
     from plantain.models.openai.responses import ResponsesConversation
     from plantain.models.retouching import HostedEditor
@@ -42,7 +42,7 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     if role == "editor":
         return HostedEditor(OpenAIPictureModel(wire, options), options)
     conversation = ResponsesConversation(wire, options)
-    return HostedWriter(conversation, options) if role == "writer" else HostedJudge(conversation, options)
+    return language_role(role, conversation, options)
 
 
 async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from plantain.findings import lines_on, sides_on, zones_on
@@ -24,7 +25,8 @@ from plantain.records import (
     SourceImage,
     Verdict,
 )
-from plantain.roles import JudgeRequest, WriteRequest
+from plantain.roles import JudgeRequest, ScaleRequest, WriteRequest
+from plantain.rubrics import MEDEBENCH, ScaleRubric
 
 MODALITIES = {
     "chest_xray": "frontal chest radiograph",
@@ -50,6 +52,13 @@ def judge_prompt(library: PromptLibrary, request: JudgeRequest, leniency: str) -
     values |= _asked(request.instruction, request.rubric.criteria, leniency)
     name = "judge_add" if request.direction is Direction.ADD else "judge_remove"
     return library.render(name, values)
+
+
+def scale_prompt(library: PromptLibrary, request: ScaleRequest, rubric: ScaleRubric) -> Prompt:
+    """The prompt that asks for scores on a benchmark's output; its system's words are its own."""
+    values = _scaled(request.image.modality, request.text, request.variant, rubric)
+    prompt = library.render("scale", values | {"shows_truth": request.truth is not None})
+    return replace(prompt, system=library.render("scale_system", {}).text)
 
 
 def checked_library(folder: Path | None) -> PromptLibrary:
@@ -97,6 +106,9 @@ def rehearse(library: PromptLibrary) -> None:
         library.render("refine", case | _told(history, shows_failed_edit=True))
         name = "judge_add" if direction is Direction.ADD else "judge_remove"
         library.render(name, case | _asked("example", (), "strict"))
+    for variant, shows_truth in (("P", True), ("D", False)):
+        library.render("scale", _scaled("eye", "example", variant, MEDEBENCH) | {"shows_truth": shows_truth})
+    library.render("scale_system", {})
     library.render("edit", {"instruction": "example"})
     library.render("again", {"problem": "example", "answer": "example"})
 
@@ -111,6 +123,24 @@ def _asked(instruction: str, criteria: Sequence[RubricCriterion], leniency: str)
         "criteria": [{"name": c.name.value, "question": c.question} for c in criteria],
         "codes": [code.value for code in FailureCode],
         "leniency": leniency,
+    }
+
+
+def _scaled(modality: str, text: str, variant: str, rubric: ScaleRubric) -> dict[str, object]:
+    dimensions = [
+        {
+            "name": dimension.name,
+            "question": dimension.question,
+            "marks": [{"score": score, "meaning": meaning} for score, meaning in dimension.marks],
+        }
+        for dimension in rubric.dimensions
+    ]
+    return {
+        "modality": MODALITIES.get(modality, modality.replace("_", " ")),
+        "text": text,
+        "variant": variant,
+        "most": rubric.most,
+        "dimensions": dimensions,
     }
 
 

@@ -14,8 +14,17 @@ import jinja2
 from plantain.records import InputError
 
 BUILT_IN = Path(__file__).with_name("templates")
-ASKED = ("write_initial", "refine", "judge_add", "judge_remove", "edit", "again")
-"""The prompts that are sent; the other files are parts of these or stand before them."""
+ASKED = (
+    "write_initial",
+    "refine",
+    "judge_add",
+    "judge_remove",
+    "edit",
+    "again",
+    "scale",
+    "scale_system",
+)
+"""The prompts that are sent, each with the system's words or, of a scale, its own before it; the others are parts."""
 
 PARTS = ("system", "case", "requirements", "report")
 

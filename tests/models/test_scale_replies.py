@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from plantain.bench.replies import DIMENSIONS, is_refusal, parse_scores
+from plantain.models.scale_replies import DIMENSIONS, is_refusal, parse_scores
 
 EA = "editing_accuracy"
 
