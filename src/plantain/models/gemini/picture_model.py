@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from plantain.models.answers import JsonObject
 from plantain.models.gemini.replies import read_picture, read_usage
 from plantain.models.gemini.requests import PICTURE_SAMPLING, contents, picture_config
@@ -10,9 +12,14 @@ from plantain.models.options import ProviderOptions
 from plantain.records import Usage
 from plantain.roles import EncodedImage
 
+MOST_PICTURES = 14
+"""Pictures that one request to a Gemini image model may hold, by its page."""
+
 
 class GeminiPictureModel:
     """Draws with one Gemini image model."""
+
+    most_pictures = MOST_PICTURES
 
     def __init__(self, wire: GeminiTransport, options: ProviderOptions) -> None:
         self._wire = wire
@@ -20,8 +27,8 @@ class GeminiPictureModel:
         self.name = wire.name
         self.sampling = options.sampling(*PICTURE_SAMPLING)
 
-    async def draw(self, picture: EncodedImage, text: str, seed: int) -> JsonObject:
-        return await self._wire.generate(contents((picture, text)), picture_config(seed, self._options))
+    async def draw(self, parts: Sequence[str | EncodedImage], seed: int) -> JsonObject:
+        return await self._wire.generate(contents(parts), picture_config(seed, self._options))
 
     def read_picture(self, body: JsonObject) -> bytes:
         return read_picture(body)

@@ -56,11 +56,16 @@ class OpenAIBatch:
         assert path == self._path
         return await self._batcher.ask(body)
 
-    async def post_picture(self, path: str, fields: JsonObject, picture: EncodedImage) -> JsonObject:
+    async def post_picture(
+        self, path: str, fields: JsonObject, picture: EncodedImage, *more: EncodedImage
+    ) -> JsonObject:
         """The same for an edit, in a form that OpenAI's own documents leave open: the recipe has to accept it."""
-        url = f"data:{picture.media_type};base64,{to_base64(picture.data)}"
         assert path == self._path
-        return await self._batcher.ask({**fields, "images": [{"image_url": url}]}, pictures=1)
+        images = [
+            {"image_url": f"data:{sent.media_type};base64,{to_base64(sent.data)}"}
+            for sent in (picture, *more)
+        ]
+        return await self._batcher.ask({**fields, "images": images}, pictures=1)
 
     def scrub(self, body: JsonObject) -> object:
         return self._wire.scrub(body)

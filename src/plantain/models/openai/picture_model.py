@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from plantain.models.answers import JsonObject
 from plantain.models.faults import Fault
 from plantain.models.openai.wire import OpenAITransport
@@ -13,10 +15,14 @@ from plantain.roles import EncodedImage
 
 PATH = "/images/edits"
 SIZE = "1024x1024"
+MOST_PICTURES = 16
+"""Pictures that one request may hold, by OpenAI's reference."""
 
 
 class OpenAIPictureModel:
     """Draws with one OpenAI image model; this format takes no seed."""
+
+    most_pictures = MOST_PICTURES
 
     def __init__(self, wire: OpenAITransport, options: ProviderOptions) -> None:
         self._wire = wire
@@ -26,9 +32,10 @@ class OpenAIPictureModel:
         self.name = wire.name
         self.sampling = " ".join(f"{name}={value}" for name, value in self._fields.items())
 
-    async def draw(self, picture: EncodedImage, text: str, seed: int) -> JsonObject:
-        fields = {"model": self._wire.model, "prompt": text, **self._fields}
-        return await self._wire.post_picture(PATH, fields, picture)
+    async def draw(self, parts: Sequence[str | EncodedImage], seed: int) -> JsonObject:
+        first, *more = (part for part in parts if isinstance(part, EncodedImage))
+        fields = {"model": self._wire.model, "prompt": _words(parts), **self._fields}
+        return await self._wire.post_picture(PATH, fields, first, *more)
 
     def read_picture(self, body: JsonObject) -> bytes:
         return read_picture(body)
@@ -41,6 +48,20 @@ class OpenAIPictureModel:
 
     async def aclose(self) -> None:
         await self._wire.aclose()
+
+
+def _words(parts: Sequence[str | EncodedImage]) -> str:
+    """The text of a request; pictures go beside it, in order, and among several each is named in its place."""
+    several = sum(isinstance(part, EncodedImage) for part in parts) > 1
+    said: list[str] = []
+    shown = 0
+    for part in parts:
+        if isinstance(part, str):
+            said.append(part)
+        elif several:
+            shown += 1
+            said.append(f"(picture {shown})")
+    return "\n".join(said)
 
 
 def read_picture(body: JsonObject) -> bytes:

@@ -110,6 +110,7 @@ def rehearse(library: PromptLibrary) -> None:
         library.render("scale", _scaled("eye", "example", variant, MEDEBENCH) | {"shows_truth": shows_truth})
     library.render("scale_system", {})
     library.render("edit", {"instruction": "example"})
+    library.render("edit_by_example", {"examples": ["example"], "instruction": "example"})
     library.render("again", {"problem": "example", "answer": "example"})
 
 

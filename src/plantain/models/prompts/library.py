@@ -20,6 +20,7 @@ ASKED = (
     "judge_add",
     "judge_remove",
     "edit",
+    "edit_by_example",
     "again",
     "scale",
     "scale_system",
