@@ -130,7 +130,8 @@ def _loads(content: str | bytes) -> object:
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
-        value = json.loads(content)
+        text = content if isinstance(content, str) else content.decode("utf-8", "replace")
+        value = json.loads(text)
         return orjson.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 

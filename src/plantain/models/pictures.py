@@ -19,6 +19,8 @@ SMALLEST_SIDE = 128
 
 UNCHANGED = "the editor returned the picture unchanged"
 
+_URL_SAFE = str.maketrans("-_", "+/")
+
 _KINDS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"RIFF", "image/webp"))
 
 
@@ -73,8 +75,10 @@ def from_base64(text: str) -> bytes:
     Raises:
         BadImage: it is not base64.
     """
+    if "-" in text or "_" in text:
+        text = text.translate(_URL_SAFE)
     try:
-        return base64.b64decode(text.translate(str.maketrans("-_", "+/")), validate=True)
+        return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise BadImage("the editor's picture is not valid base64") from None
 

@@ -29,10 +29,11 @@ CHATTY = (
 class Secret:
     """A key. It shows itself to nobody who does not ask for `reveal`."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("_forms", "_value")
 
     def __init__(self, value: str) -> None:
         self._value = value
+        self._forms = tuple(dict.fromkeys((value, quote(value, safe="")))) if value else ()
 
     def reveal(self) -> str:
         """The key itself, for the SDK alone."""
@@ -40,17 +41,13 @@ class Secret:
 
     def redact(self, text: str) -> str:
         """`text` without the key, neither plain nor percent-encoded."""
-        if not self._value:
-            return text
-        for form in (self._value, quote(self._value, safe="")):
+        for form in self._forms:
             text = text.replace(form, HIDDEN)
         return text
 
     def redact_bytes(self, data: bytes) -> bytes:
         """The same for bytes, e.g. of a file that is passed on line by line."""
-        if not self._value:
-            return data
-        for form in (self._value, quote(self._value, safe="")):
+        for form in self._forms:
             data = data.replace(form.encode(), HIDDEN.encode())
         return data
 

@@ -17,6 +17,7 @@ from plantain.models.batch.desk import BatchDesk
 from plantain.models.batch.rules import BatchRules
 from plantain.models.batch.service import NOT_BILLED, Job, JobState
 from plantain.models.faults import Fault, http_fault
+from plantain.models.gemini.requests import request_body
 from plantain.models.gemini.wire import GeminiWire
 from plantain.models.scrub import child, text
 from plantain.records import Outcome, OutcomeKind
@@ -40,12 +41,6 @@ STATES = {
 HTTP_OF_RPC = {1: 499, 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 13: 500, 14: 503, 16: 401}
 """Errors of single requests bear the codes of google.rpc; ours go by HTTP's."""
 
-BESIDE = ("systemInstruction", "safetySettings")
-"""Parts of a configuration that stand beside `generationConfig` in a request."""
-
-OURS = ("automaticFunctionCalling", "httpOptions", "shouldReturnHttpResponse")
-"""Parts that are for the SDK and are never sent."""
-
 
 class GeminiBatch:
     """Carries one model's requests in jobs: the batch form of `GeminiTransport`."""
@@ -67,23 +62,6 @@ class GeminiBatch:
 
     async def aclose(self) -> None:
         await self._wire.aclose()
-
-
-def request_body(contents: list[types.Content], config: types.GenerateContentConfig) -> JsonObject:
-    """A request as it is posted online, as JSON."""
-    said = config.model_dump(mode="json", by_alias=True, exclude_none=True)
-    for name in OURS:
-        said.pop(name, None)
-    body: JsonObject = {
-        "contents": [turn.model_dump(mode="json", by_alias=True, exclude_none=True) for turn in contents]
-    }
-    for name in BESIDE:
-        if name in said:
-            body[name] = said.pop(name)
-    if isinstance(body.get("systemInstruction"), str):
-        body["systemInstruction"] = {"parts": [{"text": body["systemInstruction"]}], "role": "user"}
-    body["generationConfig"] = said
-    return body
 
 
 class GeminiJobs:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from google.genai import types
 
+from plantain.models.answers import JsonObject
 from plantain.models.asking import Question
 from plantain.models.options import ProviderOptions
 from plantain.roles import EncodedImage
@@ -23,6 +24,13 @@ _SHARED = ("temperature", "top_p", "use_seed", "max_output_tokens", "safety")
 TEXT_SAMPLING = (*_SHARED, "thinking", "thinking_budget")
 PICTURE_SAMPLING = (*_SHARED, "image_size")
 """Settings that are sent, so that the answer depends on them beside prompt, pictures and seed."""
+
+
+BESIDE = ("systemInstruction", "safetySettings")
+"""Parts of a configuration that stand beside `generationConfig` in a request."""
+
+OURS = ("automaticFunctionCalling", "httpOptions", "shouldReturnHttpResponse")
+"""Parts that are for the SDK and are never sent."""
 
 
 def contents(parts: Sequence[str | EncodedImage]) -> list[types.Content]:
@@ -64,6 +72,23 @@ def picture_config(seed: int, options: ProviderOptions) -> types.GenerateContent
         safety_settings=_safety(options),
         automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
     )
+
+
+def request_body(contents: list[types.Content], config: types.GenerateContentConfig) -> JsonObject:
+    """A request as it is posted online, as JSON."""
+    said = config.model_dump(mode="json", by_alias=True, exclude_none=True)
+    for name in OURS:
+        said.pop(name, None)
+    body: JsonObject = {
+        "contents": [turn.model_dump(mode="json", by_alias=True, exclude_none=True) for turn in contents]
+    }
+    for name in BESIDE:
+        if name in said:
+            body[name] = said.pop(name)
+    if isinstance(body.get("systemInstruction"), str):
+        body["systemInstruction"] = {"parts": [{"text": body["systemInstruction"]}], "role": "user"}
+    body["generationConfig"] = said
+    return body
 
 
 def _seed(seed: int, options: ProviderOptions) -> int | None:

@@ -12,6 +12,7 @@ from google.genai import errors, types
 
 from plantain.models.answers import JsonObject
 from plantain.models.faults import Fault, http_fault, read_body, wire_fault
+from plantain.models.gemini.requests import request_body
 from plantain.models.options import ProviderOptions, is_loopback
 from plantain.models.scrub import scrub
 from plantain.models.secrets import Secret
@@ -71,10 +72,12 @@ class GeminiWire:
         Raises:
             Fault: whatever else came, or nothing did.
         """
-        raw_config = config.model_copy(update={"should_return_http_response": True})
-        sent: list[types.ContentUnion] = [*contents]
+        # The SDK looks at every field of every part in Python; as an extra body ours goes out as it is. What it asks
+        # for beside the body is replaced by it.
+        sent = types.HttpOptions(extra_body=request_body(contents, config))
+        raw = types.GenerateContentConfig(http_options=sent, should_return_http_response=True)
         models = self._connected().aio.models
-        answer = await self._sent(models.generate_content(model=self.model, contents=sent, config=raw_config))
+        answer = await self._sent(models.generate_content(model=self.model, contents="", config=raw))
         reply = answer.sdk_http_response
         content = self.key.redact((reply.body if reply else None) or "")
         body = read_body(content)
