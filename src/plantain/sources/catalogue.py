@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +39,7 @@ class Catalogue:
         self._blobs = BlobStore(root / "blobs")
         self._waiting: dict[str, SourceImage] = {}
         self._codes: dict[str, bytes] = {}
+        self._readings: dict[str, tuple[str, str]] = {}
 
     @classmethod
     def create(cls, root: Path) -> Catalogue:
@@ -128,20 +130,61 @@ class Catalogue:
             return
         # From here on they are committed or forgotten, never tried again: the next ingest finds what is missing.
         images, self._waiting = list(self._waiting.values()), {}
-        codes, self._codes = list(self._codes.items()), {}
-        rows = [to_row(image) for image in images]
-        with _transaction(self._database):
-            marks = ", ".join("?" * len(COLUMNS))
-            try:
-                self._database.executemany(f"INSERT INTO image VALUES ({marks})", rows)
-            except sqlite3.IntegrityError as error:
-                raise InputError(f"{self.root}: another process is adding to this catalogue") from error
+        codes, self._codes = self._codes, {}
+        readings, self._readings = self._readings, {}
+        with self.transaction():
+            self.insert(images, codes)
             self._database.executemany(
-                "INSERT INTO label VALUES (?, ?)",
-                [(label, image.id) for image in images for label in dict.fromkeys(image.labels)],
+                "INSERT OR REPLACE INTO reading VALUES (?, ?, ?)",
+                [(sha256, *reading) for sha256, reading in readings.items()],
             )
-            self._database.executemany("INSERT INTO likeness VALUES (?, ?)", codes)
-            self._account(sum(fingerprint(row) for row in rows), len(rows))
+
+    def insert(self, images: Iterable[SourceImage], codes: Mapping[str, bytes]) -> None:
+        """Adds rows, and the likeness of those that have one; inside a transaction, their blobs being there."""
+        images = list(images)
+        rows = [to_row(image) for image in images]
+        marks = ", ".join("?" * len(COLUMNS))
+        try:
+            self._database.executemany(f"INSERT INTO image VALUES ({marks})", rows)
+        except sqlite3.IntegrityError as error:
+            raise InputError(f"{self.root}: another process is adding to this catalogue") from error
+        self._database.executemany(
+            "INSERT INTO label VALUES (?, ?)",
+            [(label, image.id) for image in images for label in dict.fromkeys(image.labels)],
+        )
+        self._database.executemany("INSERT INTO likeness VALUES (?, ?)", list(codes.items()))
+        self._account(sum(fingerprint(row) for row in rows), len(rows))
+
+    def remove(self, image: SourceImage) -> None:
+        """Takes an image's rows out, inside a transaction; its blob stays."""
+        for table in ("label", "likeness", "own_group"):
+            self._database.execute(f"DELETE FROM {table} WHERE image_id = ?", (image.id,))
+        gone = self._database.execute("DELETE FROM image WHERE id = ?", (image.id,)).rowcount
+        self._account(-gone * fingerprint(to_row(image)), -gone)
+
+    def replace(self, old: SourceImage, new: SourceImage) -> None:
+        """Puts another record in the place of an image's, inside a transaction; id and labels stay."""
+        assignments = ", ".join(f'"{column}" = ?' for column in COLUMNS)
+        self._database.execute(f"UPDATE image SET {assignments} WHERE id = ?", (*to_row(new), old.id))
+        self._account(fingerprint(to_row(new)) - fingerprint(to_row(old)), 0)
+
+    def remember_reading(self, prepared_sha256: str, reader: str, found: str) -> None:
+        """Keeps what a reader of text found in a prepared image (JSON), with the next commit."""
+        self._readings[prepared_sha256] = (reader, found)
+
+    def reading(self, prepared_sha256: str) -> tuple[str, str] | None:
+        """(reader, what it found as JSON) of a prepared image; None where its text was never read."""
+        waiting = self._readings.get(prepared_sha256)
+        if waiting is not None or not self.has("reading"):
+            return waiting
+        query = "SELECT reader, found FROM reading WHERE prepared_sha256 = ?"
+        row: tuple[str, str] | None = self._database.execute(query, (prepared_sha256,)).fetchone()
+        return row
+
+    def has(self, table: str) -> bool:
+        """Whether there is such a table: a catalogue of an earlier version that is only read lacks some."""
+        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        return self._database.execute(query, (table,)).fetchone() is not None
 
     def own_groups(self) -> list[tuple[str, str, str | None]]:
         """(id, dataset, group as its source gave it) of every image, in order of their ids."""
@@ -163,7 +206,7 @@ class Catalogue:
             groups: by image id; images that have that group already are left alone.
         """
         self.flush()
-        with _transaction(self._database):
+        with self.transaction():
             change = 0
             held = dict(self._database.execute('SELECT id, "group" FROM image').fetchall())
             for image_id in sorted(key for key, group in groups.items() if held.get(key) != group):
@@ -192,9 +235,12 @@ class Catalogue:
         return from_row(row) if row is not None else self._waiting.get(image_id)
 
     def sources(self) -> dict[tuple[str, int], str]:
-        """Ids of all images by what they were made from: (source SHA-256, frame)."""
+        """Ids of all images by what they were made from: (source SHA-256, frame); also of those in quarantine."""
         self.flush()
-        rows = self._database.execute("SELECT source_sha256, frame, id FROM image ORDER BY id")
+        query = "SELECT source_sha256, frame, id FROM image"
+        if self.has("quarantine"):
+            query += " UNION ALL SELECT source_sha256, frame, image_id FROM quarantine"
+        rows = self._database.execute(f"{query} ORDER BY 3")
         return {(sha256, frame): image_id for sha256, frame, image_id in rows}
 
     def get(self, image_id: str) -> SourceImage:
@@ -250,6 +296,20 @@ class Catalogue:
         """
         return self._blobs.read(image.prepared_sha256)
 
+    @property
+    def blobs(self) -> BlobStore:
+        """Where the prepared bytes lie."""
+        return self._blobs
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The database, for the parts of this room that keep tables of their own in it."""
+        return self._database
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """BEGIN IMMEDIATE … COMMIT, or ROLLBACK when the block raises."""
+        return _transaction(self._database)
+
     def digest(self) -> str:
         """Hex digest of the whole content (every field of every image), in constant time.
 
@@ -277,19 +337,16 @@ class Catalogue:
         return str(self._database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0])
 
 
-class _transaction:  # noqa: N801 - reads as a statement
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """BEGIN IMMEDIATE … COMMIT, or ROLLBACK when the block raises."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._connection.execute("COMMIT" if kind is None else "ROLLBACK")
+    connection.execute("BEGIN IMMEDIATE")
+    done = False
+    try:
+        yield
+        done = True
+    finally:
+        connection.execute("COMMIT" if done else "ROLLBACK")
 
 
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:

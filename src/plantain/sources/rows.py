@@ -35,9 +35,20 @@ SCHEMA = (
     "STRICT, WITHOUT ROWID",
     'CREATE TABLE IF NOT EXISTS own_group (image_id TEXT PRIMARY KEY REFERENCES image(id), "group" TEXT) '
     "STRICT, WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS reading (prepared_sha256 TEXT PRIMARY KEY, reader TEXT NOT NULL, found TEXT NOT NULL) "
+    "STRICT, WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS quarantine (image_id TEXT PRIMARY KEY, source_sha256 TEXT NOT NULL, "
+    "frame INTEGER NOT NULL, record TEXT NOT NULL, likeness BLOB, found TEXT NOT NULL) STRICT, WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS decision (image_id TEXT PRIMARY KEY, decision TEXT NOT NULL, boxes TEXT NOT NULL) "
+    "STRICT, WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS withdrawn (mark TEXT PRIMARY KEY) STRICT, WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS image_modality ON image (modality, id)",
     "CREATE INDEX IF NOT EXISTS image_source ON image (source_sha256, frame)",
 )
+
+
+ADDED_LATER = ("reading", "quarantine", "decision", "withdrawn")
+"""Tables that catalogues of earlier versions lack until they are next added to."""
 
 
 def to_row(image: SourceImage) -> tuple[Value, ...]:

@@ -1,0 +1,59 @@
+"""Rectangles in an image, as text, faces and masks of them are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from plantain.pixels.arrays import Pixels
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Box:
+    """A rectangle in pixels: `left` and `top` belong to it, `right` and `bottom` do not."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+    @property
+    def right(self) -> int:
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> int:
+        return self.top + self.height
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        return self.left + self.width / 2, self.top + self.height / 2
+
+    def moved(self, across: int, down: int) -> Box:
+        return Box(self.left + across, self.top + down, self.width, self.height)
+
+    def grown(self, by: int, width: int, height: int) -> Box:
+        """Larger by `by` pixels on each side, as far as an image of this size reaches."""
+        left, top = max(0, self.left - by), max(0, self.top - by)
+        return Box(left, top, min(width, self.right + by) - left, min(height, self.bottom + by) - top)
+
+    def overlaps(self, other: Box) -> bool:
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.top < other.bottom
+            and other.top < self.bottom
+        )
+
+    def cut(self, pixels: Pixels) -> Pixels:
+        """The part of (H, W) or (H, W, 3) that lies in it."""
+        part: Pixels = pixels[self.top : self.bottom, self.left : self.right]
+        return part
+
+
+def blacken(pixels: Pixels, boxes: Iterable[Box], margin: int = 4) -> Pixels:
+    """A copy of (H, W, 3) in which the boxes are black, each with a margin of some pixels."""
+    masked = pixels.copy()
+    for box in boxes:
+        box.grown(margin, pixels.shape[1], pixels.shape[0]).cut(masked)[...] = 0
+    return masked

@@ -1,0 +1,222 @@
+"""Text burned into an image: read by OCR, and told apart by what it may be: a marker, a device's number, an identity.
+
+The extra `ocr` brings rapidocr with its models inside the wheel; nothing is ever fetched. Which words count as what is
+plantain's own choice, on the safe side: what is not known to be harmless is taken for an identity.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+import threading
+import unicodedata
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.boxes import Box
+
+SURE = 0.6
+"""Least confidence of a reading that counts; real letters read above 0.85, texture mostly below 0.6."""
+
+DARK = 24
+"""Grey level up to which padding and air count as black; outside of everything brighter there is no text."""
+
+_MODELS = {"Det": "PP-OCRv6_det_small.onnx", "Rec": "PP-OCRv6_rec_small.onnx"}
+
+
+class TextKind(StrEnum):
+    """What a piece of text may be. The last four may identify a person."""
+
+    MARKER = "marker"
+    DEVICE = "device"
+    STRAY = "stray"
+    DATE = "date"
+    NUMBER = "number"
+    NAME = "name"
+    OTHER = "other"
+
+    @property
+    def identifying(self) -> bool:
+        """Whether a person must look at it before the image is used."""
+        return self in (TextKind.DATE, TextKind.NUMBER, TextKind.NAME, TextKind.OTHER)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One line of text in an image; `sure` is the reader's confidence, in [0, 1]."""
+
+    text: str
+    kind: TextKind
+    box: Box
+    sure: float
+
+
+class TextReader(Protocol):
+    """Reads burned-in text. `name` changes whenever what it reads could."""
+
+    name: str
+
+    def read(self, pixels: Pixels) -> tuple[Text, ...]:
+        """The text in uint8 (H, W, 3), from top to bottom. Thread-safe."""
+        ...
+
+
+_MARKERS = frozenset(
+    re.findall(
+        r"\w+",
+        "L R LT RT LEFT RIGHT AP PA LAT LATERAL LL RL FRONTAL PORTABLE PORT MOBILE ERECT UPRIGHT SUPINE PRONE SITTING "
+        "SEMI STANDING DECUB DECUBITUS RECUMBENT INSP EXP INSPIRATION EXPIRATION A P H F S I RA LA RP LP AR AL PR PL "
+        "OD OS OU HFS FFS",
+    )
+)
+"""Laterality, view and position, as technologists place them; letters at the edges of slices; the eyes."""
+
+_DEVICE_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "MI TI TIS TIB TIC GN GAIN DR DYN THI HGEN GEN HPEN PEN PWR RES PMED PLOW PHIGH LOW MED HIGH MAP HZ KHZ MHZ DB "
+        "FPS BPM CM MM KV KVP MA MAS MSEC SEC MS CINE ZOOM WL WW WC TR TE ET FA NEX FOV SL THK T1 T2 FLAIR PD DWI ADC "
+        "AX COR SAG AXIAL CORONAL SAGITTAL CXR CHEST 2D 3D",
+    )
+)
+_UNIT = "%|CM/S|M/S|CM|MM|KHZ|MHZ|HZ|DB|FPS|BPM|KVP?|MAS?|MS|S|X"
+_QUANTITY = re.compile(rf"[+-]?(\d{{0,3}}([.,]\d{{1,3}})?|\d{{0,4}}([.,]\d{{1,3}})?({_UNIT}))")
+"""Four digits need a unit: without one they may be a time, a room or part of a number."""
+
+_IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_DATE = re.compile(
+    r"\d{1,4}\s?[-/.]\s?(\d{1,2}|[A-Z]{3})\s?[-/.]\s?\d{1,4}|\d{1,2}\s?[A-Z]{3}\w*\s?,?\s?\d{4}|"
+    r"\d{1,2}:\d{2}|(?<![\d.])(19|20)\d\d(?![\d.])"
+)
+
+
+def classify(text: str) -> TextKind:
+    """What a piece of text may be, by its letters alone.
+
+    Fewer than three letters or digits (two ideographs) that are no marker are stray: OCR reads such from texture at any
+    confidence, and nobody can be told by them. Everything else that is not known to be harmless may be an identity.
+    """
+    plain = unicodedata.normalize("NFKC", text).upper()
+    words = plain.split()
+    bare = re.findall(r"[^\W_]+", plain)
+    letters = "".join(bare)
+    if letters and all(word in _MARKERS for word in bare):
+        return TextKind.MARKER
+    if len(_IDEOGRAPH.findall(letters)) >= 2:
+        return TextKind.NAME
+    if len(letters) < 3:
+        return TextKind.STRAY
+    if _DATE.search(plain):
+        return TextKind.DATE
+    if all(_is_device(word) for word in words):
+        return TextKind.DEVICE
+    if sum(map(str.isdigit, letters)) >= 4:
+        return TextKind.NUMBER
+    return TextKind.NAME if re.search(r"[^\W\d_]{3}", plain) else TextKind.OTHER
+
+
+def _is_device(word: str) -> bool:
+    """A number of at most four digits with or without a unit, or a word that scanners write; "MI:1.4" is both."""
+    parts = [part for part in re.split(r"[:/=<>]+", word.strip(".,:/+-")) if part]
+    return all(
+        part in _DEVICE_WORDS or part in _MARKERS or _QUANTITY.fullmatch(part) is not None
+        for part in (re.sub(r"^(MI|TI[SBC]?)(?=\d)", "", part) for part in parts)
+    )
+
+
+def why_no_reader() -> str:
+    """Why text cannot be looked for here; "" where it can."""
+    for package in ("rapidocr", "onnxruntime"):
+        if importlib.util.find_spec(package) is None:
+            return f"{package} is not installed (pip install -e '.[ocr]')"
+    missing = [name for name in _MODELS.values() if not (_folder() / name).is_file()]
+    return f"rapidocr came without {missing[0]}, and nothing is downloaded" if missing else ""
+
+
+def open_reader() -> TextReader | None:
+    """The reader of the extra `ocr`; None where it is not installed, or has no models of its own."""
+    return None if why_no_reader() else _RapidReader()
+
+
+def _folder() -> Path:
+    spec = importlib.util.find_spec("rapidocr")
+    return Path(spec.origin).parent / "models" if spec is not None and spec.origin else Path()
+
+
+class _RapidReader:
+    """rapidocr with the models in its wheel, one engine of one thread for each thread that reads."""
+
+    def __init__(self) -> None:
+        self.name = f"rapidocr {importlib.metadata.version('rapidocr')}, PP-OCRv6 small"
+        self._local = threading.local()
+
+    def read(self, pixels: Pixels) -> tuple[Text, ...]:
+        content = _content(pixels)
+        if content is None:
+            return ()
+        # OpenCV's order of channels, as the models were trained.
+        found = self._engine()(np.ascontiguousarray(content.cut(pixels)[:, :, ::-1]))
+        if found.txts is None or found.boxes is None:
+            return ()
+        texts = []
+        for words, sure, corners in zip(found.txts, found.scores, found.boxes, strict=True):
+            left, top = (max(0, int(value)) for value in np.floor(np.min(corners, axis=0)))
+            right, bottom = (int(value) for value in np.ceil(np.max(corners, axis=0)))
+            box = Box(left, top, max(1, right - left), max(1, bottom - top)).moved(content.left, content.top)
+            kind = classify(words) if sure >= SURE else TextKind.STRAY
+            texts.append(Text(" ".join(words.split()), kind, box, round(float(sure), 3)))
+        return tuple(sorted(texts, key=lambda text: (text.box.top, text.box.left, text.text)))
+
+    def _engine(self) -> _Engine:
+        if not hasattr(self._local, "engine"):
+            from rapidocr import RapidOCR
+
+            threads = "EngineConfig.onnxruntime"
+            self._local.engine = RapidOCR(
+                params={
+                    "Global.log_level": "critical",
+                    "Global.use_cls": False,
+                    f"{threads}.intra_op_num_threads": 1,
+                    f"{threads}.inter_op_num_threads": 1,
+                    "Det.limit_type": "max",
+                    "Det.limit_side_len": 1024,
+                    # A path given is a path used: without one, rapidocr would look for newer models on the network.
+                    **{f"{part}.model_path": str(_folder() / name) for part, name in _MODELS.items()},
+                }
+            )
+        engine: _Engine = self._local.engine
+        return engine
+
+
+class _Found(Protocol):
+    """What rapidocr returns."""
+
+    txts: tuple[str, ...] | None
+    scores: tuple[float, ...]
+    boxes: np.ndarray | None
+
+
+class _Engine(Protocol):
+    def __call__(self, img_content: Pixels) -> _Found: ...
+
+
+def _content(pixels: Pixels) -> Box | None:
+    """The part of an image that is not black, with a little around it; None where there is none."""
+    bright = pixels.max(axis=2) > DARK
+    rows, columns = np.flatnonzero(bright.any(axis=1)), np.flatnonzero(bright.any(axis=0))
+    if rows.size == 0:
+        return None
+    box = Box(int(columns[0]), int(rows[0]), int(np.ptp(columns)) + 1, int(np.ptp(rows)) + 1)
+    height, width = bright.shape
+    return box.grown(16, width, height)
+
+
+def shifted(text: Text, across: int, down: int) -> Text:
+    """The same text, told in an image of which it was read in a part that begins at (across, down)."""
+    return replace(text, box=text.box.moved(across, down))
