@@ -6,17 +6,49 @@ Latents are an eighth of the image, as in the real ones. Everything is seeded: t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 from diffusers import (
     AutoencoderKL,
+    AutoencoderKLFlux2,
+    AutoencoderKLQwenImage,
+    DDIMScheduler,
     EulerAncestralDiscreteScheduler,
+    EulerDiscreteScheduler,
+    FlowMatchEulerDiscreteScheduler,
+    Flux2KleinPipeline,
+    Flux2Transformer2DModel,
+    FluxFillPipeline,
+    FluxKontextPipeline,
+    FluxTransformer2DModel,
+    QwenImageTransformer2DModel,
     StableDiffusionInstructPix2PixPipeline,
+    StableDiffusionPipeline,
+    StableDiffusionXLInstructPix2PixPipeline,
     UNet2DConditionModel,
 )
+from diffusers.pipelines.stable_diffusion.safety_checker import StableDiffusionSafetyChecker
 from tokenizers.pre_tokenizers import ByteLevel
-from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
+from transformers import (
+    CLIPConfig,
+    CLIPTextConfig,
+    CLIPTextModel,
+    CLIPTextModelWithProjection,
+    CLIPTokenizer,
+    CLIPVisionConfig,
+    Qwen2_5_VLConfig,
+    Qwen2_5_VLForConditionalGeneration,
+    Qwen2Tokenizer,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    T5Config,
+    T5EncoderModel,
+    T5Tokenizer,
+)
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 torch.set_num_threads(1)
 
@@ -105,3 +137,283 @@ def tiny_instruct_pix2pix(
         feature_extractor=None,
         requires_safety_checker=False,
     )
+
+
+def tiny_stable_diffusion(seed: int = 0, levels: int = 2) -> StableDiffusionPipeline:
+    """Stable Diffusion, the base of Imagic and, with three levels, of LEDITS++."""
+    torch.manual_seed(seed)
+    tokenizer = tiny_tokenizer()
+    return StableDiffusionPipeline(
+        vae=tiny_vae(),
+        text_encoder=tiny_text_encoder(tokenizer),
+        tokenizer=tokenizer,
+        unet=tiny_unet(4, levels),
+        scheduler=DDIMScheduler(
+            beta_start=0.00085,
+            beta_end=0.012,
+            beta_schedule="scaled_linear",
+            clip_sample=False,
+            steps_offset=1,
+        ),
+        safety_checker=None,
+        feature_extractor=None,
+        requires_safety_checker=False,
+    )
+
+
+def tiny_safety_checker(seed: int = 0) -> StableDiffusionSafetyChecker:
+    """A safety checker that takes offence at everything: its concepts are of no length, its thresholds below zero."""
+    torch.manual_seed(seed)
+    vision = CLIPVisionConfig(
+        hidden_size=WIDTH,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        image_size=224,
+        patch_size=56,
+    )
+    checker = StableDiffusionSafetyChecker(CLIPConfig(vision_config=vision.to_dict(), projection_dim=WIDTH))
+    with torch.no_grad():
+        checker.concept_embeds_weights.fill_(-1.0)
+        checker.special_care_embeds_weights.fill_(-1.0)
+    return checker.eval()
+
+
+def tiny_sdxl_instruct_pix2pix(seed: int = 0) -> StableDiffusionXLInstructPix2PixPipeline:
+    """InstructPix2Pix on SDXL: two text encoders, and sizes as inputs of the UNet."""
+    torch.manual_seed(seed)
+    tokenizer = tiny_tokenizer()
+    first = tiny_text_encoder(tokenizer)
+    second = CLIPTextModelWithProjection(first.config).eval()
+    unet = UNet2DConditionModel(
+        in_channels=8,
+        out_channels=4,
+        sample_size=8,
+        layers_per_block=1,
+        block_out_channels=(32, 64),
+        norm_num_groups=16,
+        cross_attention_dim=2 * WIDTH,
+        attention_head_dim=4,
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
+        up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
+        addition_embed_type="text_time",
+        addition_time_embed_dim=8,
+        projection_class_embeddings_input_dim=WIDTH + 6 * 8,
+    )
+    return StableDiffusionXLInstructPix2PixPipeline(
+        vae=tiny_vae(),
+        text_encoder=first,
+        text_encoder_2=second,
+        tokenizer=tokenizer,
+        tokenizer_2=tokenizer,
+        unet=unet.eval(),
+        scheduler=EulerDiscreteScheduler(beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear"),
+        add_watermarker=False,
+    )
+
+
+def tiny_t5() -> tuple[T5EncoderModel, T5Tokenizer]:
+    """A T5 encoder of one layer, whose tokens are the printable characters."""
+    pieces = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -2.0)]
+    pieces += [(chr(code), -3.0) for code in range(33, 127)]
+    tokenizer = T5Tokenizer(vocab=pieces, extra_ids=0, model_max_length=512)
+    config = T5Config(
+        vocab_size=len(pieces),
+        d_model=WIDTH,
+        d_kv=8,
+        d_ff=64,
+        num_layers=1,
+        num_heads=4,
+        decoder_start_token_id=0,
+    )
+    return T5EncoderModel(config).eval(), tokenizer
+
+
+def _flux(in_channels: int, out_channels: int, guided: bool = True) -> FluxTransformer2DModel:
+    return FluxTransformer2DModel(
+        patch_size=1,
+        in_channels=in_channels,
+        out_channels=out_channels,
+        num_layers=1,
+        num_single_layers=1,
+        attention_head_dim=16,
+        num_attention_heads=2,
+        joint_attention_dim=WIDTH,
+        pooled_projection_dim=WIDTH,
+        guidance_embeds=guided,
+        axes_dims_rope=(4, 6, 6),
+    ).eval()
+
+
+def tiny_flux_fill(seed: int = 0) -> FluxFillPipeline:
+    """FLUX.1 Fill, the base of ICEdit: it also sees the masked image and the mask."""
+    torch.manual_seed(seed)
+    tokenizer = tiny_tokenizer()
+    encoder, pieces = tiny_t5()
+    packed = 4 * 4
+    return FluxFillPipeline(
+        scheduler=FlowMatchEulerDiscreteScheduler(),
+        vae=_shifted_vae(),
+        text_encoder=tiny_text_encoder(tokenizer),
+        tokenizer=tokenizer,
+        text_encoder_2=encoder,
+        tokenizer_2=pieces,
+        transformer=_flux(2 * packed + 4 * 64, packed),
+    )
+
+
+def tiny_flux_kontext(seed: int = 0) -> FluxKontextPipeline:
+    """FLUX.1 Kontext."""
+    torch.manual_seed(seed)
+    tokenizer = tiny_tokenizer()
+    encoder, pieces = tiny_t5()
+    return FluxKontextPipeline(
+        scheduler=FlowMatchEulerDiscreteScheduler(),
+        vae=_shifted_vae(),
+        text_encoder=tiny_text_encoder(tokenizer),
+        tokenizer=tokenizer,
+        text_encoder_2=encoder,
+        tokenizer_2=pieces,
+        transformer=_flux(16, 16),
+    )
+
+
+def _shifted_vae() -> AutoencoderKL:
+    vae = tiny_vae()
+    vae.register_to_config(shift_factor=0.1, scaling_factor=0.36)
+    return vae
+
+
+def tiny_qwen_tokenizer() -> Qwen2Tokenizer:
+    """Bytes, the special tokens of Qwen, and a chat template of one line."""
+    letters = sorted(ByteLevel.alphabet())
+    special = [
+        "<|endoftext|>",
+        "<|im_start|>",
+        "<|im_end|>",
+        "<|vision_start|>",
+        "<|vision_end|>",
+        "<|image_pad|>",
+        "<|video_pad|>",
+    ]
+    tokenizer = Qwen2Tokenizer(
+        vocab={letter: number for number, letter in enumerate(letters)},
+        merges=[],
+        additional_special_tokens=special[1:],
+        pad_token=special[0],
+        eos_token=special[0],
+        unk_token=special[0],
+    )
+    tokenizer.chat_template = (
+        "{% for m in messages %}<|im_start|>{{ m['role'] }} {{ m['content'] }}<|im_end|>{% endfor %}"
+    )
+    return tokenizer
+
+
+def tiny_flux2_klein(seed: int = 0) -> Flux2KleinPipeline:
+    """FLUX.2 klein, with a text encoder of one layer."""
+    torch.manual_seed(seed)
+    tokenizer = tiny_qwen_tokenizer()
+    encoder = Qwen3ForCausalLM(
+        Qwen3Config(
+            vocab_size=len(tokenizer),
+            hidden_size=WIDTH,
+            intermediate_size=64,
+            num_hidden_layers=1,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            head_dim=8,
+        )
+    )
+    transformer = Flux2Transformer2DModel(
+        in_channels=16,
+        num_layers=1,
+        num_single_layers=1,
+        attention_head_dim=16,
+        num_attention_heads=2,
+        joint_attention_dim=WIDTH,
+        timestep_guidance_channels=32,
+        axes_dims_rope=(4, 4, 4, 4),
+        guidance_embeds=False,
+    )
+    vae = AutoencoderKLFlux2(
+        latent_channels=4,
+        block_out_channels=(8, 8, 16, 16),
+        norm_num_groups=8,
+        sample_size=64,
+        down_block_types=("DownEncoderBlock2D",) * 4,
+        up_block_types=("UpDecoderBlock2D",) * 4,
+    )
+    return Flux2KleinPipeline(
+        scheduler=FlowMatchEulerDiscreteScheduler(),
+        vae=vae.eval(),
+        text_encoder=encoder.eval(),
+        tokenizer=tokenizer,
+        transformer=transformer.eval(),
+        is_distilled=True,
+    )
+
+
+def save_tiny_qwen_image_edit(folder: Path, *, plus: bool, seed: int = 0) -> None:
+    """Saves Qwen-Image-Edit part by part: its processor cannot be built where torchvision is absent."""
+    torch.manual_seed(seed)
+    tokenizer = tiny_qwen_tokenizer()
+    ids = {name: tokenizer.convert_tokens_to_ids(f"<|{name}|>") for name in ("image_pad", "video_pad")}
+    config = Qwen2_5_VLConfig(
+        text_config={
+            "vocab_size": len(tokenizer),
+            "hidden_size": WIDTH,
+            "intermediate_size": 64,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "rope_parameters": {"rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 1e6},
+        },
+        vision_config={
+            "depth": 1,
+            "hidden_size": WIDTH,
+            "intermediate_size": 64,
+            "num_heads": 4,
+            "out_hidden_size": WIDTH,
+            "fullatt_block_indexes": [0],
+        },
+        image_token_id=ids["image_pad"],
+        video_token_id=ids["video_pad"],
+        vision_start_token_id=tokenizer.convert_tokens_to_ids("<|vision_start|>"),
+        vision_end_token_id=tokenizer.convert_tokens_to_ids("<|vision_end|>"),
+    )
+    parts = {
+        "text_encoder": Qwen2_5_VLForConditionalGeneration(config),
+        "tokenizer": tokenizer,
+        "processor": Qwen2VLImageProcessorPil(),
+        "scheduler": FlowMatchEulerDiscreteScheduler(),
+        "transformer": QwenImageTransformer2DModel(
+            patch_size=2,
+            in_channels=16,
+            out_channels=4,
+            num_layers=1,
+            attention_head_dim=16,
+            num_attention_heads=2,
+            joint_attention_dim=WIDTH,
+            axes_dims_rope=(4, 6, 6),
+        ),
+        "vae": AutoencoderKLQwenImage(
+            base_dim=8,
+            z_dim=4,
+            dim_mult=[1, 1, 1, 1],
+            num_res_blocks=1,
+            temperal_downsample=[False, True, True],
+            latents_mean=[0.0] * 4,
+            latents_std=[1.0] * 4,
+        ),
+    }
+    index: dict[str, object] = {
+        "_class_name": "QwenImageEditPlusPipeline" if plus else "QwenImageEditPipeline",
+        "_diffusers_version": "0.42.0",
+    }
+    for name, part in parts.items():
+        part.save_pretrained(folder / name)
+        library = "transformers" if name in ("text_encoder", "tokenizer", "processor") else "diffusers"
+        index[name] = [library, type(part).__name__]
+    index["processor"] = ["transformers", "Qwen2VLProcessor"]
+    (folder / "model_index.json").write_text(json.dumps(index), encoding="utf-8")

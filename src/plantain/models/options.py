@@ -63,6 +63,7 @@ class ProviderOptions:
         offload: "none", "model" or "sequential": parts of a model wait in main memory until they are needed.
         steps, guidance, image_guidance: of a diffusion editor; None for the preset's.
         alpha: Imagic's step from the image's own embedding towards the text's.
+        text_steps, model_steps: how long Imagic learns the embedding and the weights of one image; None for 500, 1000.
         side: longest side, or square root of the area, at which an open editor works; None for the family's own.
         batch_size: most edits computed together on one device; None for one on a processor, four on a GPU.
         lora: hub id or folder of LoRA weights put onto an open editor.
@@ -99,6 +100,8 @@ class ProviderOptions:
     guidance: float | None = None
     image_guidance: float | None = None
     alpha: float | None = None
+    text_steps: int | None = None
+    model_steps: int | None = None
     side: int | None = None
     batch_size: int | None = None
     lora: str = ""

@@ -106,6 +106,8 @@ class ProviderSection(BaseModel):
     guidance: Annotated[float, Field(ge=0.0, le=1000.0)] | None = None
     image_guidance: Annotated[float, Field(ge=0.0, le=1000.0)] | None = None
     alpha: Annotated[float, Field(ge=0.0, le=10.0)] | None = None
+    text_steps: Annotated[int, Field(ge=0, le=100_000)] | None = None
+    model_steps: Annotated[int, Field(ge=0, le=100_000)] | None = None
     side: Annotated[int, Field(ge=32, le=4096)] | None = None
     batch_size: Annotated[int, Field(ge=1, le=256)] | None = None
     lora: str = ""
@@ -163,6 +165,8 @@ SAMPLING = (
     "guidance",
     "image_guidance",
     "alpha",
+    "text_steps",
+    "model_steps",
     "side",
     "lora",
     "revision",

@@ -1,0 +1,191 @@
+"""What runs on one device: loads pipelines, edits batches, and makes do with less memory when there is too little."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import cv2
+import torch
+
+from plantain.models.diffusers.concepts import NoConcept
+from plantain.models.diffusers.frames import Frame
+from plantain.models.diffusers.jobs import Batch, Done, Job, Loading
+from plantain.models.diffusers.methods import METHODS
+from plantain.models.diffusers.pipelines.runner import Drawn, Runner
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import decode_untrusted, one_line
+from plantain.records import OK, InputError, Outcome, OutcomeKind
+
+CANNOT_LOAD = (OSError, ValueError, ImportError, RuntimeError, TypeError, AttributeError, KeyError)
+CANNOT_DRAW = (ValueError, RuntimeError, TypeError, AttributeError, KeyError, IndexError, ArithmeticError)
+"""What libraries raise for weights or pictures that they cannot handle; anything else ends the process, and is said."""
+
+_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+
+
+class Engine:
+    """Pipelines on one device.
+
+    Args:
+        device: of torch, e.g. "cpu", "cuda:0".
+    """
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self._runners: dict[Loading, Runner] = {}
+        self._most: dict[Loading, int] = {}
+        """What fitted into memory when more did not, by what was loaded."""
+
+    def run(self, batch: Batch) -> list[Done]:
+        """Edits a batch; what cannot be done comes back as outcomes, in the order of its jobs."""
+        try:
+            runner = self._runner(batch.loading)
+        except InputError as error:
+            return self._none(batch, Outcome(OutcomeKind.TRANSPORT, str(error), fatal=True))
+        except CANNOT_LOAD as error:
+            why = f"{batch.loading.folder} could not be loaded onto {self.device}: {_said(error)}"
+            return self._none(batch, Outcome(OutcomeKind.TRANSPORT, why, fatal=True))
+        done: list[Done] = []
+        rest = list(batch.jobs)
+        said: list[str] = []
+        while rest:
+            size = self._most.get(batch.loading, len(rest)) if runner.method.batches else 1
+            part = rest[:size]
+            try:
+                done += self._edit(runner, batch, part, said)
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+                self._forget_tensors()
+                if len(part) == 1:
+                    done += self._too_large(batch, rest, error)
+                    break
+                self._most[batch.loading] = len(part) // 2
+                said.append(
+                    f"{self.device}: {len(part)} edits together did not fit into memory; from now on at most "
+                    f"{self._most[batch.loading]}"
+                )
+                continue
+            rest = rest[len(part) :]
+        return done
+
+    def close(self) -> None:
+        """Gives up every pipeline."""
+        while self._runners:
+            self._runners.popitem()[1].close()
+        self._forget_tensors()
+
+    def _runner(self, loading: Loading) -> Runner:
+        """The pipeline, loaded once; those that were used least recently make room for it when they must."""
+        if loading in self._runners:
+            runner = self._runners.pop(loading)
+        else:
+            runner = self._load(loading)
+        self._runners[loading] = runner
+        return runner
+
+    def _load(self, loading: Loading) -> Runner:
+        module = importlib.import_module(
+            f"plantain.models.diffusers.pipelines.{METHODS[loading.method].module}"
+        )
+        while True:
+            try:
+                runner: Runner = module.Runner(loading, self.device)
+            except RuntimeError as error:
+                if not (is_out_of_memory(error) and self._runners):
+                    raise
+                oldest = next(iter(self._runners))
+                self._runners.pop(oldest).close()
+                self._forget_tensors()
+            else:
+                return runner
+
+    def _edit(self, runner: Runner, batch: Batch, jobs: Sequence[Job], said: list[str]) -> list[Done]:
+        pictures = [decode_untrusted(job.picture, "original") for job in jobs]
+        frames = [_frame(runner, job, picture) for job, picture in zip(jobs, pictures, strict=True)]
+        assert len({frame.canvas for frame in frames}) == 1, "a batch is of one canvas size"
+        canvases = [frame.enter(picture) for frame, picture in zip(frames, pictures, strict=True)]
+        try:
+            drawn = runner.edit(canvases, jobs, batch.steering)
+        except NoConcept as reason:
+            drawn = [Drawn(None, Outcome(OutcomeKind.NOT_APPLICABLE, str(reason)))] * len(jobs)
+        except CANNOT_DRAW as error:
+            if is_out_of_memory(error):
+                raise
+            drawn = [Drawn(None, Outcome(OutcomeKind.MALFORMED, _said(error)))] * len(jobs)
+        return [
+            self._done(runner, batch, job, frame, one, len(jobs), said)
+            for job, frame, one in zip(jobs, frames, drawn, strict=True)
+        ]
+
+    def _done(
+        self,
+        runner: Runner,
+        batch: Batch,
+        job: Job,
+        frame: Frame,
+        drawn: Drawn,
+        together: int,
+        said: list[str],
+    ) -> Done:
+        used = {name: value for name, value in asdict(batch.steering).items() if value is not None}
+        record: dict[str, object] = {
+            "method": runner.method.name,
+            "sent": job.instruction,
+            "seed": job.seed,
+            "settings": used,
+            "geometry": frame.as_json(),
+            "device": self.device,
+            "precision": str(runner.precision).removeprefix("torch."),
+            "together": together,
+            **({"said": list(said)} if said else {}),
+        }
+        if drawn.pixels is None:
+            return Done(None, drawn.outcome, record)
+        try:
+            return Done(png(frame.leave(drawn.pixels)), OK, record)
+        except ValueError as error:
+            return Done(None, Outcome(OutcomeKind.MALFORMED, str(error)), record)
+
+    def _too_large(self, batch: Batch, jobs: Sequence[Job], error: RuntimeError) -> list[Done]:
+        why = (
+            f"one edit does not fit into the memory of {self.device} ({_said(error)}); set providers.diffusers.offload "
+            '= "model", a smaller side, or dtype = "bfloat16"'
+        )
+        return self._none(
+            Batch(batch.loading, batch.steering, tuple(jobs)), Outcome(OutcomeKind.TRANSPORT, why, fatal=True)
+        )
+
+    def _none(self, batch: Batch, outcome: Outcome) -> list[Done]:
+        record: dict[str, object] = {"method": batch.loading.method, "device": self.device}
+        return [Done(None, outcome, record) for _ in batch.jobs]
+
+    def _forget_tensors(self) -> None:
+        if self.device.startswith("cuda"):
+            torch.cuda.empty_cache()
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether a device or the machine had too little memory; torch says so in several ways."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in _OUT_OF_MEMORY)
+
+
+def png(pixels: Pixels) -> bytes:
+    """Lossless file bytes of uint8 (H, W, 3)."""
+    done, data = cv2.imencode(
+        ".png", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 3]
+    )
+    assert done, "OpenCV writes every uint8 image as PNG"
+    return data.tobytes()
+
+
+def _frame(runner: Runner, job: Job, picture: Pixels) -> Frame:
+    return runner.method.frame.frame(picture.shape[1], picture.shape[0], job.side)
+
+
+def _said(error: BaseException) -> str:
+    return one_line(f"{type(error).__name__}: {error}")

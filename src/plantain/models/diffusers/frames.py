@@ -1,0 +1,144 @@
+"""The size at which an open editor works, and the way of an image there and exactly back."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import cv2
+import numpy as np
+
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.prepare import resize
+
+STRETCH = 0.03
+"""Sides may be scaled this much apart ("fit"); where a model's sizes ask for more, the image is padded ("pad")."""
+
+KONTEXT_SIZES = (
+    (672, 1568),
+    (688, 1504),
+    (720, 1456),
+    (752, 1392),
+    (800, 1328),
+    (832, 1248),
+    (880, 1184),
+    (944, 1104),
+    (1024, 1024),
+    (1104, 944),
+    (1184, 880),
+    (1248, 832),
+    (1328, 800),
+    (1392, 752),
+    (1456, 720),
+    (1504, 688),
+    (1568, 672),
+)
+"""Widths and heights that FLUX.1 Kontext was trained on (diffusers 0.42)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FramePolicy:
+    """Which canvas sizes a model takes.
+
+    Attributes:
+        rule: "longest": the longer side is `side`; "area": width times height is about `side` squared; "width": the
+            width is `side`, and the height at most twice that.
+        side: the size at which the model was trained, in pixels.
+        multiple: both sides of the canvas are multiples of this.
+        sizes: the only canvases there are, for a `side` of 1024; others are scaled from them.
+    """
+
+    rule: Literal["longest", "area", "width"]
+    side: int
+    multiple: int
+    sizes: tuple[tuple[int, int], ...] = ()
+
+    def frame(self, width: int, height: int, side: int | None = None) -> Frame:
+        """The canvas for an image of that size, and where the image lies on it.
+
+        Args:
+            width, height: of the image, in pixels.
+            side: instead of the policy's own.
+        """
+        canvas = self._canvas(width, height, side or self.side)
+        scales = canvas[0] / width, canvas[1] / height
+        if max(scales) / min(scales) <= 1.0 + STRETCH:
+            return Frame(width, height, "fit", *canvas, 0, 0, *canvas)
+        scale = min(scales)
+        inner = (
+            min(canvas[0], max(1, round(width * scale))),
+            min(canvas[1], max(1, round(height * scale))),
+        )
+        left, top = (canvas[0] - inner[0]) // 2, (canvas[1] - inner[1]) // 2
+        return Frame(width, height, "pad", *canvas, left, top, *inner)
+
+    def _canvas(self, width: int, height: int, side: int) -> tuple[int, int]:
+        ratio = width / height
+        if self.sizes:
+            chosen = min(self.sizes, key=lambda size: abs(np.log(size[0] / size[1]) - np.log(ratio)))
+            return self._whole(chosen[0] * side / 1024), self._whole(chosen[1] * side / 1024)
+        if self.rule == "width":
+            return self._whole(side), min(self._whole(side / ratio), self._whole(2 * side))
+        if self.rule == "area":
+            return self._whole(side * ratio**0.5), self._whole(side / ratio**0.5)
+        scale = side / max(width, height)
+        return self._whole(width * scale), self._whole(height * scale)
+
+    def _whole(self, length: float) -> int:
+        return max(1, round(length / self.multiple)) * self.multiple
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where an image lies on a model's canvas: enough to come back exactly.
+
+    Attributes:
+        width, height: of the image.
+        mode: "fit": it fills the canvas; "pad": its edges are repeated around it.
+        canvas_width, canvas_height: what the model sees.
+        left, top, inner_width, inner_height: where the resized image lies on the canvas.
+    """
+
+    width: int
+    height: int
+    mode: str
+    canvas_width: int
+    canvas_height: int
+    left: int
+    top: int
+    inner_width: int
+    inner_height: int
+
+    @property
+    def canvas(self) -> tuple[int, int]:
+        """Width and height of what the model sees."""
+        return self.canvas_width, self.canvas_height
+
+    def enter(self, pixels: Pixels) -> Pixels:
+        """uint8 (height, width, 3) brought onto the canvas."""
+        inner = resize(pixels, self.inner_width, self.inner_height)
+        right = self.canvas_width - self.left - self.inner_width
+        bottom = self.canvas_height - self.top - self.inner_height
+        if not (self.left or self.top or right or bottom):
+            return inner
+        bordered: Pixels = cv2.copyMakeBorder(inner, self.top, bottom, self.left, right, cv2.BORDER_REPLICATE)
+        return bordered
+
+    def leave(self, canvas: Pixels) -> Pixels:
+        """The inverse of `enter`: cuts the border off and resizes to the image's size.
+
+        Raises:
+            ValueError: the canvas is of another size than the one that the model was handed.
+        """
+        if canvas.shape != (self.canvas_height, self.canvas_width, 3):
+            raise ValueError(
+                f"the model returned {canvas.shape[1]}x{canvas.shape[0]} pixels for {self.canvas_width}x"
+                f"{self.canvas_height}"
+            )
+        rows = slice(self.top, self.top + self.inner_height)
+        inner = canvas[rows, self.left : self.left + self.inner_width]
+        return np.ascontiguousarray(resize(inner, self.width, self.height))
+
+    def as_json(self) -> dict[str, str | int]:
+        """For the record of a call."""
+        return asdict(self)

@@ -1,0 +1,86 @@
+"""What goes to a device and what comes back: plain records that travel between processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from plantain.records import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """What is loaded, and how; one loaded pipeline serves every editor that says the same.
+
+    Attributes:
+        folder: with `model_index.json`.
+        method: name of the way in which it is run.
+        dtype: "float32", "float16" or "bfloat16"; "" for the method's own on the device at hand.
+        offload: "none", "model" or "sequential".
+        safety_checker: keep the folder's own.
+        lora: a file or folder of LoRA weights; None for none.
+    """
+
+    folder: Path
+    method: str
+    dtype: str = ""
+    offload: str = "none"
+    safety_checker: bool = True
+    lora: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Steering:
+    """How a pipeline is called. None leaves the choice to the method's runner."""
+
+    steps: int | None = None
+    guidance: float | None = None
+    image_guidance: float | None = None
+    alpha: float | None = None
+    text_steps: int | None = None
+    model_steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One edit: the original's bytes and what to do to it.
+
+    Attributes:
+        picture: file bytes.
+        instruction: what the model is sent.
+        seed: of this edit's own generator.
+        concept: what the edit is about, in a word or two, for methods that take no sentence.
+        removes: the concept is to go; None when neither is known.
+        side: of the canvas; None for the method's own.
+    """
+
+    picture: bytes = field(repr=False)
+    instruction: str
+    seed: int
+    concept: str = ""
+    removes: bool | None = None
+    side: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Edits that go through one pipeline together: of one canvas size, called in one way."""
+
+    loading: Loading
+    steering: Steering
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of one edit.
+
+    Attributes:
+        picture: PNG of the original's size, or None.
+        outcome: why there is none.
+        record: what was done, for the journal: geometry, settings as used, device, precision, batch.
+    """
+
+    picture: bytes | None = field(repr=False)
+    outcome: Outcome
+    record: dict[str, object]

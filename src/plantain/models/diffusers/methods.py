@@ -1,0 +1,147 @@
+"""The ways in which open weights are run as an editor: which classes, at which size, with which settings."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from plantain.models.diffusers.frames import KONTEXT_SIZES, FramePolicy
+from plantain.records import InputError
+
+GUIDED = frozenset({"steps", "guidance"})
+TWICE_GUIDED = GUIDED | {"image_guidance"}
+FLUX_DEV = "flux-1-dev-non-commercial-license"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One way of running weights.
+
+    Attributes:
+        name: as presets say it.
+        module: of `plantain.models.diffusers.pipelines`; it has a class `Runner`.
+        classes: names of pipeline classes, as `model_index.json` states them, that it runs.
+        frame: the canvas that it works on.
+        takes: settings of `ProviderOptions` that it follows, beside those that every method does.
+        batches: several images go through the model at once.
+        offloads: its parts can wait in main memory.
+        precision: of the weights on a GPU, unless the user says otherwise; on a processor it is float32.
+        licence: under which all weights of its classes come, whatever folder they lie in; "" where that differs.
+    """
+
+    name: str
+    module: str
+    classes: tuple[str, ...]
+    frame: FramePolicy
+    takes: frozenset[str]
+    batches: bool = True
+    offloads: bool = True
+    precision: str = "bfloat16"
+    licence: str = ""
+
+
+_SD = FramePolicy("longest", 512, 8)
+_MEGAPIXEL = FramePolicy("area", 1024, 16)
+_QWEN = FramePolicy("area", 1024, 32)
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method(
+            "instruct-pix2pix",
+            "instruct_pix2pix",
+            ("StableDiffusionInstructPix2PixPipeline",),
+            _SD,
+            TWICE_GUIDED,
+            precision="float16",
+        ),
+        Method("instruct-diffusion", "instruct_diffusion", (), _SD, TWICE_GUIDED, precision="float16"),
+        Method(
+            "imagic",
+            "imagic",
+            (),
+            _SD,
+            GUIDED | {"alpha", "text_steps", "model_steps"},
+            batches=False,
+            offloads=False,
+            precision="float32",
+        ),
+        Method(
+            "icedit",
+            "icedit",
+            ("FluxFillPipeline",),
+            FramePolicy("width", 512, 16),
+            GUIDED,
+            licence=FLUX_DEV,
+        ),
+        Method(
+            "flux-kontext",
+            "flux_kontext",
+            ("FluxKontextPipeline",),
+            FramePolicy("area", 1024, 16, KONTEXT_SIZES),
+            GUIDED,
+            licence=FLUX_DEV,
+        ),
+        Method("flux2-klein", "flux2_klein", ("Flux2KleinPipeline",), _MEGAPIXEL, GUIDED, batches=False),
+        Method(
+            "qwen-image-edit", "qwen_image_edit", ("QwenImageEditPipeline",), _QWEN, GUIDED, batches=False
+        ),
+        Method(
+            "qwen-image-edit-plus",
+            "qwen_image_edit",
+            ("QwenImageEditPlusPipeline",),
+            _QWEN,
+            GUIDED,
+            batches=False,
+        ),
+        Method(
+            "ledits",
+            "ledits",
+            ("LEditsPPPipelineStableDiffusion",),
+            FramePolicy("longest", 512, 32),
+            GUIDED,
+            batches=False,
+            offloads=False,
+            precision="float16",
+        ),
+        Method(
+            "sdxl-instruct-pix2pix",
+            "sdxl_instruct_pix2pix",
+            ("StableDiffusionXLInstructPix2PixPipeline",),
+            FramePolicy("longest", 768, 8),
+            TWICE_GUIDED,
+            precision="float16",
+        ),
+    )
+}
+
+BASES = {"StableDiffusionPipeline": ("diffusers/medebench-imagic", "diffusers/ledits-pp")}
+"""Classes of models that are no editors by themselves -> the presets that edit with them."""
+
+
+def method_named(name: str) -> Method:
+    """The method of a preset.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    if name in METHODS:
+        return METHODS[name]
+    near = difflib.get_close_matches(name, METHODS, n=1)
+    raise InputError(f"no method {name!r} of running weights{f'; did you mean {near[0]!r}?' if near else ''}")
+
+
+def method_for_class(class_name: str, where: str) -> Method:
+    """The method for a folder's pipeline class.
+
+    Raises:
+        InputError: the class is none that we run, or one that needs a preset to say how.
+    """
+    for method in METHODS.values():
+        if class_name in method.classes:
+            return method
+    if class_name in BASES:
+        ways = " or ".join(f"{preset}@{where}" for preset in BASES[class_name])
+        raise InputError(f"{where} holds a {class_name}, which edits nothing by itself: name it {ways}")
+    known = sorted(name for method in METHODS.values() for name in method.classes)
+    raise InputError(f"{where} holds a {class_name}, which we cannot run; we run {', '.join(known)}")

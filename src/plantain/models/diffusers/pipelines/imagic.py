@@ -1,0 +1,118 @@
+"""Imagic (Kawar et al. 2023): learns one image by heart, then steps from its own embedding towards the text's.
+
+For each image: (1) the text's embedding is moved until the frozen model reconstructs the image from it; (2) the model
+itself is adjusted to that embedding; (3) the image is drawn anew from a point on the line through both embeddings.
+The model's weights are put back afterwards, so that no image is edited with what another one taught.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from diffusers import DDPMScheduler, DiffusionPipeline, StableDiffusionPipeline
+from PIL import Image
+
+from plantain.models.diffusers.jobs import Job, Loading, Steering
+from plantain.models.diffusers.pipelines import runner
+
+TEXT_STEPS, TEXT_RATE = 500, 1e-3
+MODEL_STEPS, MODEL_RATE = 1000, 2e-6
+"""Optimisation steps and learning rates of the community's Stable Diffusion version, which MedEBench ran."""
+
+ALPHA = 1.3
+
+
+class Runner(runner.Runner):
+    """One image at a time; 1,500 optimisation steps before each edit, unless told otherwise."""
+
+    pipeline_class = StableDiffusionPipeline
+    inference = False
+
+    def load(self, loading: Loading) -> DiffusionPipeline:
+        pipe = super().load(loading)
+        for part in (pipe.vae, pipe.text_encoder, pipe.unet):
+            part.requires_grad_(False)
+        self.noising = DDPMScheduler.from_config(pipe.scheduler.config)
+        return pipe
+
+    def draw(
+        self, pictures: list[Image.Image], jobs: Sequence[Job], steering: Steering
+    ) -> tuple[np.ndarray, Sequence[bool]]:
+        ((picture,), (job,)) = pictures, jobs
+        (generator,) = runner.generators(jobs)
+        with torch.no_grad():
+            wanted, empty = self.pipe.encode_prompt(job.instruction, self.device, 1, True)
+            latents = self._latents(picture)
+        own = self._learn_embedding(wanted, latents, steering, generator)
+        with self._weights_put_back():
+            self._learn_image(own, latents, steering, generator)
+            alpha = ALPHA if steering.alpha is None else steering.alpha
+            with torch.no_grad():
+                done = self.pipe(
+                    prompt_embeds=alpha * wanted + (1.0 - alpha) * own.to(wanted.dtype),
+                    negative_prompt_embeds=empty,
+                    width=picture.width,
+                    height=picture.height,
+                    generator=generator,
+                    output_type="np",
+                    **runner.given(num_inference_steps=steering.steps, guidance_scale=steering.guidance),
+                )
+        return done.images, done.nsfw_content_detected or [False]
+
+    def _latents(self, picture: Image.Image) -> torch.Tensor:
+        vae = self.pipe.vae
+        pixels = self.pipe.image_processor.preprocess(picture).to(self.device, vae.dtype)
+        latents: torch.Tensor = vae.encode(pixels).latent_dist.mode() * vae.config.scaling_factor
+        return latents
+
+    def _learn_embedding(
+        self, wanted: torch.Tensor, latents: torch.Tensor, steering: Steering, generator: torch.Generator
+    ) -> torch.Tensor:
+        """The embedding from which the model reconstructs the image best, starting at the text's."""
+        own = wanted.detach().clone().float().requires_grad_(True)
+        optimiser = torch.optim.Adam([own], lr=TEXT_RATE)
+        for _ in range(TEXT_STEPS if steering.text_steps is None else steering.text_steps):
+            optimiser.zero_grad()
+            self._loss(own, latents, generator).backward()
+            optimiser.step()
+        return own.detach()
+
+    def _learn_image(
+        self, own: torch.Tensor, latents: torch.Tensor, steering: Steering, generator: torch.Generator
+    ) -> None:
+        """Adjusts the model until it draws the image from that embedding."""
+        weights = list(self.pipe.unet.parameters())
+        optimiser = torch.optim.Adam(weights, lr=MODEL_RATE)
+        for _ in range(MODEL_STEPS if steering.model_steps is None else steering.model_steps):
+            optimiser.zero_grad()
+            self._loss(own, latents, generator).backward()
+            optimiser.step()
+
+    def _loss(
+        self, embedding: torch.Tensor, latents: torch.Tensor, generator: torch.Generator
+    ) -> torch.Tensor:
+        noise = torch.randn(latents.shape, generator=generator, dtype=torch.float32)
+        noise = noise.to(latents.device, latents.dtype)
+        last = self.noising.config.num_train_timesteps
+        time = torch.randint(0, last, (len(latents),), generator=generator).to(latents.device)
+        noisy = self.noising.add_noise(latents, noise, time)
+        predicted = self.pipe.unet(noisy, time, encoder_hidden_states=embedding.to(latents.dtype)).sample
+        velocity = self.noising.config.prediction_type == "v_prediction"
+        target = self.noising.get_velocity(latents, noise, time) if velocity else noise
+        return torch.nn.functional.mse_loss(predicted.float(), target.float())
+
+    @contextmanager
+    def _weights_put_back(self) -> Iterator[None]:
+        """The model may be adjusted inside; afterwards it is what it was, bit by bit."""
+        unet = self.pipe.unet
+        kept = {name: weight.detach().to("cpu", copy=True) for name, weight in unet.state_dict().items()}
+        unet.requires_grad_(True)
+        try:
+            yield
+        finally:
+            unet.requires_grad_(False)
+            unet.zero_grad(set_to_none=True)
+            unet.load_state_dict(kept)

@@ -1,0 +1,149 @@
+"""What every way of running weights shares: loading them from a folder, seeding each edit, reading what was drawn."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from diffusers import DiffusionPipeline
+from PIL import Image
+
+from plantain.models.diffusers.jobs import Job, Loading, Steering
+from plantain.models.diffusers.methods import METHODS, Method
+from plantain.pixels.arrays import Pixels
+from plantain.records import OK, InputError, Outcome, OutcomeKind
+
+CHECKER = Outcome(OutcomeKind.REFUSED, "the weights' safety checker blacked the image out")
+NOT_FINITE = Outcome(
+    OutcomeKind.MALFORMED,
+    "the model returned values that are no numbers (overflow in half precision? use float32)",
+)
+BLACK = Outcome(OutcomeKind.MALFORMED, "the model returned a black image")
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What a pipeline drew for one edit: uint8 (H, W, 3) of the canvas, or why there is none."""
+
+    pixels: Pixels | None
+    outcome: Outcome = OK
+
+
+class Runner(ABC):
+    """Weights on a device, and how they are called to edit.
+
+    Args:
+        loading: what to load.
+        device: of torch, e.g. "cpu", "cuda:0".
+
+    Raises:
+        InputError: a setting that this method cannot follow on this device.
+        OSError, ValueError, ImportError: the folder cannot be loaded; says why.
+    """
+
+    pipeline_class: ClassVar[type[DiffusionPipeline]]
+
+    def __init__(self, loading: Loading, device: str) -> None:
+        self.method: Method = METHODS[loading.method]
+        self.device = device
+        self.precision = precision_on(device, loading, self.method)
+        self.pipe = self.load(loading)
+        if loading.lora is not None:
+            self.pipe.load_lora_weights(str(loading.lora), local_files_only=True)
+        self.pipe.set_progress_bar_config(disable=True)
+        place(self.pipe, loading.offload, device)
+
+    def load(self, loading: Loading) -> DiffusionPipeline:
+        """The pipeline, from its folder only: nothing is fetched."""
+        return load_pipeline(self.pipeline_class, loading, self.precision)
+
+    def edit(self, canvases: Sequence[Pixels], jobs: Sequence[Job], steering: Steering) -> list[Drawn]:
+        """Edits images of one size together.
+
+        Args:
+            canvases: uint8 (H, W, 3), RGB, all of one size.
+            jobs: of the same length; each seeds its own generator.
+            steering: how the pipeline is called.
+        """
+        pictures = [Image.fromarray(canvas, "RGB") for canvas in canvases]
+        with torch.inference_mode(self.inference):
+            images, blacked = self.draw(pictures, jobs, steering)
+        return [
+            read_drawn(image, black, canvas)
+            for image, black, canvas in zip(images, blacked, canvases, strict=True)
+        ]
+
+    inference: ClassVar[bool] = True
+    """False where a method learns something from each image."""
+
+    @abstractmethod
+    def draw(
+        self, pictures: list[Image.Image], jobs: Sequence[Job], steering: Steering
+    ) -> tuple[np.ndarray, Sequence[bool]]:
+        """Float (N, H, W, 3) in [0, 1], and for each whether a safety checker blacked it out."""
+
+    def close(self) -> None:
+        """Gives the memory back as far as Python can."""
+        del self.pipe
+
+
+def precision_on(device: str, loading: Loading, method: Method) -> torch.dtype:
+    """The precision of the weights: as said, else the method's on a GPU and float32 on a processor."""
+    said = loading.dtype or ("float32" if device == "cpu" else method.precision)
+    precision: torch.dtype = getattr(torch, said)
+    return precision
+
+
+def load_pipeline(
+    pipeline_class: type[DiffusionPipeline], loading: Loading, precision: torch.dtype
+) -> DiffusionPipeline:
+    """The one way in which weights are loaded: `from_pretrained` of a folder, with nothing fetched."""
+    without: dict[str, object] = {}
+    if not loading.safety_checker and "safety_checker" in pipeline_class._optional_components:
+        without = {"safety_checker": None, "feature_extractor": None, "requires_safety_checker": False}
+    return pipeline_class.from_pretrained(loading.folder, dtype=precision, local_files_only=True, **without)
+
+
+def place(pipe: DiffusionPipeline, offload: str, device: str) -> None:
+    """Puts a pipeline onto a device, whole or in parts.
+
+    Raises:
+        InputError: offloading from a processor to itself.
+    """
+    if offload in ("", "none"):
+        pipe.to(device)
+        return
+    if device == "cpu":
+        raise InputError(
+            f'providers.diffusers.offload: "{offload}" moves parts between a GPU and main memory; the device is cpu'
+        )
+    if offload == "model":
+        pipe.enable_model_cpu_offload(device=device)
+    else:
+        pipe.enable_sequential_cpu_offload(device=device)
+
+
+def generators(jobs: Sequence[Job]) -> list[torch.Generator]:
+    """One generator for each edit, on the processor: the same noise on every device and in every batch."""
+    return [torch.Generator("cpu").manual_seed(job.seed) for job in jobs]
+
+
+def read_drawn(image: np.ndarray, blacked: bool, canvas: Pixels) -> Drawn:
+    """From a float image to pixels; black and broken ones become outcomes, never pixels to be scored."""
+    if blacked:
+        return Drawn(None, CHECKER)
+    if not np.isfinite(image).all():
+        return Drawn(None, NOT_FINITE)
+    pixels = (np.clip(image, 0.0, 1.0) * 255.0).round().astype(np.uint8)
+    if not pixels.any() and canvas.any():
+        return Drawn(None, BLACK)
+    return Drawn(pixels)
+
+
+def given(**settings: object) -> dict[str, object]:
+    """The settings that are set."""
+    return {name: value for name, value in settings.items() if value is not None}
