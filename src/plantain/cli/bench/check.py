@@ -1,0 +1,76 @@
+"""`plantain bench check`: what is wrong with a benchmark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+
+from plantain.bench.samples import Problem
+from plantain.cli.application import application
+
+app = application()
+
+SHOWN = 3
+"""Warnings of one kind that are named on the terminal; --all and --json have every one."""
+
+
+@app.command(epilog="Example: plantain bench check MedEBench/editing")
+def check(
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="The benchmark's folder, or its metadata file.")
+    ],
+    everything: Annotated[bool, typer.Option("--all", help="Name every warning.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every problem as JSON.")] = False,
+) -> int:
+    """Read a benchmark with all its pixels and name every problem with its file and field.
+
+    Exit code 1 when there is one; warnings do not count.
+    """
+    from plantain.bench.checking import check_benchmark
+    from plantain.cli.bench.bar import progress_bar
+
+    with progress_bar("samples") as progress:
+        checked = check_benchmark(path, progress)
+    if as_json:
+        told = {
+            "ok": not checked.errors,
+            "name": checked.reading.name,
+            "samples": len(checked.reading.samples),
+            "clusters": len({sample.cluster for sample in checked.reading.samples}),
+            "problems": [_told(problem) for problem in checked.errors],
+            "warnings": [_told(problem) for problem in checked.warnings],
+        }
+        typer.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        return 1 if checked.errors else 0
+    for problem in checked.errors:
+        typer.echo(str(problem))
+    kinds: Counter[str] = Counter()
+    for problem in checked.warnings:
+        kind = _kind(problem.field, problem.detail)
+        kinds[kind] += 1
+        if everything or kinds[kind] <= SHOWN:
+            typer.echo(f"warning: {problem}")
+    hidden = 0 if everything else sum(max(0, count - SHOWN) for count in kinds.values())
+    if hidden:
+        typer.echo(f"and {hidden:,} more warnings of the same kinds (--all names them)")
+    usable = f"{len(checked.reading.samples):,} samples"
+    if checked.errors:
+        typer.echo(f"NOT OK: {len(checked.errors):,} problems; {usable} could be read")
+        return 1
+    clusters = len({sample.cluster for sample in checked.reading.samples})
+    typer.echo(f"OK: {usable} from {clusters:,} sources, {len(checked.warnings):,} warnings")
+    return 0
+
+
+def _told(problem: Problem) -> dict[str, str]:
+    return {"file": problem.file, "sample": problem.sample, "field": problem.field, "detail": problem.detail}
+
+
+def _kind(field: str, detail: str) -> str:
+    """Warnings that differ only in numbers and names are of one kind."""
+    words = field.split()
+    return f"{words[0].rpartition('.')[2] if words else ''} {' '.join(detail.split()[:3])}"
