@@ -1,0 +1,96 @@
+"""Checkpoints that a kill cannot spoil: written beside, flushed, renamed; the newest whole one is where to go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from plantain.journal.blobs import sync_folder
+from plantain.records import InputError
+
+NAME = "checkpoint"
+NEW, OLD = f"{NAME}.new", f"{NAME}.old"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Where a training stands.
+
+    Attributes:
+        step: steps done.
+        identity: of the training: data, base weights and settings; another one is not continued.
+        log: what was noted of each step so far.
+        stopped: why the training has ended here before its last step; "" when it may go on.
+    """
+
+    step: int
+    identity: str
+    log: tuple[dict[str, float], ...]
+    stopped: str = ""
+
+
+def save(folder: Path, weights: dict[str, nn.Parameter], optimizer: Optimizer, state: Checkpoint) -> None:
+    """Replaces the checkpoint in `folder` by this one, at once or not at all."""
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    new, old, whole = folder / NEW, folder / OLD, folder / NAME
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir()
+    save_file(
+        {name: weight.detach().cpu().contiguous() for name, weight in weights.items()},
+        new / "weights.safetensors",
+    )
+    torch.save(optimizer.state_dict(), new / "optimizer.pt")
+    (new / "state.json").write_text(json.dumps(asdict(state)), encoding="utf-8")
+    for path in new.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    sync_folder(new)
+    shutil.rmtree(old, ignore_errors=True)
+    if whole.exists():
+        whole.rename(old)
+    new.rename(whole)
+    sync_folder(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def load(
+    folder: Path, weights: dict[str, nn.Parameter], optimizer: Optimizer, identity: str
+) -> Checkpoint | None:
+    """Puts the checkpoint's weights and optimizer back; None when there is none.
+
+    Raises:
+        InputError: it is of another training, or cannot be read.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    path = next((p for p in (folder / NAME, folder / OLD) if (p / "state.json").exists()), None)
+    if path is None:
+        return None
+    try:
+        text = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        state = Checkpoint(int(text["step"]), str(text["identity"]), tuple(text["log"]), str(text["stopped"]))
+        stored: dict[str, Tensor] = load_file(path / "weights.safetensors")
+        moments = torch.load(path / "optimizer.pt", weights_only=True)
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError, pickle.UnpicklingError) as error:
+        raise InputError(f"{path}: the checkpoint cannot be read: {error}") from error
+    if state.identity != identity or stored.keys() != weights.keys():
+        raise InputError(
+            f"{path}: is of another training (other data, base weights or settings); choose another --out folder, or "
+            "remove it to begin again"
+        )
+    with torch.no_grad():
+        for name, weight in weights.items():
+            weight.copy_(stored[name])
+    optimizer.load_state_dict(moments)
+    return state

@@ -1,0 +1,77 @@
+"""What is learned from: an image, an instruction, and the image after; or two images after, of which one is better."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Pixels = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPair:
+    """One supervised example.
+
+    Attributes:
+        id: unique in its source.
+        task: what kind of edit it is; training sets are drawn per task.
+        cluster: what it shares with dependent examples (source image, patient); never split.
+        instruction: what was asked for.
+        before, after: uint8 RGB (H, W, 3), same shape.
+    """
+
+    id: str
+    task: str
+    cluster: str
+    instruction: str
+    before: Pixels = field(repr=False)
+    after: Pixels = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PreferencePair:
+    """One preference: of two edits of the same image for the same task, which is better.
+
+    Attributes:
+        id, task, cluster: as for `TrainingPair`.
+        instruction: the winner's.
+        before, winner, loser: uint8 RGB (H, W, 3), same shape.
+    """
+
+    id: str
+    task: str
+    cluster: str
+    instruction: str
+    before: Pixels = field(repr=False)
+    winner: Pixels = field(repr=False)
+    loser: Pixels = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An example before its pixels are read."""
+
+    id: str
+    task: str
+    cluster: str
+
+
+class PairSource(Protocol):
+    """Where training pairs come from; pixels are read one pair at a time."""
+
+    @property
+    def digest(self) -> str:
+        """Changes whenever what it holds does."""
+        ...
+
+    def listed(self) -> list[Listed]:
+        """Every pair, without pixels, in a stable order."""
+        ...
+
+    def read(self, ids: list[str]) -> Iterator[TrainingPair]:
+        """The pairs of these ids, in the order given."""
+        ...

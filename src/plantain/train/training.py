@@ -1,0 +1,140 @@
+"""The loop that every training shares: numbered steps, checkpoints, a log, and a stop that loses at most one step."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from plantain.train import checkpoints
+from plantain.train.checkpoints import Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How weights are changed.
+
+    Attributes:
+        steps: in all.
+        learning_rate: of AdamW.
+        batch: examples per step.
+        weight_decay: of AdamW.
+        clip: largest norm of a step's gradient.
+        seed: of order, noise and dropping.
+        checkpoint_every: steps between checkpoints; the last step always has one.
+    """
+
+    steps: int
+    learning_rate: float
+    batch: int = 1
+    weight_decay: float = 1e-2
+    clip: float = 1.0
+    seed: int = 0
+    checkpoint_every: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """How a training ended.
+
+    Attributes:
+        step: steps done.
+        log: what was noted of each.
+        stopped: why it ended before its last step; "" when it did not.
+    """
+
+    step: int
+    log: tuple[dict[str, float], ...]
+    stopped: str = ""
+
+
+def identity_of(schedule: Schedule, parts: Mapping[str, object]) -> str:
+    """What a checkpoint must share with a training to be continued by it; how often it is written does not count."""
+    said = {**asdict(schedule), **parts}
+    said.pop("checkpoint_every")
+    return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def batch_of(schedule: Schedule, step: int, examples: int) -> list[int]:
+    """Which examples a step sees: every epoch has its own order, drawn from the seed and the epoch alone."""
+    chosen = []
+    for place in range(step * schedule.batch, (step + 1) * schedule.batch):
+        epoch, position = divmod(place, examples)
+        generator = torch.Generator().manual_seed((schedule.seed * 1_000_003 + epoch) % 2**63)
+        chosen.append(int(torch.randperm(examples, generator=generator)[position]))
+    return chosen
+
+
+def run(
+    weights: dict[str, nn.Parameter],
+    loss_of: Callable[[int], tuple[Tensor, dict[str, float]]],
+    schedule: Schedule,
+    folder: Path,
+    identity: str,
+    *,
+    on_step: Callable[[int, dict[str, float]], None] = lambda step, noted: None,
+    stop: Callable[[], bool] = lambda: False,
+    enough: Callable[[int], str] = lambda step: "",
+) -> Trained:
+    """Trains, or goes on where the checkpoint in `folder` stands.
+
+    Args:
+        weights: what learns.
+        loss_of: step number -> loss to descend and what to note of it.
+        schedule: how.
+        folder: of the checkpoint.
+        identity: of this training.
+        on_step: told each step and what was noted.
+        stop: asked before each step whether someone wants to stop; a checkpoint is written first.
+        enough: asked every `checkpoint_every` steps whether the weights have become worse, and why; "" to go on. The
+            training then ends with the weights of the checkpoint before.
+
+    Raises:
+        InputError: the checkpoint is of another training.
+        FloatingPointError: the loss is not finite.
+    """
+    optimizer = torch.optim.AdamW(
+        weights.values(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay
+    )
+    found = checkpoints.load(folder, weights, optimizer, identity)
+    step, log = (found.step, list(found.log)) if found else (0, [])
+    if found and found.stopped:
+        return Trained(step, found.log, found.stopped)
+
+    def keep(stopped: str = "") -> None:
+        checkpoints.save(folder, weights, optimizer, Checkpoint(step, identity, tuple(log), stopped))
+
+    if found is None:
+        keep()
+    saved = step
+    while step < schedule.steps:
+        if stop():
+            if saved != step:
+                keep()
+            return Trained(step, tuple(log), "interrupted")
+        loss, noted = loss_of(step)
+        if not torch.isfinite(loss):
+            raise FloatingPointError(
+                f"step {step + 1}: the loss is {float(loss)}; a smaller learning rate may help"
+            )
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(weights.values(), schedule.clip)
+        optimizer.step()
+        step += 1
+        log.append(noted)
+        on_step(step, noted)
+        if step % schedule.checkpoint_every == 0 or step == schedule.steps:
+            if why := enough(step):
+                checkpoints.load(folder, weights, optimizer, identity)
+                step = saved
+                keep(why)
+                return Trained(step, tuple(log), why)
+            keep()
+            saved = step
+    return Trained(step, tuple(log))

@@ -1,0 +1,7 @@
+"""Without the torch extra nothing here can run."""
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the torch extra")
+pytest.importorskip("diffusers", reason="needs the torch extra")
+pytest.importorskip("peft", reason="needs the torch extra")
