@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import tarfile
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,19 +131,30 @@ def _parquet(
                 file.path, "rows", f"has {table.metadata.num_rows} rows, and the manifest says {rows}"
             )
             return
-        listed = {(entry.row, entry.member): entry for entry in inside}
+        waiting = deque(sorted(inside, key=_row))
         columns = [
             column.name for column in schema if column.type == IMAGE or pa.types.is_binary(column.type)
         ]
         start = 0
         for group in range(table.num_row_groups):
             part = table.read_row_group(group, columns=["task_id", *columns])
+            listed = {}
+            while waiting and _row(waiting[0]) < start + part.num_rows:
+                entry = waiting.popleft()
+                listed[entry.row, entry.member] = entry
             yield from _rows(part, columns, start, file.path, listed, looking)
             start += part.num_rows
-    for entry in listed.values():
-        yield Problem(
-            file.path, "image", f"has no {entry.member} in row {entry.row}, which the manifest lists"
-        )
+            yield from (_absent(entry) for entry in listed.values())
+    yield from map(_absent, waiting)
+
+
+def _row(entry: ReleaseFile) -> int:
+    return -1 if entry.row is None else entry.row
+
+
+def _absent(entry: ReleaseFile) -> Problem:
+    detail = f"has no {entry.member} in row {entry.row}, which the manifest lists"
+    return Problem(entry.path, "image", detail)
 
 
 def _table_schema(path: str) -> pa.Schema:
@@ -168,7 +180,7 @@ def _rows(
             entry = listed.pop((row, name), None)
             if not valid[index] or not cells[index].is_valid:
                 if entry is not None:
-                    yield Problem(path, "image", f"has no {name} in row {row}, which the manifest lists")
+                    yield _absent(entry)
             elif entry is None:
                 yield Problem(path, "image", f"has a {name} in row {row} that the manifest does not list")
             elif entry.task != tasks[index]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -41,6 +42,8 @@ BESIDE = "document"
 _KEY = "plantain.release"
 _BATCH = 5000
 _FIELDS = [field.name for field in fields(ReleaseFile)]
+_REPEATED = ("path", "role", "task", "member", "source_sha256")
+"""Columns whose values come again and again; one string stands for all of them in memory."""
 
 
 class BadManifest(ValueError):
@@ -108,6 +111,9 @@ class ManifestReader:
                     rows = row.pop("rows")
                     if None in (row["path"], row["bytes"], row["sha256"], row["role"], row["source_sha256"]):
                         raise BadManifest("has an entry without path, size, hash or role")
+                    for name in _REPEATED:
+                        if row[name] is not None:
+                            row[name] = sys.intern(row[name])
                     yield ReleaseFile(**row), rows
         except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
             if isinstance(error, BadManifest):

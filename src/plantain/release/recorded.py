@@ -28,6 +28,8 @@ _SMALL = 64 << 20
 
 _PATTERNS = re.compile(r"^    path: (\[.*\])$", re.MULTILINE)
 
+_WILD = re.compile(r"[*?[]")
+
 ImageKey = tuple[str | None, int | None, int | None]
 
 
@@ -37,7 +39,8 @@ class Listed:
 
     Attributes:
         files: every file with its hash.
-        images: edited images by (task, generation, round): (path of one file, role, hash in the journal).
+        images: edited images by (task, generation, round): (path of one file, role, hash in the journal); each is
+            taken out when its record is found.
         trajectory_rows: rows of the Parquet tables of trajectories, by folder.
     """
 
@@ -50,9 +53,12 @@ class Listed:
         if entry.task is None or entry.role == "mask":
             return
         key = (entry.task, entry.generation, entry.round)
-        told = (entry.role, entry.source_sha256 or entry.sha256)
-        known = self.images.setdefault(key, (entry.path, *told))
-        if known[1:] != told:
+        sha256 = entry.source_sha256 or entry.sha256
+        known = self.images.get(key)
+        if known is None:
+            listed = self.files.get(entry.path)
+            self.images[key] = (entry.path, entry.role, listed if listed == sha256 else sha256)
+        elif known[1:] != (entry.role, sha256):
             detail = f"its image of task {entry.task}, round {entry.round}, is another than in {known[0]}"
             self.conflicting.append(Problem(entry.path, "manifest", detail))
 
@@ -111,7 +117,7 @@ def _trajectories(
     licences: dict[str, set[str]],
     against: JournalReader | None,
 ) -> Iterator[Problem]:
-    unmatched = dict(listed.images)
+    unmatched = listed.images
     last = ""
     with (out / TRAJECTORIES).open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -244,7 +250,8 @@ def _card(out: Path, listed: Listed) -> Iterator[Problem]:
 
 def _matched(path: str, patterns: list[str], listed: Listed) -> Iterator[Problem]:
     for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in listed.files):
+        plain = _WILD.split(pattern, maxsplit=1)[0]
+        if not any(name.startswith(plain) and fnmatchcase(name, pattern) for name in listed.files):
             yield Problem(path, "reference", f"no file is called {pattern[:200]!r}")
 
 

@@ -12,7 +12,7 @@ import os
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -29,6 +29,8 @@ from plantain.release.walk import EMPTY, Stamp, walk
 
 _GROUP_BYTES = 16 << 20
 _GROUP_FILES = 64
+_MOST_INSIDE = 20_000
+"""Images inside files that are being checked or wait for it: their entries are what memory goes to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class _Check:
 
     out: Path
     pixels: bool
-    present: dict[str, Stamp]
+    present: dict[str, int]
     sums: dict[str, str]
     checked: Checked
     problems: list[Problem] = field(default_factory=list)
@@ -119,11 +121,12 @@ def verify_release(
         if check.signed and not check.can_read_signatures:
             detail = "cannot be checked without c2pa-python: pip install -e '.[release]'"
             problems.append(Problem("", "signature", detail))
+        images = len(check.listed.images)
         problems += check_records(out, check.listed, frozenset(check.whole), reader)
     return Proof(
         files=len(present),
-        bytes=sum(stamp.size for stamp in present.values()),
-        images=len(check.listed.images),
+        bytes=sum(present.values()),
+        images=images,
         release=_hash(out / SUMS) if SUMS in present else "",
         skipped=check.skipped,
         problems=tuple(sorted(set(_without_echo(problems)))),
@@ -152,21 +155,31 @@ def _read_sums_file(check: _Check) -> None:
 
 
 def _run(check: _Check, pool: ThreadPoolExecutor) -> None:
-    waiting: deque[Future[list[tuple[_Job, str, list[Problem]]]]] = deque()
+    waiting: deque[tuple[Future[list[tuple[_Job, str, list[Problem]]]], int]] = deque()
     limit = 4 * (os.cpu_count() or 1)
+    held = 0
+
+    def take() -> int:
+        future, inside = waiting.popleft()
+        _take(check, future)
+        return inside
+
     for group in _groups(_jobs(check)):
-        waiting.append(pool.submit(_check_group, check, group))
-        if len(waiting) >= limit:
-            _take(check, waiting.popleft())
+        inside = sum(len(job.inside) for job in group)
+        waiting.append((pool.submit(_check_group, check, group), inside))
+        held += inside
+        while waiting and (len(waiting) >= limit or held > _MOST_INSIDE):
+            held -= take()
     while waiting:
-        _take(check, waiting.popleft())
+        take()
 
 
 def _take(check: _Check, future: Future[list[tuple[_Job, str, list[Problem]]]]) -> None:
     for job, sha256, problems in future.result():
         check.problems += problems
         if not problems:
-            check.whole.add(job.path)
+            if job.entry is None or job.entry.task is None:
+                check.whole.add(job.path)
             check.checked.add(job.path, job.stamp, sha256)
 
 
@@ -192,7 +205,10 @@ def _jobs(check: _Check) -> Iterator[_Job]:
         if wrong := why_unsafe(entry.path):
             check.problems.append(Problem(MANIFEST, "path", f"names {entry.path[:200]!r}, which {wrong}"))
             continue
-        check.listed.files[entry.path] = entry.sha256
+        by_sums = check.sums.get(entry.path)
+        same = entry.sha256 == by_sums
+        # The one string of both lists, where they agree: a tree has very many files.
+        check.listed.files[entry.path] = by_sums if same and by_sums is not None else entry.sha256
         for image in (entry, *inside):
             check.listed.add_image(image)
             check.signed = check.signed or bool(image.source_sha256)
@@ -200,19 +216,26 @@ def _jobs(check: _Check) -> Iterator[_Job]:
             check.listed.trajectory_rows["data/trajectories"] += rows
         if SUMS in check.present and entry.path not in check.sums:
             check.problems.append(Problem(SUMS, "sums", f"has no line for {entry.path}"))
-        stamp = check.present.get(entry.path)
+        stamp = _stamp(check, entry.path)
         if stamp is None:
-            check.problems.append(Problem(entry.path, "missing", "is listed and does not lie there"))
-        elif entry.sha256 == check.sums.get(entry.path) and check.checked.has(
-            entry.path, stamp, entry.sha256
-        ):
+            continue
+        if same and check.checked.has(entry.path, stamp, entry.sha256):
             check.skipped += 1
             check.whole.add(entry.path)
         else:
-            yield _Job(entry.path, stamp, check.sums.get(entry.path), entry, rows, tuple(inside))
+            yield _Job(entry.path, stamp, by_sums, entry, rows, tuple(inside))
     if check.listed.files:
         check.listed.files.setdefault(MANIFEST, "")
     yield from _unlisted(check, done)
+
+
+def _stamp(check: _Check, path: str) -> Stamp | None:
+    """What the file system says of a file before it is read; None, and a problem, when there is no such file."""
+    if path in check.present:
+        with suppress(OSError):
+            return Stamp.of(check.out / path)
+    check.problems.append(Problem(path, "missing", "is listed and does not lie there"))
+    return None
 
 
 def _unlisted(check: _Check, done: set[str]) -> Iterator[_Job]:
@@ -222,10 +245,8 @@ def _unlisted(check: _Check, done: set[str]) -> Iterator[_Job]:
             continue
         if check.listed.files:
             check.problems.append(Problem(path, "manifest", f"is in {SUMS} and not in the manifest"))
-        stamp = check.present.get(path)
-        if stamp is None:
-            check.problems.append(Problem(path, "missing", "is listed and does not lie there"))
-        else:
+        stamp = _stamp(check, path)
+        if stamp is not None:
             yield _Job(path, stamp, sha256, None, None, ())
     for path in check.present:
         if path not in done and path not in check.sums and path != MANIFEST:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,10 +22,19 @@ class Stamp:
     ctime_ns: int
     inode: int
 
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        """The stamp of a file as it lies there now; nothing is followed."""
+        told = path.stat(follow_symlinks=False)
+        return cls(told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino)
 
-def walk(out: Path) -> tuple[dict[str, Stamp], list[Problem]]:
-    """Every regular file below `out` by its relative path, and what else lies there and must not."""
-    files: dict[str, Stamp] = {}
+
+def walk(out: Path) -> tuple[dict[str, int], list[Problem]]:
+    """The size of every regular file below `out` by its relative path, and what else lies there and must not.
+
+    Paths are interned: sums, manifest and records name the same files again, and a tree has very many.
+    """
+    files: dict[str, int] = {}
     problems: list[Problem] = []
     waiting = [""]
     while waiting:
@@ -48,8 +58,7 @@ def walk(out: Path) -> tuple[dict[str, Stamp], list[Problem]]:
             elif entry.is_dir(follow_symlinks=False):
                 waiting.append(path)
             elif entry.is_file(follow_symlinks=False):
-                told = entry.stat(follow_symlinks=False)
-                files[path] = Stamp(told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino)
+                files[sys.intern(path)] = entry.stat(follow_symlinks=False).st_size
             else:
                 problems.append(Problem(path, "extra", "is neither a file nor a folder"))
     return files, problems
