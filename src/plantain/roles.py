@@ -99,6 +99,8 @@ class EditRequest:
         region: PNG, one channel, 255 where the change belongs; only for editors that ask for one.
         parameters: settings for this request only, in place of the editor's own, e.g. {"guidance": 7.5}; only names
             that the editor says are `adjustable`.
+        concept: what the edit is about, in a word or two, for editors that read no sentences; "" when unknown.
+        direction: which way it goes; None when unknown.
     """
 
     image: SourceImage
@@ -108,6 +110,8 @@ class EditRequest:
     demonstrations: tuple[Demonstration, ...] = ()
     region: EncodedImage | None = None
     parameters: Mapping[str, float] = field(default_factory=dict)
+    concept: str = ""
+    direction: Direction | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,16 @@ class Rounds:
         }
 
         async def send() -> Reply[EditedImage]:
-            return await editor.edit(EditRequest(self.image, self.original, attempt.instruction, seed))
+            return await editor.edit(
+                EditRequest(
+                    self.image,
+                    self.original,
+                    attempt.instruction,
+                    seed,
+                    concept=self.finding.name,
+                    direction=self.task.direction,
+                )
+            )
 
         async def settle(reply: Reply[EditedImage], draft: Settlement) -> Settlement:
             if reply.value is None:

@@ -46,12 +46,14 @@ class FramePolicy:
         side: the size at which the model was trained, in pixels.
         multiple: both sides of the canvas are multiples of this.
         sizes: the only canvases there are, for a `side` of 1024; others are scaled from them.
+        least: no side of the canvas is shorter, however narrow the image.
     """
 
     rule: Literal["longest", "area", "width"]
     side: int
     multiple: int
     sizes: tuple[tuple[int, int], ...] = ()
+    least: int = 64
 
     def frame(self, width: int, height: int, side: int | None = None) -> Frame:
         """The canvas for an image of that size, and where the image lies on it.
@@ -85,7 +87,8 @@ class FramePolicy:
         return self._whole(width * scale), self._whole(height * scale)
 
     def _whole(self, length: float) -> int:
-        return max(1, round(length / self.multiple)) * self.multiple
+        least = -(-self.least // self.multiple)
+        return max(least, round(length / self.multiple)) * self.multiple
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from PIL import Image
 
 from plantain.models.diffusers.jobs import Job, Loading, Steering
 from plantain.models.diffusers.pipelines import runner
+from plantain.models.diffusers.pipelines.qwen_processor import QwenProcessor
 
 NOTHING = " "
 """The negative prompt: without one its guidance is off."""
@@ -21,7 +22,9 @@ class Runner(runner.Runner):
     def load(self, loading: Loading) -> DiffusionPipeline:
         plus = loading.method == "qwen-image-edit-plus"
         pipeline_class = QwenImageEditPlusPipeline if plus else QwenImageEditPipeline
-        return runner.load_pipeline(pipeline_class, loading, self.precision)
+        return runner.load_pipeline(
+            pipeline_class, loading, self.precision, processor=QwenProcessor.of(loading.folder)
+        )
 
     def draw(
         self, pictures: list[Image.Image], jobs: Sequence[Job], steering: Steering

@@ -99,13 +99,22 @@ def precision_on(device: str, loading: Loading, method: Method) -> torch.dtype:
 
 
 def load_pipeline(
-    pipeline_class: type[DiffusionPipeline], loading: Loading, precision: torch.dtype
+    pipeline_class: type[DiffusionPipeline], loading: Loading, precision: torch.dtype, **parts: object
 ) -> DiffusionPipeline:
-    """The one way in which weights are loaded: `from_pretrained` of a folder, with nothing fetched."""
+    """The one way in which weights are loaded: `from_pretrained` of a folder, with nothing fetched.
+
+    Args:
+        pipeline_class: whatever class the folder names.
+        loading: which folder.
+        precision: of the weights.
+        **parts: components that replace the folder's own.
+    """
     without: dict[str, object] = {}
     if not loading.safety_checker and "safety_checker" in pipeline_class._optional_components:
         without = {"safety_checker": None, "feature_extractor": None, "requires_safety_checker": False}
-    return pipeline_class.from_pretrained(loading.folder, dtype=precision, local_files_only=True, **without)
+    return pipeline_class.from_pretrained(
+        loading.folder, dtype=precision, local_files_only=True, **without, **parts
+    )
 
 
 def place(pipe: DiffusionPipeline, offload: str, device: str) -> None:

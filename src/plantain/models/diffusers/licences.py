@@ -1,0 +1,77 @@
+"""The terms under which weights come, and the gate before those that have conditions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from plantain.models.presets import known_weights
+from plantain.records import InputError
+
+CONDITIONS = re.compile(
+    r"non-?commercial|\bnc\b|-nc-|research|gated|llama|gemma|^other$|community", re.IGNORECASE
+)
+"""Words in a licence's name that mean that not everybody may use the weights for everything."""
+
+_HEADER = re.compile(r"\A---\s*\n(.*?)\n---", re.DOTALL)
+_FIELD = re.compile(
+    r"^(license|license_name|extra_gated_prompt|extra_gated_fields)\s*:[ \t]*(.*)$", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A licence by its name, and whether it has conditions that a user must accept."""
+
+    licence: str
+    conditions: bool
+
+
+def terms_of(name: str, folder: Path | None, by_class: str = "") -> Terms:
+    """The terms of weights: by their own card, else by our table, else by their class.
+
+    Args:
+        name: hub id or folder.
+        folder: where they lie, when they do.
+        by_class: the licence of all weights of that class; "" where there is none.
+    """
+    known = known_weights().get(name)
+    card = _card(folder) if folder is not None else None
+    if card is not None:
+        gated = known.conditions if known is not None else False
+        return Terms(card.licence, card.conditions or gated)
+    if known is not None:
+        return Terms(known.licence, known.conditions)
+    if by_class:
+        return Terms(by_class, bool(CONDITIONS.search(by_class)))
+    return Terms("unknown", False)
+
+
+def check_terms(name: str, terms: Terms, accepted: Collection[str]) -> None:
+    """Lets weights with conditions through only when the user accepts their licence by its name.
+
+    Raises:
+        InputError: says which licence, and what to write once it was read.
+    """
+    if terms.conditions and terms.licence not in accepted:
+        raise InputError(
+            f"{name}: these weights come under {terms.licence!r}, which is not free for every use; read it, and if you "
+            f'may use them write [providers.diffusers] accept_licence = ["{terms.licence}"]'
+        )
+
+
+def _card(folder: Path) -> Terms | None:
+    """What the weights' own README says in its header; None where it says nothing."""
+    path = (folder if folder.is_dir() else folder.parent) / "README.md"
+    try:
+        header = _HEADER.match(path.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return None
+    said = dict(_FIELD.findall(header.group(1))) if header else {}
+    licence = (said.get("license_name") or said.get("license") or "").strip(" \"'").lower()
+    if not licence:
+        return None
+    gated = "extra_gated_prompt" in said or "extra_gated_fields" in said
+    return Terms(licence, gated or bool(CONDITIONS.search(licence)))

@@ -1,0 +1,172 @@
+"""From an editor's name and a provider's settings to what is loaded and how it is called. Loads nothing yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from plantain.models.diffusers.jobs import Loading, Steering
+from plantain.models.diffusers.licences import Terms, check_terms, terms_of
+from plantain.models.diffusers.methods import Method, method_for_class, method_named
+from plantain.models.diffusers.weights import Weights, class_of, find_weights, is_hub_id, missing_part
+from plantain.models.options import ProviderOptions
+from plantain.models.presets import Preset, preset, presets
+from plantain.records import InputError
+
+STEERING = ("steps", "guidance", "image_guidance", "alpha", "text_steps", "model_steps")
+COMMON = frozenset(
+    {
+        "dtype",
+        "device",
+        "offload",
+        "side",
+        "batch_size",
+        "lora",
+        "revision",
+        "cache_dir",
+        "allow_downloads",
+        "accept_licence",
+        "safety_checker",
+    }
+)
+"""Settings that every method follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class EditorPlan:
+    """An editor that is ready to be loaded.
+
+    Attributes:
+        name: as the recipe names it.
+        preset: whose settings and words it takes.
+        method: how its weights are run.
+        weights, lora: what is loaded; `lora` None for none.
+        terms: under which the weights come.
+        loading, steering: for the device.
+        options: of the provider.
+    """
+
+    name: str
+    preset: Preset
+    method: Method
+    weights: Weights
+    lora: Weights | None
+    terms: Terms
+    loading: Loading
+    steering: Steering
+    options: ProviderOptions
+
+    @property
+    def fingerprint(self) -> str:
+        """All that answers depend on, beside the request."""
+        said = " ".join(
+            f"{name}={value}" for name in STEERING if (value := getattr(self.steering, name)) is not None
+        )
+        lora = f" lora={self.lora.name}@{self.lora.digest}" if self.lora else ""
+        return (
+            f"{self.method.name} {self.weights.name}@{self.weights.digest}{lora} {said} "
+            f"{self.options.sampling('side', 'dtype')} checker={self.options.safety_checker} "
+            f"prompt={self.preset.prompt}"
+        )
+
+
+def plan_editor(name: str, options: ProviderOptions) -> EditorPlan:
+    """Finds weights, method and settings of `diffusers/NAME`.
+
+    Raises:
+        InputError: no such preset, no weights on disk, a part of them missing, a setting that the method does not
+            follow, or a licence that was not accepted. One line, which says what to do.
+    """
+    chosen, where = _preset_and_weights(name)
+    weights = _on_disk(name, where, options)
+    method = (
+        method_named(chosen.method)
+        if chosen.method
+        else method_for_class(class_of(weights), str(weights.name))
+    )
+    part = missing_part(weights)
+    if part:
+        raise InputError(
+            f"{name}: {weights.folder / part} is missing; the weights are incomplete, fetch them again"
+        )
+    options.check("diffusers", COMMON | method.takes)
+    if options.offload not in ("", "none") and not method.offloads:
+        raise InputError(f"providers.diffusers.offload: {method.name} needs the whole model on its device")
+    terms = terms_of(where, weights.folder, method.licence)
+    check_terms(name, terms, options.accept_licence)
+    lora = _lora(name, options.lora or chosen.lora, options)
+    if lora is not None:
+        check_terms(lora.name, terms_of(lora.name, lora.folder), options.accept_licence)
+    loading = Loading(
+        weights.folder,
+        method.name,
+        options.dtype,
+        options.offload or "none",
+        options.safety_checker,
+        lora.folder if lora else None,
+    )
+    return EditorPlan(
+        name, chosen, method, weights, lora, terms, loading, _steering(chosen, method, options), options
+    )
+
+
+def _preset_and_weights(name: str) -> tuple[Preset, str]:
+    """The preset (an empty one for plain weights), and the hub id or folder of the weights."""
+    said = name.partition("/")[2]
+    chosen, at, folder = said.partition("@")
+    if f"diffusers/{chosen}" in presets() or at:
+        found = preset(f"diffusers/{chosen}")
+        if not (folder or found.weights):
+            raise InputError(f"{name}: its weights are in no hub; say where they lie: {name}@FOLDER")
+        return found, folder or found.weights
+    if not is_hub_id(said) and not Path(said).expanduser().exists():
+        preset(name)  # says which preset is nearest
+    return Preset(name), said
+
+
+def _on_disk(name: str, where: str, options: ProviderOptions) -> Weights:
+    found = find_weights(where, options.revision, options.cache_dir)
+    if found is None and options.allow_downloads:
+        terms = terms_of(where, None)
+        check_terms(name, terms, options.accept_licence)
+        from plantain.models.diffusers.download import fetch_pipeline
+
+        fetch_pipeline(where, options.revision, options.cache_dir)
+        found = find_weights(where, options.revision, options.cache_dir)
+    if found is None:
+        raise InputError(
+            f"{name}: the weights {where} are not on this machine; write [providers.diffusers] allow_downloads = true "
+            f"to fetch them, or name a folder that holds them"
+        )
+    return found
+
+
+def _lora(name: str, where: str, options: ProviderOptions) -> Weights | None:
+    if not where:
+        return None
+    found = find_weights(where, "", options.cache_dir)  # the revision is the base's
+    if found is None and options.allow_downloads:
+        check_terms(where, terms_of(where, None), options.accept_licence)
+        from plantain.models.diffusers.download import fetch_lora
+
+        fetch_lora(where, "", options.cache_dir)
+        found = find_weights(where, "", options.cache_dir)
+    if found is None:
+        raise InputError(
+            f"{name}: the LoRA weights {where} are not on this machine; write [providers.diffusers] allow_downloads = "
+            "true to fetch them, or lora = a file or folder that holds them"
+        )
+    return found
+
+
+def _steering(chosen: Preset, method: Method, options: ProviderOptions) -> Steering:
+    """The preset's settings, overridden by the provider's section."""
+    said = {name: value for name in STEERING if (value := getattr(options, name)) is not None}
+    return steered(Steering(), {**{k: v for k, v in chosen.settings.items() if k in method.takes}, **said})
+
+
+def steered(steering: Steering, settings: Mapping[str, float]) -> Steering:
+    """The same with some settings replaced; counts of steps are whole."""
+    whole = {name: int(value) if name.endswith("steps") else value for name, value in settings.items()}
+    return replace(steering, **whole)

@@ -1,0 +1,143 @@
+"""Where open weights lie on this machine: a folder, or the hub's cache. Looks at files, and loads nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from plantain.records import InputError
+
+INDEX = "model_index.json"
+LARGE = 1 << 20
+"""Of files larger than this many bytes, the digest reads the beginning and the end."""
+
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_WEIGHT_FILES = ("*.safetensors", "*.bin")
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Weights on disk.
+
+    Attributes:
+        name: the hub id, or the folder as the user wrote it.
+        folder: where they are; for LoRA weights perhaps one file.
+        digest: changes whenever the weights do: the hub's commit, or a hash over the folder's files.
+    """
+
+    name: str
+    folder: Path
+    digest: str
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether a name can be one of the hub's: two words with a slash, and no folder here."""
+    return bool(_HUB_ID.fullmatch(name)) and not name.startswith(".") and not Path(name).is_dir()
+
+
+def find_weights(name: str, revision: str, cache_dir: Path | None) -> Weights | None:
+    """Weights on disk by folder or hub id; None for a hub id that is not in the cache.
+
+    Raises:
+        InputError: a folder that is not there.
+    """
+    if not is_hub_id(name):
+        folder = Path(name).expanduser()
+        if not folder.exists():
+            raise InputError(f"weights {name!r}: there is no such folder, and it is no hub id like org/name")
+        return Weights(name, folder.resolve(), folder_digest(folder))
+    cached = hub_cache(cache_dir) / f"models--{name.replace('/', '--')}"
+    commit = revision if _COMMIT.fullmatch(revision) else _ref(cached, revision or "main")
+    folder = cached / "snapshots" / commit
+    return Weights(name, folder, commit[:12]) if commit and folder.is_dir() else None
+
+
+def hub_cache(cache_dir: Path | None) -> Path:
+    """The hub's cache: as said, else where its own environment variables or its default point."""
+    if cache_dir is not None:
+        return cache_dir
+    if os.environ.get("HF_HUB_CACHE"):
+        return Path(os.environ["HF_HUB_CACHE"]).expanduser()
+    home = os.environ.get("HF_HOME")
+    base = Path(home) if home else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
+    return base.expanduser() / "hub"
+
+
+def class_of(weights: Weights) -> str:
+    """Name of the pipeline class that the folder was saved from.
+
+    Raises:
+        InputError: it is no folder of a diffusers pipeline.
+    """
+    return str(_index(weights)["_class_name"])
+
+
+def missing_part(weights: Weights) -> str:
+    """The first file that a pipeline names and that is not there, e.g. after a download that was cut off; "" for none.
+
+    Raises:
+        InputError: it is no folder of a diffusers pipeline.
+    """
+    for name, about in _index(weights).items():
+        if not (isinstance(about, list) and len(about) == 2 and all(about)):
+            continue
+        part = weights.folder / name
+        if not part.is_dir():
+            return f"{name}/"
+        if (part / "config.json").exists() and not any(list(part.glob(kind)) for kind in _WEIGHT_FILES):
+            return f"{name}/*.safetensors"
+        for index in part.glob("*.index.json"):
+            for shard in sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())):
+                if not (part / shard).exists():
+                    return f"{name}/{shard}"
+    return ""
+
+
+def folder_digest(folder: Path) -> str:
+    """12 hex digits over names, sizes and contents of a folder's files (or of one file).
+
+    Files of more than a megabyte enter by size, first and last megabyte: weights that differ only in between are
+    taken for the same.
+    """
+    folder = folder.resolve()
+    commit = folder.name if folder.parent.name == "snapshots" else ""
+    if _COMMIT.fullmatch(commit):
+        return commit[:12]
+    files = [folder] if folder.is_file() else sorted(path for path in folder.rglob("*") if path.is_file())
+    digest = hashlib.sha256()
+    for path in files:
+        size = path.stat().st_size
+        digest.update(f"{path.relative_to(folder)}\x1f{size}\x1f".encode())
+        with path.open("rb") as file:
+            digest.update(file.read(LARGE))
+            if size > LARGE:
+                file.seek(max(LARGE, size - LARGE))
+                digest.update(file.read())
+    return digest.hexdigest()[:12]
+
+
+def _index(weights: Weights) -> dict[str, object]:
+    path = weights.folder / INDEX
+    try:
+        index = json.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise InputError(
+            f"{weights.folder}: has no {INDEX}, so it is no folder of a diffusers pipeline (save_pretrained makes one)"
+        ) from None
+    except ValueError as error:
+        raise InputError(f"{path}: is not JSON: {error}") from error
+    if not isinstance(index, dict) or not isinstance(index.get("_class_name"), str):
+        raise InputError(f"{path}: names no pipeline class (_class_name)")
+    return index
+
+
+def _ref(cached: Path, revision: str) -> str:
+    try:
+        return (cached / "refs" / revision).read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
