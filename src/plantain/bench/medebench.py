@@ -34,7 +34,7 @@ _FOLDERS: Final = {"previous": "previous", "changed": "changed", "roi": "previou
 
 _ADDING = re.compile(r"\W*(?:please\s+)?(?:add|implant|insert|place|put|apply|install|fit)\b", re.IGNORECASE)
 _REMOVING = re.compile(
-    r"\W*(?:please\s+)?(?:remove|erase|eliminate|excise|delete|extract|take\s+(?:away|out|off)|get\s+rid)\b",
+    r"\W*(?:please\s+)?(?:remove|erase|eliminate|excise|delete|extract|take\b[^.;,]*\b(?:away|out|off)|get\s+rid)\b",
     re.IGNORECASE,
 )
 

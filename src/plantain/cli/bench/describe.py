@@ -1,0 +1,127 @@
+"""`plantain bench describe`: what a benchmark consists of."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from plantain.bench.benchmark import Benchmark
+from plantain.bench.describing import Description, Spread, as_json, describe_benchmark
+from plantain.cli.application import application
+from plantain.cli.bench.bar import progress_bar
+
+app = application()
+
+
+@app.command(epilog="Example: plantain bench describe MedEBench/editing --to described")
+def describe(
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="The benchmark's folder, or its metadata file.")
+    ],
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="DIR", help="Write figures (SVG), tables (CSV) and JSON there."),
+    ] = None,
+    clip: Annotated[
+        str,
+        typer.Option(help="Weights of CLIP: a name downloaded before, or a folder; nothing is downloaded."),
+    ] = "openai/clip-vit-large-patch14",
+    more_than: Annotated[int, typer.Option(min=0, help="List tasks with more samples than this.")] = 5,
+    in_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> int:
+    """Organs, tasks, sizes of regions and similarity of prompts and images: the paper's Figures 3 and 4 and Table 5."""
+
+    with progress_bar("samples") as progress:
+        description = describe_benchmark(Benchmark.load(path), clip=clip, progress=progress)
+    rendered = orjson.dumps(as_json(description), option=orjson.OPT_INDENT_2).decode()
+    if to is not None:
+        _write(to, description, rendered)
+    if in_json:
+        typer.echo(rendered)
+        return 0
+    _print(description, more_than)
+    if to is not None:
+        typer.echo(f"written: {to}/organs.svg, properties.svg, tasks.csv, samples.csv, description.json")
+    return 0
+
+
+def _print(description: Description, more_than: int) -> None:
+    console = Console()
+    organs = Table(title=f"{escape(description.name)}: {description.samples:,} samples", title_justify="left")
+    for heading in ("organ", "samples", "tasks", "sources", "mean region"):
+        organs.add_column(heading, justify="left" if heading == "organ" else "right")
+    for row in description.organs:
+        share = "" if row.roi_share is None else f"{row.roi_share:.1%}"
+        organs.add_row(escape(row.organ), str(row.samples), str(row.tasks), str(row.clusters), share)
+    console.print(organs)
+    listed = description.table5(more_than)
+    if listed:
+        tasks = Table(title=f"Tasks with more than {more_than} samples", title_justify="left")
+        for heading in ("organ", "task", "samples"):
+            tasks.add_column(heading, justify="right" if heading == "samples" else "left")
+        for task in listed:
+            tasks.add_row(escape(task.organ), escape(task.task), str(task.samples))
+        console.print(tasks)
+    directions = ", ".join(f"{n} {name}" for name, n in description.directions.items())
+    console.print(
+        f"{description.samples} samples from {description.clusters} independent sources; "
+        f"{len(description.tasks)} tasks; "
+        f"{directions}; {description.with_truth} with a real image after, {description.with_roi} with a region, "
+        f"{description.with_detailed} with a description of the change.",
+        highlight=False,
+    )
+    shares = Spread.of(list(description.roi_shares.values()))
+    if shares is not None:
+        console.print(f"Region: {_spread(shares, '.1%')} of the image.", highlight=False)
+    cosine = Spread.of(list(description.similarity.values()))
+    if cosine is not None:
+        console.print(
+            f"Prompt and image ({description.similarity_name}): {_spread(cosine, '.3f')}.", highlight=False
+        )
+    else:
+        console.print(
+            f"Similarity of prompts and images not measured: {escape(description.no_similarity)}",
+            highlight=False,
+        )
+
+
+def _spread(spread: Spread, form: str) -> str:
+    low, median, high = (format(value, form) for value in (spread.low, spread.median, spread.high))
+    return f"median {median}, nine tenths between {low} and {high}"
+
+
+def _write(to: Path, description: Description, rendered: str) -> None:
+    from plantain.bench.describing_figures import organs_figure, properties_figure
+    from plantain.pages.drawing import printed
+
+    to.mkdir(parents=True, exist_ok=True)
+    (to / "organs.svg").write_text(printed(organs_figure(description)), encoding="utf-8")
+    (to / "properties.svg").write_text(printed(properties_figure(description)), encoding="utf-8")
+    (to / "description.json").write_text(rendered + "\n", encoding="utf-8")
+    tasks = [(row.organ, row.task, str(row.samples), str(row.clusters)) for row in description.tasks]
+    (to / "tasks.csv").write_text(_csv(("organ", "task", "samples", "sources"), tasks), encoding="utf-8")
+    ids = sorted({*description.roi_shares, *description.similarity})
+    values = (description.roi_shares, description.similarity)
+    rows = [
+        (sample, *("" if (v := of.get(sample)) is None else f"{v:.6f}" for of in values)) for sample in ids
+    ]
+    (to / "samples.csv").write_text(
+        _csv(("sample", "roi_share", description.similarity_name), rows), encoding="utf-8"
+    )
+
+
+def _csv(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return buffer.getvalue()
