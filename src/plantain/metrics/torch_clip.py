@@ -16,15 +16,22 @@ class ClipEncoder:
     Args:
         weights: a name on the Hugging Face hub or a local folder.
         device: of torch.
+        local_files_only: never download.
     """
 
-    def __init__(self, weights: str = "openai/clip-vit-large-patch14", device: str = "cpu") -> None:
+    def __init__(
+        self,
+        weights: str = "openai/clip-vit-large-patch14",
+        device: str = "cpu",
+        *,
+        local_files_only: bool = False,
+    ) -> None:
         from transformers import CLIPModel, CLIPProcessor
 
         self.name = weights
         self.device = device
-        self.model = CLIPModel.from_pretrained(weights).to(device).eval()
-        self.processor = CLIPProcessor.from_pretrained(weights)
+        self.model = CLIPModel.from_pretrained(weights, local_files_only=local_files_only).to(device).eval()
+        self.processor = CLIPProcessor.from_pretrained(weights, local_files_only=local_files_only)
 
     def images(self, images: Sequence[Image]) -> npt.NDArray[np.float32]:
         """Projected image features (n, d), not normalised."""

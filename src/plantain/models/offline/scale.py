@@ -67,7 +67,7 @@ class InstrumentScaleJudge:
             request.finding,
             request.direction,
         )
-        usage = Usage(served_model=f"{self.name}@scale-{VERSION}")
+        usage = Usage(served_model=self.name)
         if isinstance(report, Outcome):
             return failed(report, usage)
         return Reply(report, usage=usage)

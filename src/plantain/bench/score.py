@@ -1,0 +1,264 @@
+"""Scoring a bench run from what it has stored: metrics on all cores, then judges. Nothing is generated again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+
+import cv2
+
+from plantain.bench.benchmark import Benchmark
+from plantain.bench.judging import JudgeName, SeatedJudge, seat
+from plantain.bench.runfile import BenchRun, Output
+from plantain.bench.score_judges import Judgement
+from plantain.bench.score_pixels import Lacking, by_sample, lacking, measure
+from plantain.bench.sets import measure_sets
+from plantain.bench.suite import PIXEL_METRICS, SETS, SuiteMetric, chosen
+from plantain.bench.suite_learned import Networks, find_networks, learned_metrics
+from plantain.findings import load_taxonomy
+from plantain.journal import Journal
+from plantain.models.batch.desk import BatchDesk
+from plantain.models.registry import close_models, resolve_scale_judge
+from plantain.records import InputError
+from plantain.roles import ScaleJudge
+from plantain.runs.consent import check_consent
+from plantain.runs.desk import open_desk
+from plantain.runs.pricing import check_prices
+from plantain.runs.terms import Terms
+from plantain.runs.transport import check_transports, tasks_under_way
+from plantain.runs.walking import Walkers, interruptible, time_cap
+
+
+class ScoreWatch:
+    """Told how scoring goes on; every method may be overridden and returns quickly."""
+
+    def begun(self, what: str, total: int) -> None:
+        """A stage begins: "metrics" counts samples, "judges" outputs."""
+
+    def advanced(self, scores: int) -> None:
+        """One more of the stage is done, and that many scores were stored."""
+
+    def note(self, line: str) -> None:
+        """Something that a person should know, once."""
+
+    def stopping(self) -> None:
+        """Someone asked to stop: what is in flight is finished, nothing new is begun."""
+
+
+SILENT = ScoreWatch()
+
+
+@dataclass(slots=True)
+class ScoreSummary:
+    """What one scoring did.
+
+    Attributes:
+        measured: scores of metrics stored; judged: scores of judges stored; sets: distances of sets computed.
+        made, replayed: calls of judges.
+        notes: metrics that were not measured, and why, a line each.
+        stopped: why it stopped before the end; None when nothing is lacking.
+        failed: something was wrong, rather than used up or interrupted.
+        left: which batch jobs go on without us.
+    """
+
+    measured: int = 0
+    judged: int = 0
+    sets: int = 0
+    made: int = 0
+    replayed: int = 0
+    notes: list[str] = field(default_factory=list)
+    stopped: str | None = None
+    failed: bool = False
+    left: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreWish:
+    """What is to be scored.
+
+    Attributes:
+        metrics: names; None for all that can be measured here.
+        judges: who judges, and how.
+        networks: for learned metrics; None to look for them on this machine.
+        retry: ask again for draws that failed.
+        all_outputs: judges see every output of a grid, not only those that the arm's rule names.
+    """
+
+    metrics: Sequence[str] | None = None
+    judges: Sequence[JudgeName] = ()
+    networks: Networks | None = None
+    retry: bool = False
+    all_outputs: bool = False
+
+
+async def score_run(
+    run: Path,
+    benchmark: Benchmark,
+    wish: ScoreWish,
+    *,
+    terms: Terms | None = None,
+    judges: Sequence[ScaleJudge] | None = None,
+    watch: ScoreWatch = SILENT,
+    accept_model_change: bool = False,
+    on_commit: Callable[[int], None] | None = None,
+) -> ScoreSummary:
+    """Scores what the run's outputs lack.
+
+    Args:
+        run: its folder.
+        benchmark: that it was generated from.
+        wish: what is to be scored.
+        terms: limits, providers and consent for judges.
+        judges: objects to use for the wish's judges, in order (tests and Python callers).
+        watch: told how it goes on.
+        accept_model_change: go on, and record it, when a provider serves another model than before.
+        on_commit: told the number of durable events so far.
+
+    Raises:
+        InputError: another benchmark; a judge that there is not; an image that may not be sent to a hosted judge.
+    """
+    wanted = chosen(wish.metrics)
+    models = tuple(dict.fromkeys(name.model for name in wish.judges))
+    terms = replace(terms, models=models) if terms is not None else Terms(models)
+    check_prices(terms)
+    check_transports(terms, ())
+    _check_run(run, benchmark)
+    check_consent(terms, (sample.image for sample in benchmark.samples))
+    jobs = BatchDesk()
+    seats = _seats(wish.judges, judges, terms, jobs)
+    summary = ScoreSummary()
+    networks = wish.networks if wish.networks is not None else find_networks(wanted)
+    for metric, reason in networks.why_not:
+        summary.notes.append(f"{metric} not measured: {reason}")
+        watch.note(summary.notes[-1])
+    journal = Journal.open(run)
+    journal.on_commit = on_commit
+    try:
+        desk, gate = await open_desk(terms, journal, jobs, accept_model_change=accept_model_change)
+        bench_run, walkers = BenchRun(journal.reader), Walkers(desk)
+        metrics = [metric for metric in PIXEL_METRICS if metric.name in wanted]
+        metrics += learned_metrics(networks, wanted)
+        async with interruptible(desk, watch.stopping), time_cap(terms.limits, journal.reader, walkers):
+            summary.measured = await _metrics(benchmark, bench_run, journal, metrics, walkers, watch)
+            if networks.features is not None and not desk.stop_requested:
+                names = [name for name in SETS if name in wanted]
+                summary.sets = await measure_sets(benchmark, bench_run, journal, networks.features, names)
+            seated = await seat(journal, seats)
+            judgement = Judgement(
+                benchmark, bench_run, journal, load_taxonomy(), walkers, seated, wish.retry, wish.all_outputs
+            )
+            summary.judged = await _judged(judgement, terms, watch)
+        summary.left = await jobs.close()
+        summary.made, summary.replayed = desk.made, desk.replayed
+        summary.stopped, summary.failed = walkers.halted, walkers.faulty
+        if summary.stopped is None and desk.stop_requested:
+            summary.stopped = "interrupted"
+        await journal.end_session(desk.replayed, {"made": desk.made, "limits": gate.told()})
+    finally:
+        await jobs.close()
+        await journal.close()
+        await close_models(*(judge for _, judge in seats))
+    return summary
+
+
+def _seats(
+    names: Sequence[JudgeName], judges: Sequence[ScaleJudge] | None, terms: Terms, jobs: BatchDesk
+) -> list[tuple[JudgeName, ScaleJudge]]:
+    if judges is not None:
+        return list(zip(names, judges, strict=True))
+    made: dict[str, ScaleJudge] = {}
+    for name in names:
+        if name.model not in made:
+            section = terms.provider(name.model)
+            options = section.options()
+            if section.transport == "batch":
+                options = replace(options, jobs=jobs)
+            made[name.model] = resolve_scale_judge(name.model, options)
+    return [(name, made[name.model]) for name in names]
+
+
+def _check_run(run: Path, benchmark: Benchmark) -> None:
+    """Refuses a benchmark whose samples are not those that the run's outputs were made of. Raises InputError."""
+    with BenchRun.open(run) as recorded:
+        for facts in recorded.samples.values():
+            found = benchmark.sample(facts.id)
+            if benchmark.sample_digest(found) != facts.content:
+                raise InputError(
+                    f"{benchmark.root}: sample {facts.id} is not the one that {run} was generated from: its files or "
+                    "texts have changed; score with the benchmark as it was, or generate into a new run folder"
+                )
+
+
+async def _metrics(
+    benchmark: Benchmark,
+    run: BenchRun,
+    journal: Journal,
+    metrics: Sequence[SuiteMetric],
+    walkers: Walkers,
+    watch: ScoreWatch,
+) -> int:
+    """Measures what is lacking, a sample per thread; returns how many scores were stored."""
+    watch.begun("metrics", len(run.samples))
+    stored, networks = 0, Lock()
+    loop = asyncio.get_running_loop()
+    workers = _cores()
+
+    def work() -> Iterator[tuple[str, list[Lacking]]]:
+        for sample_id, outputs in by_sample(run):
+            lacks = lacking(run.reader, outputs, metrics)
+            if lacks:
+                yield sample_id, lacks
+            else:
+                watch.advanced(0)
+
+    with ThreadPoolExecutor(workers) as pool, _one_thread_each():
+
+        async def carry(item: tuple[str, list[Lacking]]) -> None:
+            nonlocal stored
+            sample_id, lacks = item
+            rows = await loop.run_in_executor(pool, measure, benchmark, sample_id, lacks, run.read, networks)
+            count = await journal.add_scores(rows)
+            stored += count
+            watch.advanced(count)
+
+        await walkers.all(work(), carry, workers + 1, None)
+    return stored
+
+
+async def _judged(judgement: Judgement, terms: Terms, watch: ScoreWatch) -> int:
+    """Has judged what is lacking; returns how many scores were stored."""
+    if not judgement.judges or judgement.walkers.desk.stop_requested:
+        return 0
+    total = sum(1 for _ in judgement.outstanding())
+    watch.begun("judges", total)
+    stored = 0
+
+    async def carry(item: tuple[Output, SeatedJudge]) -> None:
+        nonlocal stored
+        count = await judgement.judge(item)
+        stored += count
+        watch.advanced(count)
+
+    await judgement.walkers.all(judgement.outstanding(), carry, tasks_under_way(terms), None)
+    return stored
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """OpenCV keeps to one thread while samples are measured side by side."""
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(1)
+    try:
+        yield
+    finally:
+        cv2.setNumThreads(before)
