@@ -119,7 +119,7 @@ def arm_label(editor: str, prompt: PromptVariant, shots: int | None = None) -> s
 
 def bench_task_id(sample: Sample, label: str) -> str:
     """Identity of the task "this sample by this arm": 20 hex digits; never of run or order."""
-    text = "\x1f".join(("bench", sample.image.source_sha256, sample.id, label))
+    text = "\x1f".join(("bench", sample.image.prepared_sha256, sample.id, label))
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 

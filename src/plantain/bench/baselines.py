@@ -12,7 +12,7 @@ from collections.abc import Callable
 import cv2
 
 from plantain.bench.benchmark import resized_bicubic
-from plantain.bench.outputs import lossless
+from plantain.bench.own_format import encode_png
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Outcome, OutcomeKind, Usage
@@ -83,7 +83,7 @@ class Trick:
 
     def _edited(self, original: EncodedImage) -> EditedImage:
         pixels, note = self._trick(decode(original.data))
-        return EditedImage(EncodedImage(lossless(pixels), "image/png"), note=note)
+        return EditedImage(EncodedImage(encode_png(pixels), "image/png"), note=note)
 
 
 class Truth:
@@ -104,7 +104,7 @@ class Truth:
         pixels = await asyncio.to_thread(self._read, request.image.id)
         if pixels is None:
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, NO_TRUTH))
-        data = await asyncio.to_thread(lossless, pixels)
+        data = await asyncio.to_thread(encode_png, pixels)
         return Reply(
             EditedImage(EncodedImage(data, "image/png"), note="the real image after"), usage=Usage(images=1)
         )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import cv2
 import orjson
 
 from plantain.bench.benchmark import resized_bicubic
+from plantain.bench.own_format import encode_png
 from plantain.journal import Journal, Settlement
-from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted
 from plantain.pixels.fingerprint import pixel_sha256
 from plantain.records import OK, Attempt, Outcome, OutcomeKind
@@ -20,17 +19,6 @@ ASPECT_TOLERANCE = 0.01
 
 POLICY = "bicubic to the size of the previous image (antialiased, as Pillow does it)"
 """What is done with an output of another size, as published; recorded with each."""
-
-COMPRESSION = 3
-
-
-def lossless(pixels: Pixels) -> bytes:
-    """uint8 (H, W, 3), RGB, as a PNG without metadata; the same bytes for the same pixels and library version."""
-    bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)
-    done, data = cv2.imencode(".png", bgr, [cv2.IMWRITE_PNG_COMPRESSION, COMPRESSION])
-    if not done:
-        raise ValueError(f"cannot encode an image of shape {pixels.shape}")
-    return bytes(data.tobytes())
 
 
 def at_own_size(data: bytes, size: tuple[int, int]) -> tuple[bytes, str]:
@@ -54,7 +42,7 @@ def at_own_size(data: bytes, size: tuple[int, int]) -> tuple[bytes, str]:
             f"the output is {width}x{height} pixels and the image {size[0]}x{size[1]}: another ratio of sides"
         )
     note = "" if (width, height) == size else f"resized from {width}x{height}: {POLICY}"
-    return lossless(resized_bicubic(pixels, size)), note
+    return encode_png(resized_bicubic(pixels, size)), note
 
 
 def keep_output(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import orjson
 import typer
@@ -72,7 +72,15 @@ def build_watched(
             close_workers()
 
 
-def tell_end(summary: RunSummary, resume: str) -> int:
+class Ended(Protocol):
+    """What any run says of how it ended."""
+
+    stopped: str | None
+    failed: bool
+    left: str
+
+
+def tell_end(summary: Ended, resume: str) -> int:
     """Says on stderr how the process ended and how to go on; returns the exit code."""
     if summary.stopped is None:
         return 0

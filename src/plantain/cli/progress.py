@@ -18,9 +18,16 @@ PLAIN_EVERY_S = 10.0
 
 
 class BuildProgress(Watch):
-    """Shows how a build goes on."""
+    """Shows how a build goes on.
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    Args:
+        quiet: show nothing.
+        what: name of the work.
+        steps: what a task has several of.
+    """
+
+    def __init__(self, *, quiet: bool = False, what: str = "build", steps: str = "rounds") -> None:
+        self._steps = steps
         console = Console(stderr=True)
         self._live = not quiet and console.is_terminal
         self._plain = not quiet and not console.is_terminal
@@ -34,7 +41,7 @@ class BuildProgress(Watch):
             console=console,
             disable=not self._live,
         )
-        self._task = self._bar.add_task("build", total=None, told="")
+        self._task = self._bar.add_task(what, total=None, told="")
         self._counts: dict[str, int] = {}
         self._purse: Purse | None = None
         self._total = 0
@@ -84,7 +91,7 @@ class BuildProgress(Watch):
             if self._counts.get(state):
                 parts.append(f"{self._counts[state]} {state.value.replace('_', ' ')}")
         if self._closed_here:
-            parts.append(f"{self._rounds / self._closed_here:.1f} rounds")
+            parts.append(f"{self._rounds / self._closed_here:.1f} {self._steps}")
         if self._purse is not None and (self._purse.committed_usd or self._purse.budget_usd):
             parts.append(cost_so_far(self._purse))
         return ", ".join(parts)

@@ -1,0 +1,211 @@
+"""The walk of one task of a bench run: every output of its arm's grid, each a memoised call, then the task's end."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import orjson
+
+from plantain.bench.arms import Arm, output_seed
+from plantain.bench.arms_wanted import PlannedArm
+from plantain.bench.benchmark import Benchmark
+from plantain.bench.outputs import keep_output
+from plantain.bench.own_format import encode_png
+from plantain.bench.samples import Sample
+from plantain.calls import CallDesk, CallSpec, Purse, TaskCalls
+from plantain.journal import Journal, Settlement, TaskRow
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.encode import encode_mask
+from plantain.records import Attempt, InputError, Outcome, OutcomeKind, Step, TaskState
+from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
+
+PNG = "image/png"
+
+GAVE_UP = frozenset({OutcomeKind.RATE_LIMITED, OutcomeKind.TRANSPORT})
+"""The model never answered, in spite of all tries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a task ended: its state, how many outputs it has had, and why not all of them are images."""
+
+    state: TaskState
+    outputs: int
+    reason: str = ""
+
+
+class GenerateWatch:
+    """Told of a run's progress, in its event loop; every method may be overridden and returns quickly."""
+
+    def planned(self, tasks: int, counts: Mapping[TaskState, int], purse: Purse) -> None:
+        """The plan stands: how many tasks, how they stand, and the purse to look into; before the first call."""
+
+    def closed(self, arm: str, ending: Ending) -> None:
+        """A task closed."""
+
+    def stopping(self) -> None:
+        """Someone asked the run to stop: what is in flight is finished, nothing new is begun."""
+
+
+@dataclass(slots=True)
+class GenerateWalk:
+    """Everything that the tasks of a bench run need on their way."""
+
+    benchmark: Benchmark
+    journal: Journal
+    desk: CallDesk
+    seed: int
+    arms: Mapping[str, PlannedArm]
+    watch: GenerateWatch = field(default_factory=GenerateWatch)
+    closed: Counter[TaskState] = field(default_factory=Counter)
+
+    async def carry(self, row: TaskRow) -> None:
+        """Makes the outputs that the task lacks and closes it."""
+        planned = self.arms[row.task.finding]
+        sample = self.benchmark.sample(row.task.image_id)
+        obstacle = planned.obstacle(sample)
+        if obstacle:
+            await self._close(row, planned.arm, Ending(TaskState.NOT_APPLICABLE, 0, obstacle))
+            return
+        made = {attempt.round: attempt for attempt in self.journal.reader.attempts(row.id, row.generation)}
+        if len(made) < len(planned.arm.grid):
+            original, sha256 = await self._original(sample)
+            calls = TaskCalls(
+                self.desk, row.id, row.generation, self.journal.reader.calls(row.id, row.generation)
+            )
+            maker = _Maker(self, row, planned, sample, original, sha256, calls)
+            for k in range(len(planned.arm.grid)):
+                if k + 1 in made:
+                    self.desk.replayed += 1
+                else:
+                    made[k + 1] = await maker.make(k)
+        await self._close(row, planned.arm, ending_of([made[number] for number in sorted(made)]))
+
+    async def _close(self, row: TaskRow, arm: Arm, ending: Ending) -> None:
+        await self.journal.close_task(row.id, ending.state, ending.outputs, ending.reason)
+        self.closed[ending.state] += 1
+        self.watch.closed(arm.label, ending)
+
+    async def _original(self, sample: Sample) -> tuple[EncodedImage, str]:
+        """The sample's previous image as every editor gets it, taken into the run when a task first needs it."""
+        try:
+            sha256 = self.journal.reader.image(sample.id).prepared_sha256
+            data = await asyncio.to_thread(self.journal.reader.read_blob, sha256)
+        except InputError:
+            data = encode_png(await asyncio.to_thread(self.benchmark.previous, sample))
+            blob = await asyncio.to_thread(self.journal.put_blob, data, PNG)
+            image = replace(sample.image, id=sample.id, prepared_sha256=blob.sha256)
+            await self.journal.add_images([(image, blob)])
+            sha256 = blob.sha256
+        return EncodedImage(data, PNG), sha256
+
+
+@dataclass(slots=True)
+class _Maker:
+    """One task's outputs, for `GenerateWalk` to ask for in turn."""
+
+    walk: GenerateWalk
+    row: TaskRow
+    planned: PlannedArm
+    sample: Sample
+    original: EncodedImage
+    sha256: str
+    calls: TaskCalls
+
+    async def make(self, k: int) -> Attempt:
+        """Output k: with its image, or with the outcome that left it without one."""
+        request, identity = await self._request(k)
+        attempt = Attempt(self.row.id, self.row.generation, k + 1, request.instruction)
+
+        async def send() -> Reply[EditedImage]:
+            return await self.planned.source.output(request, k)
+
+        async def settle(reply: Reply[EditedImage], draft: Settlement) -> Settlement:
+            if reply.value is None:
+                return replace(draft, attempt=replace(attempt, edit_outcome=reply.outcome))
+            return await asyncio.to_thread(
+                keep_output, self.walk.journal, attempt, reply.value, draft, self.sample.size
+            )
+
+        spec = CallSpec(Step.EDIT, k + 1, 0, self.planned.arm.model, identity, send, settle)
+        answer = await self.calls.answer(spec)
+        if not answer.outcome.ok:
+            return replace(attempt, edit_outcome=answer.outcome)
+        fields = orjson.loads(answer.text)
+        return replace(attempt, edit_outcome=answer.outcome, edited=fields["edited"])
+
+    async def _request(self, k: int) -> tuple[EditRequest, dict[str, object]]:
+        """What the source is handed, and all that identifies it."""
+        arm, point = self.planned.arm, self.planned.arm.grid[k]
+        seed = output_seed(self.walk.seed, self.sample.id, point.seed)
+        shown, shown_identity = await self._demonstrations()
+        region = await asyncio.to_thread(self._region) if arm.region else None
+        request = EditRequest(
+            replace(self.sample.image, id=self.sample.id, prepared_sha256=self.sha256),
+            self.original,
+            arm.instruction(self.sample),
+            seed,
+            demonstrations=shown,
+            region=region,
+            parameters=point.parameters,
+        )
+        identity: dict[str, object] = {
+            "fingerprint": arm.fingerprint,
+            "seed": seed,
+            "image": self.sha256,
+            "instruction": request.instruction,
+            "parameters": dict(point.parameters),
+        }
+        if shown:
+            identity["demonstrations"] = [self.planned.by_example, *shown_identity]
+        if region is not None:
+            identity["region"] = hashlib.sha256(region.data).hexdigest()
+        return request, identity
+
+    async def _demonstrations(self) -> tuple[tuple[Demonstration, ...], list[object]]:
+        """The first of the study's demonstrations for this task, as many as the arm shows."""
+        arm, benchmark = self.planned.arm, self.walk.benchmark
+        if not arm.shots:
+            return (), []
+        shown: list[Demonstration] = []
+        identity: list[object] = []
+        for sample_id in arm.demonstrations[self.sample.task][: arm.shots]:
+            sample = benchmark.sample(sample_id)
+            before = await asyncio.to_thread(_encoded, benchmark.previous(sample))
+            after = await asyncio.to_thread(_encoded, benchmark.changed(sample))
+            text = arm.instruction(sample)
+            shown.append(Demonstration(before, text, after))
+            identity.append([sample_id, text, *benchmark.hashes[sample_id][:2]])
+        return tuple(shown), identity
+
+    def _region(self) -> EncodedImage:
+        return EncodedImage(encode_mask(self.walk.benchmark.roi(self.sample)), PNG)
+
+
+def ending_of(attempts: list[Attempt]) -> Ending:
+    """How a task with these outputs ends: as success only when every output is an image."""
+    lost = [a.edit_outcome for a in attempts if a.edited is None and a.edit_outcome is not None]
+    if not lost:
+        return Ending(TaskState.SUCCESS, len(attempts))
+    kinds = {outcome.kind for outcome in lost}
+    if kinds & GAVE_UP:
+        state = TaskState.STOPPED
+    elif kinds == {OutcomeKind.NOT_APPLICABLE} and len(lost) == len(attempts):
+        state = TaskState.NOT_APPLICABLE
+    else:
+        state = TaskState.FAILED
+    return Ending(state, len(attempts), _why(lost, len(attempts)))
+
+
+def _why(lost: list[Outcome], outputs: int) -> str:
+    first = lost[0]
+    said = f"{first.kind.value}: {first.reason}".rstrip(": ")
+    return said if outputs == 1 else f"{len(lost)} of {outputs} outputs without an image; the first: {said}"
+
+
+def _encoded(pixels: Pixels) -> EncodedImage:
+    return EncodedImage(encode_png(pixels), PNG)

@@ -1,0 +1,205 @@
+"""`plantain bench generate`: run editors over a benchmark, or take in outputs made elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+
+from plantain.bench.arms import RULES, PromptVariant
+from plantain.bench.arms_wanted import Wanted, outputs_at
+from plantain.bench.benchmark import Benchmark
+from plantain.bench.generate import GenerateSummary, generate
+from plantain.bench.generate_walk import Ending, GenerateWatch
+from plantain.bench.grid import parse_sweep
+from plantain.bench.outputs_export import export_outputs
+from plantain.bench.runfile import BenchRun
+from plantain.build.loop import Closing
+from plantain.calls import Purse
+from plantain.cli.application import application
+from plantain.cli.build import tell_end
+from plantain.cli.progress import BuildProgress
+from plantain.models.offline.workers import close_workers
+from plantain.records import InputError, TaskState
+from plantain.runs.terms import load_terms
+
+app = application()
+
+
+@app.command()
+def generate_outputs(
+    bench: Annotated[Path, typer.Argument(metavar="BENCH", help="a benchmark's folder")],
+    run: Annotated[Path, typer.Option("--run", metavar="DIR", help="the run's folder; made or resumed")],
+    editor: Annotated[
+        list[str] | None, typer.Option("--editor", help="provider/model; may be repeated")
+    ] = None,
+    preset: Annotated[
+        list[str] | None,
+        typer.Option("--preset", help="an editor with its published grid and words; may be repeated"),
+    ] = None,
+    prompt: Annotated[PromptVariant, typer.Option(help="which text editors get")] = PromptVariant.ORIGINAL,
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="outputs for each point of the sweep")] = 1,
+    sweep: Annotated[
+        list[str] | None, typer.Option("--sweep", help="guidance=7.5,7.6; once for each parameter")
+    ] = None,
+    shots: Annotated[
+        str, typer.Option("--shots", help="numbers of demonstrations, e.g. 0,1,2,3: a few-shot study")
+    ] = "",
+    outputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--outputs", metavar="PATH[=NAME]", help="take in {model}/{id}_{k}.png; may be repeated"
+        ),
+    ] = None,
+    settings: Annotated[
+        Path | None, typer.Option("--settings", help="TOML with [limits], [providers.NAME], [consent]")
+    ] = None,
+    score_output: Annotated[
+        str, typer.Option("--score-output", help=f"which output of several is scored: {' or '.join(RULES)}")
+    ] = "first",
+    seed: Annotated[int, typer.Option(min=0, help="of the run; every output's is drawn from it")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, help="close at most this many tasks")] = None,
+    export: Annotated[
+        Path | None, typer.Option("--export", metavar="DIR", help="write {model}/{id}_{k}.png there")
+    ] = None,
+    accept_model_change: Annotated[
+        bool,
+        typer.Option("--accept-model-change", help="go on when a provider serves another model than before"),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print what the run holds as JSON")] = False,
+) -> int:
+    """Makes every arm's outputs for every sample; what the run has is never made again. The baselines copy-input,
+    resize-only, jpeg-75 and ground-truth are always included. Ctrl-C finishes what is in flight and stops.
+
+    Example: plantain bench generate medebench --run runs/bench --editor gemini/gemini-3.1-flash-image --seeds 3
+    """
+    benchmark = Benchmark.load(bench)
+    wanted = Wanted(
+        editors=tuple(dict.fromkeys(editor or ())),
+        presets=tuple(dict.fromkeys(preset or ())),
+        prompt=prompt,
+        seeds=seeds,
+        sweep=parse_sweep(sweep or ()),
+        shots=parse_shots(shots),
+        outputs=outputs_at(outputs or (), [sample.id for sample in benchmark.samples]),
+        rule=score_output,
+    )
+    if wanted.shots and not wanted.names:
+        raise InputError("--shots: name the editors that are shown demonstrations with --editor")
+    for intake in wanted.outputs:
+        if intake.strangers:
+            print(
+                f"plantain: warning: {intake.label}: {len(intake.strangers)} files belong to no sample of this "
+                f"benchmark and were left out, e.g. {intake.strangers[0]}",
+                file=sys.stderr,
+            )
+    terms = load_terms(settings, wanted.models)
+    with _Progress(quiet=as_json) as progress:
+        try:
+            summary = asyncio.run(
+                generate(
+                    benchmark,
+                    run,
+                    wanted,
+                    terms,
+                    seed=seed,
+                    limit=limit,
+                    watch=progress,
+                    accept_model_change=accept_model_change,
+                )
+            )
+        finally:
+            close_workers()
+    with BenchRun.open(run) as made:
+        if export is not None:
+            export_outputs(made, export)
+        rows = [arm_row(made, label) for label in made.arms]
+        spent = made.reader.spent_usd()
+    if as_json:
+        print(orjson.dumps(_told(summary, rows, spent), option=orjson.OPT_INDENT_2).decode())
+    else:
+        _print_table(rows)
+    options = "".join(f" --{name} …" for name, given in (("editor", editor), ("preset", preset)) if given)
+    return tell_end(summary, f"plantain bench generate {bench} --run {run}{options} (the same options)")
+
+
+def parse_shots(text: str) -> tuple[int, ...]:
+    """Reads "0,1,2,3". Raises InputError for anything else."""
+    if not text.strip():
+        return ()
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() and len(word) < 3 for word in words):
+        raise InputError(f"--shots: {text!r} is not like 0,1,2,3")
+    return tuple(sorted({int(word) for word in words}))
+
+
+def arm_row(bench: BenchRun, label: str) -> dict[str, object]:
+    """An arm in numbers: samples, outputs wanted, images, and why the others are none."""
+    outputs = list(bench.outputs(label))
+    lost = Counter(output.reason.partition(":")[0] for output in outputs if output.edited is None)
+    arm = bench.arms[label]
+    return {
+        "arm": label,
+        "model": arm.model,
+        "kind": arm.kind.value,
+        "samples": len(bench.covered(label)),
+        "outputs": len(outputs),
+        "images": sum(output.edited is not None for output in outputs),
+        "without_image": dict(sorted(lost.items())),
+        "rule": arm.rule,
+    }
+
+
+def _told(summary: GenerateSummary, rows: list[dict[str, object]], spent: float) -> dict[str, object]:
+    return {
+        "arms": rows,
+        "tasks": summary.tasks,
+        "closed": {state.value: n for state, n in sorted(summary.closed.items())},
+        "calls": {"made": summary.made, "replayed": summary.replayed},
+        "cost_usd": spent,
+        "stopped": summary.stopped,
+    }
+
+
+def _print_table(rows: list[dict[str, object]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="outputs")
+    for heading in ("arm", "samples", "outputs", "images", "without an image"):
+        table.add_column(heading, justify="left" if heading.startswith(("arm", "without")) else "right")
+    for row in rows:
+        lost = row["without_image"]
+        assert isinstance(lost, dict)
+        why = ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in lost.items())
+        table.add_row(str(row["arm"]), str(row["samples"]), str(row["outputs"]), str(row["images"]), why)
+    Console().print(table)
+
+
+class _Progress(GenerateWatch):
+    """The live line of a build, for a bench run."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._bar = BuildProgress(quiet=quiet, what="generate", steps="outputs")
+
+    def __enter__(self) -> _Progress:
+        self._bar.__enter__()
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self._bar.__exit__(None, None, None)
+
+    def planned(self, tasks: int, counts: Mapping[TaskState, int], purse: Purse) -> None:
+        self._bar.planned(tasks, dict(counts), purse)
+
+    def closed(self, arm: str, ending: Ending) -> None:
+        self._bar.closed(Closing(ending.state, ending.outputs, ending.reason))
+
+    def stopping(self) -> None:
+        self._bar.stopping()
