@@ -15,6 +15,7 @@ from plantain.version import __version__
 COMMANDS = {
     "demo": "the whole build, offline, on real images that arrive with the dependencies",
     "ingest": "read images into a catalogue",
+    "quarantine": "images that may show who somebody is: release or mask them",
     "findings": "what can be added and removed",
     "models": "models by provider: roles, prices, keys",
     "plan": "tasks, calls, disk and time that a recipe needs; calls nothing",
@@ -25,6 +26,7 @@ COMMANDS = {
     "report": "tables and figures of a run, as one HTML file",
     "export": "a run as a dataset that others can use",
     "import": "a published release back into a journal",
+    "withdraw": "take a patient's images and all that came of them out of a run or a catalogue",
     "verify": "prove a release: every checksum, count, row and licence",
     "release": "diff A B: what changed between two releases",
     "audit": "how far a judge can be trusted, by planted defects",

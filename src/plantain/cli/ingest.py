@@ -17,11 +17,14 @@ from rich.table import Table
 
 from plantain.cli.application import application
 from plantain.findings import load_taxonomy
+from plantain.pixels.text import open_reader, why_no_reader
 from plantain.records import InputError, Licence
 from plantain.sources.catalogue import Catalogue
 from plantain.sources.entries import Refused, SourceOptions
-from plantain.sources.ingest import REJECTED, Ingested, ingest, write_rejected
-from plantain.sources.near import NEAR, write_near_duplicates
+from plantain.sources.gate import Gate
+from plantain.sources.ingest import REJECTED, Ingested, check_earlier, ingest, write_rejected
+from plantain.sources.near import NEAR, join_near_duplicates, write_near_duplicates
+from plantain.sources.quarantine import held
 from plantain.sources.registry import kinds, load
 from plantain.sources.settings import parse_settings
 
@@ -50,6 +53,9 @@ def command(
         [], "--set", help="A choice of this kind of source, name=value; a wrong name lists them."
     ),
     findings: list[Path] = typer.Option([], help="TOML files with findings of your own."),
+    skip_text: bool = typer.Option(
+        False, "--skip-text", help="Do not look for burned-in text (about a second an image); recorded."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
     list_kinds: bool = typer.Option(False, "--list", help="Name the kinds of source and stop."),
 ) -> None:
@@ -58,7 +64,8 @@ def command(
     Example: plantain ingest folder scans/ --modality chest_xray --licence open --out catalogue
 
     scans/ holds one folder per finding (normal/, Pneumothorax/, ...) with pictures inside. A file that cannot be
-    used is one line in catalogue/rejected.csv and stops nothing. Running it again adds what is new.
+    used is one line in catalogue/rejected.csv and stops nothing. Running it again adds what is new. An image with
+    text that may be somebody's name, date or number, or with a face, waits for `plantain quarantine`.
     """
     if list_kinds:
         _print_kinds(as_json)
@@ -72,15 +79,20 @@ def command(
     reader = load(kind).open(options, load_taxonomy(findings))
     try:
         with Catalogue.create(out) as catalogue:
+            gate = Gate(catalogue, None if skip_text else open_reader())
+            mode = "stretch" if stretch else "pad"
             with _Watch(reader.count(), quiet=as_json) as watch:
-                done = ingest(reader, catalogue, mode="stretch" if stretch else "pad", on_file=watch.file)
+                done = ingest(reader, catalogue, mode=mode, on_file=watch.file, gate=gate)
+            if gate.reader is not None:
+                _read_earlier(catalogue, gate, done)
             write_rejected(out, path.resolve().name, done.refused)
             write_near_duplicates(out / NEAR, done.near)
-            _report(catalogue, done, out, as_json)
+            _report(catalogue, done, out, _why_unread(catalogue, skip_text), as_json)
     except KeyboardInterrupt:
         again = ["plantain", "ingest", kind, str(path), "--out", str(out), "--licence", licence]
         again += ["--modality", modality] if modality else []
         again += ["--stretch"] if stretch else []
+        again += ["--skip-text"] if skip_text else []
         again += [word for setting in settings for word in ("--set", setting)]
         again += [word for file in findings for word in ("--findings", str(file))]
         print(f"plantain: interrupted; what is done stays in {out}. Go on with:", file=sys.stderr)
@@ -89,7 +101,7 @@ def command(
     except (OSError, sqlite3.OperationalError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"{out}: cannot be written ({why}); what is in it is whole, ingest again") from error
-    if not done.added and not done.unchanged:
+    if not done.added and not done.unchanged and not done.quarantined:
         print(f"plantain: {path}: no picture could be used", file=sys.stderr)
         raise typer.Exit(1)
 
@@ -104,12 +116,29 @@ def _print_kinds(as_json: bool) -> None:
     Console().print(table)
 
 
-def _report(catalogue: Catalogue, done: Ingested, out: Path, as_json: bool) -> None:
+def _read_earlier(catalogue: Catalogue, gate: Gate, done: Ingested) -> None:
+    """Reads what an earlier ingest, without the extra, put into the catalogue unread."""
+    unread = catalogue.count_by("text_checked").get("0", 0)
+    if unread:
+        print(f"plantain: looking for text in {unread} images that were never read", file=sys.stderr)
+        done.newly_quarantined += check_earlier(catalogue, gate)
+        done.near = join_near_duplicates(catalogue)
+        done.quarantined = [waiting.image.id for waiting in held(catalogue)]
+
+
+def _why_unread(catalogue: Catalogue, skipped: bool) -> str:
+    """Why images of the catalogue are unread; "" where none is."""
+    unread = catalogue.count_by("text_checked").get("0", 0)
+    if not unread:
+        return ""
+    why = "--skip-text" if skipped else why_no_reader() or "rendered or edited"
+    return f"burned-in text was not checked in {unread} images ({why}): look for names and dates before you share."
+
+
+def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_json: bool) -> None:
     counts = {f"by_{field}": _named(catalogue.count_by(field)) for field in ("label", "split", "modality")}
-    print(
-        "plantain: burned-in text was not checked: look for names and dates before you share.",
-        file=sys.stderr,
-    )
+    if unread:
+        print(f"plantain: {unread}", file=sys.stderr)
     if as_json:
         numbers = {"images": len(catalogue), "rejected": len(done.refused)}
         more = {
@@ -117,7 +146,9 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, as_json: bool) -> N
             "unchanged": done.unchanged,
             "near_duplicates": len(done.near),
             "left_out": {item.reason: item.count for item in done.left_out},
-            "text_checked": False,
+            "text_checked": not unread,
+            "quarantined": len(done.quarantined),
+            "newly_quarantined": done.newly_quarantined,
             "catalogue": str(out),
         }
         print(json.dumps({**numbers, **counts, **more}, indent=2, ensure_ascii=False))
@@ -129,6 +160,9 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, as_json: bool) -> N
         print(f"{len(done.near)} pairs of near duplicates, each kept in one group: {out / NEAR}")
     for item in done.left_out:
         print(f"left out {item.count}: {item.reason}")
+    if done.quarantined:
+        new = f", {done.newly_quarantined} of them new" if done.newly_quarantined else ""
+        print(f"{len(done.quarantined)} images in quarantine{new}: plantain quarantine {out}")
     if done.refused:
         print(f"rejected files and why: {out / REJECTED}")
 

@@ -57,6 +57,7 @@ class Catalogue:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA secure_delete = ON")
             with _transaction(connection):
                 for statement in SCHEMA:
                     connection.execute(statement)
@@ -126,7 +127,7 @@ class Catalogue:
 
     def flush(self) -> None:
         """Commits what was added since the last commit."""
-        if not self._waiting:
+        if not self._waiting and not self._readings:
             return
         # From here on they are committed or forgotten, never tried again: the next ingest finds what is missing.
         images, self._waiting = list(self._waiting.values()), {}

@@ -15,8 +15,10 @@ from pydicom import Dataset
 
 from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
+from plantain.pixels.boxes import Box
 from plantain.pixels.decode import BadImage, one_line
 from plantain.pixels.dicom import DAMAGE, WINDOWS, frame_count, read_dicom, render_planes
+from plantain.pixels.heads import profile_in_slice
 from plantain.pixels.orientation import display, plane_of
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import UNPREPARED, Entry, Found, Refused, SourceOptions
@@ -56,6 +58,15 @@ class DicomEntry(Entry):
             raise BadImage(
                 f"{self.name}: orientation cannot be read ({one_line(str(error))[:120]})"
             ) from error
+
+    def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
+        """The profile in a sagittal slice of a head; in colour, faces as in photographs."""
+        if pixels.ndim == 3:
+            return super(DicomEntry, self).faces(image, pixels)
+        if image.plane != "sagittal":
+            return ()
+        face = profile_in_slice(pixels, self.image.spacing_mm)
+        return () if face is None else (face,)
 
 
 class DicomReader:

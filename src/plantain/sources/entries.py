@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from plantain.pixels.arrays import Pixels
+from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode_planes
 from plantain.pixels.encode import encode_source
 from plantain.pixels.prepare import prepare, settle_grey
@@ -58,6 +59,17 @@ class Entry:
     def describe(self, image: SourceImage, pixels: Pixels) -> SourceImage:
         """The record with what only the decoded pixels tell. Runs in a worker thread; by default nothing is added."""
         return image
+
+    def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
+        """Where the decoded pixels show a face; by default in colour photographs. Runs in a worker thread.
+
+        Args:
+            image: the record as `describe` left it.
+            pixels: what `decode` returned.
+        """
+        from plantain.pixels.faces import photographed_faces  # heavy, and only the gate asks
+
+        return photographed_faces(pixels)
 
 
 @dataclass(frozen=True, slots=True)

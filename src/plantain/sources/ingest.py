@@ -11,15 +11,20 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 
 from plantain.pixels.decode import declared_pixels
 from plantain.pixels.likeness import likeness
+from plantain.pixels.text import Text
 from plantain.records import InputError, SourceImage
 from plantain.sources.catalogue import Catalogue
 from plantain.sources.entries import Entry, Found, LeftOut, Reader, Refused, finish
 from plantain.sources.files import read_regular
+from plantain.sources.gate import Gate, Suspicion, suspicious
 from plantain.sources.near import NearPair, join_near_duplicates
+from plantain.sources.quarantine import held, held_one, hold, hold_again
+from plantain.sources.withdrawal import Withdrawn
 
 REJECTED = "rejected.csv"
 MIN_SIDE = 32
@@ -43,6 +48,7 @@ class Ingested:
         refused: files that cannot be used, with the reason.
         left_out: images that were not asked for, counted by reason.
         near: pairs of near duplicates in the whole catalogue; each pair is in one group now.
+        quarantined: ids of all images that wait for a person, and how many of them are new.
     """
 
     added: int
@@ -50,6 +56,8 @@ class Ingested:
     refused: list[Refused]
     left_out: list[LeftOut] = field(default_factory=list)
     near: list[NearPair] = field(default_factory=list)
+    quarantined: list[str] = field(default_factory=list)
+    newly_quarantined: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,13 @@ class _Prepared:
     data: bytes | None
     """None where the catalogue holds the file's bytes already."""
     code: bytes = b""
+    texts: tuple[Text, ...] | None = None
+    faces: tuple[Suspicion, ...] = ()
+
+    @property
+    def found(self) -> tuple[Suspicion, ...]:
+        """What may identify a person."""
+        return (*self.faces, *suspicious(self.texts or ()))
 
 
 def ingest(
@@ -69,6 +84,7 @@ def ingest(
     side: int = 1024,
     workers: int | None = None,
     on_file: Callable[[Refused | None], None] = lambda _: None,
+    gate: Gate | None = None,
 ) -> Ingested:
     """Reads every image of a source into a catalogue.
 
@@ -81,25 +97,31 @@ def ingest(
         mode, side: how they are prepared, see `pixels.prepare`.
         workers: threads; by default one per processor, at most 4 (each may hold a decoded image).
         on_file: called in order for each file that is done, with what was refused.
+        gate: looks for burned-in text and faces; what may identify somebody goes into quarantine. None looks for
+            neither.
     """
     done = Ingested(0, 0, [])
     known = catalogue.sources()
+    withdrawn = Withdrawn(catalogue)
     workers = workers or min(4, os.cpu_count() or 1)
-    with closing(_Workshop(known, mode, side)) as workshop:
+    with closing(_Workshop(known, mode, side, gate, withdrawn)) as workshop:
         for result in _in_order(reader.scan(), workshop, workers):
             if isinstance(result, LeftOut):
                 done.left_out.append(result)
                 continue
-            outcome = _keep(result, catalogue, known, mode) if isinstance(result, _Prepared) else result
+            outcome = _take(result, catalogue, known, mode, gate) if isinstance(result, _Prepared) else result
             if isinstance(outcome, Refused):
                 done.refused.append(outcome)
-            elif outcome:
+            elif outcome is _Fate.ADDED:
                 done.added += 1
+            elif outcome is _Fate.HELD:
+                done.newly_quarantined += 1
             else:
                 done.unchanged += 1
             on_file(outcome if isinstance(outcome, Refused) else None)
     catalogue.flush()
     done.near = join_near_duplicates(catalogue)
+    done.quarantined = [waiting.image.id for waiting in held(catalogue)]
     return done
 
 
@@ -146,8 +168,9 @@ def _result(waiting: Future[_Prepared | Refused] | Refused | LeftOut) -> _Prepar
 class _Workshop:
     """Brings one file from disk to prepared bytes; used by all worker threads."""
 
-    def __init__(self, known: Known, mode: str, side: int) -> None:
+    def __init__(self, known: Known, mode: str, side: int, gate: Gate | None, withdrawn: Withdrawn) -> None:
         self._known, self._mode, self._side = known, mode, side
+        self._gate, self._withdrawn = gate, withdrawn
         # Giants go through one thread: not only one at a time, but all from the same part of the heap.
         self._large = ThreadPoolExecutor(1, thread_name_prefix="ingest-large")
 
@@ -158,6 +181,8 @@ class _Workshop:
             image = replace(entry.image, source_sha256=hashlib.sha256(data).hexdigest())
             if (image.source_sha256, image.frame) in self._known:
                 return _Prepared(entry, image, None)
+            if self._withdrawn.holds(image):
+                return Refused(entry.name, "was withdrawn from this catalogue")
             if declared_pixels(data) > LARGE_PIXELS or len(data) > LARGE_BYTES:
                 return self._large.submit(self._decode, entry, image, data).result()
             return self._decode(entry, image, data)
@@ -173,29 +198,74 @@ class _Workshop:
         if min(width, height) < MIN_SIDE:
             return Refused(entry.name, f"{width}x{height} pixels; each side must have at least {MIN_SIDE}")
         image = entry.describe(image, pixels)
-        return _Prepared(entry, *finish(image, pixels, self._side, self._mode), likeness(pixels))
+        image, prepared = finish(image, pixels, self._side, self._mode)
+        done = _Prepared(entry, image, prepared, likeness(pixels))
+        if self._gate is None:
+            return done
+        texts = self._gate.texts(prepared, image.prepared_sha256)
+        faces = self._gate.faces(entry, image, pixels)
+        return replace(done, image=replace(image, text_checked=texts is not None), texts=texts, faces=faces)
 
 
-def _keep(result: _Prepared, catalogue: Catalogue, known: Known, mode: str) -> bool | Refused:
-    """Adds a prepared image; says whether it was new, or why it is left out."""
+class _Fate(Enum):
+    """What became of a prepared image."""
+
+    ADDED, HELD, UNCHANGED = range(3)
+
+
+def _take(
+    result: _Prepared, catalogue: Catalogue, known: Known, mode: str, gate: Gate | None
+) -> _Fate | Refused:
+    """Adds a prepared image or puts it into quarantine; or says why it is left out."""
     name, image = result.entry.name, result.image
     key = (image.source_sha256, image.frame)
     if key in known:
-        held = catalogue.get(known[key])
-        if (held.id, held.labels, held.dataset) != (image.id, image.labels, image.dataset):
-            return Refused(
-                name, f"the same picture as {held.id} ({', '.join(held.labels)}) of {held.dataset}"
-            )
-        if held.geometry.mode != mode:
-            return Refused(
-                name, f"is there already, prepared with {held.geometry.mode}; choose another --out"
-            )
-        if held.licence != image.licence:
-            return Refused(name, f"is there already with licence {held.licence}; choose another --out")
-        return False
+        return _compare(name, image, catalogue, known[key], mode)
     assert result.data is not None
-    if catalogue.find(image.id) is not None:
+    if catalogue.find(image.id) is not None or held_one(catalogue, image.id) is not None:
         return Refused(name, f"another picture has the id {image.id}; rename it, or choose another --out")
-    catalogue.add(image, result.data, result.code)
     known[key] = image.id
-    return True
+    if result.found:
+        hold(catalogue, image, result.data, result.code, result.found)
+        return _Fate.HELD
+    if gate is not None and result.texts is not None:
+        gate.remember(image, result.texts)
+    catalogue.add(image, result.data, result.code)
+    return _Fate.ADDED
+
+
+def _compare(
+    name: str, image: SourceImage, catalogue: Catalogue, there_id: str, mode: str
+) -> _Fate | Refused:
+    """Whether a picture that the catalogue has is described as it was before."""
+    waiting = held_one(catalogue, there_id)
+    there = waiting.image if waiting is not None else catalogue.get(there_id)
+    if (there.id, there.labels, there.dataset) != (image.id, image.labels, image.dataset):
+        return Refused(name, f"the same picture as {there.id} ({', '.join(there.labels)}) of {there.dataset}")
+    if there.geometry.mode != mode:
+        return Refused(name, f"is there already, prepared with {there.geometry.mode}; choose another --out")
+    if there.licence != image.licence:
+        return Refused(name, f"is there already with licence {there.licence}; choose another --out")
+    return _Fate.UNCHANGED
+
+
+def check_earlier(catalogue: Catalogue, gate: Gate, on_image: Callable[[], None] = lambda: None) -> int:
+    """Reads the images of a catalogue whose text was never looked for; what may identify goes into quarantine.
+
+    Returns:
+        How many were put there.
+    """
+    assert gate.reader is not None
+    put = 0
+    for image in [image for image in catalogue.images() if not image.text_checked and not image.synthetic]:
+        texts = gate.texts(catalogue.read(image), image.prepared_sha256) or ()
+        if suspicious(texts):
+            hold_again(catalogue, image, suspicious(texts))
+            put += 1
+        else:
+            gate.remember(image, texts)
+            catalogue.flush()
+            with catalogue.transaction():
+                catalogue.replace(image, replace(image, text_checked=True))
+        on_image()
+    return put

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 
 from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
+from plantain.pixels.boxes import Box
 from plantain.pixels.decode import one_line
-from plantain.pixels.volume import AXES, choose_slices, read_volume, show_slice
+from plantain.pixels.heads import Head, face_in_slice, face_of_volume
+from plantain.pixels.volume import AXES, Volume, choose_slices, read_volume, show_slice
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import UNPREPARED, Entry, Found, Refused, SourceOptions
 from plantain.sources.files import read_regular
@@ -44,10 +46,18 @@ class SliceOfVolume(Entry):
     """One slice; the volume is read anew for each, since a head unpacked takes more memory than a file read twice."""
 
     plane: str = "axial"
+    face: Head | None = None
+    shape: tuple[int, int, int] = (1, 1, 1)
 
     def decode(self, data: bytes) -> Pixels:
         volume = read_volume(data, self.name)
         return show_slice(volume, self.plane, self.image.frame % PLANE_STEP)
+
+    def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
+        """The part of the slice that cuts through the face of its volume."""
+        if self.face is None:
+            return ()
+        return face_in_slice(self.face, self.shape, self.plane, image.frame % PLANE_STEP, pixels)
 
 
 class NiftiReader:
@@ -83,11 +93,12 @@ class NiftiReader:
                 continue
             plane = self._settings["plane"]
             axis = AXES[plane]
+            face = _face(volume)
             spacing = min(mm for other, mm in enumerate(volume.spacing_mm) if other != axis)
             for index in choose_slices(volume, plane, self._slices):
                 frame = sorted(AXES).index(plane) * PLANE_STEP + index
                 cut = replace(image, id=f"{image.id}_{plane}_{index:03d}", frame=frame, spacing_mm=spacing)
-                yield SliceOfVolume(cut, path, name, plane)
+                yield SliceOfVolume(cut, path, name, plane, face, volume.values.shape)
 
     def _describe(self, name: str) -> SourceImage:
         told = self._labels.of(name, self._modality)
@@ -111,6 +122,10 @@ class NiftiReader:
             plane=self._settings["plane"],
             note="" if told.labels else "no label: the source has none",
         )
+
+
+def _face(volume: Volume) -> Head | None:
+    return face_of_volume(volume.values, volume.spacing_mm, volume.low + 0.1 * (volume.high - volume.low))
 
 
 def _short(text: str) -> str:
