@@ -230,7 +230,7 @@ class EntryReader:
     def _image(self, entry: Entry, size: tuple[int, int], digest: str) -> SourceImage:
         width, height = size
         if entry.image is not None:
-            return replace(entry.image, prepared_sha256=digest)
+            return replace(entry.image, id=entry.id, prepared_sha256=digest)
         return SourceImage(
             id=entry.id,
             dataset=self.dataset,

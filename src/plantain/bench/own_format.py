@@ -129,6 +129,7 @@ class BenchmarkWriter:
             raise InputError(f"{out}: exists and is not an empty folder; give a new one")
         self.out, self.name, self.facts = out, name, facts or {}
         self._rows: dict[str, dict[str, object]] = {}
+        self._latest: list[tuple[Pixels, bytes]] = []
 
     def __enter__(self) -> BenchmarkWriter:
         return self
@@ -152,9 +153,9 @@ class BenchmarkWriter:
         if sample.id in self._rows:
             raise ValueError(f"sample {sample.id!r} is there already")
         height, width = previous.shape[:2]
-        files = {"previous": ("previous", encode_png(previous))}
+        files = {"previous": ("previous", self._encoded(previous))}
         if changed is not None:
-            files["changed"] = ("changed", encode_png(changed))
+            files["changed"] = ("changed", self._encoded(changed))
         if roi is not None:
             files["roi"] = ("previous_mask", encode_mask(roi))
         for what, array in (("changed", changed), ("roi", roi)):
@@ -171,6 +172,15 @@ class BenchmarkWriter:
             hashes[what] = hashlib.sha256(data).hexdigest()
         self._rows[sample.id] = _row_of(sample, paths, hashes)
 
+    def _encoded(self, pixels: Pixels) -> bytes:
+        """As PNG; the last two are remembered, since one pair often makes two samples, there and back."""
+        for array, data in self._latest:
+            if array is pixels:
+                return data
+        data = encode_png(pixels)
+        self._latest = [*self._latest[-1:], (pixels, data)]
+        return data
+
     def close(self) -> Path:
         """Writes `benchmark.json` and returns its path."""
         rows = [self._rows[key] for key in sorted(self._rows, key=id_order)]
@@ -185,7 +195,7 @@ class BenchmarkWriter:
 def encode_png(pixels: Pixels) -> bytes:
     """Lossless and deterministic: uint8 (H, W, 3) as PNG."""
     done, data = cv2.imencode(
-        ".png", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 6]
+        ".png", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 4]
     )
     if not done:
         raise ValueError(f"cannot encode an image of shape {pixels.shape}")

@@ -1,0 +1,276 @@
+"""Turning a build into a radiology benchmark: every success is two samples, one of which ends at a real image.
+
+What a build added can be asked to be removed again, and the real original is then the ground truth; so is the real
+image with disease where a build removed it. The editor's own mask is the region, exact to the pixel. The forward
+direction comes along with the judged success as its ground truth, marked as synthetic.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from plantain.bench.own_format import BenchmarkWriter
+from plantain.bench.samples import Sample
+from plantain.findings import Taxonomy, load_taxonomy, say_place
+from plantain.journal import BlobStore, JournalReader, TaskRow
+from plantain.models.offline.language import Intent, compose, read_instruction
+from plantain.models.offline.wordings import presentation
+from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.decode import decode, decode_mask
+from plantain.pixels.prepare import resize
+from plantain.records import (
+    Attempt,
+    Direction,
+    Finding,
+    InputError,
+    Licence,
+    SourceImage,
+    TaskKind,
+    TaskState,
+)
+
+REAL = "real ground truth: the image after is an original"
+SYNTHETIC = "synthetic ground truth: the image after is an edit that a judge let pass"
+NO_REGION = "no region: the editor did not say where it changed pixels"
+
+PARAPHRASE = 5
+"""Which of the offline writer's wordings is the paraphrase; the prompt uses the first."""
+
+OPPOSITE = {Direction.ADD: Direction.REMOVE, Direction.REMOVE: Direction.ADD}
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What came of a build.
+
+    Attributes:
+        path: of `benchmark.json`.
+        successes: tasks of the build that ended as success.
+        real, synthetic: samples by what their ground truth is.
+        regions: samples with a region.
+        licences: samples by licence.
+        left_out: why successes were not used -> how many.
+    """
+
+    path: Path
+    successes: int
+    real: int
+    synthetic: int
+    regions: int
+    licences: dict[str, int]
+    left_out: dict[str, int]
+
+
+def benchmark_from_build(
+    run: Path,
+    out: Path,
+    *,
+    name: str = "",
+    real_only: bool = False,
+    side: int = 0,
+    taxonomy: Taxonomy | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Conversion:
+    """Writes a benchmark in our own format from a build's successes; the build is only read.
+
+    Args:
+        run: the build's folder.
+        out: a new folder.
+        name: of the benchmark; default: the build's with ", as a benchmark".
+        real_only: leave out the samples whose ground truth is synthetic.
+        side: longest side in pixels; 0 keeps the build's 1024.
+        taxonomy: with the findings of the build; default: those that come with plantain.
+        progress: called with tasks done and in all.
+
+    Raises:
+        InputError: not a run; `out` holds something; nothing in the run can become a sample.
+    """
+    taxonomy = taxonomy or load_taxonomy()
+    left_out: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    licences: Counter[str] = Counter()
+    with JournalReader.open(run) as reader:
+        wanted = reader.counts(TaskKind.EDIT).get(TaskState.SUCCESS, 0)
+        facts: dict[str, object] = {"made_from": {"run": reader.header.run_id, "build": reader.header.name}}
+        writer = BenchmarkWriter(out, name or f"{reader.header.name}, as a benchmark", facts)
+        blobs = BlobStore(run / "blobs")
+        done = 0
+        for row in reader.tasks(TaskState.SUCCESS):
+            if row.task.kind is not TaskKind.EDIT:
+                continue
+            done += 1
+            attempt = _success(reader, row)
+            finding = _finding(taxonomy, row)
+            if attempt is None or finding is None:
+                left_out["no edited image" if finding else f"unknown finding {row.task.finding!r}"] += 1
+            else:
+                success = _Success(
+                    row, attempt, finding, reader.image(row.task.image_id), taxonomy, blobs, side
+                )
+                for sample, pixels in success.samples(real_only):
+                    writer.add(sample, *pixels)
+                    counts[sample.notes[0]] += 1
+                    counts["region"] += pixels[2] is not None
+                    licences[sample.image.licence.value] += 1
+            if progress:
+                progress(done, wanted)
+    if not counts:
+        why = "; ".join(f"{reason}: {n}" for reason, n in left_out.items()) or "no task ended as success"
+        raise InputError(f"{run}: nothing in it can become a sample ({why})")
+    path = writer.close()
+    return Conversion(
+        path,
+        wanted,
+        counts[REAL],
+        counts[SYNTHETIC],
+        counts["region"],
+        dict(sorted(licences.items())),
+        dict(left_out),
+    )
+
+
+def _success(reader: JournalReader, row: TaskRow) -> Attempt | None:
+    for attempt in reader.attempts(row.id, row.generation):
+        if attempt.round == row.round and attempt.edited is not None:
+            return attempt
+    return None
+
+
+def _finding(taxonomy: Taxonomy, row: TaskRow) -> Finding | None:
+    try:
+        return taxonomy.get(row.task.modality, row.task.finding)
+    except InputError:
+        return None
+
+
+_Pictures = tuple[Pixels, Pixels, Mask | None]
+
+
+class _Success:
+    """One success of a build, and the samples that it becomes."""
+
+    def __init__(
+        self,
+        row: TaskRow,
+        attempt: Attempt,
+        finding: Finding,
+        image: SourceImage,
+        taxonomy: Taxonomy,
+        blobs: BlobStore,
+        side: int,
+    ) -> None:
+        self._row, self._attempt, self._finding, self._image = row, attempt, finding, image
+        self._title = taxonomy.titles[image.modality]
+        self._asked = read_instruction(attempt.instruction, (finding,))
+        assert attempt.edited is not None
+        self._original = _sized(decode(blobs.read(image.prepared_sha256)), side)
+        self._edited = _sized(decode(blobs.read(attempt.edited)), side)
+        self._region = _region(blobs, attempt.mask, self._original.shape[1], self._original.shape[0])
+
+    def samples(self, real_only: bool) -> Iterator[tuple[Sample, _Pictures]]:
+        """The way back, which ends at the original; then the way there, which ends at the edit.
+
+        There is no way back to an original that is itself an edit: nothing real lies at its end.
+        """
+        forward = self._row.task.direction
+        if not self._image.synthetic:
+            yield self._sample(OPPOSITE[forward], REAL), (self._edited, self._original, self._region)
+        if not real_only:
+            yield self._sample(forward, SYNTHETIC), (self._original, self._edited, self._region)
+
+    def _sample(self, direction: Direction, truth: str) -> Sample:
+        row, finding = self._row, self._finding
+        sample_id = f"{row.id[:12]}-{direction.value}"
+        intent = replace(self._asked, finding=finding.name, direction=direction)
+        if truth == REAL:
+            # What was said of the finding's looks was a wish; only its place still holds on the way back.
+            intent = Intent(finding.name, direction, intent.side, intent.zone)
+        forward = truth == SYNTHETIC
+        notes = [truth, self._said_of_region()]
+        if truth == REAL:
+            notes.append(
+                f"the image before is synthetic: {row.task.direction.value} {finding.name}, task {row.id}"
+            )
+        return Sample(
+            id=sample_id,
+            organ=self._title,
+            task=f"{direction.value.capitalize()} {finding.title}",
+            prompt=self._attempt.instruction if forward else compose(intent, finding),
+            rephrased=compose(intent, finding, phrasing=PARAPHRASE),
+            detailed=self._described(intent),
+            key_concept=finding.title,
+            direction=direction,
+            finding=finding.name,
+            cluster=f"{self._image.dataset}/{self._image.group or self._image.id}",
+            image=self._pictured(sample_id, forward),
+            previous=Path(),
+            size=(self._original.shape[1], self._original.shape[0]),
+            aligned=True,
+            notes=tuple(note for note in notes if note),
+        )
+
+    def _described(self, intent: Intent) -> str:
+        """Modality, action, entity, region and what is then seen, in the manner of MedEBench's descriptions."""
+        done = "added" if intent.direction is Direction.ADD else "removed"
+        place = say_place(intent.zone, intent.side)
+        where = f" {place}" if place else ""
+        seen = " ".join(presentation(intent, self._finding, self._image, 0))
+        said = (
+            f"{self._title}: {self._finding.title}{where} was {done}.",
+            seen,
+            "Everything else stays as it was.",
+        )
+        return " ".join(part for part in said if part)
+
+    def _pictured(self, sample_id: str, forward: bool) -> SourceImage:
+        """What is known of the image before: the original's licence, group and acquisition whichever it is."""
+        image = replace(self._image, id=sample_id)
+        if not forward:
+            adding = self._row.task.direction is Direction.ADD
+            labels = (self._finding.name,) if adding else ()
+            note = "; ".join(part for part in (image.note, "an edit of a real image") if part)
+            image = replace(image, labels=labels, synthetic=True, note=note)
+        scale = self._original.shape[1] / 1024
+        return image if image.spacing_mm is None else replace(image, spacing_mm=image.spacing_mm / scale)
+
+    def _said_of_region(self) -> str:
+        if self._region is None:
+            return NO_REGION
+        support = self._attempt.support or "local"
+        return f"region: the editor's own mask ({support} change)"
+
+
+def _region(blobs: BlobStore, mask: str | None, width: int, height: int) -> Mask | None:
+    """The editor's mask at the sample's size: a pixel counts as soon as any part of it was meant to change."""
+    if mask is None:
+        return None
+    region = decode_mask(blobs.read(mask))
+    if region.shape != (height, width):
+        region = np.asarray(resize(region.astype(np.uint8) * 255, width, height) > 0)
+    return region if region.any() and not region.all() else None
+
+
+def _sized(pixels: Pixels, side: int) -> Pixels:
+    height, width = pixels.shape[:2]
+    if not side or max(height, width) <= side:
+        return pixels
+    scale = side / max(height, width)
+    return resize(pixels, round(width * scale), round(height * scale))
+
+
+def restricted(conversion: Conversion) -> str:
+    """A line on images that may not be passed on; "" where all may."""
+    closed = {
+        name: n for name, n in conversion.licences.items() if name not in (Licence.OPEN, Licence.ATTRIBUTION)
+    }
+    if not closed:
+        return ""
+    said = ", ".join(
+        f"{n} {'of unknown licence' if name == Licence.UNKNOWN else name}" for name, n in closed.items()
+    )
+    return f"{said}: do not pass the folder on, and hosted models need the owner's recorded consent"

@@ -1,0 +1,62 @@
+"""`plantain bench from-build`: a radiology benchmark from any build."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+
+from plantain.bench.from_build import benchmark_from_build, restricted
+from plantain.cli.application import application
+from plantain.cli.bench.bar import progress_bar
+from plantain.findings import load_taxonomy
+
+app = application()
+
+
+@app.command(epilog="Example: plantain bench from-build runs/pilot --out benches/pilot")
+def from_build(
+    run: Annotated[Path, typer.Argument(metavar="DIR", help="The build's run folder; it is only read.")],
+    out: Annotated[Path, typer.Option("--out", metavar="BENCH", help="A new folder for the benchmark.")],
+    name: Annotated[str, typer.Option(help="Name of the benchmark; default: the build's.")] = "",
+    real_only: Annotated[
+        bool, typer.Option("--real-only", help="Only samples whose ground truth is a real image.")
+    ] = False,
+    side: Annotated[int, typer.Option(min=0, max=4096, help="Longest side in pixels; 0 keeps 1024.")] = 0,
+    findings: Annotated[
+        list[Path] | None, typer.Option("--findings", help="TOML file with findings of your own.")
+    ] = None,
+    in_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
+) -> int:
+    """Turn a build's successes into samples with exact regions.
+
+    Each success becomes two samples: back to the real original (what was added is to be removed, and the other way
+    round), and there, with the judged edit as a ground truth that is marked as synthetic.
+    """
+    with progress_bar("tasks") as progress:
+        made = benchmark_from_build(
+            run,
+            out,
+            name=name,
+            real_only=real_only,
+            side=side,
+            taxonomy=load_taxonomy(findings or ()),
+            progress=progress,
+        )
+    if in_json:
+        told = asdict(made) | {"path": str(made.path), "restricted": restricted(made)}
+        typer.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        return 0
+    typer.echo(
+        f"{made.real + made.synthetic} samples from {made.successes} successes: {made.real} with a real image as "
+        f"ground truth, {made.synthetic} with a synthetic one; {made.regions} with an exact region"
+    )
+    for reason, n in made.left_out.items():
+        typer.echo(f"left out {n}: {reason}")
+    if restricted(made):
+        typer.echo(restricted(made))
+    typer.echo(str(made.path))
+    return 0
