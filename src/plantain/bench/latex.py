@@ -1,0 +1,106 @@
+"""The leaderboard for a paper and for a spreadsheet: LaTeX after the layout of MedEBench's Table 2, and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+from plantain.bench.arms import Arm
+from plantain.bench.measures import Measure
+from plantain.bench.table_rows import baseline
+from plantain.bench.tables import OVERALL, Cell, Table, table_json
+
+ORGANS_ACROSS = 6
+"""Organs side by side before the table goes on in another block."""
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
+    "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+}  # fmt: skip
+
+
+def table_csv(cells: Iterable[Cell]) -> str:
+    """One line per cell, with the columns of the JSON rows; empty where there is no number."""
+    rows = [{"task": "", **row} for row in table_json(cells)]
+    out = io.StringIO()
+    if not rows:
+        return ""
+    writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def table_two(table: Table) -> str:
+    """Table 2 as LaTeX (booktabs): EA, CP and VQ per organ and overall, distances last, baselines below a rule."""
+    blocks: list[list[str]] = []
+    organs = [*table.scores.organs, OVERALL]
+    for start in range(0, len(organs), ORGANS_ACROSS):
+        blocks.append(organs[start : start + ORGANS_ACROSS])
+    lines = [r"% needs \usepackage{booktabs}", r"\begin{table*}", r"\centering\small"]
+    for block in blocks:
+        lines.extend(_block(table, block, last=block is blocks[-1]))
+    judge = escaped(table.judge or "no judge")
+    caption = (
+        f"{escaped(table.scores.benchmark)}: {len(table.scores.samples)} samples. EA and VQ by {judge}, in [0, 1]; "
+        "CP is SSIM over windows wholly outside the region. Bold: best, underlined: second best, both only where the "
+        "paired difference from all that follow is significant after Holm's correction at the 5\\,\\% level."
+    )
+    lines += [rf"\caption{{{caption}}}", r"\end{table*}"]
+    return "\n".join(lines) + "\n"
+
+
+def _block(table: Table, organs: Sequence[str], *, last: bool) -> list[str]:
+    measures = table.main
+    distances = sorted({d.metric for d in table.scores.distances}) if last else []
+    columns = len(measures) * len(organs) + len(distances)
+    span = max(1, len(measures))
+    titles = [escaped("Overall" if organ == OVERALL else organ) for organ in organs]
+    heads = " & ".join(rf"\multicolumn{{{span}}}{{c}}{{{title}}}" for title in titles)
+    names = " & ".join(escaped(m.name) for _ in organs for m in measures)
+    lines = [
+        rf"\begin{{tabular}}{{l{'r' * columns}}}",
+        r"\toprule",
+        f"Model & {heads}"
+        + " & " * bool(distances)
+        + " & ".join(escaped(name.upper()) for name in distances)
+        + r" \\",
+        f" & {names}" + " & " * len(distances) + r" \\",
+        r"\midrule",
+    ]
+    models = [arm for arm in table.general if not baseline(arm)]
+    below = [arm for arm in table.general if baseline(arm)]
+    for group in (models, below):
+        if group is below and models and below:
+            lines.append(r"\midrule")
+        lines.extend(_line(table, arm, organs, measures, distances) for arm in group)
+    return [*lines, r"\bottomrule", r"\end{tabular}", ""]
+
+
+def _line(
+    table: Table, arm: Arm, organs: Sequence[str], measures: Sequence[Measure], distances: Sequence[str]
+) -> str:
+    values = [_number(table.cell(arm.label, organ, m.name), m) for organ in organs for m in measures]
+    found = {(d.arm, d.metric): d.value for d in table.scores.distances}
+    for name in distances:
+        value = found.get((arm.label, name))
+        values.append("--" if value is None else f"{value:.2f}")
+    return f"{escaped(arm.label)} & {' & '.join(values)} " + r"\\"
+
+
+def _number(cell: Cell | None, measure: Measure) -> str:
+    if cell is None or cell.estimate.value is None:
+        return "--"
+    text = f"{cell.estimate.value:.{measure.digits}f}".replace("-", "$-$")
+    return {"best": rf"\textbf{{{text}}}", "second": rf"\underline{{{text}}}"}.get(cell.mark, text)
+
+
+def escaped(text: str) -> str:
+    r"""Text that LaTeX prints as it is.
+
+    Example:
+        >>> escaped("a_b & 5 %")
+        'a\\_b \\& 5 \\%'
+    """
+    return "".join(_SPECIAL.get(character, character) for character in text)

@@ -1,0 +1,96 @@
+"""What a benchmark's table knows of each metric by its stored name: how it is printed, which way is up, its range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One metric of a table.
+
+    Attributes:
+        name: in tables and JSON: "EA", "CP", "VQ", "CP judge", else the stored name.
+        stored: in the journal.
+        label: for a reader.
+        higher_is_better: which way is up.
+        low, high: the range, where it is bounded: an unscored output is counted at either end for the bounds.
+        digits: after the decimal point.
+    """
+
+    name: str
+    stored: str
+    label: str
+    higher_is_better: bool = True
+    low: float | None = None
+    high: float | None = None
+    digits: int = 2
+
+
+_KNOWN = {
+    "masked_ssim": ("CP", "context preservation (SSIM outside the region)", True, -1.0, 1.0, 2),
+    "masked_ssim_fov": ("masked_ssim_fov", "CP inside the field of view", True, -1.0, 1.0, 2),
+    "cp_reference": ("cp_reference", "CP as published", True, -1.0, 1.0, 2),
+    "ssim": ("ssim", "SSIM with the truth", True, -1.0, 1.0, 2),
+    "psnr": ("psnr", "PSNR with the truth, dB", True, None, None, 1),
+    "lpips": ("lpips", "LPIPS with the truth", False, 0.0, None, 3),
+    "clip_isim": ("clip_isim", "CLIP similarity with the truth", True, -1.0, 1.0, 2),
+    "clip_talign": ("clip_talign", "CLIP alignment with the text", True, -1.0, 1.0, 2),
+    "clip_dalign": ("clip_dalign", "CLIP direction of the edit", True, -1.0, 1.0, 2),
+    "image_reward": ("image_reward", "ImageReward", True, None, None, 2),
+    "demo_similarity": ("demo_similarity", "likeness to the demonstrations", False, None, None, 2),
+}
+_JUDGED = {
+    "ea": ("EA", "editing accuracy"),
+    "cp": ("CP judge", "context preservation"),
+    "vq": ("VQ", "visual quality"),
+}
+MAIN = ("EA", "CP", "VQ")
+"""The three columns of the paper's Table 2, per organ."""
+
+
+def measure(stored: str, judge: str | None = None) -> Measure:
+    """What is known of a stored metric.
+
+    Args:
+        stored: as in the journal, e.g. "masked_ssim", "lpips:tiny", "ea@offline/instruments/D".
+        judge: the one whose scores are EA, VQ and "CP judge"; another's keep their stored names.
+    """
+    dimension, _, who = stored.partition("@")
+    if who and dimension in _JUDGED:
+        name, label = _JUDGED[dimension]
+        return Measure(name if who == judge else stored, stored, f"{label} by {who}", True, 0.0, 1.0)
+    base, _, variant = stored.partition(":")
+    if base not in _KNOWN and base.rpartition("_")[0] in _KNOWN:  # "clip_talign_d", "image_reward_p"
+        base, variant = base.rpartition("_")[0], f"{base.rpartition('_')[2]}{':' * bool(variant)}{variant}"
+    if base not in _KNOWN:
+        return Measure(stored, stored, stored)
+    name, label, higher, low, high, digits = _KNOWN[base]
+    if variant:
+        return Measure(stored, stored, f"{label} ({variant})", higher, low, high, digits)
+    return Measure(name, stored, label, higher, low, high, digits)
+
+
+def judges(stored: list[str]) -> list[str]:
+    """The judges that scored something, best first.
+
+    Whoever sees the truth comes before the blind, the description of the change before the prompt, a model before an
+    instrument.
+    """
+    found = sorted(
+        {name.partition("@")[2] for name in stored if name.partition("@")[0] in _JUDGED and "@" in name}
+    )
+    return sorted(
+        found, key=lambda who: (who.endswith("-blind"), who.startswith("offline/"), "/D" not in who)
+    )
+
+
+def ordered(stored: list[str], judge: str | None) -> list[Measure]:
+    """All metrics in the order of a table: EA, CP, VQ, then the known ones, then the rest by name."""
+    order = [*MAIN, "CP judge", *(known[0] for known in _KNOWN.values())]
+    rank = {name: i for i, name in enumerate(dict.fromkeys(order))}
+    measures = [measure(name, judge) for name in stored]
+    return sorted(
+        measures,
+        key=lambda m: (rank.get(m.name, rank.get(m.stored.partition(":")[0], len(rank))), m.name),
+    )

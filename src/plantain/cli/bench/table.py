@@ -1,0 +1,124 @@
+"""`plantain bench table`: the leaderboard of a run for a terminal, a paper, a spreadsheet, a script, a browser."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from plantain.cli.application import application
+from plantain.records import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+    from plantain.bench.tables import Table
+
+app = application()
+
+
+@app.command(epilog="Example: plantain bench table runs/bench --to leaderboard")
+def table(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the run; it may still be scored.")],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Rows as JSON, one per model, organ and metric.")
+    ] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="The same rows and those by task, as CSV.")] = False,
+    as_latex: Annotated[bool, typer.Option("--latex", help="Table 2 as LaTeX (booktabs).")] = False,
+    as_html: Annotated[bool, typer.Option("--html", help="Write the page (the default with --to).")] = False,
+    by: Annotated[str, typer.Option("--by", help="Rows by organ or by task, for --json.")] = "organ",
+    judge: Annotated[
+        str | None,
+        typer.Option("--judge", metavar="NAME", help="Whose EA and VQ. Default: the best informed one."),
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="DIR", help="Folder for page, JSON, CSV, LaTeX and figures."),
+    ] = None,
+    benchmark: Annotated[
+        Path | None, typer.Option("--bench", metavar="PATH", help="Where the benchmark is now, for pictures.")
+    ] = None,
+    gallery: Annotated[int, typer.Option("--gallery", min=0, help="Samples to show at most.")] = 8,
+) -> None:
+    """Make the leaderboard: means with intervals, coverage and bounds, per organ, per task and overall."""
+    if sum((as_json, as_csv, as_latex)) > 1:
+        raise InputError("--json, --csv and --latex print one thing each: choose one")
+    if by not in ("organ", "task"):
+        raise InputError(f"--by {by}: organ or task")
+    path = None
+    if as_html or to is not None:
+        from plantain.bench.pages import write_leaderboard
+
+        path = write_leaderboard(run, to, judge=judge, benchmark=benchmark, gallery=gallery)
+        typer.echo(f"leaderboard: {path}", err=as_json or as_csv or as_latex)
+    if path is not None and not (as_json or as_csv or as_latex):
+        return
+    from plantain.bench.runfile import BenchRun
+    from plantain.bench.table_rows import read_scores
+    from plantain.bench.tables import make_table
+
+    with BenchRun.open(run) as opened:
+        made = make_table(read_scores(opened), judge)
+    _print(made, as_json=as_json, as_csv=as_csv, as_latex=as_latex, by=by)
+
+
+def _print(made: Table, *, as_json: bool, as_csv: bool, as_latex: bool, by: str) -> None:
+    from plantain.bench.latex import table_csv, table_two
+    from plantain.bench.tables import table_json
+
+    cells = list((made.cells if by == "organ" else made.tasks).values())
+    if as_json:
+        import orjson
+
+        print(orjson.dumps(table_json(cells), option=orjson.OPT_INDENT_2).decode())
+    elif as_csv:
+        sys.stdout.write(table_csv([*made.cells.values(), *made.tasks.values()]))
+    elif as_latex:
+        sys.stdout.write(table_two(made))
+    else:
+        from rich.console import Console
+
+        Console().print(leaderboard(made))
+
+
+def leaderboard(made: Table) -> RichTable:
+    """Table 2 for a terminal: overall means with half-widths of intervals, baselines below a line."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    from plantain.bench.table_rows import baseline
+    from plantain.bench.tables import OVERALL
+    from plantain.pages.wording import plain
+
+    judged = f"EA, VQ: {made.judge}" if made.judge else "no judge has scored this run"
+    shown = RichTable(
+        title=f"{plain(made.scores.benchmark)}: {len(made.scores.samples)} samples",
+        caption=f"{judged}\nmean and half of the 95 % interval; bold: best, underlined: second, where told apart",
+        caption_justify="left",
+    )
+    shown.add_column("model")
+    for measure in made.main:
+        shown.add_column(measure.name, justify="right")
+    shown.add_column("coverage", justify="right")
+    models = [arm for arm in made.general if not baseline(arm)]
+    for arm in made.general:
+        cells = [made.cell(arm.label, OVERALL, measure.name) for measure in made.main]
+        texts = []
+        for cell in cells:
+            if cell is None or cell.estimate.value is None:
+                texts.append(Text("–", style="dim"))
+                continue
+            spread = "" if cell.estimate.spread is None else f" ±{cell.estimate.spread:.2f}"
+            style = {"best": "bold", "second": "underline"}.get(cell.mark, "")
+            texts.append(Text.assemble((f"{cell.estimate.value:.2f}", style), (spread, "dim")))
+        coverage = min((cell.coverage for cell in cells if cell), default=None)
+        last = models and arm is models[-1]
+        shown.add_row(
+            Text(plain(arm.label), style="dim" if baseline(arm) else ""),
+            *texts,
+            "–" if coverage is None else f"{100 * coverage:.0f} %",
+            end_section=bool(last),
+        )
+    return shown
