@@ -15,7 +15,7 @@ import pytest
 import skimage.data
 
 from plantain.cli import main
-from plantain.journal import JournalReader
+from plantain.journal import JournalReader, verify
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import XMP_PACKET, encode_jpeg, encode_source
 from plantain.records import InputError
@@ -28,6 +28,7 @@ from plantain.release.provenance import (
     embedded_manifest,
     open_signer,
     signed_attempt,
+    without_manifest,
 )
 from plantain.release.verify import verify_release
 
@@ -89,6 +90,14 @@ def test_signature_does_not_survive_a_flipped_byte(chain: Chain, picture: bytes)
     assert signed_attempt(picture)[0] == "none"
 
 
+def test_taking_the_manifest_out_gives_the_judged_bytes(chain: Chain, picture: bytes) -> None:
+    data = open_signer(options(chain)).sign(picture, "a1b2", 3)
+    assert len(data) > len(picture) and without_manifest(data) == picture
+    assert without_manifest(picture) == picture
+    for odd in (b"", b"\xff\xd8", b"\x89PNG", b"\xff\xd8\xff\xeb\xff\xffJP"):
+        assert len(without_manifest(odd)) <= len(odd)
+
+
 def pictures_inside(data: bytes) -> int:
     """JPEG and PNG files in these bytes, wherever they begin."""
     return data.count(b"\xff\xd8\xff") + data.count(b"\x89PNG\r\n\x1a\n")
@@ -146,6 +155,36 @@ def test_verify_finds_signatures_that_were_exchanged(signed: Path, tmp_path: Pat
     reseal(copy)
     found = {(p.path, p.kind) for p in verify_release(copy).problems}
     assert {(str(path.relative_to(copy)), "signature") for path in (one, other)} <= found
+
+
+def test_verify_finds_a_signed_image_that_is_not_the_judged_one(
+    signed: Path, chain: Chain, picture: bytes, tmp_path: Path
+) -> None:
+    """Validly signed, for the right task and round, with the right hashes; only what was judged is another image."""
+    copy = Path(shutil.copytree(signed, tmp_path / "copy"))
+    path = next(copy.glob("*-edit/*/*.jpeg"))
+    _, task, round = signed_attempt(path.read_bytes())
+    assert task is not None and round is not None
+    path.write_bytes(open_signer(options(chain)).sign(picture, task, round))
+    reseal(copy)
+    found = {(p.path, p.kind) for p in verify_release(copy).problems}
+    assert (str(path.relative_to(copy)), "image") in found
+
+
+def test_signed_release_comes_back_whole_and_as_it_was_judged(
+    signed: Path, small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "imported"
+    assert main(["import", str(signed), "--run", str(run)]) == 0
+    assert "signatures were not checked here" in capsys.readouterr().out
+    with JournalReader.open(small_run) as before, JournalReader.open(run) as after:
+        assert verify(after).ok
+        for attempt in before.all_attempts():
+            if attempt.edited is not None:
+                assert after.read_blob(attempt.edited) == before.read_blob(attempt.edited)
+    for source in (small_run, run):
+        export_run(source, tmp_path / source.name / "out", ExportOptions(LAYOUTS))
+    assert tree(tmp_path / small_run.name / "out") == tree(run / "out")
 
 
 def test_verify_finds_a_broken_signature(signed: Path, tmp_path: Path) -> None:

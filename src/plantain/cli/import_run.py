@@ -33,5 +33,10 @@ def import_run(
     print(
         f"{run}: {summary.tasks} tasks, {summary.attempts} attempts, {summary.images} images ({summary.kind})"
     )
+    if summary.signed:
+        print(
+            f"{summary.signed} images were signed: they are kept as they were judged, without their manifests; the "
+            "signatures were not checked here (plantain verify does that)"
+        )
     if summary.missing:
         print(f"{summary.missing} images are named but did not come along; their hashes are kept")

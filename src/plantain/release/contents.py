@@ -63,11 +63,7 @@ def check_contents(
             return list(_tar(path, file, inside, looking))
         if inside:
             return [Problem(file.path, "manifest", "cannot have images inside it")]
-        if (
-            file.task is not None
-            and file.role != "mask"
-            and (looking.pixels or (looking.signatures and file.source_sha256))
-        ):
+        if file.task is not None and file.role != "mask" and (looking.pixels or file.source_sha256):
             return list(_image(path.read_bytes(), file, looking, hashed=True))
     except _RAISED as error:
         return [Problem(file.path, "unreadable", " ".join(str(error).split())[:300] or type(error).__name__)]
@@ -87,6 +83,8 @@ def _image(
     if not hashed and (len(data) != entry.bytes or hashlib.sha256(data).hexdigest() != entry.sha256):
         yield Problem(entry.path, "image", f"{where}is not the image that the manifest lists")
         return
+    if entry.source_sha256 and _judged_sha256(bytes(data)) != entry.source_sha256:
+        yield Problem(entry.path, "image", f"{where}is not the judged image with a manifest added")
     if entry.source_sha256 and looking.signatures:
         yield from _signature(bytes(data), entry, where)
     if looking.pixels and entry.pixel_sha256 is not None:
@@ -97,6 +95,12 @@ def _image(
         else:
             if found != entry.pixel_sha256:
                 yield Problem(entry.path, "pixels", f"{where}decodes to other pixels than were judged")
+
+
+def _judged_sha256(data: bytes) -> str:
+    from plantain.release.provenance import without_manifest
+
+    return hashlib.sha256(without_manifest(data)).hexdigest()
 
 
 def _signature(data: bytes, entry: ReleaseFile, where: str) -> Iterator[Problem]:

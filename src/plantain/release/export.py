@@ -23,8 +23,9 @@ from plantain.release.finish import finish_release
 from plantain.release.layouts.trajectory import write_trajectories
 from plantain.release.pictures import Pictures
 from plantain.release.plan import LAYOUTS, STAGING, ExportOptions, Release, ReleaseFile, RunFacts, Signer
+from plantain.release.register import register
 from plantain.release.staging import HashingFile, StagedFiles, Staging
-from plantain.release.survey import Survey
+from plantain.release.survey import Survey, released_images
 
 FACTS = "run.json"
 """In every release: what it says of the run, and of what state of the run it was made."""
@@ -151,6 +152,7 @@ def _plan(reader: JournalReader, run: Path, options: ExportOptions, staging: Sta
     if staging.meta("planned") is None:
         staging.set_meta("state", state)
         Survey(reader, run, options, staging).make()
+        register(run, staging.out, state, released_images(reader))
     elif staging.meta("state") != state:
         raise InputError(
             f"{staging.out}: an export with other options was interrupted here; repeat those, or choose another folder"

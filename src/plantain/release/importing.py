@@ -16,7 +16,7 @@ from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeade
 from plantain.journal.blobs import sync_folder
 from plantain.journal.verify import BLOBS_ABSENT
 from plantain.records import InputError, SourceImage
-from plantain.release.provenance import PROVENANCE
+from plantain.release.provenance import PROVENANCE, without_manifest
 from plantain.release.published import PublishedTree, tree_id
 from plantain.release.reading import OurRelease, Source, digest
 from plantain.release.rows import TaskRecord, journal_parts
@@ -25,7 +25,11 @@ from plantain.release.survey import IMPORTED
 
 @dataclass(frozen=True, slots=True)
 class ImportSummary:
-    """What an import brought. `missing` counts images that are named but did not come along."""
+    """What an import brought.
+
+    `missing` counts images that are named but did not come along, `signed` those whose C2PA manifest was taken off:
+    what stands in the run is what was judged. Their signatures are not checked; `plantain verify` does that.
+    """
 
     run: Path
     kind: str
@@ -33,6 +37,7 @@ class ImportSummary:
     attempts: int
     images: int
     missing: int
+    signed: int
 
 
 @dataclass(slots=True)
@@ -44,6 +49,14 @@ class _Survey:
     images: dict[str, str]
     tasks: int = 0
     attempts: int = 0
+
+
+@dataclass(slots=True)
+class _Taken:
+    """Pictures that came along, and how many of them had been signed."""
+
+    found: int = 0
+    signed: int = 0
 
 
 def import_release(path: Path, run: Path) -> ImportSummary:
@@ -79,7 +92,7 @@ def import_release(path: Path, run: Path) -> ImportSummary:
     part = run.with_name(f".{run.name}.importing")
     shutil.rmtree(part, ignore_errors=True)
     try:
-        survey, found = asyncio.run(_fill(part, source, header, told))
+        survey, taken = asyncio.run(_fill(part, source, header, told))
         if (path / PROVENANCE).is_file():  # what providers had embedded in bytes that are in no release
             shutil.copyfile(path / PROVENANCE, part / PROVENANCE)
         if run.exists():
@@ -92,8 +105,9 @@ def import_release(path: Path, run: Path) -> ImportSummary:
         ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
+    named = len(survey.edited | survey.others)
     return ImportSummary(
-        run, kind, survey.tasks, survey.attempts, found, len(survey.edited | survey.others) - found
+        run, kind, survey.tasks, survey.attempts, taken.found, named - taken.found, taken.signed
     )
 
 
@@ -120,17 +134,17 @@ def _our_header(ours: OurRelease) -> tuple[RunHeader, dict[str, JsonValue]]:
 
 async def _fill(
     run: Path, source: Source, header: RunHeader, told: dict[str, JsonValue]
-) -> tuple[_Survey, int]:
+) -> tuple[_Survey, _Taken]:
     survey = _look(source)
     if not survey.tasks:
         raise InputError("the release has no task in it")
     async with Journal.create(run, header) as journal:
-        found = await asyncio.to_thread(_take_pictures, journal, source, survey)
+        taken = await asyncio.to_thread(_take_pictures, journal, source, survey)
         await journal.add_images(_images(source))
         await journal.add_recorded(_recorded(source))
         await journal.set_meta(IMPORTED, orjson.dumps(told).decode())
         await journal.set_meta(BLOBS_ABSENT, "1")
-    return survey, found
+    return survey, taken
 
 
 def _look(source: Source) -> _Survey:
@@ -162,15 +176,22 @@ def _hash(text: str, record: TaskRecord) -> bytes:
     return bytes.fromhex(text)
 
 
-def _take_pictures(journal: Journal, source: Source, survey: _Survey) -> int:
-    """Stores the pictures that a record names; others in the folder are none of ours. Returns how many."""
+def _take_pictures(journal: Journal, source: Source, survey: _Survey) -> _Taken:
+    """Stores the pictures that a record names; others in the folder are none of ours."""
     wanted = survey.edited | survey.others
+    taken = _Taken()
     for _, data in source.pictures():
+        judged = data
         name = bytes.fromhex(digest(data))
+        if name not in survey.edited and name not in survey.others:
+            judged = without_manifest(data)
+            name = bytes.fromhex(digest(judged))
         if name in wanted:
-            journal.put_blob(data, "image/jpeg" if name in survey.edited else "image/png")
+            journal.put_blob(judged, "image/jpeg" if name in survey.edited else "image/png")
             wanted.discard(name)
-    return len(survey.edited | survey.others) - len(wanted)
+            taken.found += 1
+            taken.signed += judged is not data
+    return taken
 
 
 def _images(source: Source) -> Iterator[tuple[SourceImage, BlobRef]]:

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,6 +88,23 @@ class Pseudonyms:
             note=image.note.replace(base, name),
             consent=None,
         )
+
+    def behind(self, pseudonym: str) -> set[str]:
+        """The real ids that a pseudonym of this run stands for; empty for anything else."""
+        return {key.partition("/")[2] for key, known in self._known.items() if known == pseudonym}
+
+    def called(self, image: SourceImage) -> str:
+        """What releases of this run call an image, without making a pseudonym for it."""
+        base, plus, rest = image.id.partition("+")
+        return self._known.get(f"{image.dataset}/{base}", base) + plus + rest
+
+    def forget(self, image_ids: Collection[str], group: str) -> None:
+        """Takes withdrawn images and their group out of the crosswalk."""
+        gone = {group, *self.behind(group), *image_ids, *(name.partition("+")[0] for name in image_ids)}
+        kept = {key: known for key, known in self._known.items() if key.partition("/")[2] not in gone}
+        if len(kept) < len(self._known):
+            self._known = kept
+            self._save()
 
     def _needed(self, image: SourceImage) -> bool:
         return image.licence is Licence.CREDENTIALED and not self._imported

@@ -128,7 +128,7 @@ def embedded_manifest(path: Path) -> EmbeddedManifest | None:
     with path.open("rb") as file:
         head = file.read(12)
         if head[:2] == b"\xff\xd8":
-            size = sum(_jpeg_manifest_bytes(file))
+            size = sum(size for _, size in _jpeg_manifests(file))
             return EmbeddedManifest("jpeg", size) if size else None
         if head[:8] == b"\x89PNG\r\n\x1a\n":
             return _chunked(file, 8, "big", b"caBX", "png")
@@ -137,18 +137,31 @@ def embedded_manifest(path: Path) -> EmbeddedManifest | None:
     return None
 
 
-def _jpeg_manifest_bytes(file: BinaryIO) -> Iterator[int]:
-    """Sizes of the APP11 segments that hold JUMBF boxes."""
+def without_manifest(jpeg: bytes) -> bytes:
+    """A JPEG without its C2PA manifest: of what `sign` returned, the very bytes that it was given.
+
+    Bytes that are no JPEG, or have no manifest, come back as they are.
+    """
+    kept: list[bytes] = []
+    after = 0
+    for start, size in _jpeg_manifests(io.BytesIO(jpeg)) if jpeg[:2] == b"\xff\xd8" else ():
+        kept.append(jpeg[after:start])
+        after = start + 2 + size
+    return b"".join((*kept, jpeg[after:])) if kept else jpeg
+
+
+def _jpeg_manifests(file: BinaryIO) -> Iterator[tuple[int, int]]:
+    """Where the APP11 segments that hold JUMBF boxes begin, and their sizes without the marker."""
     at = 2
     while True:
         file.seek(at)
         header = file.read(10)
         if len(header) < 10 or header[0] != 0xFF or header[1] in (0xDA, 0xD9):
             return
-        size = int.from_bytes(header[2:4], "big")
+        size = max(int.from_bytes(header[2:4], "big"), 2)
         if header[1] == 0xEB and header[4:6] == b"JP":
-            yield size
-        at += 2 + max(size, 2)
+            yield at, size
+        at += 2 + size
 
 
 def _chunked(

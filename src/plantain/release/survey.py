@@ -92,8 +92,7 @@ class Survey:
 
     def _images(self) -> dict[str, SourceImage]:
         """Images of closed tasks by their id in the run, as released."""
-        query = "SELECT DISTINCT image_id FROM task WHERE state <> 'pending' AND kind <> 'bench' ORDER BY image_id"
-        ids = [str(row[0]) for row in self._reader.connection.execute(query)]
+        ids = released_images(self._reader)
         if not ids:
             raise InputError(f"{self._reader.run}: no task is closed yet, so there is nothing to release")
         images = [self._reader.image(image_id) for image_id in ids]
@@ -239,6 +238,14 @@ class Survey:
             ungrouped_images=groups.ungrouped,
             canary=canary,
         )
+
+
+def released_images(reader: JournalReader) -> list[str]:
+    """Ids of the images of closed tasks, which are those that a release of the run's state holds."""
+    query = (
+        "SELECT DISTINCT image_id FROM task WHERE state <> 'pending' AND kind <> 'bench' ORDER BY image_id"
+    )
+    return [str(row[0]) for row in reader.connection.execute(query)]
 
 
 def _folder(record: TaskRecord) -> str:

@@ -1,0 +1,68 @@
+"""Which images of a run went into which release: kept in the run, so that a withdrawal can name those concerned."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+REGISTER = "releases.sqlite"
+"""In the run's folder, never in a release. Not in the journal, since an export may run while a build writes to that."""
+
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS release (id INTEGER PRIMARY KEY, path TEXT NOT NULL, state TEXT NOT NULL, "
+    "UNIQUE (path, state)) STRICT",
+    "CREATE TABLE IF NOT EXISTS image (release INTEGER NOT NULL REFERENCES release(id), image_id TEXT NOT NULL, "
+    "PRIMARY KEY (release, image_id)) STRICT, WITHOUT ROWID",
+)
+
+
+def register(run: Path, out: Path, state: str, image_ids: Iterable[str]) -> None:
+    """Records, durably and before the first byte of it is written, that a release will hold these images."""
+    with _opened(run) as database:
+        database.execute("BEGIN IMMEDIATE")
+        for statement in _SCHEMA:
+            database.execute(statement)
+        where = (str(out.resolve()), state)
+        database.execute("INSERT OR IGNORE INTO release(path, state) VALUES (?, ?)", where)
+        number = database.execute("SELECT id FROM release WHERE path = ? AND state = ?", where).fetchone()[0]
+        database.executemany(
+            "INSERT OR IGNORE INTO image VALUES (?, ?)", ((number, image_id) for image_id in image_ids)
+        )
+        database.execute("COMMIT")
+
+
+def releases_with(run: Path, image_ids: Collection[str]) -> list[str]:
+    """Where releases were written that hold any of these images, sorted."""
+    if not (run / REGISTER).is_file():
+        return []
+    with _opened(run) as database:
+        found = set()
+        for image_id in image_ids:
+            found |= set(
+                database.execute(
+                    "SELECT path FROM release JOIN image ON image.release = release.id WHERE image_id = ?",
+                    (image_id,),
+                )
+            )
+    return sorted(path for (path,) in found)
+
+
+def forget(run: Path, image_ids: Collection[str]) -> None:
+    """Takes ids of images out of the register, for good."""
+    if not (run / REGISTER).is_file():
+        return
+    with _opened(run) as database:
+        database.execute("PRAGMA secure_delete = ON")
+        database.execute("BEGIN IMMEDIATE")
+        database.executemany("DELETE FROM image WHERE image_id = ?", [(image_id,) for image_id in image_ids])
+        database.execute("COMMIT")
+        database.execute("VACUUM")
+
+
+@contextlib.contextmanager
+def _opened(run: Path) -> Iterator[sqlite3.Connection]:
+    with contextlib.closing(sqlite3.connect(run / REGISTER, isolation_level=None, timeout=30.0)) as database:
+        database.execute("PRAGMA synchronous = FULL")
+        yield database

@@ -1,0 +1,127 @@
+"""Withdrawing a patient or study from a run: what it concerns, and taking it out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+
+from plantain.findings.taxonomy import suggest
+from plantain.journal import JournalReader
+from plantain.journal.blobs import sync_folder
+from plantain.journal.connect import JOURNAL_NAME
+from plantain.journal.withdrawal import Extent, account_of, extent_of, finish, held_for_withdrawal, take_out
+from plantain.records import InputError, SourceImage
+from plantain.release.naming import Pseudonyms
+from plantain.release.provenance import PROVENANCE
+from plantain.release.register import forget, releases_with
+
+DERIVED = ("report.html", "report.json", "report.telemetry.json")
+"""Made of a run's pictures and numbers; `plantain report` makes them again without what was withdrawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawnRun:
+    """What a withdrawal takes, or took, out of a run.
+
+    Attributes:
+        extent: how much.
+        released_as: the ids under which releases call the images.
+        releases: folders of releases that hold something of them.
+        before: True where the group was withdrawn earlier and nothing is left to take.
+    """
+
+    extent: Extent
+    released_as: tuple[str, ...] = ()
+    releases: tuple[str, ...] = ()
+    before: bool = False
+    image_ids: frozenset[str] = field(default=frozenset(), repr=False)
+
+
+def concerned(run: Path, group: str, others: Collection[SourceImage] = ()) -> WithdrawnRun | None:
+    """What withdrawing a group from a run would take; None where the run knows nothing of it. Changes nothing.
+
+    Args:
+        run: the run's folder.
+        group: as the source, a joined group or a release calls it.
+        others: images of the group that a catalogue names: the run may know them by another group.
+    """
+    with JournalReader.open(run) as reader:
+        names = Pseudonyms(run, imported=False)
+        wanted = {group, *names.behind(group)}
+        ids = {image.id for image in reader.images() if image.group in wanted}
+        ids |= _same(reader, others)
+        account = account_of(reader.connection)
+        if not ids and account.holds(f"group {group}"):
+            releases = account.releases.get(account.mark(f"group {group}"), [])
+            return WithdrawnRun(Extent(), (), tuple(releases), before=True)
+        if not ids:
+            return None
+        extent = extent_of(reader.connection, ids)
+        released = sorted(names.called(image) for image in reader.images() if image.id in ids)
+    return WithdrawnRun(extent, tuple(released), tuple(releases_with(run, ids)), image_ids=frozenset(ids))
+
+
+def withdraw_from_run(run: Path, group: str, found: WithdrawnRun) -> None:
+    """Takes out what `concerned` found; killed at any moment, doing it again finishes it.
+
+    Raises:
+        InputError: another process writes to the run, or answers are still to come from a batch job.
+    """
+    with held_for_withdrawal(run) as connection:
+        tasks = _tasks_of(run, found)
+        if found.image_ids:
+            # Derived files first: once the rows are gone, nobody would know that these speak of them.
+            for name in DERIVED:
+                (run / name).unlink(missing_ok=True)
+            _cut_provenance(run, tasks)
+            take_out(connection, group, found.image_ids, found.releases)
+        if finish(connection, run) or found.image_ids:
+            forget(run, found.image_ids)
+            Pseudonyms(run, imported=False).forget(found.image_ids, group)
+            sync_folder(run)
+
+
+def unknown_group(run: Path, group: str) -> InputError:
+    """One line that says so, with the nearest group that there is."""
+    with JournalReader.open(run) as reader:
+        known = sorted({image.group for image in reader.images() if image.group is not None})
+    hint = suggest(group, known) if known else "none of its images has a group"
+    return InputError(f"{run}: no image of the group {group!r}; {hint}")
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds a run."""
+    return (folder / JOURNAL_NAME).is_file()
+
+
+def _same(reader: JournalReader, others: Collection[SourceImage]) -> set[str]:
+    """Ids of tasks' images that are those of a catalogue: by content, or by id where the run has not met them yet."""
+    sources = {(image.source_sha256, image.frame) for image in others}
+    met = {image.id: (image.source_sha256, image.frame) for image in reader.images()} if sources else {}
+    ids = {image_id for image_id, source in met.items() if source in sources}
+    planned = {image.id for image in others} - met.keys()
+    query = "SELECT 1 FROM task WHERE image_id = ? LIMIT 1"
+    return ids | {name for name in planned if reader.connection.execute(query, (name,)).fetchone()}
+
+
+def _tasks_of(run: Path, found: WithdrawnRun) -> set[str]:
+    with JournalReader.open(run) as reader, closing(reader.connection.cursor()) as cursor:
+        query = "SELECT id FROM task WHERE image_id = ?"
+        return {task for image_id in found.image_ids for (task,) in cursor.execute(query, (image_id,))}
+
+
+def _cut_provenance(run: Path, tasks: Collection[str]) -> None:
+    """Lines of an imported run's list of embedded manifests that speak of withdrawn tasks."""
+    path = run / PROVENANCE
+    if not path.is_file():
+        return
+    lines = path.read_bytes().splitlines(keepends=True)
+    kept = [line for line in lines if orjson.loads(line)["task"] not in tasks]
+    if len(kept) < len(lines):
+        temporary = path.with_name(f".{path.name}.part")
+        temporary.write_bytes(b"".join(kept))
+        temporary.replace(path)
