@@ -151,7 +151,7 @@ def test_preference_training_helps_held_out_pairs_within_its_bound(
     )
     where = standing(pipe, watch)
     print(trained.stopped, where)
-    assert seen == [0, 15, 30]
+    assert seen == [15, 30]
     assert where.accuracy > 0.6  # nothing learned: 0, as no gap differs from the reference's
     assert where.winner_ratio <= 1.05
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -53,15 +53,21 @@ class PreferencePair:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An example before its pixels are read."""
+    """An example before its pixels are read; `reserved` ones are never learned from (a release's own test split)."""
 
     id: str
     task: str
     cluster: str
+    reserved: bool = False
 
 
 class PairSource(Protocol):
     """Where training pairs come from; pixels are read one pair at a time."""
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        ...
 
     @property
     def digest(self) -> str:
@@ -72,6 +78,6 @@ class PairSource(Protocol):
         """Every pair, without pixels, in a stable order."""
         ...
 
-    def read(self, ids: list[str]) -> Iterator[TrainingPair]:
-        """The pairs of these ids, in the order given."""
+    def read(self, ids: Sequence[str]) -> Iterator[TrainingPair]:
+        """The pairs of these ids, one at a time, in an order of the source's own that never changes."""
         ...

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plantain.train.checkpoints import NAME
 from plantain.train.latents import Encoder, InstructionPipeline
 from plantain.train.noise import Denoising, Draw, draw
 from plantain.train.pairs import PreferencePair
@@ -143,7 +142,7 @@ def prefer(
         beta: strength of the tie to the reference.
         bound: largest allowed ratio of the winner's held-out error to the reference's.
         on_step, stop: as for `plantain.train.training.run`.
-        on_standing: told where the model stands on the held-out pairs, at the start and at each checkpoint.
+        on_standing: told where the model stands on the held-out pairs, at each checkpoint.
 
     Returns:
         How it ended; when the bound was exceeded, with the weights of the last checkpoint within it, and `stopped` says
@@ -182,6 +181,4 @@ def prefer(
             return ""
         return f"the winner's held-out error is {where.winner_ratio:.3f} of the reference's, over the bound {bound:g}"
 
-    if not (folder / NAME).exists():
-        on_standing(0, standing(pipe, held_out, seed=schedule.seed))
     return run(weights, loss_of, schedule, folder, identity, on_step=on_step, stop=stop, enough=enough)

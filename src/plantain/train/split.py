@@ -58,7 +58,7 @@ def split_task(
         per_task: at most so many examples of the task are used at all.
 
     Returns:
-        Training ids, at least `largest`, and all others held out.
+        Training ids, at least `largest`, and all others held out; the reserved ones are among the latter.
 
     Raises:
         InputError: the task has too few examples for a training set and a held-out one.
@@ -67,13 +67,17 @@ def split_task(
     for example in sorted(examples, key=lambda example: example.id):
         if example.task == task:
             clusters[example.cluster].append(example.id)
-    order = sorted(clusters, key=lambda cluster: derive_seed(seed, "split", task, cluster))
+    reserved = {example.cluster for example in examples if example.reserved}
+    order = sorted(
+        clusters, key=lambda cluster: (cluster in reserved, derive_seed(seed, "split", task, cluster))
+    )
     training: list[str] = []
     held_out: list[str] = []
     for cluster in order:
         members = clusters[cluster][: max(0, per_task - len(training) - len(held_out))]
-        (training if len(training) < largest else held_out).extend(members)
-    if not held_out:
+        learned = len(training) < largest and cluster not in reserved
+        (training if learned else held_out).extend(members)
+    if len(training) < largest or not held_out:
         raise InputError(
             f"task {task!r} has {len(training)} examples in {len(clusters)} groups: too few to learn from {largest} "
             "and hold others out; choose smaller sizes, or other tasks"

@@ -1,0 +1,72 @@
+"""Pairs out of a benchmark: the image before, the instruction, the real image after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from plantain.records import InputError
+from plantain.train.pairs import Listed, Pixels, TrainingPair
+
+
+class PairedSample(Protocol):
+    """What is needed of a sample."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def task(self) -> str: ...
+    @property
+    def cluster(self) -> str: ...
+    @property
+    def prompt(self) -> str: ...
+    @property
+    def changed(self) -> Path | None: ...
+
+
+class PairedBenchmark(Protocol):
+    """What is needed of a benchmark, whichever room reads it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def samples(self) -> Sequence[PairedSample]: ...
+    def sample(self, sample_id: str) -> PairedSample: ...
+    def previous(self, sample: PairedSample) -> Pixels: ...
+    def changed(self, sample: PairedSample) -> Pixels: ...
+
+
+class BenchmarkPairs:
+    """The samples of a benchmark that have a real image after."""
+
+    def __init__(self, benchmark: PairedBenchmark) -> None:
+        self._benchmark = benchmark
+        self.name = benchmark.name
+        self.digest = benchmark.digest
+
+    def listed(self) -> list[Listed]:
+        """Every such sample, by id."""
+        found = [
+            Listed(sample.id, sample.task, sample.cluster)
+            for sample in self._benchmark.samples
+            if sample.changed is not None
+        ]
+        if not found:
+            raise InputError(f"{self.name}: no sample has an image after: nothing to learn from")
+        return found
+
+    def read(self, ids: Sequence[str]) -> Iterator[TrainingPair]:
+        """The pairs of these ids, in the order given."""
+        for sample_id in ids:
+            sample = self._benchmark.sample(sample_id)
+            yield TrainingPair(
+                sample.id,
+                sample.task,
+                sample.cluster,
+                sample.prompt,
+                self._benchmark.previous(sample),
+                self._benchmark.changed(sample),
+            )

@@ -1,0 +1,84 @@
+"""What a training leaves behind: a folder that is an editor by itself, sharing with its base what did not change."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from plantain.journal.blobs import sync_folder
+from plantain.train.latents import InstructionPipeline
+from plantain.train.weights import save_lora
+
+CARD = "README.md"
+LORA = "pytorch_lora_weights.safetensors"
+"""Adapters, under the name that diffusers gives them; an editor's folder that holds them is loaded with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a person must know of trained weights.
+
+    Attributes:
+        title: their name.
+        base: what they were trained from.
+        licence: of the base; "" when unknown.
+        text: how they were made, as Markdown.
+    """
+
+    title: str
+    base: str
+    licence: str
+    text: str
+
+
+def save_editor(pipe: InstructionPipeline, base: Path, folder: Path, card: Card, *, lora: bool) -> None:
+    """Writes the trained editor, at once or not at all.
+
+    Args:
+        pipe: trained.
+        base: folder of the pipeline that it was loaded from; unchanged files are linked, not copied, where the file
+            system allows.
+        folder: to be made; one that exists is replaced.
+        card: for its README.
+        lora: adapters were trained, else the whole UNet.
+    """
+    merge = lora and (base / LORA).is_file()  # adapters on top of adapters: the UNet takes both
+    unfinished = folder.with_name(folder.name + ".part")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    for path in sorted(base.rglob("*")):
+        place = path.relative_to(base)
+        changed = place.parts[0] == "unet" and (merge or not lora)
+        if path.is_file() and not changed and str(place) not in (CARD, LORA):
+            _link(path, unfinished / place)
+    if lora and not merge:
+        save_lora(pipe, unfinished)
+    else:
+        if lora:
+            pipe.fuse_lora()
+            pipe.unload_lora_weights()
+        pipe.unet.save_pretrained(unfinished / "unet")
+    (unfinished / CARD).write_text(_readme(card), encoding="utf-8")
+    sync_folder(unfinished)
+    shutil.rmtree(folder, ignore_errors=True)
+    unfinished.rename(folder)
+    sync_folder(folder.parent)
+
+
+def _link(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source.resolve(), target)
+    except OSError:  # another file system, or one without hard links
+        shutil.copyfile(source, target)
+
+
+def _readme(card: Card) -> str:
+    head = f"---\nlicense: {card.licence}\n---\n\n" if card.licence else ""
+    return (
+        f"{head}# {card.title}\n\nTrained with plantain from `{card.base}`.\n\n{card.text.strip()}\n\n"
+        "For research only. These weights make synthetic images: what they make must be marked as synthetic, must not "
+        "be used for diagnosis or treatment, and must not be passed off as a patient's.\n"
+    )

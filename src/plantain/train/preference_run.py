@@ -1,0 +1,302 @@
+"""Preference training from a release, from supervised steps to an editor and the curve that says when it ended."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from plantain.records import InputError, derive_seed
+from plantain.train.base import Base
+from plantain.train.editor_folder import Card, save_editor
+from plantain.train.latents import Encoder
+from plantain.train.pairs import Listed, TrainingPair
+from plantain.train.preference import BETA, BOUND, Preference, encode_preferences, prefer, standing
+from plantain.train.release_pairs import ReleasePreferences
+from plantain.train.study import DONE, LORA_RATE
+from plantain.train.supervised import encode_pairs, fine_tune
+from plantain.train.training import Schedule
+
+SUPERVISED, MODEL, CURVE = "supervised", "model", "curve.json"
+"""In the folder of a preference training: the editor after supervised steps, the final one, and the held-out curve."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreferencePlan:
+    """What is trained.
+
+    Attributes:
+        steps: of preference training.
+        supervised_steps: on the winners, before; 0 where the base was fine-tuned already.
+        held_out: share of the clusters that are only watched, in (0, 1).
+        side: of the square that images are fitted into, pixels.
+        lora_rank: of the adapters, in both parts.
+        supervised_rate, rate: learning rates.
+        batch: pairs per step.
+        beta, bound: see `plantain.train.preference.prefer`.
+        seed: of split, order and noise.
+        every: steps between looks at the held-out pairs; each is a checkpoint.
+    """
+
+    steps: int = 400
+    supervised_steps: int = 200
+    held_out: float = 0.2
+    side: int = 512
+    lora_rank: int = 8
+    supervised_rate: float = LORA_RATE
+    rate: float = 1e-5
+    batch: int = 1
+    beta: float = BETA
+    bound: float = BOUND
+    seed: int = 0
+    every: int = 50
+
+    def check(self) -> None:
+        """Refuses what cannot be trained. Raises InputError naming the option."""
+        for name, least in (
+            ("steps", 1),
+            ("supervised_steps", 0),
+            ("lora_rank", 1),
+            ("batch", 1),
+            ("every", 1),
+        ):
+            if getattr(self, name) < least:
+                raise InputError(f"--{name.replace('_', '-')}: must be at least {least}")
+        if self.side < 64 or self.side % 8:
+            raise InputError(f"--side: {self.side} is not a multiple of 8 from 64 pixels on")
+        if not 0 < self.held_out < 1:
+            raise InputError(f"--held-out: {self.held_out:g} is not a share between 0 and 1")
+        if min(self.rate, self.supervised_rate, self.beta) <= 0 or self.bound < 1:
+            raise InputError("--rate, --supervised-rate and --beta must be above 0, --bound at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceResult:
+    """How a preference training ended.
+
+    Attributes:
+        model: folder of the editor; None where it was interrupted.
+        pairs, held_out: how many were learned from, and watched.
+        curve: (step, where the model stood on the held-out pairs).
+        stopped: why it ended before its last step; "" when it did not.
+        step: steps of preference training that the model has seen.
+    """
+
+    model: Path | None
+    pairs: int
+    held_out: int
+    curve: tuple[tuple[int, Preference], ...]
+    stopped: str
+    step: int
+
+
+class PreferenceWatch:
+    """Told how it goes on; every method may be overridden."""
+
+    def begin(self, part: str, steps: int) -> None:
+        """A part begins or goes on: "supervised" or "preference"."""
+
+    def step(self, step: int, loss: float) -> None:
+        """A step was done."""
+
+    def stands(self, step: int, where: Preference) -> None:
+        """The held-out pairs were looked at."""
+
+
+def split_preferences(
+    listed: Sequence[Listed], share: float, seed: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Ids to learn from and ids to watch; clusters stay whole, reserved ones are watched.
+
+    Raises:
+        InputError: there are too few clusters for both.
+    """
+    clusters = sorted(
+        {example.cluster for example in listed}, key=lambda name: derive_seed(seed, "dpo", name)
+    )
+    reserved = {example.cluster for example in listed if example.reserved}
+    free = [name for name in clusters if name not in reserved]
+    wanted = max(1, round(share * len(clusters))) - len(reserved)
+    watched = reserved | set(free[: max(0, wanted)])
+    learn = tuple(example.id for example in listed if example.cluster not in watched)
+    watch = tuple(example.id for example in listed if example.cluster in watched)
+    if not learn or not watch:
+        raise InputError(
+            f"{len(listed)} preferences of {len(clusters)} groups are too few to learn from some and watch others: a "
+            "preference needs a task with both a success and a failure"
+        )
+    return learn, watch
+
+
+def train_preferences(
+    source: ReleasePreferences,
+    base: Base,
+    plan: PreferencePlan,
+    out: Path,
+    *,
+    watch: PreferenceWatch,
+    stop: Callable[[], bool] = lambda: False,
+) -> PreferenceResult:
+    """Trains, or goes on where `out` stands; a finished training is only read.
+
+    Raises:
+        InputError: too few preferences, originals that are missing, or a folder of another training.
+    """
+    plan.check()
+    learn, watched = split_preferences(source.listed(), plan.held_out, plan.seed)
+    wanted = _identity(source, base, plan, learn, watched)
+    finished = _finished(out, wanted, len(learn), len(watched))
+    if finished is not None:
+        return finished
+    start = _supervised(source, base, plan, learn, out, watch, stop)
+    if start is None:
+        return PreferenceResult(None, len(learn), len(watched), (), "interrupted", 0)
+    pipe = start.load()
+    encoder = Encoder(pipe, plan.side)
+    pairs = encode_preferences(encoder, source.read(learn))
+    held_out = encode_preferences(encoder, source.read(watched))
+    work = out / "preference.training"
+    curve = dict(_read_curve(work))
+
+    def stands(step: int, where: Preference) -> None:
+        curve[step] = where
+        _write_json(work / CURVE, [[at, asdict(seen)] for at, seen in sorted(curve.items())])
+        watch.stands(step, where)
+
+    watch.begin("preference", plan.steps)
+    if not curve:
+        stands(0, Preference(0.0, 1.0, 1.0))  # the model is its own reference
+    trained = prefer(
+        pipe,
+        pairs,
+        held_out,
+        Schedule(plan.steps, plan.rate, plan.batch, seed=plan.seed, checkpoint_every=plan.every),
+        work,
+        base=start.digest,
+        lora_rank=plan.lora_rank,
+        beta=plan.beta,
+        bound=plan.bound,
+        on_step=lambda step, noted: watch.step(step, noted["loss"]),
+        on_standing=stands,
+        stop=stop,
+    )
+    points = tuple(sorted(curve.items()))
+    result = PreferenceResult(out / MODEL, len(learn), len(watched), points, trained.stopped, trained.step)
+    if trained.stopped == "interrupted":
+        return replace(result, model=None)
+    final = standing(pipe, held_out, seed=plan.seed)
+    save_editor(pipe, start.folder, out / MODEL, _card(base, plan, source, result, final), lora=True)
+    record = {
+        "identity": wanted,
+        "base": {"name": base.name, "digest": base.digest, "licence": base.licence},
+        "source": {"name": source.name, "digest": source.digest},
+        "plan": asdict(plan),
+        "learned_from": list(learn),
+        "watched": list(watched),
+        "curve": [[step, asdict(where)] for step, where in points],
+        "final": asdict(final),
+        "stopped": trained.stopped,
+        "step": trained.step,
+    }
+    _write_json(out / DONE, record)
+    shutil.rmtree(work, ignore_errors=True)
+    return result
+
+
+def _supervised(
+    source: ReleasePreferences,
+    base: Base,
+    plan: PreferencePlan,
+    learn: tuple[str, ...],
+    out: Path,
+    watch: PreferenceWatch,
+    stop: Callable[[], bool],
+) -> Base | None:
+    """The model after supervised steps on the winners; None when interrupted."""
+    if not plan.supervised_steps:
+        return base
+    folder, work = out / SUPERVISED, out / f"{SUPERVISED}.training"
+    after = replace(base, folder=folder, digest=f"{base.digest}+{plan.supervised_steps}")
+    if folder.is_dir():
+        return after
+    watch.begin("supervised", plan.supervised_steps)
+    pipe = base.load()
+    winners = (
+        TrainingPair(pair.id, pair.task, pair.cluster, pair.instruction, pair.before, pair.winner)
+        for pair in source.read(learn)
+    )
+    trained = fine_tune(
+        pipe,
+        encode_pairs(Encoder(pipe, plan.side), winners),
+        Schedule(plan.supervised_steps, plan.supervised_rate, plan.batch, seed=plan.seed),
+        work,
+        base=base.digest,
+        lora_rank=plan.lora_rank,
+        on_step=lambda step, noted: watch.step(step, noted["loss"]),
+        stop=stop,
+    )
+    if trained.stopped:
+        return None
+    text = f"{plan.supervised_steps} supervised steps on {len(learn)} successful edits of `{source.name}`."
+    save_editor(
+        pipe, base.folder, folder, Card(f"{base.name}, supervised", base.name, base.licence, text), lora=True
+    )
+    shutil.rmtree(work, ignore_errors=True)
+    return after
+
+
+def _card(
+    base: Base, plan: PreferencePlan, source: ReleasePreferences, result: PreferenceResult, final: Preference
+) -> Card:
+    text = (
+        f"{plan.supervised_steps} supervised steps, then {result.step} steps of Diffusion-DPO (beta {plan.beta:g}, "
+        f"LoRA rank {plan.lora_rank}, learning rate {plan.rate:g}, seed {plan.seed}) on {result.pairs} preferences of "
+        f"`{source.name}` ({source.digest[:12]}…). On {result.held_out} held-out preferences: implicit accuracy "
+        f"{final.accuracy:.3f}, the winner's error {final.winner_ratio:.3f} of the reference's."
+        + (f" Ended early: {result.stopped}." if result.stopped else "")
+    )
+    return Card(f"{base.name}, preferences", base.name, base.licence, text)
+
+
+def _identity(
+    source: ReleasePreferences, base: Base, plan: PreferencePlan, learn: Sequence[str], watched: Sequence[str]
+) -> str:
+    said = [source.name, source.digest, base.digest, asdict(plan), list(learn), list(watched)]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _finished(out: Path, wanted: str, pairs: int, held_out: int) -> PreferenceResult | None:
+    try:
+        found = json.loads((out / DONE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{out / DONE}: cannot be read: {error}") from error
+    if found.get("identity") != wanted:
+        raise InputError(
+            f"{out}: holds another training (other data, base or settings); use another --out folder"
+        )
+    return PreferenceResult(
+        out / MODEL, pairs, held_out, _points(found["curve"]), str(found["stopped"]), int(found["step"])
+    )
+
+
+def _read_curve(work: Path) -> tuple[tuple[int, Preference], ...]:
+    try:
+        return _points(json.loads((work / CURVE).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return ()
+
+
+def _points(said: Sequence[tuple[int, dict[str, float]]]) -> tuple[tuple[int, Preference], ...]:
+    return tuple((int(step), Preference(**where)) for step, where in said)
+
+
+def _write_json(path: Path, value: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + ".part")
+    unfinished.write_text(json.dumps(value, indent=1, ensure_ascii=False), encoding="utf-8")
+    unfinished.replace(path)

@@ -1,0 +1,194 @@
+"""Pairs and preferences out of a release in the `parquet` layout, read as a stream."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from plantain.journal import JsonValue
+from plantain.pixels.decode import BadImage, decode_untrusted
+from plantain.records import InputError
+from plantain.train.originals import Originals
+from plantain.train.pairs import Listed, PreferencePair, TrainingPair
+
+TABLES = "data"
+"""Folder of a release's tables; each has one of its own."""
+
+TRAINING = "train"
+"""The split that may be learned from."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a release's record says of a task that training needs."""
+
+    task: str
+    cluster: str
+    image: str
+    prepared: str
+    reserved: bool
+
+
+class ReleasePairs:
+    """Successful edits of a release: (original, instruction, edited image).
+
+    Args:
+        release: its folder, with the `parquet` layout.
+        originals: where the originals are.
+
+    Raises:
+        InputError: no such tables in it.
+    """
+
+    def __init__(self, release: Path, originals: Originals) -> None:
+        self._files = _files(release, "success")
+        self._records = _files(release, "trajectories")
+        self._originals = originals
+        self.name = release.name
+        self.digest = _digest(release)
+
+    def listed(self) -> list[Listed]:
+        """Every success whose original is at hand, by task id."""
+        return [
+            Listed(task_id, told.task, told.cluster, told.reserved)
+            for task_id, told in sorted(self._told.items())
+            if self._originals.has(told.prepared)
+        ]
+
+    def read(self, ids: Sequence[str]) -> Iterator[TrainingPair]:
+        """The pairs of these ids, in the release's order, one at a time."""
+        wanted = set(ids)
+        for row in _rows(self._files, ["task_id", "instruction", "image"]):
+            task_id = str(row["task_id"])
+            if task_id in wanted and task_id in self._told:
+                wanted.discard(task_id)
+                yield self._pair(task_id, row)
+        if wanted:
+            raise InputError(f"{self.name}: no success of task {min(wanted)}")
+
+    @cached_property
+    def _told(self) -> dict[str, _Told]:
+        told = {}
+        for row in _rows(self._records, ["task_id", "outcome", "record"]):
+            if row["outcome"] == "success":
+                told[str(row["task_id"])] = _tell(row["record"])
+        return told
+
+    def _pair(self, task_id: str, row: Mapping[str, JsonValue]) -> TrainingPair:
+        told, image = self._told[task_id], row["image"]
+        assert isinstance(image, dict)
+        after = _decoded(image["bytes"], task_id)
+        before = self._originals.read(told.prepared, told.image)
+        if before.shape != after.shape:
+            raise InputError(
+                f"{self.name}: task {task_id}: the edited image is {after.shape[:2]}, its original {before.shape[:2]}"
+            )
+        return TrainingPair(task_id, told.task, told.cluster, str(row["instruction"]), before, after)
+
+
+class ReleasePreferences:
+    """Preferences of a release: (original, winner, loser) of one task.
+
+    Args and Raises: as for `ReleasePairs`.
+    """
+
+    def __init__(self, release: Path, originals: Originals) -> None:
+        self._files = _files(release, "preference")
+        self._originals = originals
+        self.name = release.name
+        self.digest = _digest(release)
+
+    def listed(self) -> list[Listed]:
+        """Every pair whose original is at hand, in the release's order."""
+        listed = []
+        for number, row in enumerate(_rows(self._files, ["record"])):
+            told = _tell(row["record"])
+            if self._originals.has(told.prepared):
+                listed.append(Listed(str(number), told.task, told.cluster, told.reserved))
+        return listed
+
+    def read(self, ids: Sequence[str]) -> Iterator[PreferencePair]:
+        """The pairs of these ids, in the release's order, one at a time."""
+        wanted = set(ids)
+        columns = ["jpg_0", "jpg_1", "label_0", "caption_0", "caption_1", "record"]
+        for number, row in enumerate(_rows(self._files, columns)):
+            if str(number) not in wanted:
+                continue
+            told = _tell(row["record"])
+            better = 0 if row["label_0"] == 1 else 1
+            images = [_decoded(row[f"jpg_{slot}"], str(number)) for slot in (better, 1 - better)]
+            yield PreferencePair(
+                str(number),
+                told.task,
+                told.cluster,
+                str(row[f"caption_{better}"]),
+                self._originals.read(told.prepared, told.image),
+                images[0],
+                images[1],
+            )
+
+
+def _files(release: Path, table: str) -> list[Path]:
+    """A table's shards. Raises InputError when there is none."""
+    files = sorted((release / TABLES / table).glob("*.parquet"))
+    if not files:
+        raise InputError(
+            f"{release}: no table {TABLES}/{table} here; export the run with --layout parquet (and preference)"
+        )
+    return files
+
+
+def _rows(files: Sequence[Path], columns: list[str]) -> Iterator[Mapping[str, JsonValue]]:
+    """Rows of a table, a few at a time; only the columns named are read."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise InputError("reading a release needs pyarrow: pip install -e '.[release]'") from error
+
+    for path in files:
+        try:
+            with pq.ParquetFile(path) as table:
+                for batch in table.iter_batches(batch_size=16, columns=columns):
+                    yield from batch.to_pylist()
+        except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
+            raise InputError(f"{path}: not a table of a release: {error}") from error
+
+
+def _tell(record: JsonValue) -> _Told:
+    """What a row's record says of its task. Raises InputError when it is not a record of ours."""
+    try:
+        said = orjson.loads(str(record))
+        image = said["image"]
+        prepared = str(image["prepared_sha256"])
+        return _Told(
+            f"{said['direction']} {said['finding']}",
+            str(image["group"] or prepared),
+            str(image["id"]),
+            prepared,
+            bool(said["split"]) and said["split"] != TRAINING,
+        )
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise InputError(f"a row's record is not what a release of ours holds: {error}") from error
+
+
+def _decoded(data: JsonValue, name: str) -> npt.NDArray[np.uint8]:
+    if not isinstance(data, bytes):
+        raise InputError(f"row {name}: no image in it")
+    try:
+        return decode_untrusted(data, name)
+    except BadImage as error:
+        raise InputError(str(error)) from error
+
+
+def _digest(release: Path) -> str:
+    """Of the release's checksums: it changes whenever a file does."""
+    sums = release / "SHA256SUMS"
+    return hashlib.sha256(sums.read_bytes()).hexdigest() if sums.is_file() else ""
