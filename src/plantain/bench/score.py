@@ -14,6 +14,7 @@ from threading import Lock
 import cv2
 
 from plantain.bench.benchmark import Benchmark
+from plantain.bench.generate_plan import content_of
 from plantain.bench.judging import JudgeName, SeatedJudge, seat
 from plantain.bench.runfile import BenchRun, Output
 from plantain.bench.score_judges import Judgement
@@ -188,7 +189,7 @@ def _check_run(run: Path, benchmark: Benchmark) -> None:
     with BenchRun.open(run) as recorded:
         for facts in recorded.samples.values():
             found = benchmark.sample(facts.id)
-            if benchmark.sample_digest(found) != facts.content:
+            if content_of(benchmark, found) != facts.content:
                 raise InputError(
                     f"{benchmark.root}: sample {facts.id} is not the one that {run} was generated from: its files or "
                     "texts have changed; score with the benchmark as it was, or generate into a new run folder"

@@ -18,7 +18,7 @@ from plantain.bench.judging import (
     report_to_json,
     without_judging,
 )
-from plantain.bench.outputs import lossless
+from plantain.bench.own_format import encode_png
 from plantain.bench.runfile import BenchRun, Output
 from plantain.bench.samples import Sample
 from plantain.bench.score_pixels import by_sample, rows_of
@@ -140,8 +140,8 @@ class Judgement:
 
 
 def _encoded(benchmark: Benchmark, sample: Sample) -> tuple[EncodedImage, EncodedImage | None]:
-    truth = None if sample.changed is None else lossless(benchmark.changed(sample))
-    previous = lossless(benchmark.previous(sample))
+    truth = None if sample.changed is None else encode_png(benchmark.changed(sample))
+    previous = encode_png(benchmark.previous(sample))
     return EncodedImage(previous, "image/png"), EncodedImage(truth, "image/png") if truth else None
 
 

@@ -30,7 +30,8 @@ class Lacking:
 def by_sample(run: BenchRun) -> Iterator[tuple[str, list[Output]]]:
     """The outputs that the journal has attempts of, sample by sample, so that each sample is read once."""
     streams = (run.outputs(label) for label in run.arms)
-    together = heapq.merge(*streams, key=lambda output: output.sample_id)
+    place = {sample_id: i for i, sample_id in enumerate(run.samples)}
+    together = heapq.merge(*streams, key=lambda output: place[output.sample_id])
     for sample_id, outputs in groupby(together, key=lambda output: output.sample_id):
         yield sample_id, [output for output in outputs if output.attempt is not None]
 

@@ -20,12 +20,13 @@ def load(name: str, role: str, options: ProviderOptions | None = None) -> object
     Raises:
         InputError: no such model, or it does not fill that role.
     """
+    where = "--judge" if role == "scale judge" else f"models.{role}"
     if name not in MODELS:
         nearest = difflib.get_close_matches(name, MODELS, n=1, cutoff=0.3)
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-        raise InputError(f"models.{role}: no model {name!r}{hint}")
+        raise InputError(f"{where}: no model {name!r}{hint}")
     if role.removeprefix("scale ") not in MODELS[name]:
-        raise InputError(f"models.{role}: {name!r} can be {' and '.join(MODELS[name])}, not {role}")
+        raise InputError(f"{where}: {name!r} can be {' and '.join(MODELS[name])}, not {role}")
     (options or ProviderOptions()).check("offline", frozenset())
     if role == "writer":
         from plantain.models.offline.writer import TemplateWriter

@@ -1,0 +1,186 @@
+"""`plantain bench score`: metrics and judges over what a bench run holds."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from plantain.bench.benchmark import Benchmark
+from plantain.bench.judging import JudgeName
+from plantain.bench.runfile import BenchRun
+from plantain.bench.score import ScoreSummary, ScoreWatch, ScoreWish, score_run
+from plantain.bench.score_kept import kept_scores
+from plantain.bench.suite import chosen
+from plantain.bench.suite_learned import CLIP, find_networks
+from plantain.cli.application import application
+from plantain.models.offline.workers import close_workers
+from plantain.runs.terms import load_terms
+
+app = application()
+NONE = "none"
+OFFLINE = "offline/instruments"
+PLAIN_EVERY_S = 10.0
+
+
+@app.command()
+def score(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="a run of `plantain bench generate`")],
+    bench: Annotated[
+        Path | None, typer.Option("--bench", help="the benchmark; default: where the run says it was")
+    ] = None,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option("--metrics", help="only these, e.g. psnr,ssim; default: all that can be measured"),
+    ] = None,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option("--judge", help=f"provider/model; several times for several judges; {NONE!r} for none"),
+    ] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option("--variant", help="P: judged by the prompt; D: by the description of the change"),
+    ] = None,
+    without_truth: Annotated[
+        bool, typer.Option("--without-truth", help="judges do not see the real image after")
+    ] = False,
+    draws: Annotated[
+        int | None, typer.Option(help="answers of a judge on each output; default: 3, of instruments 1")
+    ] = None,
+    every_output: Annotated[
+        bool, typer.Option("--every-output", help="judge all outputs of a grid, not only those that count")
+    ] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="ask judges again where they failed")] = False,
+    settings: Annotated[
+        Path | None, typer.Option("--settings", help="[limits], [providers.NAME] and [consent], in TOML")
+    ] = None,
+    clip: Annotated[str, typer.Option(help="weights of CLIP on this machine: their name or folder")] = CLIP,
+    inception: Annotated[
+        Path | None, typer.Option(help="TorchScript file of FID's Inception network")
+    ] = None,
+    inception_sha256: Annotated[
+        str | None, typer.Option("--inception-sha256", help="its published hash; makes FID be called FID")
+    ] = None,
+    accept_model_change: Annotated[
+        bool,
+        typer.Option("--accept-model-change", help="go on when a provider serves another model than before"),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print what the run has as JSON")] = False,
+) -> int:
+    """Scores what the stored outputs lack; nothing is generated again, and no answer is asked for twice.
+
+    Ctrl-C finishes what is in flight and stops; the same command goes on.
+
+    Example: plantain bench score runs/bench --judge offline/instruments --judge gemini/gemini-3-pro --draws 3
+    """
+    named = [name for given in metrics for name in given.split(",") if name] if metrics else None
+    wanted = chosen(named)
+    with BenchRun.open(run) as recorded:
+        root = bench or Path(recorded.header.root)
+        described = any(facts.detailed for facts in recorded.samples.values())
+    names = tuple(
+        JudgeName(model, way, not without_truth, draws)
+        for model in _judges(judge)
+        for way in variant or (["D"] if described else ["P"])
+    )
+    terms = load_terms(settings, tuple(name.model for name in names))
+    networks = find_networks(wanted, clip=clip, inception=inception, inception_sha256=inception_sha256)
+    wish = ScoreWish(named, names, networks, retry, every_output)
+    benchmark = Benchmark.load(root)
+    with ScoreProgress(quiet=as_json) as progress:
+        try:
+            summary = asyncio.run(
+                score_run(
+                    run,
+                    benchmark,
+                    wish,
+                    terms=terms,
+                    watch=progress,
+                    accept_model_change=accept_model_change,
+                )
+            )
+        finally:
+            close_workers()
+    return _tell(run, summary, as_json=as_json)
+
+
+def _judges(given: list[str] | None) -> list[str]:
+    """The judges named, each once; the instruments where nobody is."""
+    return [name for name in dict.fromkeys(given or [OFFLINE]) if name != NONE]
+
+
+def _tell(run: Path, summary: ScoreSummary, *, as_json: bool) -> int:
+    """Says what the run has now and how the process ended; returns the exit code."""
+    kept = kept_scores(run)
+    if as_json:
+        said = {
+            "stored": {"metrics": summary.measured, "judges": summary.judged, "sets": summary.sets},
+            "calls": {"made": summary.made, "replayed": summary.replayed},
+            "scores": [
+                {"metric": row.metric, "scored": row.scored, "unscored": row.unscored, "reasons": row.reasons}
+                for row in kept
+            ],
+            "not_measured": summary.notes,
+            "stopped": summary.stopped,
+        }
+        print(orjson.dumps(said, option=orjson.OPT_INDENT_2).decode())
+    else:
+        for row in kept:
+            why = "; ".join(f"{n} x {reason}" for reason, n in list(row.reasons.items())[:3])
+            print(f"{row.metric:<32} {row.scored:>6} scored {row.unscored:>6} unscored  {why}".rstrip())
+        print(f"{summary.measured + summary.judged} scores stored, {summary.made} calls of judges made")
+    if summary.stopped is None:
+        return 0
+    if summary.left:
+        print(f"plantain: {summary.left}", file=sys.stderr)
+    print(f"plantain: stopped ({summary.stopped}); the same command goes on", file=sys.stderr)
+    return 1 if summary.failed else 3
+
+
+class ScoreProgress(ScoreWatch):
+    """A bar for each stage on a terminal, now and then a line elsewhere."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        console = Console(stderr=True)
+        self._quiet = quiet
+        self._live = not quiet and console.is_terminal
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._bar = Progress(*columns, console=console, disable=not self._live)
+        self._task: TaskID | None = None
+        self._stage, self._done, self._total = "", 0, 0
+        self._last = time.monotonic()
+
+    def __enter__(self) -> ScoreProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self._bar.stop()
+
+    def begun(self, what: str, total: int) -> None:
+        self._stage, self._done, self._total = what, 0, total
+        self._task = self._bar.add_task(what, total=total)
+
+    def advanced(self, scores: int) -> None:
+        self._done += 1
+        if self._task is not None:
+            self._bar.update(self._task, advance=1)
+        now = time.monotonic()
+        if not self._quiet and not self._live and now - self._last >= PLAIN_EVERY_S:
+            self._last = now
+            print(f"plantain: {self._stage} {self._done}/{self._total}", file=sys.stderr, flush=True)
+
+    def note(self, line: str) -> None:
+        print(f"plantain: {line}", file=sys.stderr, flush=True)
+
+    def stopping(self) -> None:
+        print(
+            "plantain: finishing what is in flight; Ctrl-C again stops at once", file=sys.stderr, flush=True
+        )
