@@ -11,7 +11,6 @@ from pathlib import Path
 
 from plantain.records import InputError
 
-
 TABLE = Path(__file__).with_name("presets.toml")
 
 
@@ -28,6 +27,7 @@ class Preset:
         lora: hub id of LoRA weights put onto the model.
         settings: fields of `ProviderOptions` that the preset sets; a provider's section overrides them.
         sweep: the published grid: field -> values.
+        frame: the canvas of a `process` model, as fields of `plantain.models.frames.FramePolicy`; {} for own sizes.
         prompt: what the model is sent; "{instruction}" stands for the instruction.
         needs_region: True where the editor must be told where to change pixels.
         source: where the numbers come from.
@@ -41,6 +41,7 @@ class Preset:
     lora: str = ""
     settings: Mapping[str, float] = field(default_factory=dict)
     sweep: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    frame: Mapping[str, object] = field(default_factory=dict)
     prompt: str = "{instruction}"
     needs_region: bool = False
     source: str = ""

@@ -16,6 +16,8 @@ PROVIDERS = {
     "gemini": "plantain.models.gemini.provider",
     "openai": "plantain.models.openai.provider",
     "openai-compatible": "plantain.models.openai.compatible",
+    "diffusers": "plantain.models.diffusers.provider",
+    "process": "plantain.models.process.provider",
 }
 """Our own providers -> module, imported when one of its models is asked for. Others come by entry points."""
 

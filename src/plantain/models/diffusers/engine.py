@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 
 import cv2
 import torch
 
 from plantain.models.diffusers.concepts import NoConcept
-from plantain.models.diffusers.frames import Frame
 from plantain.models.diffusers.jobs import Batch, Done, Job, Loading
 from plantain.models.diffusers.methods import METHODS
 from plantain.models.diffusers.pipelines.runner import Drawn, Runner
+from plantain.models.frames import Frame, FramePolicy
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import decode_untrusted, one_line
+from plantain.pixels.decode import BadImage, decode_untrusted, one_line
 from plantain.records import OK, InputError, Outcome, OutcomeKind
 
 CANNOT_LOAD = (OSError, ValueError, ImportError, RuntimeError, TypeError, AttributeError, KeyError)
@@ -23,6 +23,15 @@ CANNOT_DRAW = (ValueError, RuntimeError, TypeError, AttributeError, KeyError, In
 """What libraries raise for weights or pictures that they cannot handle; anything else ends the process, and is said."""
 
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+
+
+@dataclass(frozen=True, slots=True)
+class _Print:
+    """An original, decoded, and its way onto the canvas."""
+
+    job: Job
+    pixels: Pixels
+    frame: Frame
 
 
 class Engine:
@@ -47,20 +56,26 @@ class Engine:
         except CANNOT_LOAD as error:
             why = f"{batch.loading.folder} could not be loaded onto {self.device}: {_said(error)}"
             return self._none(batch, Outcome(OutcomeKind.TRANSPORT, why, fatal=True))
-        done: list[Done] = []
-        rest = list(batch.jobs)
+        prints, faults = _decoded(batch.jobs, runner.method.frame)
+        done: dict[int, Done] = {
+            place: Done(None, outcome, {"method": runner.method.name}) for place, outcome in faults.items()
+        }
+        rest = list(prints)
         said: list[str] = []
         while rest:
-            size = self._most.get(batch.loading, len(rest)) if runner.method.batches else 1
-            part = rest[:size]
+            most = self._most.get(batch.loading, len(rest)) if runner.method.batches else 1
+            alike = [place for place in rest if prints[place].frame.canvas == prints[rest[0]].frame.canvas]
+            part = alike[:most]
             try:
-                done += self._edit(runner, batch, part, said)
+                done |= zip(
+                    part, self._edit(runner, batch, [prints[place] for place in part], said), strict=True
+                )
             except RuntimeError as error:
                 if not is_out_of_memory(error):
                     raise
                 self._forget_tensors()
                 if len(part) == 1:
-                    done += self._too_large(batch, rest, error)
+                    done |= dict.fromkeys(rest, self._too_large(batch, error))
                     break
                 self._most[batch.loading] = len(part) // 2
                 said.append(
@@ -68,8 +83,8 @@ class Engine:
                     f"{self._most[batch.loading]}"
                 )
                 continue
-            rest = rest[len(part) :]
-        return done
+            rest = [place for place in rest if place not in part]
+        return [done[place] for place in range(len(batch.jobs))]
 
     def close(self) -> None:
         """Gives up every pipeline."""
@@ -102,11 +117,9 @@ class Engine:
             else:
                 return runner
 
-    def _edit(self, runner: Runner, batch: Batch, jobs: Sequence[Job], said: list[str]) -> list[Done]:
-        pictures = [decode_untrusted(job.picture, "original") for job in jobs]
-        frames = [_frame(runner, job, picture) for job, picture in zip(jobs, pictures, strict=True)]
-        assert len({frame.canvas for frame in frames}) == 1, "a batch is of one canvas size"
-        canvases = [frame.enter(picture) for frame, picture in zip(frames, pictures, strict=True)]
+    def _edit(self, runner: Runner, batch: Batch, prints: Sequence[_Print], said: list[str]) -> list[Done]:
+        jobs = [one.job for one in prints]
+        canvases = [one.frame.enter(one.pixels) for one in prints]
         try:
             drawn = runner.edit(canvases, jobs, batch.steering)
         except NoConcept as reason:
@@ -116,8 +129,8 @@ class Engine:
                 raise
             drawn = [Drawn(None, Outcome(OutcomeKind.MALFORMED, _said(error)))] * len(jobs)
         return [
-            self._done(runner, batch, job, frame, one, len(jobs), said)
-            for job, frame, one in zip(jobs, frames, drawn, strict=True)
+            self._done(runner, batch, one.job, one.frame, image, len(jobs), said)
+            for one, image in zip(prints, drawn, strict=True)
         ]
 
     def _done(
@@ -130,12 +143,11 @@ class Engine:
         together: int,
         said: list[str],
     ) -> Done:
-        used = {name: value for name, value in asdict(batch.steering).items() if value is not None}
         record: dict[str, object] = {
             "method": runner.method.name,
             "sent": job.instruction,
             "seed": job.seed,
-            "settings": used,
+            "settings": batch.steering.settings,
             "geometry": frame.as_json(),
             "device": self.device,
             "precision": str(runner.precision).removeprefix("torch."),
@@ -149,14 +161,13 @@ class Engine:
         except ValueError as error:
             return Done(None, Outcome(OutcomeKind.MALFORMED, str(error)), record)
 
-    def _too_large(self, batch: Batch, jobs: Sequence[Job], error: RuntimeError) -> list[Done]:
+    def _too_large(self, batch: Batch, error: RuntimeError) -> Done:
         why = (
             f"one edit does not fit into the memory of {self.device} ({_said(error)}); set providers.diffusers.offload "
             '= "model", a smaller side, or dtype = "bfloat16"'
         )
-        return self._none(
-            Batch(batch.loading, batch.steering, tuple(jobs)), Outcome(OutcomeKind.TRANSPORT, why, fatal=True)
-        )
+        record: dict[str, object] = {"method": batch.loading.method, "device": self.device}
+        return Done(None, Outcome(OutcomeKind.TRANSPORT, why, fatal=True), record)
 
     def _none(self, batch: Batch, outcome: Outcome) -> list[Done]:
         record: dict[str, object] = {"method": batch.loading.method, "device": self.device}
@@ -183,8 +194,18 @@ def png(pixels: Pixels) -> bytes:
     return data.tobytes()
 
 
-def _frame(runner: Runner, job: Job, picture: Pixels) -> Frame:
-    return runner.method.frame.frame(picture.shape[1], picture.shape[0], job.side)
+def _decoded(jobs: Sequence[Job], policy: FramePolicy) -> tuple[dict[int, _Print], dict[int, Outcome]]:
+    """The originals by their place, RGB whatever the files hold, and what is wrong with those that cannot be read."""
+    prints: dict[int, _Print] = {}
+    faults: dict[int, Outcome] = {}
+    for place, job in enumerate(jobs):
+        try:
+            pixels = decode_untrusted(job.picture, "original")
+        except BadImage as error:
+            faults[place] = Outcome(OutcomeKind.MALFORMED, str(error))
+        else:
+            prints[place] = _Print(job, pixels, policy.frame(pixels.shape[1], pixels.shape[0], job.side))
+    return prints, faults
 
 
 def _said(error: BaseException) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from plantain.records import Outcome
@@ -39,6 +40,22 @@ class Steering:
     alpha: float | None = None
     text_steps: int | None = None
     model_steps: int | None = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, float]) -> Steering:
+        """From names and numbers; counts of steps are made whole."""
+        steps, text, model = (
+            None if (said := settings.get(name)) is None else int(said)
+            for name in ("steps", "text_steps", "model_steps")
+        )
+        guidance, image_guidance, alpha = map(settings.get, ("guidance", "image_guidance", "alpha"))
+        return cls(steps, guidance, image_guidance, alpha, text, model)
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """What is set, by name."""
+        said = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: value for name, value in said if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

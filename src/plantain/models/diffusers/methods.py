@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
-from plantain.models.diffusers.frames import KONTEXT_SIZES, FramePolicy
+from plantain.models.frames import KONTEXT_SIZES, FramePolicy
 from plantain.records import InputError
 
 GUIDED = frozenset({"steps", "guidance"})

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from plantain.models.diffusers.jobs import Loading, Steering
@@ -60,9 +59,7 @@ class EditorPlan:
     @property
     def fingerprint(self) -> str:
         """All that answers depend on, beside the request."""
-        said = " ".join(
-            f"{name}={value}" for name in STEERING if (value := getattr(self.steering, name)) is not None
-        )
+        said = " ".join(f"{name}={value}" for name, value in self.steering.settings.items())
         lora = f" lora={self.lora.name}@{self.lora.digest}" if self.lora else ""
         return (
             f"{self.method.name} {self.weights.name}@{self.weights.digest}{lora} {said} "
@@ -95,7 +92,7 @@ def plan_editor(name: str, options: ProviderOptions) -> EditorPlan:
         raise InputError(f"providers.diffusers.offload: {method.name} needs the whole model on its device")
     terms = terms_of(where, weights.folder, method.licence)
     check_terms(name, terms, options.accept_licence)
-    lora = _lora(name, options.lora or chosen.lora, options)
+    lora = _lora(name, options.lora or chosen.lora or _bundled(weights.folder), options)
     if lora is not None:
         check_terms(lora.name, terms_of(lora.name, lora.folder), options.accept_licence)
     loading = Loading(
@@ -160,13 +157,14 @@ def _lora(name: str, where: str, options: ProviderOptions) -> Weights | None:
     return found
 
 
+def _bundled(folder: Path) -> str:
+    """LoRA weights that lie in a pipeline's own folder, as training leaves them; "" for none."""
+    weights = folder / "pytorch_lora_weights.safetensors"
+    return str(weights) if weights.is_file() else ""
+
+
 def _steering(chosen: Preset, method: Method, options: ProviderOptions) -> Steering:
     """The preset's settings, overridden by the provider's section."""
     said = {name: value for name in STEERING if (value := getattr(options, name)) is not None}
-    return steered(Steering(), {**{k: v for k, v in chosen.settings.items() if k in method.takes}, **said})
-
-
-def steered(steering: Steering, settings: Mapping[str, float]) -> Steering:
-    """The same with some settings replaced; counts of steps are whole."""
-    whole = {name: int(value) if name.endswith("steps") else value for name, value in settings.items()}
-    return replace(steering, **whole)
+    usual = {name: value for name, value in chosen.settings.items() if name in method.takes}
+    return Steering.of({**usual, **said})

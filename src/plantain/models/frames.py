@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.prepare import resize
+from plantain.records import InputError
 
 STRETCH = 0.03
 """Sides may be scaled this much apart ("fit"); where a model's sizes ask for more, the image is padded ("pad")."""
@@ -41,19 +43,32 @@ class FramePolicy:
     """Which canvas sizes a model takes.
 
     Attributes:
-        rule: "longest": the longer side is `side`; "area": width times height is about `side` squared; "width": the
-            width is `side`, and the height at most twice that.
+        rule: "own": the image's own size; "longest": the longer side is `side`; "area": width times height is about
+            `side` squared; "width": the width is `side`, and the height at most twice that.
         side: the size at which the model was trained, in pixels.
         multiple: both sides of the canvas are multiples of this.
         sizes: the only canvases there are, for a `side` of 1024; others are scaled from them.
         least: no side of the canvas is shorter, however narrow the image.
     """
 
-    rule: Literal["longest", "area", "width"]
-    side: int
-    multiple: int
+    rule: Literal["own", "longest", "area", "width"] = "own"
+    side: int = 0
+    multiple: int = 1
     sizes: tuple[tuple[int, int], ...] = ()
     least: int = 64
+
+    @classmethod
+    def of(cls, said: Mapping[str, object]) -> FramePolicy:
+        """From a preset's table.
+
+        Raises:
+            InputError: a rule that there is not.
+        """
+        rule, sizes = said.get("rule", "own"), said.get("sizes", ())
+        if rule not in ("own", "longest", "area", "width") or not isinstance(sizes, list | tuple):
+            raise InputError(f"frame: rule {rule!r}; choose one of own, longest, area, width")
+        side, multiple = int(str(said.get("side", 0))), int(str(said.get("multiple", 1)))
+        return cls(rule, side, multiple, tuple((int(width), int(height)) for width, height in sizes))
 
     def frame(self, width: int, height: int, side: int | None = None) -> Frame:
         """The canvas for an image of that size, and where the image lies on it.
@@ -62,6 +77,8 @@ class FramePolicy:
             width, height: of the image, in pixels.
             side: instead of the policy's own.
         """
+        if self.rule == "own":
+            return Frame(width, height, "fit", width, height, 0, 0, width, height)
         canvas = self._canvas(width, height, side or self.side)
         scales = canvas[0] / width, canvas[1] / height
         if max(scales) / min(scales) <= 1.0 + STRETCH:

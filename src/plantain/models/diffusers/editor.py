@@ -1,0 +1,109 @@
+"""The editor of the provider `diffusers`: a request to a device's process, and its result as a reply."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import orjson
+
+from plantain.models.diffusers.devices import Devices, Order, device_names, release, share
+from plantain.models.diffusers.jobs import Done, Job, Steering
+from plantain.models.diffusers.plan import EditorPlan
+from plantain.pixels.decode import declared_size
+from plantain.records import Direction, InputError, Outcome, OutcomeKind, Usage
+from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
+
+VERSION = "1"
+"""Of this adapter; raised when the same weights and request could be run otherwise."""
+
+NO_EXAMPLES = Outcome(OutcomeKind.NOT_APPLICABLE, "open editors look at no demonstrations")
+
+
+class DiffusersEditor:
+    """Open weights as an editor; loads them with the first edit, gives their memory back when it is closed."""
+
+    def __init__(self, plan: EditorPlan) -> None:
+        self.plan = plan
+        self.name = plan.name
+        self.fingerprint = f"diffusers@{VERSION} {plan.fingerprint}"
+        self.adjustable = plan.method.takes
+        self._devices: Devices | None = None
+        self._opening = threading.Lock()
+
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+        """The edited picture at the original's own size, or why there is none.
+
+        Raises:
+            InputError: a parameter that this method does not take.
+        """
+        if request.demonstrations:
+            return failed(NO_EXAMPLES)
+        steering = self._steering(request)
+        width, height = declared_size(request.original.data)
+        if not (width and height):
+            return failed(Outcome(OutcomeKind.MALFORMED, "the original is no picture that we read"))
+        plan = self.plan
+        side = plan.options.side
+        job = Job(
+            request.original.data,
+            plan.preset.words(request.instruction),
+            request.seed,
+            request.concept,
+            None if request.direction in (None, Direction.CHANGE) else request.direction is Direction.REMOVE,
+            side,
+        )
+        canvas = plan.method.frame.frame(width, height, side).canvas
+        order = Order(plan.loading, steering, canvas, job, plan.options.batch_size)
+        devices = self._devices
+        if devices is None:
+            devices = await asyncio.to_thread(self._open)
+        return self._reply(await asyncio.wrap_future(devices.submit(order)))
+
+    async def aclose(self) -> None:
+        """Ends the processes of the devices when no other editor uses them; the next edit starts them again."""
+        devices, self._devices = self._devices, None
+        if devices is not None:
+            await asyncio.to_thread(release, devices)
+
+    def _open(self) -> Devices:
+        with self._opening:
+            if self._devices is None:
+                self._devices = share(device_names(self.plan.options.device))
+            return self._devices
+
+    def _steering(self, request: EditRequest) -> Steering:
+        unknown = set(request.parameters) - self.adjustable
+        if unknown:
+            raise InputError(
+                f"{self.name}: no parameter {', '.join(sorted(unknown))}; it takes {', '.join(sorted(self.adjustable))}"
+            )
+        return Steering.of({**self.plan.steering.settings, **request.parameters})
+
+    def _reply(self, done: Done) -> Reply[EditedImage]:
+        plan, record = self.plan, dict(done.record)
+        record |= {
+            "weights": f"{plan.weights.name}@{plan.weights.digest}",
+            "licence": plan.terms.licence,
+            **({"lora": f"{plan.lora.name}@{plan.lora.digest}"} if plan.lora else {}),
+        }
+        raw = orjson.dumps(record).decode()
+        kind = str(record.get("device", "")).partition(":")[0]
+        served = " ".join(
+            filter(None, (f"{plan.name}@{plan.weights.digest}", str(record.get("precision", "")), kind))
+        )
+        if done.picture is None:
+            return failed(done.outcome, Usage(), raw)
+        usage = Usage(served_model=served, images=1)
+        return Reply(
+            EditedImage(EncodedImage(done.picture, "image/png"), note=_note(record)), usage=usage, raw=raw
+        )
+
+
+def _note(record: dict[str, object]) -> str:
+    geometry = record["geometry"]
+    assert isinstance(geometry, dict)
+    return (
+        f"{record['method']} at {geometry['canvas_width']}x{geometry['canvas_height']} ({geometry['mode']}), "
+        f"{record['precision']}"
+    )

@@ -1,0 +1,164 @@
+"""The editor of the provider `process`: gathers requests into manifests and reads what the program made of them."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from plantain.models.diffusers.weights import folder_digest
+from plantain.models.frames import FramePolicy
+from plantain.models.options import WorkerCommand
+from plantain.models.presets import Preset
+from plantain.models.process.exchange import Wish, read_result, write_manifest
+from plantain.models.process.program import Program
+from plantain.pixels.decode import BadImage, declared_size
+from plantain.records import InputError, Outcome, OutcomeKind, Usage
+from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
+
+VERSION = "1"
+GATHER_S = 0.03
+"""How long a program that could take more edits waits for others that are about to arrive."""
+
+NO_EXAMPLES = Outcome(OutcomeKind.NOT_APPLICABLE, "this editor looks at no demonstrations")
+NO_REGION = Outcome(
+    OutcomeKind.NOT_APPLICABLE, "this editor has to be told where to edit, and there is no region"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiting:
+    wish: Wish
+    answer: asyncio.Future[bytes | Outcome]
+
+
+class ProcessEditor:
+    """Another program as an editor.
+
+    Args:
+        name: "process/NAME".
+        preset: whose words, canvas and settings it has; an empty one where there is none.
+        command: how the program is started.
+    """
+
+    def __init__(self, name: str, preset: Preset, command: WorkerCommand, side: int | None) -> None:
+        self.name = name
+        self.settings: dict[str, str | int | float | bool] = {**preset.settings, **command.settings}
+        self.adjustable = frozenset(
+            name for name, value in self.settings.items() if type(value) in (int, float)
+        )
+        self.takes_region = preset.needs_region
+        self._preset = preset
+        self._policy = FramePolicy.of(preset.frame)
+        self._command = command
+        self._side = side
+        self._program = Program(name, command)
+        self._waiting: list[_Waiting] = []
+        self._serving: asyncio.Task[None] | None = None
+        self.fingerprint = (
+            f"process@{VERSION} {name} {_digest(command)} {sorted(self.settings.items())} {self._policy} side={side} "
+            f"prompt={preset.prompt}"
+        )
+
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+        """The edited picture at the original's own size, or why there is none.
+
+        Raises:
+            InputError: a parameter that is none of the model's settings.
+        """
+        unknown = set(request.parameters) - self.adjustable
+        if unknown:
+            raise InputError(f"{self.name}: no parameter {', '.join(sorted(unknown))} among its settings")
+        if request.demonstrations:
+            return failed(NO_EXAMPLES)
+        if self.takes_region and request.region is None:
+            return failed(NO_REGION)
+        width, height = declared_size(request.original.data)
+        if not (width and height):
+            return failed(Outcome(OutcomeKind.MALFORMED, "the original is no picture that we read"))
+        frame = self._policy.frame(width, height, self._side)
+        wish = Wish(
+            request.original.data,
+            frame,
+            self._preset.words(request.instruction),
+            request.seed,
+            request.region.data if self.takes_region and request.region else None,
+            request.parameters,
+        )
+        result = await self._ask(wish)
+        record: Mapping[str, object] = {
+            "sent": wish.instruction,
+            "seed": wish.seed,
+            "settings": {**self.settings, **request.parameters},
+            "geometry": frame.as_json(),
+        }
+        raw = orjson.dumps(record).decode()
+        if isinstance(result, Outcome):
+            return failed(result, Usage(), raw)
+        note = f"{self.name} at {frame.canvas_width}x{frame.canvas_height} ({frame.mode})"
+        usage = Usage(served_model=f"{self.name}@{_digest(self._command)}", images=1)
+        return Reply(EditedImage(EncodedImage(result, "image/png"), note=note), usage=usage, raw=raw)
+
+    async def aclose(self) -> None:
+        """Ends the program; the next edit starts it again."""
+        if self._serving is not None:
+            self._serving.cancel()
+            await asyncio.gather(self._serving, return_exceptions=True)
+            self._serving = None
+        await self._program.close()
+
+    async def _ask(self, wish: Wish) -> bytes | Outcome:
+        order = _Waiting(wish, asyncio.get_running_loop().create_future())
+        self._waiting.append(order)
+        if self._serving is None or self._serving.done():
+            self._serving = asyncio.create_task(self._serve())
+        return await order.answer
+
+    async def _serve(self) -> None:
+        """Hands out what waits, as many together as the program takes, until nothing waits any more."""
+        while self._waiting:
+            if len(self._waiting) < self._command.batch_size:
+                await asyncio.sleep(GATHER_S)
+            together = self._waiting[: self._command.batch_size]
+            del self._waiting[: len(together)]
+            together = [order for order in together if not order.answer.cancelled()]
+            if together:
+                results = await self._batch([order.wish for order in together])
+                for order, result in zip(together, results, strict=True):
+                    if not order.answer.done():
+                        order.answer.set_result(result)
+
+    async def _batch(self, wishes: list[Wish]) -> list[bytes | Outcome]:
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="plantain-"))
+        try:
+            try:
+                manifest = await asyncio.to_thread(write_manifest, folder, self.name, self.settings, wishes)
+            except BadImage as error:
+                return [Outcome(OutcomeKind.MALFORMED, str(error))] * len(wishes)
+            fault = await self._program.run(manifest)
+            results = [
+                await asyncio.to_thread(read_result, folder, number, wish)
+                for number, wish in enumerate(wishes)
+            ]
+        finally:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        if fault is None:
+            return results
+        return [fault if _missing(result) else result for result in results]
+
+
+def _missing(result: bytes | Outcome) -> bool:
+    """Whether nothing whole was left for an edit when its program failed: an image half written is none."""
+    return isinstance(result, Outcome) and result.kind in (OutcomeKind.NO_IMAGE, OutcomeKind.MALFORMED)
+
+
+def _digest(command: WorkerCommand) -> str:
+    """Of the command line, and of the files that it names beside the program itself."""
+    here = command.folder or Path()
+    files = [here / word for word in command.command[1:] if (here / word).is_file()]
+    return "+".join((" ".join(command.command), *(folder_digest(path) for path in files)))

@@ -1,0 +1,133 @@
+"""The folder through which a program is told what to edit, and in which it leaves what it made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import cv2
+import numpy as np
+import orjson
+
+from plantain.models.frames import Frame
+from plantain.pixels.decode import BadImage, decode_mask, decode_untrusted, one_line
+from plantain.pixels.encode import encode_mask
+from plantain.records import OK, Outcome, OutcomeKind
+
+CONTRACT = 1
+"""Version of what a manifest says; a program refuses one that it does not know."""
+
+REMARKS = {
+    "refused": OutcomeKind.REFUSED,
+    "not_applicable": OutcomeKind.NOT_APPLICABLE,
+    "no_image": OutcomeKind.NO_IMAGE,
+}
+"""What a program may say instead of an image."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One edit for a program.
+
+    Attributes:
+        picture: file bytes of the original.
+        frame: its way to the size that the program works at.
+        instruction, seed: as the program gets them.
+        region: PNG mask of the original's size; None for none.
+        parameters: settings for this edit only.
+    """
+
+    picture: bytes = field(repr=False)
+    frame: Frame
+    instruction: str
+    seed: int
+    region: bytes | None = field(default=None, repr=False)
+    parameters: Mapping[str, float] = field(default_factory=dict)
+
+
+def write_manifest(
+    folder: Path, name: str, settings: Mapping[str, str | int | float | bool], wishes: Sequence[Wish]
+) -> Path:
+    """Lays out images, regions and the manifest; returns its path.
+
+    Raises:
+        BadImage: an original that cannot be read.
+    """
+    (folder / "in").mkdir()
+    (folder / "out").mkdir()
+    jobs = []
+    for number, wish in enumerate(wishes):
+        image = folder / "in" / f"{number}.png"
+        image.write_bytes(_png(wish.frame.enter(decode_untrusted(wish.picture, "original"))))
+        region = None
+        if wish.region is not None:
+            region = folder / "in" / f"{number}-region.png"
+            mask = decode_mask(wish.region).astype(np.uint8) * 255
+            region.write_bytes(
+                encode_mask(wish.frame.enter(np.repeat(mask[:, :, None], 3, 2))[:, :, 0] >= 128)
+            )
+        jobs.append(
+            {
+                "id": str(number),
+                "image": str(image),
+                "region": str(region) if region else None,
+                "instruction": wish.instruction,
+                "seed": wish.seed,
+                "parameters": dict(wish.parameters),
+                "width": wish.frame.canvas_width,
+                "height": wish.frame.canvas_height,
+            }
+        )
+    manifest = folder / "manifest.json"
+    said = {
+        "contract": CONTRACT,
+        "model": name,
+        "settings": dict(settings),
+        "out": str(folder / "out"),
+        "jobs": jobs,
+    }
+    manifest.write_bytes(orjson.dumps(said, option=orjson.OPT_INDENT_2))
+    return manifest
+
+
+def read_result(folder: Path, number: int, wish: Wish) -> bytes | Outcome:
+    """What the program left for one edit: PNG bytes of the original's size, or why there is none."""
+    path = folder / "out" / f"{number}.png"
+    remark = _remark(folder / "out" / f"{number}.json")
+    if remark is not None:
+        return remark
+    if not path.is_file():
+        return Outcome(OutcomeKind.NO_IMAGE, f"the program wrote no {path.name}")
+    try:
+        canvas = decode_untrusted(path.read_bytes(), f"output {path.name}")
+        return _png(wish.frame.leave(canvas))
+    except (BadImage, ValueError) as error:
+        return Outcome(OutcomeKind.MALFORMED, str(error))
+
+
+def _remark(path: Path) -> Outcome | None:
+    """What the program said instead of an image; None when it said nothing, or that all is well."""
+    if not path.is_file():
+        return None
+    try:
+        said = orjson.loads(path.read_bytes())
+        kind, reason = str(said.get("outcome", "ok")), one_line(str(said.get("reason", "")))
+    except (ValueError, AttributeError) as error:
+        return Outcome(
+            OutcomeKind.MALFORMED, f"the program's {path.name} is no JSON object: {one_line(str(error))}"
+        )
+    if kind == OK.kind.value:
+        return None
+    if kind not in REMARKS:
+        known = ", ".join(("ok", *REMARKS))
+        return Outcome(OutcomeKind.MALFORMED, f"the program's outcome {one_line(kind)!r} is none of {known}")
+    return Outcome(REMARKS[kind], reason or "the program gave no reason")
+
+
+def _png(pixels: np.ndarray) -> bytes:
+    done, data = cv2.imencode(
+        ".png", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 3]
+    )
+    assert done, "OpenCV writes every uint8 image as PNG"
+    return data.tobytes()

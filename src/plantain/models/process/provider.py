@@ -1,0 +1,34 @@
+"""The provider `process`: models that run in an environment of their own, by the name of their worker."""
+
+from __future__ import annotations
+
+import difflib
+
+from plantain.models.options import ProviderOptions
+from plantain.models.presets import Preset, presets
+from plantain.records import InputError
+
+MODELS: dict[str, tuple[str, ...]] = {name: ("editor",) for name in presets() if name.startswith("process/")}
+
+
+def load(name: str, role: str, options: ProviderOptions) -> object:
+    """The editor; its program is started with the first edit.
+
+    Raises:
+        InputError: another role, or nobody has said how the program is started.
+    """
+    if role != "editor":
+        raise InputError(f"models.{role}: {name!r} can be an editor, not a {role}")
+    options.check("process", frozenset({"workers", "side"}))
+    preset = presets().get(name, Preset(name, worker=name.partition("/")[2]))
+    command = options.workers.get(preset.worker)
+    if command is None:
+        near = difflib.get_close_matches(preset.worker, options.workers, n=1)
+        hint = f"did you mean {near[0]!r}? or " if near else ""
+        raise InputError(
+            f"{name}: nobody has said how it is started; {hint}write [providers.process.workers.{preset.worker}] "
+            'command = ["/path/to/its/python", "worker.py"] (see docs/design/open-models.md)'
+        )
+    from plantain.models.process.editor import ProcessEditor
+
+    return ProcessEditor(name, preset, command, options.side)
