@@ -29,6 +29,7 @@ from . import payload
 from .blobs import BlobStore
 from .connect import open_for_reading
 from .rows import CallRow, RunHeader, SessionRow, StoredScore, StoredVerdict, TaskRow
+from .withdrawal import account_of
 
 PAGE = 1000
 """Rows fetched at a time: no listing holds a read transaction open, which would stall checkpoints."""
@@ -126,8 +127,12 @@ class JournalReader:
         return sum(n for _, key, n, _ in self._tally("attempt") if key == wanted)
 
     def spent_usd(self) -> float:
-        """What all settled calls cost; calls of unknown cost count nothing."""
-        return sum(total for _, key, _, total in self._tally("call") if key != "open")
+        """What all settled calls cost; calls of unknown cost count nothing.
+
+        Calls that were withdrawn with their images count with the most they can have cost.
+        """
+        held = sum(total for _, key, _, total in self._tally("call") if key != "open")
+        return held + account_of(self.connection).cost_usd
 
     def blob_bytes(self) -> int:
         """Bytes of all blobs that the journal refers to."""

@@ -15,6 +15,7 @@ from . import payload
 from .blobs import sync_folder
 from .payload import clean_text
 from .rows import BlobRef, RecordedTask, RunHeader, Settlement, StartedCall, StoredScore, StoredVerdict
+from .withdrawal import account_of
 
 HEADER_KEYS = frozenset({"schema_version", "run_id", "name", "seed", "frozen", "code_version"})
 
@@ -117,6 +118,9 @@ def add_images(connection: sqlite3.Connection, images: Sequence[tuple[SourceImag
 
 
 def add_tasks(connection: sqlite3.Connection, tasks: Sequence[EditTask]) -> int:
+    gone = account_of(connection)
+    if gone.marks:
+        tasks = [task for task in tasks if not gone.holds(f"task {task.id}")]
     cursor = connection.executemany(
         "INSERT INTO task(id, kind, image_id, modality, finding, direction) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT(id) DO NOTHING",

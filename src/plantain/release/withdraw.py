@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -13,7 +13,15 @@ from plantain.findings.taxonomy import suggest
 from plantain.journal import JournalReader
 from plantain.journal.blobs import sync_folder
 from plantain.journal.connect import JOURNAL_NAME
-from plantain.journal.withdrawal import Extent, account_of, extent_of, finish, held_for_withdrawal, take_out
+from plantain.journal.withdrawal import (
+    Extent,
+    Note,
+    account_of,
+    extent_of,
+    finish,
+    held_for_withdrawal,
+    take_out,
+)
 from plantain.records import InputError, SourceImage
 from plantain.release.naming import Pseudonyms
 from plantain.release.provenance import PROVENANCE
@@ -72,17 +80,21 @@ def withdraw_from_run(run: Path, group: str, found: WithdrawnRun) -> None:
         InputError: another process writes to the run, or answers are still to come from a batch job.
     """
     with held_for_withdrawal(run) as connection:
-        tasks = _tasks_of(run, found)
         if found.image_ids:
-            # Derived files first: once the rows are gone, nobody would know that these speak of them.
-            for name in DERIVED:
-                (run / name).unlink(missing_ok=True)
-            _cut_provenance(run, tasks)
             take_out(connection, group, found.image_ids, found.releases)
-        if finish(connection, run) or found.image_ids:
-            forget(run, found.image_ids)
-            Pseudonyms(run, imported=False).forget(found.image_ids, group)
-            sync_folder(run)
+        finish(connection, run, partial(_clear, run))
+
+
+def _clear(run: Path, note: Note) -> None:
+    """What names the images outside of the journal: pages, lists, the crosswalk, the register of releases."""
+    for name in DERIVED:
+        (run / name).unlink(missing_ok=True)
+    _cut_provenance(run, set(note.tasks))
+    names = Pseudonyms(run, imported=False)
+    for group in note.groups:
+        names.forget(note.images, group)
+    forget(run, note.images)
+    sync_folder(run)
 
 
 def unknown_group(run: Path, group: str) -> InputError:
@@ -106,12 +118,6 @@ def _same(reader: JournalReader, others: Collection[SourceImage]) -> set[str]:
     planned = {image.id for image in others} - met.keys()
     query = "SELECT 1 FROM task WHERE image_id = ? LIMIT 1"
     return ids | {name for name in planned if reader.connection.execute(query, (name,)).fetchone()}
-
-
-def _tasks_of(run: Path, found: WithdrawnRun) -> set[str]:
-    with JournalReader.open(run) as reader, closing(reader.connection.cursor()) as cursor:
-        query = "SELECT id FROM task WHERE image_id = ?"
-        return {task for image_id in found.image_ids for (task,) in cursor.execute(query, (image_id,))}
 
 
 def _cut_provenance(run: Path, tasks: Collection[str]) -> None:

@@ -107,3 +107,18 @@ def _source(image: SourceImage) -> str:
 
 def _mark(salt: str, text: str) -> str:
     return hmac.new(bytes.fromhex(salt), text.encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def cut_rejected(root: Path, images: Iterable[SourceImage]) -> None:
+    """Takes lines out of rejected.csv that name one of these images, or its group."""
+    path = root / "rejected.csv"
+    names = {name for image in images for name in (image.id, (image.group or "").partition(":")[2])}
+    names = {name for name in names if len(name) > 3}
+    if not path.is_file() or not names:
+        return
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if not any(name in line for name in names)]
+    if len(kept) < len(lines):
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text("".join(kept), encoding="utf-8", newline="")
+        temporary.replace(path)
