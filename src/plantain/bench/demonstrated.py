@@ -1,14 +1,15 @@
-"""What demonstrations in the prompt change: Table 7 (b), each number paired with the same samples without any."""
+"""What examples change, shown in the prompt or learned from: Table 7, each number paired with the fewest examples."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from plantain.bench.arms import Arm
 from plantain.bench.measures import MAIN, Measure
+from plantain.bench.table_rows import Floats, Scores
 from plantain.bench.tables import Table
 from plantain.metrics.paired import holm, paired_differences
 from plantain.metrics.resampling import Estimate, Resampling
@@ -20,11 +21,11 @@ CONFUSION = "demo_similarity"
 
 @dataclass(frozen=True, slots=True)
 class ShotRow:
-    """One number of a few-shot study.
+    """One number of a study of how many examples help.
 
     Attributes:
         model, task: whose, and of which samples; task "" for all of the study.
-        shots: demonstrations shown.
+        shots: demonstrations shown, or samples learned from.
         metric: name in the table.
         estimate: mean over the samples that every number of shots has a score of.
         change: difference from the fewest shots on the same samples; None for the fewest.
@@ -74,18 +75,26 @@ def shot_rows(table: Table, name: str, arms: Sequence[Arm]) -> list[ShotRow]:
             ]
         )
         for measure in measures:
-            rows.extend(_rows(table, name, arms, task, measure, chosen))
+            levels = {arm.shots or 0: scores.values(arm, measure.stored) for arm in arms}
+            rows.extend(level_rows(scores, name, task, measure, levels, chosen))
     return rows
 
 
-def _rows(
-    table: Table, name: str, arms: Sequence[Arm], task: str, measure: Measure, chosen: np.ndarray
+def level_rows(
+    scores: Scores, name: str, task: str, measure: Measure, levels: Mapping[int, Floats], chosen: np.ndarray
 ) -> list[ShotRow]:
-    scores = table.scores
+    """The rows of one metric: every level on the samples that all levels have a score of, paired with the first.
+
+    Args:
+        scores: whose samples.
+        name, task, measure: for the rows.
+        levels: number of examples -> one value per sample of `scores`, NaN where unscored; fewest first.
+        chosen: indices of the samples that the rows are about.
+    """
     clusters = [scores.samples[i].cluster for i in chosen]
     strata = [scores.samples[i].organ for i in chosen]
-    values = {arm.label: scores.values(arm, measure.stored)[chosen] for arm in arms}
-    known = {label: array for label, array in values.items() if np.isfinite(array).any()}
+    values = {level: array[chosen] for level, array in levels.items()}
+    known = {str(level): array for level, array in values.items() if np.isfinite(array).any()}
     if not known:
         return []
     common = np.logical_and.reduce([np.isfinite(array) for array in known.values()])
@@ -100,14 +109,11 @@ def _rows(
     }
     corrected = dict(zip(changes, holm([pair.p for pair in changes.values()]), strict=True))
     rows = []
-    for arm in arms:
-        if arm.label not in known:
-            continue
-        pair = changes.get(arm.label)
+    for level, array in paired.items():
+        pair = changes.get(level)
         change = _reversed(pair.estimate) if pair is not None else None
-        estimate = plan.mean(paired[arm.label])
         rows.append(
-            ShotRow(name, task, arm.shots or 0, measure.name, estimate, change, corrected.get(arm.label))
+            ShotRow(name, task, int(level), measure.name, plan.mean(array), change, corrected.get(level))
         )
     return rows
 

@@ -146,8 +146,13 @@ def _point(
               markerfacecolor=face)  # fmt: skip
 
 
-def shots_figure(model: str, rows: Sequence[ShotRow], measures: Sequence[Measure]) -> str:
-    """Means over the study's samples against the number of demonstrations, with intervals."""
+def shots_figure(
+    model: str,
+    rows: Sequence[ShotRow],
+    measures: Sequence[Measure],
+    what: str = "demonstrations in the prompt",
+) -> str:
+    """Means over the study's samples against the number of examples (`what` they are), with intervals."""
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
@@ -164,7 +169,7 @@ def shots_figure(model: str, rows: Sequence[ShotRow], measures: Sequence[Measure
                         [x, x], [row.estimate.low, row.estimate.high], color=SERIES[i % len(SERIES)], lw=1.1
                     )
         axes.set_xticks(numbers, [str(number) for number in numbers])
-        axes.set_xlabel("demonstrations in the prompt")
+        axes.set_xlabel(what)
         axes.set_ylim(-0.04, 1.04)
         axes.grid(axis="y", color=RULE, lw=0.5)
         axes.set_axisbelow(True)
