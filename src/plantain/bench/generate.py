@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from plantain.bench.arms_wanted import PlannedArm, Wanted, check_rule
+from plantain.bench.arms_wanted import PlannedArm, Wanted
 from plantain.bench.benchmark import Benchmark
-from plantain.bench.generate_plan import make_plan
+from plantain.bench.generate_plan import check_wanted, make_plan
 from plantain.bench.generate_walk import GenerateWalk, GenerateWatch
 from plantain.bench.shots_confusion import score_confusion
 from plantain.calls import CallDesk, Gate
@@ -104,14 +104,12 @@ async def generate(
         InputError: the benchmark or an arm is not what this run was begun with; another process holds the run; an
             image may not be sent to a hosted model; an editor cannot do what is asked. Nothing was called then.
     """
-    check_rule(wanted.rule)
     check_prices(terms)
     check_transports(terms, terms.models)
     check_consent(terms, (sample.image for sample in benchmark.samples))
     jobs = BatchDesk()
     editors = Editors(terms, jobs)
-    for model in wanted.named_models:
-        editors(model)
+    check_wanted(benchmark, wanted, editors, seed)
     journal = await open_run(run, benchmark.name, seed, {"kind": "bench", "seed": seed})
     journal.on_commit = on_commit
     try:

@@ -15,6 +15,7 @@ from plantain.bench.arms_wanted import (
     Wanted,
     baseline_arms,
     check_labels,
+    check_rule,
     editor_arms,
     intake_arms,
 )
@@ -58,6 +59,17 @@ class Plan:
                         sample.direction,
                         TaskKind.BENCH,
                     )
+
+
+def check_wanted(benchmark: Benchmark, wanted: Wanted, resolve: Callable[[str], Editor], seed: int) -> None:
+    """Refuses what cannot be, before a run is made for it.
+
+    Raises:
+        InputError: an editor cannot do what is asked, two arms have one name, or there is no few-shot study.
+    """
+    check_rule(wanted.rule)
+    _study(benchmark, (), wanted, seed)
+    check_labels([*baseline_arms(benchmark), *intake_arms(wanted), *editor_arms(wanted, resolve, None)])
 
 
 async def make_plan(

@@ -20,7 +20,7 @@ from plantain.calls import CallDesk, CallSpec, Purse, TaskCalls
 from plantain.journal import Journal, Settlement, TaskRow
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.encode import encode_mask
-from plantain.records import Attempt, InputError, Outcome, OutcomeKind, Step, TaskState
+from plantain.records import Attempt, Direction, InputError, Outcome, OutcomeKind, Step, TaskState
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
 
 PNG = "image/png"
@@ -141,6 +141,9 @@ class _Maker:
     async def _request(self, k: int) -> tuple[EditRequest, dict[str, object]]:
         """What the source is handed, and all that identifies it."""
         arm, point = self.planned.arm, self.planned.arm.grid[k]
+        sample = self.sample
+        concept = sample.finding or sample.key_concept
+        direction = None if sample.direction is Direction.CHANGE else sample.direction
         seed = output_seed(self.walk.seed, self.sample.id, point.seed)
         shown, shown_identity = await self._demonstrations()
         region = await asyncio.to_thread(self._region) if arm.region else None
@@ -152,6 +155,8 @@ class _Maker:
             demonstrations=shown,
             region=region,
             parameters=point.parameters,
+            concept=concept,
+            direction=direction,
         )
         identity: dict[str, object] = {
             "fingerprint": arm.fingerprint,
@@ -159,6 +164,7 @@ class _Maker:
             "image": self.sha256,
             "instruction": request.instruction,
             "parameters": dict(point.parameters),
+            "about": [concept, direction],
         }
         if shown:
             identity["demonstrations"] = [self.planned.by_example, *shown_identity]

@@ -13,10 +13,10 @@ from plantain.models.answers import JsonObject
 from plantain.models.asking import record
 from plantain.models.faults import Fault
 from plantain.models.options import ProviderOptions
-from plantain.models.pictures import from_square, to_square
-from plantain.models.prompts import Prompt, checked_library
-from plantain.pixels.decode import BadImage
-from plantain.records import InputError, Outcome, OutcomeKind, Usage
+from plantain.models.pictures import from_square, looks_at_pixels, to_square
+from plantain.models.prompts import Prompt, PromptLibrary, checked_library
+from plantain.pixels.decode import BadImage, declared_size
+from plantain.records import Geometry, InputError, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
 
 PICTURE = "<picture>"
@@ -55,22 +55,23 @@ class PictureModel(Protocol):
 
 
 def interleaved(text: str, pictures: Sequence[EncodedImage]) -> Iterator[str | EncodedImage]:
-    """The prompt's texts with a picture at each mark. Text from data cannot hold the mark: its brackets are replaced.
-
-    Raises:
-        InputError: a person's template marks another number of pictures than there are.
-    """
-    texts = text.split(PICTURE)
-    if len(texts) != len(pictures) + 1:
-        raise InputError(
-            f"prompt edit_by_example.md.j2: marks {len(texts) - 1} pictures with {PICTURE}; "
-            f"{len(pictures)} are to be shown"
-        )
-    for words, picture in zip_longest(texts, pictures):
+    """The prompt's texts with a picture at each mark; text from data cannot hold it: its brackets are replaced."""
+    for words, picture in zip_longest(text.split(PICTURE), pictures):
         if words.strip():
             yield words.strip()
         if picture is not None:
             yield picture
+
+
+def _check_marks(library: PromptLibrary, shots: int) -> None:
+    """Refuses a person's template that marks another number of pictures than there are. Raises InputError."""
+    values = {"examples": ["example"] * shots, "instruction": "example"}
+    marked = library.render("edit_by_example", values).text.count(PICTURE)
+    if marked != 2 * shots + 1:
+        raise InputError(
+            f"prompt edit_by_example.md.j2: marks {marked} pictures with {PICTURE} for {shots} "
+            f"example{'s' if shots > 1 else ''}; two for each and one for the new case are to be shown"
+        )
 
 
 class HostedEditor:
@@ -83,6 +84,8 @@ class HostedEditor:
         self.fingerprint = (
             f"retouching@{VERSION} {model.name} {model.sampling} prompts={self._library.label('edit')}"
         )
+        for shots in (1, 2):
+            _check_marks(self._library, shots)
         self.by_example = self._library.label("edit_by_example")
         """Name and hash of the prompt that shows demonstrations: part of such a request's identity."""
 
@@ -98,15 +101,18 @@ class HostedEditor:
         if len(shown) > self.most_demonstrations:
             why = f"{len(shown)} demonstrations; {self.name} can be shown {self.most_demonstrations} at most"
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, why))
-        original, geometry = await asyncio.to_thread(to_square, request.original)
+        original, geometry = await _squared(request.original)
         prompt, parts = await self._asked(request, original)
         usage, raw = Usage(), "{}"
         try:
             body = await model.draw(parts, request.seed)
             usage, raw = model.read_usage(body), orjson.dumps(model.scrub(body)).decode()
-            edited = await asyncio.to_thread(
-                from_square, model.read_picture(body), request.original, geometry
-            )
+            data = model.read_picture(body)
+            del body
+            if looks_at_pixels(data, geometry):
+                edited = await asyncio.to_thread(from_square, data, request.original, geometry)
+            else:
+                edited = from_square(data, request.original, geometry)
         except Fault as fault:
             usage = fault.usage or usage
             raw = orjson.dumps(fault.raw).decode() if fault.raw else raw
@@ -134,9 +140,17 @@ class HostedEditor:
         pictures: list[EncodedImage] = []
         for shown in request.demonstrations:
             for picture in (shown.before, shown.after):
-                pictures.append((await asyncio.to_thread(to_square, picture))[0])
+                pictures.append((await _squared(picture))[0])
         return prompt, list(interleaved(prompt.text, [*pictures, original]))
 
     async def aclose(self) -> None:
         """Closes the connection; it opens again with the next call."""
         await self._model.aclose()
+
+
+async def _squared(picture: EncodedImage) -> tuple[EncodedImage, Geometry | None]:
+    """As `to_square`; only what is not square is worth another thread."""
+    width, height = declared_size(picture.data)
+    if width == height:
+        return picture, None
+    return await asyncio.to_thread(to_square, picture)
