@@ -14,8 +14,10 @@ from rich.table import Table
 
 from plantain.cli.application import application
 from plantain.models.extras import has_module
+from plantain.models.facts import facts_of
 from plantain.models.known import KnownModel, known_models, price_of
 from plantain.models.options import ProviderOptions
+from plantain.models.presets import Preset, presets
 from plantain.models.registry import provider, provider_names
 from plantain.records import InputError, Price
 
@@ -58,6 +60,7 @@ def model_rows() -> list[dict[str, object]]:
         if name == "openai-compatible":
             key = f"{key} (optional)"
         known = dict(module.MODELS) or {f"{name}/…": ("writer", "judge")}
+        known |= {row.name: ("editor",) for row in presets().values() if row.name.startswith(f"{name}/")}
         rows += [_row(model, roles, key, extra, "") for model, roles in known.items()]
     return rows
 
@@ -74,6 +77,26 @@ def _row(name: str, roles: tuple[str, ...], key: str, extra: str, fault: str) ->
         "extra": extra,
         "retired": known.retired,
         "note": fault or known.note,
+        **(_preset_facts(presets()[name]) if name in presets() else {}),
+    }
+
+
+def _preset_facts(preset: Preset) -> dict[str, object]:
+    """What is known of a preset: of open weights what they weigh, cost and ask; of a hosted one who answers."""
+    published = {"settings": dict(preset.settings), "sweep": {k: list(v) for k, v in preset.sweep.items()}}
+    said: dict[str, object] = {"preset": published, "prompt": preset.prompt, "source": preset.source}
+    if preset.model:
+        return {**said, "model": preset.model, "note": f"for the benchmark; {preset.model} answers"}
+    facts = facts_of(preset)
+    return {
+        **said,
+        "weights": list(facts.weights),
+        "licence": facts.licence,
+        "conditions": facts.conditions,
+        "disk_gb": facts.disk_gb,
+        "memory": facts.memory,
+        "on_disk": facts.on_disk,
+        "note": facts.note,
     }
 
 
@@ -109,6 +132,9 @@ def _print(rows: list[dict[str, object]]) -> None:
     wide = console.width >= WIDE
     for name in dict.fromkeys(str(row["name"]).partition("/")[0] for row in rows):
         mine = [row for row in rows if str(row["name"]).startswith(f"{name}/")]
+        if "on_disk" in mine[0]:
+            _print_open(console, name, mine, wide)
+            continue
         table = Table(title=escape(_heading(name, mine[0])), title_justify="left", expand=True)
         table.add_column("model", no_wrap=True)
         table.add_column("roles", no_wrap=True)
@@ -123,7 +149,33 @@ def _print(rows: list[dict[str, object]]) -> None:
             "Prices in $ per million tokens: in/out, or in/out/pictures; as of "
             f"{dated['price_date']} ({dated['price_source']}); a recipe can state its own."
         )
-    console.print("Other ids work too: gemini/<id>, openai/<id>, openai-compatible/<id> with a base_url.")
+    console.print(
+        "Other ids work too: gemini/<id>, openai/<id>, openai-compatible/<id> with a base_url, diffusers/<hub id>, "
+        "diffusers/<folder>, diffusers/<preset>@<folder>, process/<name>."
+    )
+
+
+def _print_open(console: Console, name: str, rows: list[dict[str, object]], wide: bool) -> None:
+    """Open weights: what they ask of the machine and of the user."""
+    table = Table(title=escape(_heading(name, rows[0])), title_justify="left", expand=True)
+    table.add_column("editor", overflow="fold", min_width=24)
+    table.add_column("on disk", overflow="fold")
+    table.add_column("GB", justify="right", no_wrap=True)
+    if wide:
+        table.add_column("memory", overflow="fold")
+    table.add_column("licence (* to be accepted)", overflow="fold", min_width=12)
+    for row in rows:
+        size, star = row["disk_gb"], " *" if row["conditions"] else ""
+        cells = [
+            str(row["name"]),
+            str(row["on_disk"]),
+            f"{size:g}" if size else "",
+            f"{row['licence']}{star}",
+        ]
+        if wide:
+            cells.insert(3, str(row["memory"]))
+        table.add_row(*map(escape, cells))
+    console.print(table)
 
 
 def _heading(provider_name: str, row: dict[str, object]) -> str:

@@ -49,8 +49,8 @@ def known_models() -> dict[str, KnownModel]:
 
 
 def price_of(name: str) -> Price | None:
-    """The list price of a model; None when it is unknown. Offline models cost nothing."""
-    if name.startswith("offline/"):
+    """The list price of a model; None when it is unknown. Models that run here cost nothing."""
+    if name.startswith(("offline/", "diffusers/", "process/")):
         return Price(0.0, 0.0, source="runs here")
     model = known_models().get(name)
     return model.price if model else None

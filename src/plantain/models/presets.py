@@ -29,6 +29,7 @@ class Preset:
         sweep: the published grid: field -> values.
         frame: the canvas of a `process` model, as fields of `plantain.models.frames.FramePolicy`; {} for own sizes.
         prompt: what the model is sent; "{instruction}" stands for the instruction.
+        licence, memory: of weights that lie in no hub, in words.
         needs_region: True where the editor must be told where to change pixels.
         source: where the numbers come from.
     """
@@ -43,6 +44,8 @@ class Preset:
     sweep: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     frame: Mapping[str, object] = field(default_factory=dict)
     prompt: str = "{instruction}"
+    licence: str = "unknown"
+    memory: str = ""
     needs_region: bool = False
     source: str = ""
 

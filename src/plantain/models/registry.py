@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from typing import Protocol, cast, runtime_checkable
 
 from plantain.models.options import ProviderOptions
+from plantain.models.presets import presets
 from plantain.records import InputError
 from plantain.roles import Editor, Judge, ScaleJudge, Writer
 
@@ -103,6 +104,11 @@ def _resolve(name: str, role: str, options: ProviderOptions | None) -> object:
     if not model:
         raise InputError(
             f"{_said(role)}: {name!r} is not provider/model; providers: {', '.join(provider_names())}"
+        )
+    preset = presets().get(name)
+    if preset is not None and preset.model:
+        raise InputError(
+            f"models.{role}: {name} is a preset of `plantain bench generate`; in a recipe name {preset.model}"
         )
     try:
         module = provider(provider_name)

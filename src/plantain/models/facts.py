@@ -1,0 +1,83 @@
+"""What a person should know of an open editor before loading it: size, memory, licence, whether it is on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from plantain.models.diffusers.licences import terms_of
+from plantain.models.diffusers.methods import METHODS
+from plantain.models.diffusers.weights import Weights, find_weights, missing_part
+from plantain.models.presets import KnownWeights, Preset, known_weights
+from plantain.records import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One open editor.
+
+    Attributes:
+        weights: hub ids, base and LoRA.
+        licence: names, joined; "unknown" where nobody states one.
+        conditions: it has to be accepted by name.
+        disk_gb: gigabytes on disk: measured where the weights are there, else as known; 0 when unknown.
+        memory: of the device, in words.
+        on_disk: "yes", "no", "incomplete: FILE", or who brings the weights.
+        source: where the preset's numbers come from.
+        note: what a reader must know.
+    """
+
+    weights: tuple[str, ...]
+    licence: str
+    conditions: bool
+    disk_gb: float
+    memory: str
+    on_disk: str
+    source: str
+    note: str
+
+
+def facts_of(preset: Preset, cache_dir: Path | None = None) -> Facts:
+    """The facts of a preset; looks at the hub's cache, loads nothing."""
+    if not preset.weights:
+        brought = "brought by you: NAME@FOLDER" if preset.method else "with its program"
+        return Facts((), preset.licence, False, 0.0, preset.memory, brought, preset.source, "")
+    names = tuple(filter(None, (preset.weights, preset.lora)))
+    known = [known_weights().get(name, KnownWeights(name, "unknown")) for name in names]
+    found = {name: find_weights(name, "", cache_dir) for name in names}
+    terms = [
+        terms_of(name, weights.folder if weights else None, METHODS[preset.method].licence)
+        for name, weights in found.items()
+    ]
+    return Facts(
+        names,
+        " + ".join(dict.fromkeys(each.licence for each in terms)),
+        any(each.conditions for each in terms),
+        sum(_size_gb(found[one.id]) or one.disk_gb for one in known),
+        known[0].memory,
+        _on_disk(found),
+        preset.source,
+        "; ".join(filter(None, (one.note for one in known))),
+    )
+
+
+def _on_disk(found: dict[str, Weights | None]) -> str:
+    absent = [name for name, weights in found.items() if weights is None]
+    if absent:
+        return "no" if len(absent) == len(found) else f"incomplete: {absent[0]}"
+    for weights in list(found.values())[:1]:
+        assert weights is not None
+        try:
+            part = missing_part(weights)
+        except InputError as error:
+            return f"incomplete: {error}"
+        if part:
+            return f"incomplete: {part}"
+    return "yes"
+
+
+def _size_gb(weights: Weights | None) -> float:
+    if weights is None:
+        return 0.0
+    files = [weights.folder] if weights.folder.is_file() else weights.folder.rglob("*")
+    return round(sum(path.stat().st_size for path in files if path.is_file()) / 1e9, 1)
