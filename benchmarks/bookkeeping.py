@@ -46,6 +46,8 @@ from plantain.records import (
 )
 from plantain.roles import EditedImage, EditRequest, EncodedImage, JudgeRequest, Reply, WriteRequest
 from plantain.rubrics import MED_BANANA
+from plantain.runs.pictures import KeptPictures
+from plantain.runs.walking import Walkers
 from plantain.sources.catalogue import Catalogue
 
 
@@ -105,7 +107,7 @@ async def cpu_per_call(tasks: int, folder: Path) -> float:
         await journal.add_tasks(_tasks(tasks))
         desk = CallDesk(journal, Bounded(64))
         catalogue = Catalogue.create(folder / f"catalogue-{tasks}")
-        walk = Walk(method(edited), journal, catalogue, load_taxonomy(), desk)
+        walk = Walk(method(edited), journal, catalogue, load_taxonomy(), Walkers(desk))
         begun = time.process_time()
         await walk.all(64, None)
         spent = time.process_time() - begun
@@ -179,7 +181,7 @@ def _rounds(journal: Journal, task: str) -> Rounds:
         1,
         finding,
         source_image("0" * 64),
-        empty,
+        KeptPictures(journal.reader),
     )
 
 

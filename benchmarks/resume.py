@@ -32,6 +32,7 @@ from plantain.findings import load_taxonomy
 from plantain.journal import Journal
 from plantain.build.rounds import Method
 from plantain.rubrics import MED_BANANA
+from plantain.runs.walking import Walkers
 from plantain.sources.catalogue import Catalogue
 import os
 
@@ -47,7 +48,7 @@ async def main(run):
     first = First()
     method = Method(first, first, (first,), MED_BANANA, "all-pass", 0.7, 5, 1)
     catalogue = Catalogue.open(run.parent / "catalogue")
-    walk = Walk(method, journal, catalogue, load_taxonomy(), CallDesk(journal, Bounded(1)))
+    walk = Walk(method, journal, catalogue, load_taxonomy(), Walkers(CallDesk(journal, Bounded(1))))
     await walk.all(1, None)
 
 asyncio.run(main(Path(sys.argv[1])))

@@ -6,6 +6,7 @@ Prints its address, serves until its standard input is closed, then prints how m
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import subprocess
 import sys
@@ -13,6 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+
+import cv2
+import numpy as np
+import skimage.data
 
 TESTS = Path(__file__).parents[2] / "tests"
 
@@ -34,9 +39,19 @@ HARMLESS = (
 
 
 @contextmanager
-def serving(latency_s: float = 0.0, faults: float = 0.0) -> Iterator[tuple[str, str]]:
-    """Starts the provider; gives its address and key."""
+def serving(
+    latency_s: float = 0.0, faults: float = 0.0, *, pictures: int = 1, kind: str = ".jpg"
+) -> Iterator[tuple[str, str]]:
+    """Starts the provider; gives its address and key.
+
+    Args:
+        latency_s: of each answer.
+        faults: share of the answers.
+        pictures: how many different ones it answers edits with, in turn: photographs of 1024x1024 pixels.
+        kind: ".jpg" or ".png".
+    """
     command = [sys.executable, __file__, "--latency", str(latency_s), "--faults", str(faults)]
+    command += ["--pictures", str(pictures), "--kind", kind]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None
         url, key = process.stdout.readline().split()
@@ -51,14 +66,16 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--latency", type=float)
     parser.add_argument("--faults", type=float)
+    parser.add_argument("--pictures", type=int)
+    parser.add_argument("--kind")
     args = parser.parse_args()
     sys.path.insert(0, str(TESTS))
-    from fakes import content, gemini_format, openai_format
+    from fakes import gemini_format, openai_format
     from fakes.faults import FAULTS, STEPS
     from fakes.server import KEY, Answer, FakeProvider, Request
 
     rng = random.Random(0)
-    photograph = content.picture(".jpg", 1024, 1024)
+    photographs = itertools.cycle(photographs_of(args.pictures, args.kind))
 
     def spoil(request: Request, good: Answer) -> Answer:
         form = gemini_format if request.path.endswith(":generateContent") else openai_format
@@ -69,7 +86,7 @@ def main() -> None:
             if fault is not None and step in STEPS.get(name, ("write", "edit", "judge")):
                 return replace(fault(request, good), latency_s=args.latency)
         if step == "edit":
-            return replace(form.picture_answer(photograph), latency_s=args.latency)
+            return replace(form.picture_answer(next(photographs)), latency_s=args.latency)
         return good
 
     routes = [gemini_format.gemini_route, openai_format.openai_route]
@@ -77,6 +94,19 @@ def main() -> None:
         provider.calls = Forgetful()
         print(provider.url, KEY, flush=True)
         sys.stdin.read()
+
+
+def photographs_of(count: int, kind: str) -> list[bytes]:
+    """Crops of one photograph, as a provider might send them: never in our own form."""
+    retina = skimage.data.retina()
+    made = []
+    for i in range(count):
+        left, top = i % 380, i // 380
+        crop = np.ascontiguousarray(retina[top : top + 1024, left : left + 1024, ::-1])
+        done, data = cv2.imencode(kind, crop)
+        assert done
+        made.append(data.tobytes())
+    return made
 
 
 class Forgetful(list):  # type: ignore[type-arg]

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
+from plantain.pixels.arrays import Pixels
 from plantain.records import (
     OK,
     Attempt,
@@ -123,12 +124,14 @@ class EditedImage:
         mask: PNG, one channel, 255 where the editor meant to change pixels; None when it does not know.
         support: "local", "diffuse" or "warp": how far the change honestly reaches; "" when unknown.
         note: one line on what was rendered.
+        pixels: uint8 (H, W, 3) RGB, what `image` decodes to, where that has been done: nobody need do it again.
     """
 
     image: EncodedImage
     mask: EncodedImage | None = None
     support: str = ""
     note: str = ""
+    pixels: Pixels | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,63 @@ class ScaleJudge(Protocol):
     def fingerprint(self) -> str: ...
 
     async def score(self, request: ScaleRequest) -> Reply[ScaleReport]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeRequest:
+    """What a describer is handed: a real pair, and what its owner says of it.
+
+    Attributes:
+        pair: one picture, the image before on the left, the image after on the right.
+        organ, task: what was treated, and what kind of change it is.
+        prompt: the instruction, "" where one is to be written.
+        told: what the owner says of modality, action, entity, region and context, by those names.
+        image: what is known of the image before.
+        seed: of the describer's draws.
+    """
+
+    pair: EncodedImage
+    organ: str
+    task: str
+    prompt: str
+    told: Mapping[str, str]
+    image: SourceImage
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeDescription:
+    """A pair in words (MedEBench, 2.1.2 and 2.1.4).
+
+    Attributes:
+        prompt: the instruction that leads from the image before to the image after.
+        rephrasings: other ways to say it, none of them the prompt.
+        modality, action, entity, region, context: how it was taken, what was done, to what, where, what stayed;
+            "" where nothing is known.
+        description: the expected change in one sentence; "" where nothing can be said.
+    """
+
+    prompt: str
+    rephrasings: tuple[str, ...] = ()
+    modality: str = ""
+    action: str = ""
+    entity: str = ""
+    region: str = ""
+    context: str = ""
+    description: str = ""
+
+
+@runtime_checkable
+class Describer(Protocol):
+    """Puts a real pair into words, for a benchmark."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    async def describe(self, request: DescribeRequest) -> Reply[ChangeDescription]: ...
 
 
 @runtime_checkable

@@ -68,8 +68,8 @@ def test_gemini_settings_arrive_and_change_the_fingerprint(server: FakeProvider)
     sent = server.calls[0].fields
     config = sent["generationConfig"]
     assert (config["temperature"], config["topP"], config["maxOutputTokens"]) == (0.2, 0.9, 999)
-    thinking = config["thinkingConfig"]  # the SDK writes these in snake case; the API takes both
-    assert (thinking["thinking_level"], thinking["include_thoughts"]) == ("LOW", True)
+    thinking = config["thinkingConfig"]
+    assert (thinking["thinkingLevel"], thinking["includeThoughts"]) == ("LOW", True)
     assert config["seed"] == (2**62 + 5) % 2**31
     assert config["responseMimeType"] == "application/json"
     assert {s["threshold"] for s in sent["safetySettings"]} == {"BLOCK_ONLY_HIGH"}

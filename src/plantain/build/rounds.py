@@ -41,6 +41,7 @@ from plantain.roles import (
     WriteRequest,
 )
 from plantain.rubrics import decide, majority
+from plantain.runs.pictures import KeptPictures
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,11 @@ class Rounds:
     generation: int
     finding: Finding
     image: SourceImage
-    original: EncodedImage
+    pictures: KeptPictures
+
+    @property
+    def original(self) -> EncodedImage:
+        return self.pictures.image(self.image.prepared_sha256)
 
     @property
     def most(self) -> int:
@@ -157,12 +162,13 @@ class Rounds:
         """Stores what the editor sent, untouched and normalised once; runs in a thread."""
         raw = self.journal.put_blob(edited.image.data, edited.image.media_type)
         try:
-            normal = normalise(edited.image.data)
+            normal = normalise(edited.image.data, pixels=edited.pixels)
         except BadImage as error:
             outcome = Outcome(OutcomeKind.MALFORMED, str(error))
             kept = replace(attempt, edit_outcome=outcome, raw=raw.sha256)
             return replace(draft, outcome=outcome, attempt=kept, blobs=(raw,))
         image = raw if normal is edited.image.data else self.journal.put_blob(normal, "image/jpeg")
+        self.pictures.put(image.sha256, normal)
         blobs: list[BlobRef] = [raw, replace(image, pixel_sha256=pixel_sha256(normal))]
         mask = None
         if edited.mask is not None:
@@ -260,8 +266,10 @@ class Rounds:
         return Attempt(self.task.id, self.generation, number, instruction)
 
     async def _read(self, sha256: str) -> EncodedImage:
-        data = await asyncio.to_thread(self.journal.reader.read_blob, sha256)
-        return EncodedImage(data, "image/jpeg")
+        """A stored picture that is known to be there and whole."""
+        if not self.pictures.holds(sha256):
+            await asyncio.to_thread(self.pictures.read, sha256)
+        return self.pictures.image(sha256)
 
 
 def _told(attempt: Attempt) -> list[object]:

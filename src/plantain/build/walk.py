@@ -12,7 +12,7 @@ from plantain.calls import TaskCalls
 from plantain.findings import Taxonomy, why_not_shown
 from plantain.journal import CallRow, Journal, TaskRow
 from plantain.records import InputError, SourceImage, TaskState
-from plantain.roles import EncodedImage
+from plantain.runs.pictures import KeptPictures
 from plantain.runs.walking import Walkers
 from plantain.sources.catalogue import Catalogue
 
@@ -28,6 +28,10 @@ class Walk:
     walkers: Walkers
     watch: Watch = field(default_factory=Watch)
     closed: dict[TaskState, int] = field(default_factory=dict)
+    pictures: KeptPictures = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pictures = KeptPictures(self.journal.reader)
 
     async def all(self, concurrency: int, limit: int | None) -> None:
         pending = self.journal.reader.tasks(state=TaskState.PENDING)
@@ -40,7 +44,7 @@ class Walk:
         if obstacle:
             await self._close(row, Closing(TaskState.NOT_APPLICABLE, 0, obstacle))
             return
-        original = await asyncio.to_thread(self.journal.reader.read_blob, image.prepared_sha256)
+        await asyncio.to_thread(self.pictures.read, image.prepared_sha256)
         rounds = Rounds(
             method=self.method,
             calls=TaskCalls(self.walkers.desk, row.task.id, row.generation, self._recorded(row)),
@@ -49,7 +53,7 @@ class Walk:
             generation=row.generation,
             finding=finding,
             image=image,
-            original=EncodedImage(original, "image/jpeg"),
+            pictures=self.pictures,
         )
         await self._close(row, await edit_until_qualified(rounds))
 

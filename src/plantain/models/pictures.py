@@ -38,6 +38,11 @@ def to_square(original: EncodedImage) -> tuple[EncodedImage, Geometry | None]:
     return EncodedImage(_png(square), "image/png"), geometry
 
 
+def looks_at_pixels(data: bytes, geometry: Geometry | None) -> bool:
+    """Whether `from_square` decodes: all but a square JPEG that is to stay as it is."""
+    return geometry is not None or media_type(data) != "image/jpeg"
+
+
 def from_square(data: bytes, original: EncodedImage, geometry: Geometry | None) -> EditedImage:
     """What an editor returned, at the original's geometry. May decode: run it in a thread.
 
@@ -54,13 +59,13 @@ def from_square(data: bytes, original: EncodedImage, geometry: Geometry | None) 
         raise BadImage(f"the editor returned {width}x{height} pixels, not a square")
     if width < SMALLEST_SIDE:
         raise BadImage(f"the editor returned only {width}x{height} pixels")
-    note = UNCHANGED if _unchanged(data, original) else ""
     if geometry is None:
-        return EditedImage(EncodedImage(data, media_type(data)), note=note)
+        pixels = _decoded(data)
+        note = UNCHANGED if _unchanged(data, pixels, original) else ""
+        return EditedImage(EncodedImage(data, media_type(data)), note=note, pixels=pixels)
     side = max(geometry.width, geometry.height)
     pixels = restore(resize(decode_untrusted(data, "edited image"), side, side), geometry)
-    if np.array_equal(pixels, decode_untrusted(original.data, "original")):
-        note = UNCHANGED
+    note = UNCHANGED if np.array_equal(pixels, decode_untrusted(original.data, "original")) else ""
     return EditedImage(EncodedImage(_png(pixels), "image/png"), note=note)
 
 
@@ -87,17 +92,25 @@ def to_base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def _unchanged(data: bytes, original: EncodedImage) -> bool:
+def _decoded(data: bytes) -> Pixels | None:
+    """The pixels of a picture that may be the original without loss; None for a JPEG, and for what is damaged.
+
+    The damage is for those to tell who keep the picture.
+    """
+    if media_type(data) == "image/jpeg":
+        return None
+    try:
+        return decode_untrusted(data, "edited image")
+    except BadImage:
+        return None
+
+
+def _unchanged(data: bytes, pixels: Pixels | None, original: EncodedImage) -> bool:
     if data == original.data:
         return True
-    if media_type(data) == "image/jpeg" or declared_size(data) != declared_size(original.data):
+    if pixels is None or pixels.shape[1::-1] != declared_size(original.data):
         return False
-    try:
-        return np.array_equal(
-            decode_untrusted(data, "edited image"), decode_untrusted(original.data, "original")
-        )
-    except BadImage:
-        return False
+    return np.array_equal(pixels, decode_untrusted(original.data, "original"))
 
 
 def _png(pixels: Pixels) -> bytes:

@@ -74,11 +74,16 @@ def is_source_form(data: bytes, side: int = 1024) -> bool:
     return _has_form(data, _header(side))
 
 
-def normalise(data: bytes, side: int = 1024) -> bytes:
+def normalise(data: bytes, side: int = 1024, pixels: Pixels | None = None) -> bytes:
     """Brings what an editor returned to normal form; idempotent.
 
     Bytes in normal form come back unchanged; bytes in source form are marked without being encoded
     again; anything else is decoded, resized if it is a square of another size, and encoded once.
+
+    Args:
+        data: a file.
+        side: of the square that comes out, in pixels.
+        pixels: what `decode_untrusted` made of `data`, where it was asked before.
 
     Raises:
         BadImage: it cannot be decoded, or it is not square.
@@ -87,7 +92,8 @@ def normalise(data: bytes, side: int = 1024) -> bytes:
         return data
     if is_source_form(data, side):
         return _mark(data)
-    pixels = decode_untrusted(data, "edited image")
+    if pixels is None:
+        pixels = decode_untrusted(data, "edited image")
     height, width = pixels.shape[:2]
     if height != width:
         raise BadImage(f"edited image: {width}x{height} pixels came back where a square was asked for")

@@ -27,9 +27,10 @@ Result = Line | BaseException
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A request that is in no job yet."""
+    """A request that is in no job yet, and the call that it is for."""
 
     key: str
+    call: int
     line: bytes
     pictures: int
 
@@ -64,8 +65,11 @@ class Batcher:
         """Works for this run from now on; `sweep` is called when a job has ended."""
         self._ledger, self._files, self._sweep, self._left = ledger, files, sweep, False
 
-    async def ask(self, body: JsonObject, pictures: int = 0) -> JsonObject:
+    def ask(self, body: JsonObject, pictures: int = 0) -> Awaitable[JsonObject]:
         """The answer to a request, when its job has ended; at once where an earlier process's job has it.
+
+        What is returned holds the request only until it is in a job: it may be a megabyte, and the answer may take a
+        day. A caller that waits should not hold `body` either.
 
         Args:
             body: as it would be posted online.
@@ -75,17 +79,21 @@ class Batcher:
             Fault: there is none.
             LeftWithJob: the run stops; the job goes on.
         """
-        ledger = self._bound()[0]
         call = current_call.get()
         key = f"{call}-{hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]}"
+        return self._answer(Waiting(key, call, self.service.line(key, self.path, body), pictures))
+
+    async def _answer(self, request: Waiting) -> JsonObject:
+        ledger = self._bound()[0]
+        key = request.key
         place = self._places.get(key)
         if place is None:
             if self._left:
                 raise _not_sent()
             place = self._place(key)
-            await ledger.add_request(key, call)
-            self._enqueue(Waiting(key, self.service.line(key, self.path, body), pictures))
-        del body  # it may be a megabyte, and the answer may take a day
+            await ledger.add_request(key, request.call)
+            self._enqueue(request)
+        del request
         result = await asyncio.shield(place)
         self._places.pop(key, None)
         if not isinstance(result, Line):

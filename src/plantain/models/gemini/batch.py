@@ -55,7 +55,9 @@ class GeminiBatch:
     ) -> JsonObject:
         """The answer's body. Raises as `Batcher.ask` does."""
         pictures = int("IMAGE" in (config.response_modalities or []))
-        return await self._batcher.ask(request_body(contents, config), pictures)
+        answer = self._batcher.ask(request_body(contents, config), pictures)
+        del contents
+        return await answer
 
     def scrub(self, body: JsonObject) -> object:
         return self._wire.scrub(body)

@@ -54,7 +54,9 @@ class OpenAIBatch:
     async def post(self, path: str, body: JsonObject) -> JsonObject:
         """The body of the answer. Raises as `Batcher.ask` does."""
         assert path == self._path
-        return await self._batcher.ask(body)
+        answer = self._batcher.ask(body)
+        del body
+        return await answer
 
     async def post_picture(
         self, path: str, fields: JsonObject, picture: EncodedImage, *more: EncodedImage
@@ -65,7 +67,9 @@ class OpenAIBatch:
             {"image_url": f"data:{sent.media_type};base64,{to_base64(sent.data)}"}
             for sent in (picture, *more)
         ]
-        return await self._batcher.ask({**fields, "images": images}, pictures=1)
+        answer = self._batcher.ask({**fields, "images": images}, pictures=1)
+        del images
+        return await answer
 
     def scrub(self, body: JsonObject) -> object:
         return self._wire.scrub(body)
