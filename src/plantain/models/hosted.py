@@ -8,6 +8,7 @@ import orjson
 
 from plantain.models.answers import read_instruction, read_report, report_schema
 from plantain.models.asking import Conversation, Question, ask_until_readable
+from plantain.models.hosted_describer import HostedDescriber
 from plantain.models.hosted_scale import HostedScaleJudge
 from plantain.models.options import ProviderOptions
 from plantain.models.prompts import PromptLibrary, checked_library, judge_prompt, write_prompt
@@ -71,7 +72,9 @@ class HostedJudge:
 
 
 def language_role(role: str, model: Conversation, options: ProviderOptions) -> object:
-    """What a language model becomes in a role: "writer", "judge" or "scale judge"."""
+    """What a language model becomes in a role: "writer", "judge", "scale judge" or "describer"."""
+    if role == "describer":
+        return HostedDescriber(model, options)
     if role == "writer":
         return HostedWriter(model, options)
     return HostedScaleJudge(model, options) if role == "scale judge" else HostedJudge(model, options)

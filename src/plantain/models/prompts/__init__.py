@@ -1,13 +1,23 @@
 """What hosted models are told: templates that a clinician can read and edit, and how they are filled in."""
 
-from plantain.models.prompts.fill import checked_library, judge_prompt, rehearse, scale_prompt, write_prompt
+from plantain.models.prompts.fill import (
+    checked_library,
+    describe_prompt,
+    judge_prompt,
+    procedures_prompt,
+    rehearse,
+    scale_prompt,
+    write_prompt,
+)
 from plantain.models.prompts.library import Prompt, PromptLibrary
 
 __all__ = [
     "Prompt",
     "PromptLibrary",
     "checked_library",
+    "describe_prompt",
     "judge_prompt",
+    "procedures_prompt",
     "rehearse",
     "scale_prompt",
     "write_prompt",

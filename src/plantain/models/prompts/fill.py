@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from plantain.records import (
     SourceImage,
     Verdict,
 )
-from plantain.roles import JudgeRequest, ScaleRequest, WriteRequest
+from plantain.roles import DescribeRequest, JudgeRequest, ScaleRequest, WriteRequest
 from plantain.rubrics import MEDEBENCH, ScaleRubric
 
 MODALITIES = {
@@ -59,6 +59,18 @@ def scale_prompt(library: PromptLibrary, request: ScaleRequest, rubric: ScaleRub
     values = _scaled(request.image.modality, request.text, request.variant, rubric)
     prompt = library.render("scale", values | {"shows_truth": request.truth is not None})
     return replace(prompt, system=library.render("scale_system", {}).text)
+
+
+def describe_prompt(library: PromptLibrary, request: DescribeRequest) -> Prompt:
+    """The prompt that asks for a real pair in words; its system's words are its own."""
+    prompt = library.render("describe", _pair(request.organ, request.task, request.prompt, request.told))
+    return replace(prompt, system=library.render("describe_system", {}).text)
+
+
+def procedures_prompt(library: PromptLibrary, organ: str, known: Sequence[str], most: int) -> Prompt:
+    """The prompt that asks for procedures on an organ that change how it looks."""
+    prompt = library.render("procedures", {"organ": organ, "known": list(known), "most": most})
+    return replace(prompt, system=library.render("describe_system", {}).text)
 
 
 def checked_library(folder: Path | None) -> PromptLibrary:
@@ -109,6 +121,10 @@ def rehearse(library: PromptLibrary) -> None:
     for variant, shows_truth in (("P", True), ("D", False)):
         library.render("scale", _scaled("eye", "example", variant, MEDEBENCH) | {"shows_truth": shows_truth})
     library.render("scale_system", {})
+    library.render("describe_system", {})
+    for prompt in ("", "example"):
+        library.render("describe", _pair("example", "example", prompt, {"modality": "example"}))
+    library.render("procedures", {"organ": "example", "known": ["example"], "most": 1})
     library.render("edit", {"instruction": "example"})
     library.render("edit_by_example", {"examples": ["example"], "instruction": "example"})
     library.render("again", {"problem": "example", "answer": "example"})
@@ -125,6 +141,11 @@ def _asked(instruction: str, criteria: Sequence[RubricCriterion], leniency: str)
         "codes": [code.value for code in FailureCode],
         "leniency": leniency,
     }
+
+
+def _pair(organ: str, task: str, prompt: str, told: Mapping[str, str]) -> dict[str, object]:
+    facts = [{"what": what, "value": value} for what, value in told.items() if value]
+    return {"organ": organ, "task": task, "prompt": prompt, "facts": facts}
 
 
 def _scaled(modality: str, text: str, variant: str, rubric: ScaleRubric) -> dict[str, object]:

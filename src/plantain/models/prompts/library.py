@@ -24,6 +24,9 @@ ASKED = (
     "again",
     "scale",
     "scale_system",
+    "describe",
+    "describe_system",
+    "procedures",
 )
 """The prompts that are sent, each with the system's words or, of a scale, its own before it; the others are parts."""
 
