@@ -36,8 +36,16 @@ def report(text: str) -> dict[str, object]:
     return report
 
 
+def scale(text: str) -> dict[str, object]:
+    """A judge's scores from 0 to 10, by the prompt."""
+    numbers = [int(digit, 16) % 11 for digit in digest(text)[:3]]
+    names = ("editing_accuracy", "context_preservation", "visual_quality")
+    scores = {name: {"reason": "by hash", "score": n} for name, n in zip(names, numbers, strict=True)}
+    return {"differences": "A spot near the middle.", **scores}
+
+
 def report_text(text: str) -> str:
-    return json.dumps(report(text))
+    return json.dumps(scale(text) if "editing_accuracy" in text else report(text))
 
 
 @cache

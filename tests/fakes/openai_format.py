@@ -31,7 +31,8 @@ def is_chat(request: Request) -> bool:
 def step_of(request: Request) -> str:
     if request.path.endswith("/images/edits"):
         return "edit"
-    return "judge" if "has_disease" in prompt_text(request) else "write"
+    text = prompt_text(request)
+    return "judge" if "has_disease" in text or "editing_accuracy" in text else "write"
 
 
 def prompt_text(request: Request) -> str:

@@ -22,6 +22,8 @@ MARGIN = 12.0
 """How far around the difference a change is not counted against the surroundings, in pixels of a 1024-pixel frame."""
 LEAST_ALIKE = 0.5
 """Correlation of fine structure below which the real result does not lie pixel by pixel over the image before."""
+LEAST_STRUCTURE = 0.5
+"""Grey levels of structure below which a place has none to compare."""
 LEAST_OUTSIDE = 0.05
 """Share of the frame that must lie outside the difference for its preservation to be scored."""
 
@@ -58,7 +60,7 @@ def wanted_of(before: Pixels, truth: Pixels) -> Wanted:
     size = 2 * max(1, round(4 * unit)) + 1
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size))
     closed = cv2.morphologyEx(far.astype(np.uint8), cv2.MORPH_CLOSE, kernel)
-    return Wanted(closed.astype(bool), _alike(before, truth, unit, far))
+    return Wanted(closed.astype(bool), _alike(before, truth, unit))
 
 
 def accuracy(before: Pixels, edited: Pixels, truth: Pixels, wanted: Wanted) -> Score:
@@ -99,16 +101,17 @@ def _smooth(image: Pixels, unit: float) -> Plane:
     return blur(image.astype(np.float32), max(0.8, SMOOTH * unit))
 
 
-def _alike(before: Pixels, truth: Pixels, unit: float, far: Mask) -> float:
-    """Correlation of fine structure where the images do not differ, or everywhere when they do so nearly everywhere."""
-    where = ~far if float(far.mean()) < 0.8 else np.ones(far.shape, bool)
-    first, second = (_structure(image, unit)[where] for image in (before, truth))
+def _alike(before: Pixels, truth: Pixels, unit: float) -> float:
+    """Correlation of fine structure over the frame, every place weighing alike however strong its contrast."""
+    first, second = _structure(before, unit).ravel(), _structure(truth, unit).ravel()
     if first.std() < 1e-3 or second.std() < 1e-3:
-        flat = bool(np.abs(first - second).max(initial=0.0) < 1e-3)
-        return 1.0 if flat else 0.0
+        return 1.0 if bool(np.abs(first - second).max(initial=0.0) < 1e-3) else 0.0
     return float(np.corrcoef(first, second)[0, 1])
 
 
 def _structure(image: Pixels, unit: float) -> Plane:
+    """What lies between two scales, over its local strength: an outline counts no more than the texture beside it."""
     grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.float32)
-    return blur(grey, max(0.8, 1.5 * unit)) - blur(grey, max(2.0, 6.0 * unit))
+    band = blur(grey, max(0.8, 1.5 * unit)) - blur(grey, max(2.0, 6.0 * unit))
+    strength = np.sqrt(blur(band * band, max(4.0, 12.0 * unit)))
+    return np.asarray(band / (strength + LEAST_STRUCTURE), np.float32)

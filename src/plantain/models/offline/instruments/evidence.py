@@ -26,6 +26,8 @@ from plantain.models.offline.instruments.whole_field import WholeField, whole_fi
 from plantain.records import Direction, SourceImage
 
 SEAM_LEVELS = 3.5
+COLOURED = 12
+"""Grey levels between channels over a tenth of the frame: the original is a colour picture."""
 STRAY_AREA = 60
 STRAY_PEAK = 2.5
 
@@ -251,6 +253,8 @@ def _colour(pair: Pair, modality: str) -> float:
     if modality == "fundus":
         return 0.0
     spread, old = (_spread(image[::2, ::2]) for image in (pair.after, pair.before))
+    if float(np.percentile(old, 90)) > COLOURED:
+        return 0.0
     return float(np.percentile(spread - old, 99.9))
 
 
