@@ -54,13 +54,12 @@ class Alignment:
     overlap: float
     shift: float
 
-    @property
-    def refused(self) -> str:
+    def refused_below(self, least_quality: float = LEAST_QUALITY) -> str:
         """Why a pair aligned like this must not enter a benchmark; "" when it may."""
         if self.overlap < LEAST_OVERLAP:
             return f"the images overlap in {self.overlap:.0%} only; at least {LEAST_OVERLAP:.0%} is needed"
-        if self.quality < LEAST_QUALITY:
-            return f"alignment quality {self.quality:.2f}; at least {LEAST_QUALITY:g} is needed"
+        if self.quality < least_quality:
+            return f"alignment quality {self.quality:.2f}; at least {least_quality:g} is needed"
         return ""
 
     @property
