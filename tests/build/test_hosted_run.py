@@ -19,6 +19,7 @@ from fakes.openai_format import openai_route
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.build.recipe import Recipe
 from plantain.build.run import RunSummary, run_build
+from plantain.calls.streaks import MOST
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.records import OutcomeKind, TaskState
@@ -206,6 +207,33 @@ def test_bad_key_halts_the_run_with_what_to_do_and_without_the_key(
     assert files_with(wrong, tmp_path) == []
     with JournalReader.open(tmp_path / "run") as reader:
         assert reader.counts()[TaskState.PENDING] == 9
+
+
+@pytest.mark.parametrize("form", ["gemini", "openai"])
+def test_provider_that_accepts_no_edit_halts_the_run_before_it_has_used_up_the_tasks(
+    form: str, catalogue: Path, server: FakeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refuse = status(400, "the project is misconfigured", "INVALID_ARGUMENT", "bad_request")(form)
+    step_of = (gemini_format if form == "gemini" else openai_format).step_of
+    server.spoil = lambda request, good: refuse(request, good) if step_of(request) == "edit" else good
+    folder, recipe = tmp_path / "run", hosted_recipe(catalogue, server, form)
+    summary = run(recipe, folder)
+    assert summary.failed and summary.stopped is not None
+    assert "\n" not in summary.stopped
+    assert "misconfigured" in summary.stopped and "edit calls in a row ended so" in summary.stopped
+    edits = sum(step_of(request) == "edit" for request in server.calls)
+    assert MOST <= edits < MOST + recipe.limits.concurrency  # of 27
+    with JournalReader.open(folder) as reader:
+        counts = reader.counts()
+        assert counts[TaskState.PENDING] >= 2 and counts[TaskState.STOPPED] >= 4
+        assert not list(reader.open_calls())
+
+    server.spoil = None
+    assert main(["retry", str(folder), "--outcome", "malformed", "--step", "edit"]) == 0
+    summary = run(recipe, folder)
+    assert summary.stopped is None
+    with JournalReader.open(folder) as reader:
+        assert reader.counts()[TaskState.PENDING] == reader.counts()[TaskState.STOPPED] == 0
 
 
 def test_key_is_in_no_traceback(catalogue: Path, server: FakeProvider, tmp_path: Path) -> None:

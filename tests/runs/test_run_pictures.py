@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,27 +12,28 @@ from plantain.journal import BadBlob, Journal, RunHeader
 from plantain.runs.pictures import KeptPictures
 
 
-def journal_at(run: Path) -> Journal:
-    return Journal.create(run, RunHeader("id", "pictures", 1, {}, "0"))
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    made = Journal.create(tmp_path / "run", RunHeader("id", "pictures", 1, {}, "0"))
+    yield made
+    asyncio.run(made.close())
 
 
-async def test_pictures_in_memory_stay_under_the_bound_and_the_latest_remain(tmp_path: Path) -> None:
-    async with journal_at(tmp_path / "run") as journal:
-        stored = [journal.put_blob(bytes([number]) * 1_000, "image/jpeg").sha256 for number in range(5)]
-        pictures = KeptPictures(journal.reader, megabytes=0.003)  # three of them
-        images = [pictures.image(sha256) for sha256 in stored]
-        assert not any(pictures.holds(sha256) for sha256 in stored)
-        assert [image.data[0] for image in images] == [0, 1, 2, 3, 4]
-        assert [pictures.holds(sha256) for sha256 in stored] == [False, False, True, True, True]
-        assert images[2].data[0] == 2  # looked at again, so 3 is now the oldest
-        pictures.put("f" * 64, b"x" * 1_000)
-        assert [pictures.holds(sha256) for sha256 in stored] == [False, False, True, False, True]
+def test_pictures_in_memory_stay_under_the_bound_and_the_latest_remain(journal: Journal) -> None:
+    stored = [journal.put_blob(bytes([number]) * 1_000, "image/jpeg").sha256 for number in range(5)]
+    pictures = KeptPictures(journal.reader, megabytes=0.003)  # three of them
+    images = [pictures.image(sha256) for sha256 in stored]
+    assert not any(pictures.holds(sha256) for sha256 in stored)
+    assert [image.data[0] for image in images] == [0, 1, 2, 3, 4]
+    assert [pictures.holds(sha256) for sha256 in stored] == [False, False, True, True, True]
+    assert images[2].data[0] == 2  # looked at again, so 3 is now the oldest
+    pictures.put("f" * 64, b"x" * 1_000)
+    assert [pictures.holds(sha256) for sha256 in stored] == [False, False, True, False, True]
 
 
-async def test_picture_that_changed_on_disk_is_not_handed_out(tmp_path: Path) -> None:
-    async with journal_at(tmp_path / "run") as journal:
-        sha256 = journal.put_blob(b"a picture", "image/jpeg").sha256
-        image = KeptPictures(journal.reader).image(sha256)
-        (tmp_path / "run" / "blobs" / sha256[:2] / sha256).write_bytes(b"another")
-        with pytest.raises(BadBlob):
-            _ = image.data
+def test_picture_that_changed_on_disk_is_not_handed_out(journal: Journal) -> None:
+    sha256 = journal.put_blob(b"a picture", "image/jpeg").sha256
+    image = KeptPictures(journal.reader).image(sha256)
+    (journal.run / "blobs" / sha256[:2] / sha256).write_bytes(b"another")
+    with pytest.raises(BadBlob):
+        _ = image.data

@@ -16,6 +16,7 @@ from plantain.calls.admission import Admission
 from plantain.calls.policy import next_step
 from plantain.calls.served import ServedModels
 from plantain.calls.stops import Interrupted, RequestChanged, RunHalted
+from plantain.calls.streaks import Streaks
 from plantain.journal import CallRow, Journal, Settlement, StartedCall
 from plantain.journal.batches import LeftWithJob, current_call
 from plantain.records import CallKey, Outcome, OutcomeKind, Step
@@ -68,6 +69,7 @@ class CallDesk:
         unhurried: models whose answers come from jobs, so that no deadline holds for one call.
         leave_jobs: called when the run stops without waiting for jobs.
         in_jobs: open calls of earlier processes that a job answers: they are continued, not made again.
+        streaks: failures in a row, which end the run before they have used up its tasks.
     """
 
     journal: Journal
@@ -80,6 +82,7 @@ class CallDesk:
     made: int = 0
     replayed: int = 0
     stop_requested: bool = False
+    streaks: Streaks = field(default_factory=Streaks)
     jitter: random.Random = field(default_factory=random.Random)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -221,6 +224,18 @@ class TaskCalls:
             wait = next_step(reply.outcome, sent, desk.jitter)
             unfinished = reply.outcome.fatal or reply.outcome.kind is OutcomeKind.CANCELLED
             if wait is None and not unfinished:
-                draft = replace(await spec.settle(reply, draft), final=True)
+                draft, wait = self._closed(spec, key, replace(await spec.settle(reply, draft), final=True))
             await desk.journal.settle_call(draft)
         return draft, wait or 0.0
+
+    def _closed(self, spec: CallSpec[T], key: CallKey, draft: Settlement) -> tuple[Settlement, float | None]:
+        """A call as it is recorded at its end: as final, unless it is one of too many that failed.
+
+        Then it is left to be made again, after the seconds returned or when the run is resumed.
+        """
+        outcome, wait = self._desk.streaks.judged(spec.model, spec.step, key.task_id, draft.outcome)
+        if wait is None and outcome is draft.outcome:
+            return draft, None
+        return replace(
+            draft, outcome=outcome, final=False, answer="", attempt=None, verdicts=(), blobs=()
+        ), wait
