@@ -107,7 +107,7 @@ def test_credentialed_source_needs_the_agreement(tmp_path: Path, capsys: pytest.
     out = tmp_path / "out"
     assert main(["export", str(run), "--to", str(out), "--layout", "parquet,med-banana"]) == 2
     assert "--redistribution-approved" in capsys.readouterr().err
-    assert not (run / CROSSWALK).exists()
+    assert not (run / CROSSWALK).exists() and not out.exists()
     options = ExportOptions(("med-banana", "parquet", "webdataset"), redistribution_approved="DUA 7")
     export_run(run, out, options)
     crosswalk = json.loads((run / CROSSWALK).read_text())["ids"]
@@ -129,6 +129,7 @@ def test_nothing_closed_is_nothing_to_release(tmp_path: Path) -> None:
     asyncio.run(_reopen_all(run))
     with pytest.raises(InputError, match="no task is closed"):
         export_run(run, tmp_path / "out", ALL)
+    assert not (tmp_path / "out").exists()
 
 
 def test_command_tells_pairs_and_why_not(

@@ -235,6 +235,18 @@ def test_signing_needs_both_files(chain: Chain, tmp_path: Path) -> None:
         )
 
 
+def test_export_with_a_key_that_cannot_sign_makes_nothing(
+    small_run: Path, chain: Chain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = make_chain(tmp_path)
+    (tmp_path / "text.pem").write_text("not a key")
+    for key in (other.key, tmp_path / "text.pem", tmp_path / "no.pem"):
+        arguments = ["--to", str(tmp_path / "out"), "--sign", str(chain.certificates), "--key", str(key)]
+        assert main(["export", str(small_run), *arguments]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+        assert not (tmp_path / "out").exists()
+
+
 def test_export_command_signs(small_run: Path, chain: Chain, tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     arguments = ["--sign", str(chain.certificates), "--key", str(chain.key)]

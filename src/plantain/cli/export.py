@@ -34,6 +34,13 @@ def export(
     redistribution_approved: Annotated[
         str, typer.Option(metavar="REF", help="Agreement that allows redistributing a credentialed source.")
     ] = "",
+    licence: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[DATASET=]TERMS",
+            help="Your licence for edits of open sources: an SPDX id, a web address, or a file.",
+        ),
+    ] = None,
     sign: Annotated[
         Path | None, typer.Option("--sign", metavar="CERT", help="Add C2PA manifests: PEM chain, leaf first.")
     ] = None,
@@ -61,6 +68,7 @@ def export(
         sign_cert=sign,
         sign_key=key,
         shard_bytes=shard_mb * 1_000_000,
+        licences=tuple(licence or ()),
     )
     told = None if as_json else lambda stage: print(f"  {stage} ...", file=sys.stderr)
     summary = export_run(run, to, options, told)
@@ -79,9 +87,25 @@ def _document(summary: ExportSummary) -> dict[str, object]:
         "splits": facts.splits,
         "pairs": facts.pairs,
         "without_pair": facts.without_pair,
+        "licences": [
+            {"part": part.part, "licence": part.licence, "decided": part.decided} for part in summary.licences
+        ],
         "complete": summary.complete,
         "resumed": summary.resumed,
     }
+
+
+def _licence_lines(summary: ExportSummary) -> list[str]:
+    """What the release lets others do, and how to change what nobody has said."""
+    told = ", ".join(f"{part.part} {part.licence}" for part in summary.licences)
+    lines = [f"licences: {told}; read LICENSES/ before you publish"]
+    ours = [part.part for part in summary.licences if part.decided == "default" and part.part != "records"]
+    if ours:
+        lines.append(
+            f"nobody named a licence for {', '.join(ours)}: CC-BY-4.0 was taken; if they are yours to license, name "
+            "another with --licence SPDX-ID, URL or FILE (and a new --to)"
+        )
+    return lines
 
 
 def _lines(summary: ExportSummary) -> str:
@@ -101,9 +125,7 @@ def _lines(summary: ExportSummary) -> str:
             f"{facts.ungrouped_images} images have no patient or study id in their source: "
             "only equal files are kept on one side of the split"
         )
-    lines.append(
-        "licences: decided per source, see LICENSES/ in the release; read them before you publish it"
-    )
+    lines += _licence_lines(summary)
     if facts.left_out:
         lines.append(f"left out: {facts.left_out} tasks that are not closed yet")
     if summary.complete:

@@ -8,8 +8,16 @@ from collections.abc import Mapping, Sequence
 from plantain.release.datasheet import ImageCounts, Numbers, render
 from plantain.release.licences import CC_BY, Part
 from plantain.release.plan import RunFacts, TableConfig
+from plantain.release.terms import KNOWN
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+
+_HUB_NAMES = {spdx: spdx.lower() for spdx in KNOWN} | {
+    "ODC-By-1.0": "odc-by",
+    "PDDL-1.0": "pddl",
+    "ODbL-1.0": "odbl",
+}
+"""What the Hugging Face hub calls licences."""
 
 
 def card(
@@ -69,8 +77,9 @@ def _header(facts: RunFacts, configs: Sequence[TableConfig], parts: Sequence[Par
     """Lines of YAML; every string from data is written as JSON, which YAML reads."""
     image_licences = {part.licence for part in parts if part.dataset}
     lines = []
-    if image_licences <= {CC_BY}:
-        lines.append("license: cc-by-4.0")
+    known = {_HUB_NAMES.get(licence.spdx, "") for licence in image_licences or {CC_BY}}
+    if len(known) == 1 and "" not in known:
+        lines.append(f"license: {known.pop()}")
     else:
         names = " and ".join(sorted(licence.spdx for licence in image_licences))
         lines += ["license: other", f"license_name: {json.dumps(names)}", "license_link: LICENSES/parts.json"]

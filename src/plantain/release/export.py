@@ -21,17 +21,29 @@ from plantain.records import InputError
 from plantain.release.configs import table_configs
 from plantain.release.finish import finish_release
 from plantain.release.layouts.trajectory import write_trajectories
+from plantain.release.licences import PARTS
+from plantain.release.permission import released_terms
 from plantain.release.pictures import Pictures
 from plantain.release.plan import LAYOUTS, STAGING, ExportOptions, Release, ReleaseFile, RunFacts, Signer
 from plantain.release.register import register
 from plantain.release.staging import HashingFile, StagedFiles, Staging
 from plantain.release.survey import Survey, released_images
+from plantain.release.terms import as_json
 
 FACTS = "run.json"
 """In every release: what it says of the run, and of what state of the run it was made."""
 
 Told = Callable[[str], None]
 """Called with each stage's name as it begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartLicence:
+    """A part of the release ("images of DATASET" or "records"), its SPDX id, and who `decided` (see `Part`)."""
+
+    part: str
+    licence: str
+    decided: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +55,7 @@ class ExportSummary:
 
     out: Path
     facts: RunFacts
+    licences: tuple[PartLicence, ...]
     files: int
     images: int
     bytes: int
@@ -67,21 +80,23 @@ def export_run(run: Path, out: Path, options: ExportOptions, told: Told | None =
         finished = _finished(out, live, options)
         if finished is not None:
             return finished
+        released_terms(live, options)
+    signer = _signer(options)
     resumed = (out / STAGING / "plan.sqlite").exists()
     try:
-        summary = _export(run, out, options, say)
+        summary = _export(run, out, options, signer, say)
     except (OSError, sqlite3.OperationalError) as error:
         raise _cannot_write(out, error) from error
     return replace(summary, resumed=resumed)
 
 
-def _export(run: Path, out: Path, options: ExportOptions, say: Told) -> ExportSummary:
+def _export(run: Path, out: Path, options: ExportOptions, signer: Signer | None, say: Told) -> ExportSummary:
     staging = Staging(out)
     try:
         say("plan")
         with _snapshot(run, staging) as reader:
             _plan(reader, run, options, staging)
-            summary = _write(reader, run, options, staging, say)
+            summary = _write(reader, run, options, staging, signer, say)
     finally:
         staging.close()
     _remove_staging(out)
@@ -120,7 +135,13 @@ def _finished(out: Path, live: JournalReader, options: ExportOptions) -> ExportS
         (out / STAGING).rmdir()
     told = kept["totals"]
     return ExportSummary(
-        out, RunFacts(**kept["facts"]), told["files"], told["images"], told["bytes"], complete=True
+        out,
+        RunFacts(**kept["facts"]),
+        _licences(out),
+        told["files"],
+        told["images"],
+        told["bytes"],
+        complete=True,
     )
 
 
@@ -131,7 +152,9 @@ def _state(reader: JournalReader, options: ExportOptions) -> str:
         "GROUP BY kind, state ORDER BY kind, state"
     ).fetchall()
     asked = [list(options.layouts), options.shard_bytes, options.sign_cert is not None]
-    return hashlib.sha256(orjson.dumps([counted, asked, options.redistribution_approved])).hexdigest()
+    terms = as_json(released_terms(reader, options))
+    told = [counted, asked, options.redistribution_approved, terms]
+    return hashlib.sha256(orjson.dumps(told)).hexdigest()
 
 
 @contextlib.contextmanager
@@ -160,9 +183,13 @@ def _plan(reader: JournalReader, run: Path, options: ExportOptions, staging: Sta
 
 
 def _write(
-    reader: JournalReader, run: Path, options: ExportOptions, staging: Staging, say: Told
+    reader: JournalReader,
+    run: Path,
+    options: ExportOptions,
+    staging: Staging,
+    signer: Signer | None,
+    say: Told,
 ) -> ExportSummary:
-    signer = _signer(options)
     kept = staging.folder / "signed"
     kept.mkdir(exist_ok=True)
     pictures = Pictures(BlobStore(run / "blobs"), signer, kept)
@@ -178,7 +205,14 @@ def _write(
     sources = orjson.loads(staging.meta("sources") or "{}")
     release = Release(staging.out, facts, configs, sources, StagedFiles(staging))
     finish_release(release, reader, options)
-    return ExportSummary(staging.out, facts, totals["files"], totals["images"], totals["bytes"])
+    counted = totals["files"], totals["images"], totals["bytes"]
+    return ExportSummary(staging.out, facts, _licences(staging.out), *counted)
+
+
+def _licences(out: Path) -> tuple[PartLicence, ...]:
+    """As the release itself says them."""
+    parts = orjson.loads((out / PARTS).read_bytes())
+    return tuple(PartLicence(part["part"], part["licence"], part["decided"]) for part in parts)
 
 
 def _write_layouts(options: ExportOptions, staging: Staging, pictures: Pictures, say: Told) -> None:

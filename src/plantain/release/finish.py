@@ -28,6 +28,7 @@ from plantain.release.pixel_hashes import PixelHashes
 from plantain.release.plan import STAGING, ExportOptions, Release, ReleaseFile
 from plantain.release.provenance import PROVENANCE, embedded_manifest
 from plantain.release.sums import SUMS, SUMS_FOLDER, write_file, write_sums
+from plantain.release.terms import from_json
 
 _PROVENANCE_FIELDS = ("task", "generation", "round", "raw_sha256", "container", "manifest_bytes")
 _OUTSIDE_TREE = ("data/", "wds/", "trajectories/")
@@ -38,7 +39,7 @@ def finish_release(release: Release, reader: JournalReader, options: ExportOptio
 
     `reader` reads the snapshot of the journal that the data files came from.
     """
-    parts = decide_parts(release.sources, options.redistribution_approved)
+    parts = decide_parts(release.sources, options.redistribution_approved, from_json(release.facts.terms))
     numbers = gather(reader)
     images = _count_images(release.files, reader.blobs)
     beside: list[ReleaseFile] = []

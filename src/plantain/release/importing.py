@@ -16,11 +16,12 @@ from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeade
 from plantain.journal.blobs import sync_folder
 from plantain.journal.verify import BLOBS_ABSENT
 from plantain.records import InputError, SourceImage
+from plantain.release.plan import IMPORTED
 from plantain.release.provenance import PROVENANCE, without_manifest
 from plantain.release.published import PublishedTree, tree_id
 from plantain.release.reading import OurRelease, Source, digest
 from plantain.release.rows import TaskRecord, journal_parts
-from plantain.release.survey import IMPORTED
+from plantain.release.terms import as_json, from_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,7 @@ def _our_header(ours: OurRelease) -> tuple[RunHeader, dict[str, JsonValue]]:
             "models": cast("JsonValue", facts.get("models", {})),
             "left_out": int(str(facts.get("left_out", 0))),
             "method": cast("JsonValue", dict(cast("dict[str, object]", facts.get("method", {})))),
+            "terms": cast("JsonValue", as_json(from_json(facts.get("terms", {})))),
         }
     except (TypeError, ValueError) as error:
         raise InputError(f"{ours.root}/run.json: facts: {error}") from error

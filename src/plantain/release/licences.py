@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import orjson
 
@@ -70,6 +71,19 @@ UNKNOWN = LicenceText(
     "them: find out what their owner allows before you use or pass them on.",
 )
 
+CC0 = LicenceText(
+    "CC0-1.0",
+    "Creative Commons Zero 1.0 Universal",
+    "https://creativecommons.org/publicdomain/zero/1.0/legalcode",
+    "Whoever made it has given up their rights in it as far as the law lets them: use it as you like.\n"
+    "It comes without any warranty.",
+)
+
+STRICTEST_LAST = (Licence.OPEN, Licence.ATTRIBUTION, Licence.UNKNOWN, Licence.CREDENTIALED)
+
+_OPEN_SOURCES = {"scikit-image": CC0}
+"""Datasets of class open whose own licence we know."""
+
 _IMAGES = {
     Licence.OPEN: CC_BY,
     Licence.ATTRIBUTION: CC_BY,
@@ -88,6 +102,8 @@ class Part:
         images: source images that were used.
         source_licence: what the source's owner allows, as recorded at ingest.
         agreement: the reference that allows redistribution, for credentialed sources.
+        decided: "owner": named by whoever owns the images; "source": their own, or they leave no choice; "default":
+            ours, because nobody said anything.
     """
 
     part: str
@@ -97,6 +113,7 @@ class Part:
     source_licence: str
     licence: LicenceText
     agreement: str = ""
+    decided: str = "source"
 
     @property
     def duty(self) -> str:
@@ -108,8 +125,17 @@ class Part:
         return "find out the source's terms first" if self.source_licence == Licence.UNKNOWN else ""
 
 
-def decide_parts(sources: Mapping[str, Mapping[str, str | int]], agreement: str) -> tuple[Part, ...]:
+def decide_parts(
+    sources: Mapping[str, Mapping[str, str | int]],
+    agreement: str,
+    terms: Mapping[str, LicenceText] = MappingProxyType({}),
+) -> tuple[Part, ...]:
     """The licence of every part: the images by source, sorted, then the records.
+
+    Args:
+        sources: per dataset: what its owner allows, its version, and how many images were used.
+        agreement: the reference that allows redistribution, for credentialed sources.
+        terms: licences that the owner of a dataset's images named.
 
     Raises:
         InputError: a source is credentialed and no agreement was named.
@@ -122,6 +148,7 @@ def decide_parts(sources: Mapping[str, Mapping[str, str | int]], agreement: str)
                 f"images of {dataset} are credentialed: what is derived from them may not be redistributed; name "
                 "the agreement that allows it with --redistribution-approved REFERENCE"
             )
+        licence, decided = _images_licence(dataset, allowed, terms)
         parts.append(
             Part(
                 f"images of {dataset}",
@@ -129,11 +156,25 @@ def decide_parts(sources: Mapping[str, Mapping[str, str | int]], agreement: str)
                 str(told.get("version", "")),
                 int(told.get("images", 0)),
                 allowed.value,
-                _IMAGES[allowed],
+                licence,
                 agreement.strip() if allowed is Licence.CREDENTIALED else "",
+                decided,
             )
         )
-    return (*parts, Part("records", "", "", 0, "", ODC_BY))
+    return (*parts, Part("records", "", "", 0, "", ODC_BY, decided="default"))
+
+
+def _images_licence(
+    dataset: str, allowed: Licence, terms: Mapping[str, LicenceText]
+) -> tuple[LicenceText, str]:
+    """The licence of a dataset's images, and by what it was decided."""
+    if allowed in (Licence.CREDENTIALED, Licence.UNKNOWN):
+        return _IMAGES[allowed], "source"
+    if dataset in terms:
+        return terms[dataset], "owner"
+    if allowed is Licence.OPEN and dataset in _OPEN_SOURCES:
+        return _OPEN_SOURCES[dataset], "source"
+    return _IMAGES[allowed], "default"
 
 
 def licence_files(parts: tuple[Part, ...]) -> dict[str, bytes]:
@@ -158,6 +199,7 @@ def licence_files(parts: tuple[Part, ...]) -> dict[str, bytes]:
             "file": part.licence.file,
             "agreement": part.agreement,
             "duty": part.duty,
+            "decided": part.decided,
         }
         for part in parts
     ]

@@ -19,6 +19,9 @@ comes with every release: it is the record that the others are derived from and 
 SHARD_BYTES = 700_000_000
 """Payload of a Parquet or tar shard: within the 0.5 to 1 GB that hubs recommend."""
 
+IMPORTED = "imported_release"
+"""Meta key of a run that was made by an import: what its release said of the original run."""
+
 STAGING = ".export"
 """Folder inside an unfinished release; it says what is done and is removed last. Never part of a release."""
 
@@ -66,6 +69,7 @@ class ExportOptions:
         redistribution_approved: reference of the agreement that allows a credentialed source; "" when there is none.
         sign_cert, sign_key: PEM chain and key for C2PA; None leaves the images unsigned.
         shard_bytes: payload of one shard.
+        licences: terms that the images' owner names, each "LICENCE" or "DATASET=LICENCE".
     """
 
     layouts: tuple[str, ...]
@@ -73,6 +77,7 @@ class ExportOptions:
     sign_cert: Path | None = None
     sign_key: Path | None = None
     shard_bytes: int = SHARD_BYTES
+    licences: tuple[str, ...] = ()
 
 
 class Signer(Protocol):
@@ -115,6 +120,7 @@ class RunFacts:
         ungrouped_images: images whose source records no patient or study.
         canary: GUID carried by every row of the test split.
         method: what the run remembers of prompts, versions of offline models and rubric, by role.
+        terms: licences that the images' owner named, by dataset.
     """
 
     run_id: str
@@ -132,6 +138,7 @@ class RunFacts:
     ungrouped_images: int
     canary: str
     method: Mapping[str, str] = field(default_factory=dict)
+    terms: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import orjson
 
 from plantain.journal import JournalReader, JsonValue
-from plantain.records import InputError, Licence, SourceImage, TaskKind, TaskState
+from plantain.records import Licence, SourceImage, TaskKind, TaskState
+from plantain.release.licences import STRICTEST_LAST, LicenceText
 from plantain.release.naming import Pseudonyms, safe, slug, task_word
 from plantain.release.pairs import WITHIN_TASK_SUCCESS, pairs_of, why_no_pair
-from plantain.release.plan import ExportOptions, RunFacts
+from plantain.release.permission import released_terms
+from plantain.release.plan import IMPORTED, ExportOptions, RunFacts
 from plantain.release.rows import AttemptRecord, Picture, TaskRecord, make_record, to_json
 from plantain.release.splits import SPLITS, Groups, canary_of, split_of
 from plantain.release.staging import Staging
-
-IMPORTED = "imported_release"
-"""Meta key of a run that was made by an import: what its release said of the original run."""
+from plantain.release.terms import as_json
 
 TREE_BATCH = 64
 """Files of the tree that become durable together."""
@@ -81,10 +81,11 @@ class Survey:
         Raises:
             InputError: there is nothing to release, or a source needs an agreement that was not named.
         """
+        terms = released_terms(self._reader, self._options)
         images = self._images()
         self._staging.connection.execute("BEGIN IMMEDIATE")
         try:
-            self._fill(images)
+            self._fill(images, terms)
             self._staging.connection.execute("COMMIT")
         finally:
             if self._staging.connection.in_transaction:
@@ -93,19 +94,11 @@ class Survey:
     def _images(self) -> dict[str, SourceImage]:
         """Images of closed tasks by their id in the run, as released."""
         ids = released_images(self._reader)
-        if not ids:
-            raise InputError(f"{self._reader.run}: no task is closed yet, so there is nothing to release")
         images = [self._reader.image(image_id) for image_id in ids]
-        restricted = sorted({i.dataset for i in images if i.licence is Licence.CREDENTIALED})
-        if restricted and not self._options.redistribution_approved:
-            raise InputError(
-                f"images of {', '.join(restricted)} are credentialed: what is derived from them may not be "
-                "redistributed; name the agreement that allows it with --redistribution-approved REFERENCE"
-            )
         self._pseudonyms.prepare(images)
         return {image.id: self._pseudonyms.released(image) for image in images}
 
-    def _fill(self, images: dict[str, SourceImage]) -> None:
+    def _fill(self, images: dict[str, SourceImage], terms: Mapping[str, LicenceText]) -> None:
         for table in ("task", "entry"):
             self._staging.connection.execute(f"DELETE FROM {table}")
         run_id, seed = self._identity()
@@ -117,7 +110,7 @@ class Survey:
             self._count(record)
             self._place(seq, record)
         self._shards.flush()
-        facts = self._facts(groups, images, canary)
+        facts = self._facts(groups, images, canary, terms)
         self._staging.set_meta("facts", orjson.dumps(dataclasses.asdict(facts)).decode())
         self._staging.set_meta("sources", orjson.dumps(_sources(images)).decode())
         self._staging.set_meta("planned", "1")
@@ -213,7 +206,13 @@ class Survey:
 
     # --- what is said of the run --------------------------------------------------------------------
 
-    def _facts(self, groups: Groups, images: dict[str, SourceImage], canary: str) -> RunFacts:
+    def _facts(
+        self,
+        groups: Groups,
+        images: dict[str, SourceImage],
+        canary: str,
+        terms: Mapping[str, LicenceText],
+    ) -> RunFacts:
         header = self._reader.header
         told: dict[str, JsonValue] = self._imported or {
             "run_id": header.run_id,
@@ -237,6 +236,7 @@ class Survey:
             split_groups=groups.count(images.values()),
             ungrouped_images=groups.ungrouped,
             canary=canary,
+            terms=as_json(terms),
         )
 
 
@@ -275,12 +275,11 @@ def _models(reader: JournalReader) -> dict[str, JsonValue]:
 
 def _sources(images: dict[str, SourceImage]) -> dict[str, dict[str, str | int]]:
     """Per dataset: its licence (the strictest, should they differ), version, and how many images were used."""
-    order = [Licence.OPEN, Licence.ATTRIBUTION, Licence.UNKNOWN, Licence.CREDENTIALED]
     sources: dict[str, dict[str, str | int]] = {}
     for image in sorted(images.values(), key=lambda image: (image.dataset, image.id)):
         told = sources.setdefault(
             image.dataset, {"licence": image.licence.value, "version": image.version, "images": 0}
         )
         told["images"] = int(told["images"]) + 1
-        told["licence"] = max(Licence(str(told["licence"])), image.licence, key=order.index).value
+        told["licence"] = max(Licence(str(told["licence"])), image.licence, key=STRICTEST_LAST.index).value
     return sources
