@@ -167,7 +167,7 @@ def _print_open(console: Console, name: str, rows: list[dict[str, object]], wide
     for row in rows:
         size, star = row["disk_gb"], " *" if row["conditions"] else ""
         cells = [
-            str(row["name"]),
+            str(row["name"]).removeprefix(f"{name}/"),
             str(row["on_disk"]),
             f"{size:g}" if size else "",
             f"{row['licence']}{star}",

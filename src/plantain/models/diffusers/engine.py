@@ -77,7 +77,7 @@ class Engine:
                 if len(part) == 1:
                     done |= dict.fromkeys(rest, self._too_large(batch, error))
                     break
-                self._most[batch.loading] = len(part) // 2
+                self._most[batch.loading] = (len(part) + 1) // 2
                 said.append(
                     f"{self.device}: {len(part)} edits together did not fit into memory; from now on at most "
                     f"{self._most[batch.loading]}"

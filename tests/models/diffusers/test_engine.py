@@ -1,0 +1,248 @@
+"""Every class of editor, tiny and with random weights, through the code that real weights take."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from fakes.grid import displacement, dots
+from plantain.models.diffusers.engine import Engine, is_out_of_memory, png
+from plantain.models.diffusers.jobs import Batch, Done, Job, Loading, Steering
+from plantain.models.diffusers.methods import METHODS
+from plantain.models.diffusers.pipelines.runner import Drawn, Runner, read_drawn
+from plantain.pixels.decode import decode
+from plantain.records import OutcomeKind
+
+SEED = 20261122
+STEERING = {
+    "imagic": Steering(steps=2, guidance=3.0, text_steps=1, model_steps=1),
+    "ledits": Steering(steps=3, guidance=5.0),
+    "flux2-klein": Steering(steps=2, guidance=1.0),
+}
+
+
+def picture(height: int = 101, width: int = 65, seed: int = SEED) -> bytes:
+    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    return png(pixels)
+
+
+def job(number: int = 0, **changes: object) -> Job:
+    usual = Job(picture(seed=number), "Remove the dark mole on the cheek", seed=number, side=64)
+    return replace(usual, **changes)  # type: ignore[arg-type]
+
+
+def run(engine: Engine, loading: Loading, jobs: Sequence[Job]) -> list[Done]:
+    steering = STEERING.get(loading.method, Steering(steps=2, guidance=4.0))
+    if "image_guidance" in METHODS[loading.method].takes:
+        steering = replace(steering, image_guidance=1.6)
+    return engine.run(Batch(loading, steering, tuple(jobs)))
+
+
+def pixels_of(done: Done) -> np.ndarray:
+    assert done.picture is not None, done.outcome
+    return decode(done.picture)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return Engine("cpu")
+
+
+@pytest.mark.usefixtures("_small_qwen")
+@pytest.mark.parametrize("method", METHODS)
+def test_every_class_edits_and_a_batch_is_as_good_as_single_runs(
+    method: str, engine: Engine, tiny_loading: Callable[[str], Loading]
+) -> None:
+    loading = tiny_loading(method)
+    together = run(engine, loading, [job(0), job(1)])
+    alone = run(engine, loading, [job(1)])
+    for done in (*together, *alone):
+        assert pixels_of(done).shape == (101, 65, 3)
+    assert together[0].record["together"] == (2 if METHODS[method].batches else 1)
+    apart = np.abs(pixels_of(together[1]).astype(int) - pixels_of(alone[0]).astype(int))
+    assert apart.max() <= 2  # a level in what the model drew; enlarging it can make that two
+    again = run(engine, loading, [job(1)])
+    assert again[0].picture == alone[0].picture
+    other = run(engine, loading, [job(1, seed=99)])
+    assert other[0].picture != alone[0].picture  # the seed is heard
+
+
+def test_transparent_and_grey_files_reach_the_model_as_three_channels(
+    engine: Engine, tiny_loading: Callable[[str], Loading]
+) -> None:
+    """Four channels would be taken for latents, in silence, and come back at another size."""
+    rng = np.random.default_rng(SEED)
+    grey = rng.integers(0, 256, (64, 64), dtype=np.uint8)
+    files = []
+    for image in (
+        Image.fromarray(np.dstack([grey, grey, grey, np.full_like(grey, 255)]), "RGBA"),
+        Image.fromarray(grey, "L"),
+        Image.fromarray(np.dstack([grey] * 3), "RGB"),
+    ):
+        buffer = io.BytesIO()
+        image.save(buffer, "PNG")
+        files.append(buffer.getvalue())
+    done = run(engine, tiny_loading("instruct-pix2pix"), [job(5, picture=file) for file in files])
+    drawn = [pixels_of(one) for one in done]
+    assert {one.shape for one in drawn} == {(64, 64, 3)}
+    for other in drawn[1:]:
+        assert np.abs(drawn[0].astype(int) - other).max() <= 1
+
+
+def test_what_a_safety_checker_blacks_out_is_a_refusal(
+    tiny_folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    from diffusers import StableDiffusionInstructPix2PixPipeline
+    from transformers import CLIPImageProcessorPil
+
+    from fakes.tiny_pipelines import tiny_instruct_pix2pix, tiny_safety_checker
+
+    parts = tiny_instruct_pix2pix().components
+    strict = StableDiffusionInstructPix2PixPipeline(
+        **{**parts, "safety_checker": tiny_safety_checker(), "feature_extractor": CLIPImageProcessorPil()}
+    )
+    strict.save_pretrained(tmp_path / "strict")
+    engine = Engine("cpu")
+    loading = Loading(tmp_path / "strict", "instruct-pix2pix")
+    (refused,) = run(engine, loading, [job()])
+    assert refused.picture is None
+    assert refused.outcome.kind is OutcomeKind.REFUSED
+    assert "safety checker" in refused.outcome.reason
+    (free,) = run(engine, replace(loading, safety_checker=False), [job()])
+    assert free.picture is not None
+
+
+def test_black_and_broken_drawings_are_no_images() -> None:
+    canvas = np.full((4, 4, 3), 9, np.uint8)
+    assert read_drawn(np.zeros((4, 4, 3)), False, canvas).outcome.kind is OutcomeKind.MALFORMED
+    assert read_drawn(np.full((4, 4, 3), np.nan), False, canvas).outcome.kind is OutcomeKind.MALFORMED
+    assert read_drawn(np.zeros((4, 4, 3)), False, np.zeros((4, 4, 3), np.uint8)).pixels is not None
+    halves = read_drawn(np.full((4, 4, 3), 0.5), False, canvas).pixels
+    assert halves is not None
+    assert int(halves[0, 0, 0]) == 128  # 127.5, rounded to even
+
+
+def test_unreadable_original_spoils_no_other_edit(
+    engine: Engine, tiny_loading: Callable[[str], Loading]
+) -> None:
+    good, bad, other = run(engine, tiny_loading("instruct-pix2pix"), [job(0), job(1, picture=b"no"), job(2)])
+    assert good.outcome.ok
+    assert other.outcome.ok
+    assert bad.outcome.kind is OutcomeKind.MALFORMED
+
+
+def test_folder_that_cannot_be_loaded_halts_with_its_name(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "model_index.json").write_text('{"_class_name": "StableDiffusionInstructPix2PixPipeline"}')
+    (done,) = run(engine, Loading(tmp_path, "instruct-pix2pix"), [job()])
+    assert done.outcome.fatal
+    assert str(tmp_path) in done.outcome.reason
+
+
+def test_offloading_from_a_processor_is_refused(
+    engine: Engine, tiny_loading: Callable[[str], Loading]
+) -> None:
+    (done,) = run(engine, replace(tiny_loading("instruct-pix2pix"), offload="model"), [job()])
+    assert done.outcome.fatal
+    assert "providers.diffusers.offload" in done.outcome.reason
+
+
+def test_half_precision_weights_are_loaded_as_such(
+    engine: Engine, tiny_loading: Callable[[str], Loading]
+) -> None:
+    (done,) = run(engine, replace(tiny_loading("instruct-pix2pix"), dtype="bfloat16"), [job()])
+    assert done.outcome.ok
+    assert done.record["precision"] == "bfloat16"
+
+
+class Cramped(Runner):
+    """A device with room for so many edits at once; it raises what torch raises."""
+
+    def __init__(self, room: int) -> None:
+        self.method = METHODS["instruct-pix2pix"]
+        self.precision = torch.float32
+        self.room = room
+        self.sizes: list[int] = []
+
+    def edit(self, canvases: Sequence[np.ndarray], jobs: Sequence[Job], steering: Steering) -> list[Drawn]:
+        self.sizes.append(len(jobs))
+        if len(jobs) > self.room:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        return [Drawn(canvas) for canvas in canvases]
+
+    def draw(self, *args: object) -> tuple[np.ndarray, Sequence[bool]]:
+        raise NotImplementedError
+
+
+def test_too_little_memory_halves_the_batch_and_says_so() -> None:
+    engine, runner, loading = Engine("cpu"), Cramped(room=2), Loading(Path("x"), "instruct-pix2pix")
+    engine._runners[loading] = runner
+    done = run(engine, loading, [job(number) for number in range(7)])
+    assert all(one.outcome.ok for one in done)
+    assert runner.sizes == [7, 4, 2, 2, 2, 1]
+    assert "did not fit into memory" in str(done[-1].record["said"])
+    runner.sizes.clear()
+    run(engine, loading, [job(number) for number in range(3)])
+    assert runner.sizes == [2, 1]  # what was learned stays
+
+
+def test_one_edit_too_large_for_the_device_halts_with_what_to_change() -> None:
+    engine, loading = Engine("cpu"), Loading(Path("x"), "instruct-pix2pix")
+    engine._runners[loading] = Cramped(room=0)
+    done = run(engine, loading, [job(0), job(1)])
+    assert all(one.outcome.fatal for one in done)
+    assert "offload" in done[0].outcome.reason
+
+
+def test_pipelines_make_room_for_one_that_does_not_fit_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, closed = Engine("cpu"), []
+
+    class Large(Cramped):
+        def __init__(self, loading: Loading, device: str) -> None:
+            if engine._runners:
+                raise torch.OutOfMemoryError("CUDA out of memory.")
+            super().__init__(room=9)
+
+        def close(self) -> None:
+            closed.append(self)
+
+    monkeypatch.setattr("plantain.models.diffusers.pipelines.instruct_pix2pix.Runner", Large)
+    for name in ("a", "b"):
+        (done,) = run(engine, Loading(Path(name), "instruct-pix2pix"), [job()])
+        assert done.outcome.ok
+    assert len(closed) == 1
+
+
+class Identity(Cramped):
+    """Edits nothing."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(room=99)
+        self.method = METHODS[method]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_images_of_any_size_come_back_at_their_own_in_place(method: str) -> None:
+    """Through the whole adapter, at the canvas of the real model: decoded, brought there, back, and encoded."""
+    engine, loading = Engine("cpu"), Loading(Path("x"), method)
+    engine._runners[loading] = Identity(method)
+    rng = np.random.default_rng(SEED)
+    sizes = [(65, 101), (1500, 900), *((int(w), int(h)) for w, h in rng.integers(65, 1500, (2, 2)))]
+    drawn = [dots(width, height) for width, height in sizes]
+    done = run(engine, loading, [job(picture=png(image), side=None) for image, _ in drawn])
+    for (image, centres), one, size in zip(drawn, done, sizes, strict=True):
+        back = pixels_of(one)
+        assert back.shape == image.shape
+        assert displacement(image, back, centres) < 0.5, f"{method} {size}, seed {SEED}"
+
+
+def test_memory_faults_are_told_from_others() -> None:
+    assert is_out_of_memory(torch.OutOfMemoryError("x"))
+    assert is_out_of_memory(RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"))
+    assert not is_out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
