@@ -184,6 +184,9 @@ class _RapidReader:
                     "Global.use_cls": False,
                     f"{threads}.intra_op_num_threads": 1,
                     f"{threads}.inter_op_num_threads": 1,
+                    # What can hardly be read is told too: a marker in doubt must not vanish unnoticed.
+                    "Global.text_score": 0.0,
+                    "Det.box_thresh": 0.3,
                     "Det.limit_type": "max",
                     "Det.limit_side_len": 1024,
                     # A path given is a path used: without one, rapidocr would look for newer models on the network.
