@@ -133,7 +133,7 @@ class EntryReader:
         path, size, digest = previous
         self._hashes[entry.id] = (digest, changed[2] if changed else "", roi[2] if roi else "")
         if entry.source:
-            self._addresses[entry.id] = plain_address(entry.source)
+            self._addresses[entry.id] = entry.source
         self._sizes(entry, size, changed, roi)
         self._samples[entry.id] = Sample(
             id=entry.id,
@@ -285,7 +285,7 @@ def _clusters(
         if sample.cluster:
             keys.add(f"cluster {sample.cluster}")
         if sample.id in addresses:
-            keys.add(f"address {addresses[sample.id]}")
+            keys.add(f"address {plain_address(addresses[sample.id])}")
         for key in keys:
             holders[key].append(sample.id)
     leader = {sample.id: sample.id for sample in samples}
@@ -302,11 +302,14 @@ def _clusters(
             leader[second] = first
     given = {sample.id: sample.cluster for sample in samples}
     return {
-        sample.id: given[head] or _hashed(addresses.get(head, "")) or head
+        sample.id: given[head] or source_cluster(addresses.get(head, "")) or head
         for sample in samples
         for head in (find(sample.id),)
     }
 
 
-def _hashed(address: str) -> str:
-    return "source-" + hashlib.sha256(address.encode("utf-8", "replace")).hexdigest()[:12] if address else ""
+def source_cluster(address: str) -> str:
+    """The name of a cluster by its address, which cannot be read back from it; "" without one."""
+    if not address:
+        return ""
+    return "source-" + hashlib.sha256(plain_address(address).encode("utf-8", "replace")).hexdigest()[:12]

@@ -116,7 +116,7 @@ class BenchmarkWriter:
     short is no benchmark yet.
 
     Args:
-        out: a folder that does not exist or is empty.
+        out: a folder that does not exist, is empty, or holds only what a writer that was cut short left.
         name: of the benchmark.
         facts: anything else that the file should say of how it was made.
 
@@ -125,11 +125,16 @@ class BenchmarkWriter:
     """
 
     def __init__(self, out: Path, name: str, facts: dict[str, object] | None = None) -> None:
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        if out.exists() and (not out.is_dir() or not _unfinished(out)):
             raise InputError(f"{out}: exists and is not an empty folder; give a new one")
         self.out, self.name, self.facts = out, name, facts or {}
         self._rows: dict[str, dict[str, object]] = {}
         self._latest: list[tuple[Pixels, bytes]] = []
+
+    @property
+    def count(self) -> int:
+        """Samples added so far."""
+        return len(self._rows)
 
     def __enter__(self) -> BenchmarkWriter:
         return self
@@ -190,6 +195,12 @@ class BenchmarkWriter:
         partial = path.with_suffix(".part")
         partial.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
         return partial.replace(path)
+
+
+def _unfinished(out: Path) -> bool:
+    """Nothing but the folders that a writer fills before it writes `benchmark.json`."""
+    names = {path.name for path in out.iterdir()}
+    return names <= {"previous", "changed", "previous_mask", "proposals", f"{Path(OWN).stem}.part"}
 
 
 def encode_png(pixels: Pixels) -> bytes:
