@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import sqlite3
 import threading
@@ -24,6 +25,7 @@ from fakes.server import KEY, Answer, FakeProvider, Request, json_answer
 from plantain.build.recipe import Recipe
 from plantain.build.run import RunSummary, run_build
 from plantain.cli import main
+from plantain.cli.progress import BuildProgress
 from plantain.journal import JournalReader
 from plantain.journal.batches import BatchLedger
 from plantain.records import InputError, OutcomeKind
@@ -144,14 +146,13 @@ def test_run_in_jobs_equals_the_online_run_at_half_the_price(
     assert again.made == 0
 
 
-def test_gemini_requests_in_jobs_are_those_that_the_sdk_posts(
+def test_gemini_requests_in_jobs_are_those_that_are_posted(
     catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
 ) -> None:
     run(recipe(catalogue, server.url, "gemini", "online"), tmp_path / "online")
     posted = {json.dumps(call.fields, sort_keys=True) for call in server.calls if call.method == "POST"}
     run(recipe(catalogue, server.url, "gemini"), tmp_path / "jobs")
-    # of the two spellings that Gemini takes, its SDK mixes both
-    assert set(jobs.asked) == {body.replace('"mime_type"', '"mimeType"') for body in posted}
+    assert set(jobs.asked) == posted
 
 
 FATES = {
@@ -301,11 +302,20 @@ def _interrupt_when(ready: Callable[[], bool]) -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-def test_limit_that_is_reached_lets_jobs_under_way_finish(
-    catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+def test_limit_that_is_reached_lets_jobs_under_way_finish_and_says_so(
+    catalogue: Path,
+    server: FakeProvider,
+    jobs: FakeJobs,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    summary = run(recipe(catalogue, server.url, "gemini", limits={"max_calls": 12}), tmp_path / "run")
+    made = recipe(catalogue, server.url, "gemini", limits={"max_calls": 12})
+    with BuildProgress() as progress:
+        summary = asyncio.run(run_build(made, tmp_path / "run", watch=progress))
     assert "limits.max_calls" in (summary.stopped or "")
+    told = [line for line in capsys.readouterr().err.splitlines() if "limits.max_calls" in line]
+    assert len(told) == 1  # and nobody wonders what the command is still doing
+    assert re.search(r"no new call is made; waiting for [1-9][0-9]* in batch jobs", told[0])
     assert not summary.failed
     assert summary.left == ""
     assert rows(tmp_path / "run", "SELECT count(*), sum(final) FROM call") == [(12, 12)]

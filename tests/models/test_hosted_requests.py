@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import cv2
 import numpy as np
 import pytest
+from google import genai
+from google.genai import types
 
 from fakes import gemini_format, openai_format
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, judge_request, original, write_request
 from fakes.server import KEY, Answer, FakeProvider, Request
+from plantain.models.answers import report_schema
+from plantain.models.asking import Question
+from plantain.models.gemini import requests
+from plantain.models.gemini.wire import GeminiWire
 from plantain.models.options import ProviderOptions
 from plantain.models.registry import close_models, resolve_editor, resolve_judge, resolve_writer
+from plantain.models.secrets import Secret
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError, OutcomeKind
 from plantain.roles import EditRequest, EncodedImage, Reply
+from plantain.rubrics import MED_BANANA
 
 KEY_NAMES = ("GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY")
 
@@ -79,6 +88,63 @@ def test_gemini_settings_arrive_and_change_the_fingerprint(server: FakeProvider)
     for name, value in settings.items():
         one = resolve_judge("gemini/m", options(server, "gemini", **{name: value}))
         assert one.fingerprint != plain.fingerprint, name
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"temperature": 0.3, "top_p": 0.9, "thinking": "low", "safety": "BLOCK_NONE"},
+        {"thinking": "none"},
+        {"thinking_budget": 100},
+    ],
+)
+def test_gemini_bodies_are_those_that_the_sdk_itself_would_make(
+    server: FakeProvider, settings: dict[str, Any]
+) -> None:
+    """Ours are handed to it whole; its own are made of the same contents and configuration."""
+    chosen = options(server, "gemini", **settings)
+    picture = original()
+    question = Question("who you are", ("Original:", picture, "and", picture), 7, report_schema(MED_BANANA))
+    asked = [
+        (requests.contents(question.parts), requests.text_config(question, chosen)),
+        (requests.contents(("words", picture)), requests.text_config(Question("", (), 3), chosen)),
+        (requests.contents((picture, "edit it")), requests.picture_config(3, chosen)),
+    ]
+
+    async def send() -> None:
+        wire = GeminiWire("gemini/m", Secret(KEY), chosen)
+        sdk = genai.Client(
+            vertexai=False,
+            api_key=KEY,
+            http_options=types.HttpOptions(base_url=server.url, api_version="v1beta"),
+        )
+        for contents, config in asked:
+            await wire.generate(contents, config)
+            sent: list[types.ContentUnion] = [*contents]
+            await sdk.aio.models.generate_content(model="m", contents=sent, config=config)
+        await wire.aclose()
+        await sdk.aio.aclose()
+
+    asyncio.run(send())
+    assert len(server.calls) == 6
+    for ours, theirs in zip(server.calls[::2], server.calls[1::2], strict=True):
+        assert ours.path == theirs.path
+        assert ours.fields == in_camel_case(theirs.fields)
+
+
+def in_camel_case(value: Any) -> Any:
+    """Of the two spellings that Gemini takes, its SDK mixes both; names in a JSON schema are somebody's own."""
+    if isinstance(value, list):
+        return [in_camel_case(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        re.sub("_([a-z])", lambda found: found[1].upper(), name): inner
+        if name == "responseJsonSchema"
+        else in_camel_case(inner)
+        for name, inner in value.items()
+    }
 
 
 def test_only_what_is_sent_enters_the_fingerprint(server: FakeProvider) -> None:

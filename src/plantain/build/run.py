@@ -88,7 +88,9 @@ async def run_build(
         await check_pending_consent(recipe, catalogue, journal)
         desk, gate = await open_desk(terms, journal, jobs, accept_model_change=accept_model_change)
         watch.planned(summary.planned, journal.reader.counts(), gate.purse)
-        walk = Walk(method, journal, catalogue, taxonomy, Walkers(desk), watch)
+        if jobs.models:
+            watch.jobs(lambda: gate.in_jobs)
+        walk = Walk(method, journal, catalogue, taxonomy, Walkers(desk, on_waiting=watch.waiting), watch)
         changed = await changed_since(journal, "method", fingerprints(method))
         if changed is not None:
             walk.walkers.halt(changed, faulty=True)

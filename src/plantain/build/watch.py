@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from plantain.build.loop import Closing
 from plantain.calls import Purse
 from plantain.records import TaskState
@@ -18,3 +20,9 @@ class Watch:
 
     def stopping(self) -> None:
         """Someone asked the run to stop: what is in flight is finished, nothing new is begun."""
+
+    def jobs(self, in_flight: Callable[[], int]) -> None:
+        """Calls wait for batch jobs, so that hours may pass without a task closing; how many do so at any moment."""
+
+    def waiting(self, why: str) -> None:
+        """No new call is made, and the answers in batch jobs are waited for."""

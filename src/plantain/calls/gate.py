@@ -65,6 +65,11 @@ class Gate:
         """Nobody is granted a ticket any more; whoever waits gets Interrupted."""
         self._end(Interrupted())
 
+    @property
+    def in_jobs(self) -> int:
+        """Calls that wait for batch jobs."""
+        return sum(lane.window.in_flight for lane in self.lanes.values() if lane.rules.in_jobs)
+
     def told(self) -> dict[str, JsonValue]:
         """How the limits moved, by model, for the session's telemetry."""
         return {model: lane.history.as_json() for model, lane in sorted(self.lanes.items())}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console
@@ -15,6 +17,9 @@ from plantain.calls import Purse
 from plantain.records import TaskState
 
 PLAIN_EVERY_S = 10.0
+TICK_S = 10.0
+WAITING_EVERY_S = 60.0
+"""A plain line although no task has closed: where calls wait for batch jobs."""
 
 
 class BuildProgress(Watch):
@@ -44,6 +49,8 @@ class BuildProgress(Watch):
         self._task = self._bar.add_task(what, total=None, told="")
         self._counts: dict[str, int] = {}
         self._purse: Purse | None = None
+        self._in_jobs: Callable[[], int] = int
+        self._ticking: asyncio.TimerHandle | None = None
         self._total = 0
         self._rounds = 0
         self._closed_here = 0
@@ -56,6 +63,8 @@ class BuildProgress(Watch):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._ticking is not None:
+            self._ticking.cancel()
         self._bar.stop()
 
     def planned(self, tasks: int, counts: dict[TaskState, int], purse: Purse) -> None:
@@ -82,6 +91,26 @@ class BuildProgress(Watch):
             "plantain: finishing what is in flight; Ctrl-C again stops at once", file=sys.stderr, flush=True
         )
 
+    def jobs(self, in_flight: Callable[[], int]) -> None:
+        """From now on the line says how many calls wait, and is renewed although no task closes."""
+        self._in_jobs = in_flight
+        self._tick()
+
+    def waiting(self, why: str) -> None:
+        """Says that the command has not got stuck."""
+        left = self._in_jobs()
+        if left:
+            said = f"no new call is made; waiting for {left} in batch jobs (Ctrl-C leaves them to the next build)"
+            print(f"plantain: {why}: {said}", file=sys.stderr, flush=True)
+
+    def _tick(self) -> None:
+        self._bar.update(self._task, told=self._told())
+        now = time.monotonic()
+        if self._plain and now - self._last_line >= WAITING_EVERY_S:
+            self._last_line = now
+            print(self._line(now), file=sys.stderr, flush=True)
+        self._ticking = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+
     def _told(self) -> str:
         parts = [
             f"{self._counts.get(TaskState.SUCCESS, 0)} success",
@@ -92,14 +121,18 @@ class BuildProgress(Watch):
                 parts.append(f"{self._counts[state]} {state.value.replace('_', ' ')}")
         if self._closed_here:
             parts.append(f"{self._rounds / self._closed_here:.1f} {self._steps}")
+        if self._in_jobs():
+            parts.append(f"{self._in_jobs()} calls in batch jobs")
         if self._purse is not None and (self._purse.committed_usd or self._purse.budget_usd):
             parts.append(cost_so_far(self._purse))
         return ", ".join(parts)
 
     def _line(self, now: float) -> str:
         done = sum(n for state, n in self._counts.items() if state != TaskState.PENDING)
-        left = (self._total - done) * (now - self._begun) / max(1, self._closed_here)
-        return f"plantain: {done}/{self._total}: {self._told()}; about {left:.0f} s left"
+        line = f"plantain: {done}/{self._total}: {self._told()}"
+        if not self._closed_here:
+            return line
+        return f"{line}; about {(self._total - done) * (now - self._begun) / self._closed_here:.0f} s left"
 
 
 def cost_so_far(purse: Purse) -> str:

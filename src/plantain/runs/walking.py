@@ -27,11 +27,13 @@ class Walkers:
         desk: through which the tasks' calls go.
         halted: why no new call is made; None while nothing has stopped the run.
         faulty: something is wrong, rather than used up.
+        on_waiting: told why no new call is made while answers in batch jobs are still waited for.
     """
 
     desk: CallDesk
     halted: str | None = None
     faulty: bool = False
+    on_waiting: Callable[[str], None] | None = None
 
     async def all(
         self, tasks: Iterable[T], carry: Callable[[T], Awaitable[None]], concurrency: int, limit: int | None
@@ -66,7 +68,10 @@ class Walkers:
 
     def halt(self, why: str, *, faulty: bool, wait_for_jobs: bool = False) -> None:
         """No new call from now on; tasks that need one stay pending."""
+        first = self.halted is None
         self.halted, self.faulty = why, faulty
+        if first and wait_for_jobs and self.on_waiting is not None and self.desk.unhurried:
+            self.on_waiting(why)
         self.desk.request_stop(wait_for_jobs=wait_for_jobs)
 
 
