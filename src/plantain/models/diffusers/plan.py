@@ -8,7 +8,7 @@ from pathlib import Path
 from plantain.models.diffusers.jobs import Loading, Steering
 from plantain.models.diffusers.licences import Terms, check_terms, terms_of
 from plantain.models.diffusers.methods import Method, method_for_class, method_named
-from plantain.models.diffusers.weights import Weights, class_of, find_weights, is_hub_id, missing_part
+from plantain.models.diffusers.weights import Weights, class_of, find_weights, missing_part
 from plantain.models.options import ProviderOptions
 from plantain.models.presets import Preset, preset, presets
 from plantain.records import InputError
@@ -117,7 +117,7 @@ def _preset_and_weights(name: str) -> tuple[Preset, str]:
         if not (folder or found.weights):
             raise InputError(f"{name}: its weights are in no hub; say where they lie: {name}@FOLDER")
         return found, folder or found.weights
-    if not is_hub_id(said) and not Path(said).expanduser().exists():
+    if "/" not in said and not Path(said).is_dir():
         preset(name)  # says which preset is nearest
     return Preset(name), said
 

@@ -1,0 +1,227 @@
+"""From names and settings to what is loaded: found on disk, chosen by class, gated by licence, or refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plantain.models.diffusers.licences import terms_of
+from plantain.models.diffusers.plan import EditorPlan, plan_editor
+from plantain.models.diffusers.weights import find_weights, folder_digest, hub_cache, missing_part
+from plantain.models.options import ProviderOptions
+from plantain.models.registry import resolve_editor, resolve_judge
+from plantain.records import InputError
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+FLUX = "flux-1-dev-non-commercial-license"
+
+
+def plan(name: object, **settings: object) -> EditorPlan:
+    return plan_editor(f"diffusers/{name}", ProviderOptions(**settings))  # type: ignore[arg-type]
+
+
+def cached(cache: Path, name: str, folder: Path, commit: str = COMMIT) -> Path:
+    """A folder as it lies in the hub's cache."""
+    place = cache / f"models--{name.replace('/', '--')}"
+    (place / "refs").mkdir(parents=True)
+    (place / "refs" / "main").write_text(commit)
+    shutil.copytree(folder, place / "snapshots" / commit)
+    return place / "snapshots" / commit
+
+
+def test_method_follows_from_the_folders_class(tiny_folder: Callable[[str], Path]) -> None:
+    for method in ("instruct-pix2pix", "sdxl-instruct-pix2pix", "flux2-klein", "qwen-image-edit-plus"):
+        chosen = plan(tiny_folder(method))
+        assert chosen.method.name == method
+        assert chosen.loading.folder == tiny_folder(method).resolve()
+        assert (chosen.steering.settings, chosen.terms.licence) == ({}, "unknown")
+
+
+def test_base_model_needs_a_preset_to_say_how_it_edits(tiny_folder: Callable[[str], Path]) -> None:
+    folder = tiny_folder("imagic")
+    with pytest.raises(InputError, match=r"medebench-imagic@.* or diffusers/ledits-pp@"):
+        plan(folder)
+    imagic = plan(f"medebench-imagic@{folder}", guidance=9.0)
+    assert imagic.method.name == "imagic"
+    assert imagic.steering.settings == {"steps": 50, "guidance": 9.0, "alpha": 1.3}
+    assert plan(f"ledits-pp@{folder}").method.name == "ledits"
+
+
+def test_preset_finds_its_weights_in_the_hubs_cache(
+    tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "timbrooks/instruct-pix2pix"
+    folder = cached(tmp_path, name, tiny_folder("instruct-pix2pix"))
+    found = plan("medebench-instruct-pix2pix", cache_dir=tmp_path)
+    assert found.loading.folder == folder
+    assert found.weights.digest == COMMIT[:12]
+    assert found.terms.licence == "mit"
+    assert found.steering.settings == {"steps": 50, "guidance": 7.5, "image_guidance": 1.6}
+    assert COMMIT[:12] in found.fingerprint
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    assert plan(name).loading.folder == folder
+    assert plan(name, revision=COMMIT).loading.folder == folder
+    with pytest.raises(InputError, match="not on this machine"):
+        plan(name, revision="other")
+
+
+def test_cache_is_where_the_hubs_own_variables_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for variable in ("HF_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert hub_cache(None) == tmp_path / ".cache" / "huggingface" / "hub"
+    monkeypatch.setenv("HF_HOME", "/data/hf")
+    assert hub_cache(None) == Path("/data/hf/hub")
+
+
+def test_weights_that_are_not_here_are_one_line_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    for name in ("flux2-klein-4b", "some/model"):
+        with pytest.raises(InputError) as caught:
+            plan(name)
+        said = str(caught.value)
+        assert "allow_downloads = true" in said
+        assert "\n" not in said
+    with pytest.raises(InputError, match=r"its weights are in no hub.*@FOLDER"):
+        plan("medebench-instruct-diffusion")
+    with pytest.raises(InputError, match="did you mean 'diffusers/flux1-kontext'"):
+        plan("flux1-kontex")
+    with pytest.raises(InputError, match="no such folder"):
+        plan("./nothing-here/at/all")
+
+
+def test_incomplete_and_strange_folders_are_refused(
+    tiny_folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(tiny_folder("instruct-pix2pix"), folder)
+    (weights,) = (folder / "unet").glob("*.safetensors")
+    weights.unlink()
+    with pytest.raises(InputError, match=r"unet/\*.safetensors is missing"):
+        plan(folder)
+    (folder / "unet" / "diffusion_pytorch_model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}})
+    )
+    (folder / "unet" / "one.safetensors").write_bytes(b"x")
+    found = find_weights(str(folder), "", None)
+    assert found is not None
+    assert missing_part(found) == "unet/two.safetensors"
+    shutil.rmtree(folder / "unet")
+    assert missing_part(found) == "unet/"
+    (folder / "model_index.json").write_text('{"_class_name": "StableAudioPipeline"}')
+    with pytest.raises(
+        InputError, match=r"StableAudioPipeline, which we cannot run; we run Flux2KleinPipeline"
+    ):
+        plan(folder)
+    for text in ("[]", "{", "{}"):
+        (folder / "model_index.json").write_text(text)
+        with pytest.raises(InputError, match=r"model_index\.json"):
+            plan(folder)
+    (folder / "model_index.json").unlink()
+    with pytest.raises(InputError, match="no folder of a diffusers pipeline"):
+        plan(folder)
+
+
+def test_licence_with_conditions_is_to_be_accepted_by_name(tiny_folder: Callable[[str], Path]) -> None:
+    """Every weights of these classes are FLUX.1-dev's, whatever folder they lie in."""
+    for method in ("flux-kontext", "icedit"):
+        with pytest.raises(InputError, match=f'accept_licence = \\["{FLUX}"\\]'):
+            plan(tiny_folder(method))
+        assert plan(tiny_folder(method), accept_licence=(FLUX,)).terms.licence == FLUX
+        with pytest.raises(InputError, match="not free for every use"):
+            plan(tiny_folder(method), accept_licence=("mit",))
+
+
+@pytest.mark.parametrize(
+    ("header", "licence", "conditions"),
+    [
+        ("license: apache-2.0", "apache-2.0", False),
+        ("license: other\nlicense_name: flux-non-commercial-license", "flux-non-commercial-license", True),
+        ("license: cc-by-nc-4.0", "cc-by-nc-4.0", True),
+        ("license: other", "other", True),
+        ("license: mit\nextra_gated_prompt: Say who you are", "mit", True),
+        ("tags: [x]", "unknown", False),
+    ],
+)
+def test_the_weights_own_card_is_believed(
+    tmp_path: Path, header: str, licence: str, conditions: bool
+) -> None:
+    (tmp_path / "README.md").write_text(f"---\n{header}\n---\n# A model\nlicense: none\n")
+    terms = terms_of(str(tmp_path), tmp_path)
+    assert (terms.licence, terms.conditions) == (licence, conditions)
+
+
+def test_settings_that_a_method_does_not_follow_are_refused(tiny_folder: Callable[[str], Path]) -> None:
+    folder = tiny_folder("flux2-klein")
+    with pytest.raises(InputError, match=r"providers\.diffusers\.image_guidance"):
+        plan(folder, image_guidance=1.5)
+    with pytest.raises(InputError, match=r"providers\.diffusers\.thinking"):
+        plan(folder, thinking="high")
+    with pytest.raises(InputError, match="imagic needs the whole model on its device"):
+        plan(f"medebench-imagic@{tiny_folder('imagic')}", offload="model")
+
+
+def test_fingerprint_changes_with_whatever_answers_depend_on(
+    tiny_folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(tiny_folder("instruct-pix2pix"), folder)
+    usual = plan(folder).fingerprint
+    assert plan(folder).fingerprint == usual
+    for settings in (
+        {"steps": 3},
+        {"guidance": 2.0},
+        {"side": 256},
+        {"dtype": "bfloat16"},
+        {"safety_checker": False},
+    ):
+        assert plan(folder, **settings).fingerprint != usual
+    for settings in ({"device": "cuda:1"}, {"offload": "model"}, {"batch_size": 8}):
+        assert plan(folder, **settings).fingerprint == usual
+    (weights,) = (folder / "unet").glob("*.safetensors")
+    data = bytearray(weights.read_bytes())
+    data[-1] ^= 1
+    weights.write_bytes(data)
+    assert plan(folder).fingerprint != usual
+    assert len(folder_digest(weights)) == 12
+
+
+def test_lora_is_found_gated_and_part_of_the_fingerprint(
+    tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    folder = tiny_folder("icedit")
+    with pytest.raises(InputError, match=r"RiverZ/normal-lora are not on this machine"):
+        plan(f"medebench-icedit@{folder}", accept_licence=(FLUX,))
+    lora = tmp_path / "lora.safetensors"
+    lora.write_bytes(b"weights")
+    chosen = plan(f"medebench-icedit@{folder}", accept_licence=(FLUX,), lora=str(lora))
+    assert chosen.loading.lora == lora.resolve()
+    assert folder_digest(lora) in chosen.fingerprint
+
+
+def test_registry_knows_the_provider_and_the_hosted_preset(tiny_folder: Callable[[str], Path]) -> None:
+    editor = resolve_editor(f"diffusers/{tiny_folder('instruct-pix2pix')}")
+    assert "instruct-pix2pix" in editor.fingerprint
+    with pytest.raises(InputError, match="can be an editor, not a judge"):
+        resolve_judge("diffusers/flux2-klein-4b")
+    with pytest.raises(InputError, match=r"in a recipe name gemini/gemini-3\.1-flash-image"):
+        resolve_editor("gemini/medebench-gemini")
+
+
+def test_resolving_an_editor_imports_no_torch(tiny_folder: Callable[[str], Path]) -> None:
+    code = (
+        "import sys; from plantain.models.registry import resolve_editor\n"
+        f"resolve_editor('diffusers/{tiny_folder('instruct-pix2pix')}')\n"
+        "print(*(m for m in ('torch', 'diffusers', 'transformers', 'huggingface_hub') if m in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
