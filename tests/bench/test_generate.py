@@ -232,6 +232,17 @@ def test_missing_outputs_count_until_they_come_and_changed_ones_are_refused(tmp_
     assert take_in() == [*first[:2], ""]  # what was taken in stays
 
 
+def test_many_bad_files_in_a_row_are_no_fault_of_the_run(tmp_path: Path) -> None:
+    benchmark, folder = small_bench(tmp_path / "bench", 24, size=(64, 64)), tmp_path / "theirs"
+    folder.mkdir()
+    for sample in benchmark.samples:
+        (folder / f"{sample.id}_0.png").write_bytes(encode_png(np.zeros((64, 128, 3), np.uint8)))
+    ids = [sample.id for sample in benchmark.samples]
+    summary = made(benchmark, tmp_path / "run", Wanted(outputs=outputs_at([str(folder)], ids)))
+    assert summary.stopped is None
+    assert summary.closed[TaskState.FAILED] == 24
+
+
 def test_images_of_unknown_licence_go_to_no_hosted_model(tmp_path: Path) -> None:
     benchmark = small_bench(tmp_path / "bench", 2, licence=Licence.UNKNOWN)
     hosted = Brightener("somewhere/model")

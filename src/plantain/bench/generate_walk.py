@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import orjson
 
-from plantain.bench.arms import Arm, output_seed
+from plantain.bench.arms import Arm, ArmKind, output_seed
 from plantain.bench.arms_wanted import PlannedArm
 from plantain.bench.benchmark import Benchmark
 from plantain.bench.outputs import keep_output
@@ -131,7 +131,9 @@ class _Maker:
                 keep_output, self.walk.journal, attempt, reply.value, draft, self.sample.size
             )
 
-        spec = CallSpec(Step.EDIT, k + 1, 0, self.planned.arm.model, identity, send, settle)
+        arm = self.planned.arm
+        alone = arm.kind is not ArmKind.EDITOR
+        spec = CallSpec(Step.EDIT, k + 1, 0, arm.model, identity, send, settle, alone)
         answer = await self.calls.answer(spec)
         if not answer.outcome.ok:
             return replace(attempt, edit_outcome=answer.outcome)

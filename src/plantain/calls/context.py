@@ -34,6 +34,7 @@ class CallSpec(Generic[T]):
         model: the model's name; `identity` is everything else that the answer depends on.
         send: performs the call.
         settle: turns a final reply, good or bad, into what the journal keeps; it may find an ok reply wanting.
+        alone: its failure says nothing of other calls: no model is asked.
     """
 
     step: Step
@@ -43,6 +44,7 @@ class CallSpec(Generic[T]):
     identity: dict[str, object]
     send: Callable[[], Awaitable[Reply[T]]]
     settle: Callable[[Reply[T], Settlement], Awaitable[Settlement]]
+    alone: bool = False
 
     @property
     def request_hash(self) -> str:
@@ -233,6 +235,8 @@ class TaskCalls:
 
         Then it is left to be made again, after the seconds returned or when the run is resumed.
         """
+        if spec.alone:
+            return draft, None
         outcome, wait = self._desk.streaks.judged(spec.model, spec.step, key.task_id, draft.outcome)
         if wait is None and outcome is draft.outcome:
             return draft, None
