@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import orjson
 
+from plantain.build.text_check import NAME, TextCheck, object_to, veto
 from plantain.calls import CallSpec, TaskCalls
 from plantain.journal import BlobRef, Journal, Settlement, StoredVerdict
 from plantain.journal.payload import clean_text, observations_from_json, to_json
@@ -72,6 +73,7 @@ class Rounds:
     image: SourceImage
     pictures: KeptPictures
 
+    text_check: TextCheck | None = None
     @property
     def original(self) -> EncodedImage:
         return self.pictures.image(self.image.prepared_sha256)
@@ -197,14 +199,24 @@ class Rounds:
         edited = await self._read(attempt.edited)
         panel: list[tuple[str, Observations]] = []
         for draw in range(len(self.method.judges)):
-            answer = await self.calls.answer(self._judge_call(attempt, edited, draw, panel))
+            answer = await self.calls.answer(self._judge_call(attempt, edited, draw, panel, objections))
             if not answer.outcome.ok:
                 return replace(attempt, judge_outcome=answer.outcome)
             panel.append((self.method.judges[draw].name, observations_from_json(answer.text)))
-        return replace(attempt, judge_outcome=OK, verdict=self._decide(panel))
+        objections: tuple[str, ...] = ()
+        if self.text_check is not None:
+            objections = await self.text_check.objections(
+                attempt, self.image, self.original.data, edited.data
+            )
+        return replace(attempt, judge_outcome=OK, verdict=self._decide(panel, objections))
 
     def _judge_call(
-        self, attempt: Attempt, edited: EncodedImage, draw: int, before: list[tuple[str, Observations]]
+        self,
+        attempt: Attempt,
+        edited: EncodedImage,
+        draw: int,
+        before: list[tuple[str, Observations]],
+        objections: tuple[str, ...],
     ) -> CallSpec[Observations]:
         judge = self.method.judges[draw]
         seed = self._seed(attempt.round, Step.JUDGE, draw)
@@ -238,9 +250,10 @@ class Rounds:
                 return replace(draft, attempt=replace(attempt, judge_outcome=reply.outcome))
             last = draw == len(self.method.judges) - 1
             report = [*before, (judge.name, reply.value)]
-            decisions = [(self._decide([report[-1]]), draw, len(self.method.judges) == 1)]
-            if last and len(report) > 1:
-                decisions.append((self._decide(report), 0, True))
+            alone = len(self.method.judges) == 1 and not objections
+            decisions = [(self._decide([report[-1]]), draw, alone)]
+            if last and not alone:
+                decisions.append((self._decide(report, objections), 0, True))
             return replace(
                 draft,
                 answer=to_json(reply.value),
@@ -253,12 +266,14 @@ class Rounds:
 
         return CallSpec(Step.JUDGE, attempt.round, draw, judge.name, identity, send, settle)
 
-    def _decide(self, panel: list[tuple[str, Observations]]) -> Verdict:
+    def _decide(self, panel: list[tuple[str, Observations]], objections: tuple[str, ...] = ()) -> Verdict:
         method = self.method
         name, observations = panel[0]
         if len(panel) > 1:
             name, observations = "panel", majority(panel, method.rubric)
-        return decide(
+        if objections:
+            name, observations = f"{name} + {NAME}", object_to(observations, objections)
+        verdict = decide(
             observations, method.rubric, judge=name, policy=method.policy, threshold=method.threshold
         )
 
@@ -267,6 +282,7 @@ class Rounds:
 
     async def _read(self, sha256: str) -> EncodedImage:
         """A stored picture that is known to be there and whole."""
+        return veto(verdict) if objections else verdict
         if not self.pictures.holds(sha256):
             await asyncio.to_thread(self.pictures.read, sha256)
         return self.pictures.image(sha256)

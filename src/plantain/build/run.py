@@ -13,6 +13,7 @@ from plantain.build.method import fingerprints, method_of
 from plantain.build.plan import enumerate_tasks, plan_digest
 from plantain.build.recipe import Recipe
 from plantain.build.rounds import Method
+from plantain.build.text_check import TextCheck
 from plantain.build.walk import Walk
 from plantain.build.watch import Watch
 from plantain.calls import CallDesk, Gate
@@ -20,6 +21,7 @@ from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import DiskFull, Journal, JsonValue
 from plantain.models.batch.desk import BatchDesk
 from plantain.models.registry import close_models
+from plantain.pixels.text import open_reader
 from plantain.records import TaskState
 from plantain.runs.desk import changed_since, open_desk, open_run
 from plantain.runs.pricing import check_prices
@@ -79,6 +81,9 @@ async def run_build(
     catalogue = Catalogue.open(recipe.data.catalogue)
     check_planned_consent(recipe, catalogue, taxonomy)
     jobs = BatchDesk()
+    # Callers who bring their own method decide alone what qualifies.
+    reader = open_reader() if method is None else None
+    today = {} if method is not None else {"text check": reader.name if reader is not None else "none"}
     method = method or method_of(recipe, jobs)
     journal = await open_run(run, recipe.name, recipe.seed, recipe.frozen_part())
     journal.on_commit = on_commit
@@ -91,7 +96,8 @@ async def run_build(
         if jobs.models:
             watch.jobs(lambda: gate.in_jobs)
         walk = Walk(method, journal, catalogue, taxonomy, Walkers(desk, on_waiting=watch.waiting), watch)
-        changed = await changed_since(journal, "method", fingerprints(method))
+        walk.text_check = TextCheck(reader, catalogue, journal) if reader is not None else None
+        changed = await changed_since(journal, "method", {**fingerprints(method), **today})
         if changed is not None:
             walk.walkers.halt(changed, faulty=True)
         async with (

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from plantain.build.loop import Closing, edit_until_qualified
 from plantain.build.rounds import Method, Rounds
 from plantain.build.watch import Watch
+from plantain.build.text_check import TextCheck
 from plantain.calls import TaskCalls
 from plantain.findings import Taxonomy, why_not_shown
 from plantain.journal import CallRow, Journal, TaskRow
@@ -28,6 +29,7 @@ class Walk:
     walkers: Walkers
     watch: Watch = field(default_factory=Watch)
     closed: dict[TaskState, int] = field(default_factory=dict)
+    text_check: TextCheck | None = None
     pictures: KeptPictures = field(init=False)
 
     def __post_init__(self) -> None:
@@ -55,6 +57,7 @@ class Walk:
             image=image,
             pictures=self.pictures,
         )
+            text_check=self.text_check,
         await self._close(row, await edit_until_qualified(rounds))
 
     async def _close(self, row: TaskRow, closing: Closing) -> None:

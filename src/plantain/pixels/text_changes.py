@@ -58,18 +58,23 @@ class TextChange:
 
 
 def text_changes(
-    before: Pixels, after: Pixels, known: Sequence[Text], reader: TextReader
+    before: Pixels, after: Pixels, known: Sequence[Text] | None, reader: TextReader
 ) -> tuple[TextChange, ...]:
     """Compares an edited image with its original, both uint8 (H, W, 3) of one size.
 
     Args:
         before, after: original and edited image.
-        known: the text that was read in the original.
+        known: the text that was read in the original; None where it never was, and is read now if it must be.
         reader: reads the edited image where it must be read.
 
     Returns:
         What was not left alone, in order of place; empty for an edit that kept every marker and drew no text.
     """
+    if known is None:
+        # No stroke came or went, so no letter did either.
+        if not _new_strokes(before, after) and not _new_strokes(after, before):
+            return ()
+        known = reader.read(before)
     kept = [text for text in known if text.kind is not TextKind.STRAY or _drawn(before, text.box)]
     touched = [text for text in kept if not _alike(before, after, text.box)]
     regions = [*_new_strokes(before, after), *(_around(text.box, after) for text in touched)]

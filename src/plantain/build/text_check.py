@@ -1,0 +1,81 @@
+"""The text check of a build: an edit that moves, swaps or loses a marker, or draws text, never qualifies.
+
+What was seen is a score of the attempt (`text_kept`, 1 or 0) that is durable before a judge is asked, so that a resumed
+run decides as it did before, whatever it can read by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from plantain.journal import Journal, JsonValue, StoredScore
+from plantain.pixels.decode import decode
+from plantain.pixels.text import TextReader
+from plantain.pixels.text_changes import TextChange, text_changes
+from plantain.records import (
+    Attempt,
+    Criterion,
+    CriterionResult,
+    FailureCode,
+    Observations,
+    Score,
+    SourceImage,
+    Verdict,
+)
+from plantain.sources.catalogue import Catalogue
+from plantain.sources.gate import texts_from_json
+
+METRIC = "text_kept"
+
+NAME = "text check"
+"""Behind the judge's name in a verdict that the check took part in."""
+
+
+class TextCheck:
+    """Compares edited images with their originals; for the tasks of one run.
+
+    Args:
+        reader: of text.
+        catalogue: remembers what was read in the originals.
+        journal: the run's.
+    """
+
+    def __init__(self, reader: TextReader, catalogue: Catalogue, journal: Journal) -> None:
+        self._reader, self._catalogue, self._journal = reader, catalogue, journal
+
+    async def objections(
+        self, attempt: Attempt, image: SourceImage, original: bytes, edited: bytes
+    ) -> tuple[str, ...]:
+        """What the edit did to text, in words; empty where it left all of it alone and drew none."""
+        for stored in self._journal.reader.scores(attempt.task_id, attempt.generation):
+            if stored.metric == METRIC and stored.round == attempt.round:
+                told = stored.detail["changes"]
+                assert isinstance(told, list)
+                return tuple(str(change) for change in told)
+        changes = await asyncio.to_thread(self._compare, image, original, edited)
+        said: list[JsonValue] = [str(change) for change in changes]
+        score = Score(0.0 if changes else 1.0)
+        detail: dict[str, JsonValue] = {"changes": said, "reader": self._reader.name}
+        stored = StoredScore(attempt.task_id, attempt.generation, attempt.round, METRIC, score, detail)
+        await self._journal.add_scores([stored])
+        return tuple(str(change) for change in said)
+
+    def _compare(self, image: SourceImage, original: bytes, edited: bytes) -> tuple[TextChange, ...]:
+        kept = self._catalogue.reading(image.prepared_sha256)
+        known = None if kept is None else texts_from_json(kept[1])
+        return text_changes(decode(original), decode(edited), known, self._reader)
+
+
+def object_to(observations: Observations, objections: tuple[str, ...]) -> Observations:
+    """A judge's report in which fidelity fails for what happened to text."""
+    seen = observations.criteria[Criterion.FIDELITY_PRESERVATION]
+    evidence = "; ".join(filter(None, (f"burned-in text: {', '.join(objections)}", seen.evidence)))
+    codes = tuple(dict.fromkeys((*seen.codes, FailureCode.EXCESS_CHANGE))) if not seen.passed else ()
+    failed = CriterionResult(False, None, codes or (FailureCode.EXCESS_CHANGE,), evidence)
+    return replace(observations, criteria={**observations.criteria, Criterion.FIDELITY_PRESERVATION: failed})
+
+
+def veto(verdict: Verdict) -> Verdict:
+    """A verdict under which no policy lets the edit through: a wrong side is no matter of weights."""
+    return replace(verdict, qualified=False)
