@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from plantain.bench.arms import Arm
 from plantain.bench.measures import Measure
@@ -22,7 +22,11 @@ _SPECIAL = {
 
 def table_csv(cells: Iterable[Cell]) -> str:
     """One line per cell, with the columns of the JSON rows; empty where there is no number."""
-    rows = [{"task": "", **row} for row in table_json(cells)]
+    return csv_text([{"task": "", **row} for row in table_json(cells)])
+
+
+def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
+    """Rows of the same columns as CSV; "" for none."""
     out = io.StringIO()
     if not rows:
         return ""

@@ -201,11 +201,20 @@ class _Group:
             organ=MACRO if macro else self.organ,
             task=self.task,
             metric=measure.name,
-            estimate=self.plan.mean(values, macro=macro),
+            estimate=_within(measure, self.plan.mean(values, macro=macro)),
             samples=int(covered.sum()),
             worst=None if macro else worst,
             best=None if macro else best,
         )
+
+
+def _within(measure: Measure, estimate: Estimate) -> Estimate:
+    """The estimate with its interval cut off where the metric ends: no mean lies beyond."""
+    if estimate.low is None or estimate.high is None:
+        return estimate
+    low = estimate.low if measure.low is None else max(measure.low, estimate.low)
+    high = estimate.high if measure.high is None else min(measure.high, estimate.high)
+    return replace(estimate, low=low, high=high)
 
 
 def _marked(cell: Cell, found: Mapping[str, str]) -> Cell:

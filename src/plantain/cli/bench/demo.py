@@ -1,0 +1,90 @@
+"""`plantain bench demo`: a benchmark from real images, editors of known worth, and the leaderboard that ranks them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+
+from plantain.bench.demo import Demo, Recovery, bench_demo
+from plantain.bench.tables import table_json
+from plantain.build.run import peak_rss_mb, peak_worker_rss_mb
+from plantain.cli.application import application
+from plantain.cli.bench.generate import GenerateProgress
+from plantain.cli.bench.score import ScoreProgress
+from plantain.cli.bench.table import leaderboard
+from plantain.journal import JournalReader
+from plantain.journal.telemetry import status_summary
+
+app = application()
+
+NOTICE = """\
+Real images from four sources, findings rendered on them by plantain, an instrument judge (not an expert). The editors
+called planted/… know the answer and spoil it in one stated way: what each is worth is known, and the benchmark has to
+find it again. Research only; everything edited is synthetic."""
+
+
+@app.command(epilog="Example: plantain bench demo bench-demo")
+def demo(
+    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="made or resumed")] = Path("bench-demo"),
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+) -> int:
+    """Runs a whole benchmark offline, ending with a leaderboard. Kill it and type it again: it goes on."""
+    begun = time.monotonic()
+    if not as_json:
+        print(NOTICE, file=sys.stderr)
+    with GenerateProgress(quiet=as_json) as generating, ScoreProgress(quiet=as_json) as scoring:
+        made = asyncio.run(bench_demo(folder, generating=generating, scoring=scoring))
+    if as_json:
+        print(orjson.dumps(_told(made, time.monotonic() - begun), option=orjson.OPT_INDENT_2).decode())
+    else:
+        console = Console()
+        console.print(leaderboard(made.table))
+        for recovery in made.recoveries:
+            console.print(said(recovery), markup=False, highlight=False)
+        console.print(f"Look at it: {made.report}", soft_wrap=True, markup=False, highlight=False)
+    if made.stopped is None:
+        return 0
+    print(f"plantain: stopped ({made.stopped}); go on with: plantain bench demo {folder}", file=sys.stderr)
+    return 3
+
+
+def said(recovery: Recovery) -> str:
+    """A recovery as a line."""
+    order = " > ".join(label.removeprefix("planted/") for label in recovery.order)
+    if recovery.probability is None:
+        return f"{recovery.metric}: the planted order {order} could not be looked for"
+    return (
+        f"{recovery.metric}: planted order {order} found in {100 * recovery.probability:.1f} % of {recovery.draws} "
+        "drawings of edits"
+    )
+
+
+def _told(made: Demo, seconds: float) -> dict[str, object]:
+    with JournalReader.open(made.run) as reader:
+        status = status_summary(reader)
+    return {
+        **status,
+        "report": str(made.report),
+        "samples": len(made.table.scores.samples),
+        "rows": table_json(made.table.cells.values()),
+        "recovered": [
+            {
+                "metric": recovery.metric,
+                "order": list(recovery.order),
+                "probability": recovery.probability,
+                "draws": recovery.draws,
+            }
+            for recovery in made.recoveries
+        ],
+        "stopped": made.stopped,
+        "seconds": round(seconds, 3),
+        "peak_rss_mb": round(peak_rss_mb(), 1),
+        "peak_rss_mb_worker": round(peak_worker_rss_mb(), 1),
+    }
