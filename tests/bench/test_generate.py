@@ -164,6 +164,26 @@ def test_refusals_and_wrong_sizes_are_attempts_without_image(tmp_path: Path) -> 
         assert "resized from 60x48: bicubic" in call.raw
 
 
+def test_retry_asks_once_more_for_what_was_lost_and_for_nothing_else(tmp_path: Path) -> None:
+    benchmark, run = small_bench(tmp_path / "bench", 3), tmp_path / "run"
+    editor = Brightener(refuses=frozenset({"2"}))
+    made(benchmark, run, by(editor, seeds=2))
+    assert made(benchmark, run, by(editor, seeds=2)).made == 0
+    again = by(editor, seeds=2, retry=frozenset({OutcomeKind.REFUSED}))
+    assert made(benchmark, run, again).closed == {TaskState.FAILED: 1}
+    editor.refuses = frozenset()
+    editor.requests.clear()
+    assert made(benchmark, run, again).closed == {TaskState.SUCCESS: 1}
+    assert [request.image.id for request in editor.requests] == ["2", "2"]
+    with BenchRun.open(run) as bench:
+        outputs = list(bench.outputs(editor.name))
+        assert all(one.edited for one in outputs)
+        assert {one.generation for one in outputs} == {0}
+        draws = [call.key.draw for call in bench.reader.calls(outputs[2].task_id)]
+    assert sorted(draws) == [0, 0, 1, 1, 2, 2]  # two outputs: refused, refused again, made
+    assert made(benchmark, run, again).made == 0
+
+
 def test_prompt_variant_is_handed_over_and_its_absence_is_said(tmp_path: Path) -> None:
     benchmark, run, editor = small_bench(tmp_path / "bench", 2), tmp_path / "run", Brightener()
     made(benchmark, run, by(editor, prompt=PromptVariant.REPHRASED))

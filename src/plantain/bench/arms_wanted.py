@@ -16,7 +16,7 @@ from plantain.bench.samples import Sample
 from plantain.bench.shots import Study
 from plantain.models.presets import Preset, presets
 from plantain.pixels.arrays import Pixels
-from plantain.records import InputError
+from plantain.records import InputError, OutcomeKind
 from plantain.roles import (
     Adjustable,
     EditedImage,
@@ -45,6 +45,7 @@ class Wanted:
         outputs: made elsewhere.
         own: editors of a Python caller, by label.
         rule: which output is scored.
+        retry: outputs of these editors that ended so are asked for once more.
     """
 
     editors: tuple[str, ...] = ()
@@ -56,6 +57,7 @@ class Wanted:
     outputs: tuple[Intake, ...] = ()
     own: Mapping[str, Editor] = field(default_factory=dict)
     rule: str = "first"
+    retry: frozenset[OutcomeKind] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:

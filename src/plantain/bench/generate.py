@@ -116,10 +116,12 @@ async def generate(
         plan = await make_plan(benchmark, journal, wanted, editors, seed)
         desk, gate = await open_desk(terms, journal, jobs, accept_model_change=accept_model_change)
         arms = {planned.arm.label: planned for planned in plan.arms}
-        walk = GenerateWalk(benchmark, journal, desk, seed, arms, watch)
-        walkers = Walkers(desk)
+        walk = GenerateWalk(benchmark, journal, desk, seed, arms, wanted.retry, watch)
+        walkers = Walkers(desk, on_waiting=watch.waiting)
         counts = _counts(journal.reader, arms)
         watch.planned(sum(counts.values()), counts, gate.purse)
+        if jobs.models:
+            watch.jobs(lambda: gate.in_jobs)
         async with interruptible(desk, watch.stopping), time_cap(terms.limits, journal.reader, walkers):
             await _walk_waves(walk, walkers, plan.arms, tasks_under_way(terms), limit)
         left = await jobs.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import orjson
@@ -20,6 +20,7 @@ from plantain.bench.arms_wanted import (
     intake_arms,
 )
 from plantain.bench.benchmark import Benchmark
+from plantain.bench.generate_walk import wants_retry
 from plantain.bench.runfile import (
     BENCH,
     BenchHeader,
@@ -97,6 +98,7 @@ async def make_plan(
     await write_bench(journal, header, arms, facts)
     await journal.add_tasks(plan.tasks())
     await journal.extend_tasks(_outgrown(plan, journal))
+    await journal.extend_tasks(_to_retry(plan, journal, wanted.retry))
     return plan
 
 
@@ -210,6 +212,20 @@ def _outgrown(plan: Plan, journal: Journal) -> list[str]:
             for task, _, _, state, made in _rows_of(journal, planned.arm.label)
             if state != TaskState.PENDING and 0 < made < wanted
         ]
+    return found
+
+
+def _to_retry(plan: Plan, journal: Journal, outcomes: Collection[OutcomeKind]) -> list[str]:
+    """Closed tasks of editors with an output that ended in one of these ways."""
+    found: list[str] = []
+    for planned in plan.arms if outcomes else ():
+        if planned.arm.kind is not ArmKind.EDITOR:
+            continue
+        for task, _, generation, state, _ in _rows_of(journal, planned.arm.label):
+            if state != TaskState.PENDING and any(
+                wants_retry(attempt, outcomes) for attempt in journal.reader.attempts(task, generation)
+            ):
+                found.append(task)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -50,16 +50,26 @@ class GenerateWatch:
     def stopping(self) -> None:
         """Someone asked the run to stop: what is in flight is finished, nothing new is begun."""
 
+    def jobs(self, in_flight: Callable[[], int]) -> None:
+        """Calls wait for batch jobs, so that hours may pass without a task closing; how many do so at any moment."""
+
+    def waiting(self, why: str) -> None:
+        """No new call is made, and the answers in batch jobs are waited for."""
+
 
 @dataclass(slots=True)
 class GenerateWalk:
-    """Everything that the tasks of a bench run need on their way."""
+    """Everything that the tasks of a bench run need on their way.
+
+    `retry` names outcomes: an output that ended so is asked for once more, as another draw of the same call.
+    """
 
     benchmark: Benchmark
     journal: Journal
     desk: CallDesk
     seed: int
     arms: Mapping[str, PlannedArm]
+    retry: frozenset[OutcomeKind] = frozenset()
     watch: GenerateWatch = field(default_factory=GenerateWatch)
     closed: Counter[TaskState] = field(default_factory=Counter)
 
@@ -71,18 +81,19 @@ class GenerateWalk:
         if obstacle:
             await self._close(row, planned.arm, Ending(TaskState.NOT_APPLICABLE, 0, obstacle))
             return
-        made = {attempt.round: attempt for attempt in self.journal.reader.attempts(row.id, row.generation)}
+        recorded = self.journal.reader.attempts(row.id, row.generation)
+        made = {one.round: one for one in recorded if not wants_retry(one, self.retry)}
         if len(made) < len(planned.arm.grid):
             original, sha256 = await self._original(sample)
-            calls = TaskCalls(
-                self.desk, row.id, row.generation, self.journal.reader.calls(row.id, row.generation)
-            )
-            maker = _Maker(self, row, planned, sample, original, sha256, calls)
+            calls = self.journal.reader.calls(row.id, row.generation)
+            draws = Counter(call.key.round for call in calls if call.final)
+            task_calls = TaskCalls(self.desk, row.id, row.generation, calls)
+            maker = _Maker(self, row, planned, sample, original, sha256, task_calls)
             for k in range(len(planned.arm.grid)):
                 if k + 1 in made:
                     self.desk.replayed += 1
                 else:
-                    made[k + 1] = await maker.make(k)
+                    made[k + 1] = await maker.make(k, draws[k + 1])
         await self._close(row, planned.arm, ending_of([made[number] for number in sorted(made)]))
 
     async def _close(self, row: TaskRow, arm: Arm, ending: Ending) -> None:
@@ -116,8 +127,8 @@ class _Maker:
     sha256: str
     calls: TaskCalls
 
-    async def make(self, k: int) -> Attempt:
-        """Output k: with its image, or with the outcome that left it without one."""
+    async def make(self, k: int, draw: int) -> Attempt:
+        """Output k: with its image, or with the outcome that left it without one. `draw` counts earlier answers."""
         request, identity = await self._request(k)
         attempt = Attempt(self.row.id, self.row.generation, k + 1, request.instruction)
 
@@ -133,7 +144,7 @@ class _Maker:
 
         arm = self.planned.arm
         alone = arm.kind is not ArmKind.EDITOR
-        spec = CallSpec(Step.EDIT, k + 1, 0, arm.model, identity, send, settle, alone)
+        spec = CallSpec(Step.EDIT, k + 1, draw, arm.model, identity, send, settle, alone)
         answer = await self.calls.answer(spec)
         if not answer.outcome.ok:
             return replace(attempt, edit_outcome=answer.outcome)
@@ -192,6 +203,12 @@ class _Maker:
 
     def _region(self) -> EncodedImage:
         return EncodedImage(encode_mask(self.walk.benchmark.roi(self.sample)), PNG)
+
+
+def wants_retry(attempt: Attempt, outcomes: Collection[OutcomeKind]) -> bool:
+    """Whether an output ended in one of these ways, without an image."""
+    outcome = attempt.edit_outcome
+    return attempt.edited is None and outcome is not None and outcome.kind in outcomes
 
 
 def ending_of(attempts: list[Attempt]) -> Ending:

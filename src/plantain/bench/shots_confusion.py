@@ -86,12 +86,12 @@ def _unscored(
         ).fetchall()
         for task, sample_id, generation in rows:
             have = {
-                stored.round
+                (stored.round, stored.detail.get("blob"))
                 for stored in journal.reader.scores(task, generation)
                 if stored.metric == METRIC and stored.detail.get("version") == VERSION
             }
             for attempt in journal.reader.attempts(task, generation):
-                if attempt.round not in have:
+                if (attempt.round, attempt.edited) not in have:
                     yield arm, benchmark.sample(sample_id), attempt
 
 
@@ -110,10 +110,14 @@ def _score(measure: Confusion, journal: Journal, arm: Arm, sample: Sample, attem
                 "by_demonstration": [[round(value, 6) for value in pair] for pair in found],
                 "demonstrations": list(demonstrations),
                 "shown": arm.shots,
-                "output": attempt.edited,
             }
     return StoredScore(
-        attempt.task_id, attempt.generation, attempt.round, METRIC, score, {**detail, "version": VERSION}
+        attempt.task_id,
+        attempt.generation,
+        attempt.round,
+        METRIC,
+        score,
+        {**detail, "blob": attempt.edited, "version": VERSION},
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +26,7 @@ from plantain.cli.application import application
 from plantain.cli.build import tell_end
 from plantain.cli.progress import BuildProgress
 from plantain.models.offline.workers import close_workers
-from plantain.records import InputError, TaskState
+from plantain.records import InputError, OutcomeKind, TaskState
 from plantain.runs.terms import load_terms
 
 app = application()
@@ -64,6 +64,10 @@ def generate_outputs(
         str, typer.Option("--score-output", help=f"which output of several is scored: {' or '.join(RULES)}")
     ] = "first",
     seed: Annotated[int, typer.Option(min=0, help="of the run; every output's is drawn from it")] = 0,
+    retry: Annotated[
+        str,
+        typer.Option("--retry", help="ask once more for outputs that ended so, e.g. refused,transport"),
+    ] = "",
     limit: Annotated[int | None, typer.Option(min=1, help="close at most this many tasks")] = None,
     export: Annotated[
         Path | None, typer.Option("--export", metavar="DIR", help="write {model}/{id}_{k}.png there")
@@ -89,6 +93,7 @@ def generate_outputs(
         shots=parse_shots(shots),
         outputs=outputs_at(outputs or (), [sample.id for sample in benchmark.samples]),
         rule=score_output,
+        retry=parse_retry(retry),
     )
     if wanted.shots and not wanted.names:
         raise InputError("--shots: name the editors that are shown demonstrations with --editor")
@@ -100,7 +105,7 @@ def generate_outputs(
                 file=sys.stderr,
             )
     terms = load_terms(settings, wanted.models)
-    with _Progress(quiet=as_json) as progress:
+    with GenerateProgress(quiet=as_json) as progress:
         try:
             summary = asyncio.run(
                 generate(
@@ -137,6 +142,16 @@ def parse_shots(text: str) -> tuple[int, ...]:
     if not all(word.isdecimal() and len(word) < 3 for word in words):
         raise InputError(f"--shots: {text!r} is not like 0,1,2,3")
     return tuple(sorted({int(word) for word in words}))
+
+
+def parse_retry(text: str) -> frozenset[OutcomeKind]:
+    """Reads "refused,transport". Raises InputError for an outcome that leaves no output without an image."""
+    allowed = [kind.value for kind in OutcomeKind if kind not in (OutcomeKind.OK, OutcomeKind.CANCELLED)]
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    for word in words:
+        if word not in allowed:
+            raise InputError(f"--retry: {word!r}; choose of {', '.join(allowed)}")
+    return frozenset(map(OutcomeKind, words))
 
 
 def arm_row(bench: BenchRun, label: str) -> dict[str, object]:
@@ -182,13 +197,13 @@ def _print_table(rows: list[dict[str, object]]) -> None:
     Console().print(table)
 
 
-class _Progress(GenerateWatch):
+class GenerateProgress(GenerateWatch):
     """The live line of a build, for a bench run."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._bar = BuildProgress(quiet=quiet, what="generate", steps="outputs")
 
-    def __enter__(self) -> _Progress:
+    def __enter__(self) -> GenerateProgress:
         self._bar.__enter__()
         return self
 
@@ -203,3 +218,9 @@ class _Progress(GenerateWatch):
 
     def stopping(self) -> None:
         self._bar.stopping()
+
+    def jobs(self, in_flight: Callable[[], int]) -> None:
+        self._bar.jobs(in_flight)
+
+    def waiting(self, why: str) -> None:
+        self._bar.waiting(why)
