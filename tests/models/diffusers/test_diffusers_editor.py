@@ -55,65 +55,51 @@ def _one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_waiting_requests_are_gathered_told_apart_and_answered_at_their_own_size(
+def test_waiting_requests_are_gathered_shared_among_devices_and_survive_a_killed_process(
     tiny_folder: Callable[[str], Path],
 ) -> None:
+    """One scene, because starting a device's process takes seconds."""
+
     async def scene() -> None:
-        editor = open_editor(tiny_folder("instruct-pix2pix"), batch_size=4)
+        folder, devices = tiny_folder("instruct-pix2pix"), "cpu:0, cpu:1"
+        editor = open_editor(folder, batch_size=3, device=devices)
+        other = open_editor(folder, batch_size=1, device=devices)
         assert editor.adjustable == {"steps", "guidance", "image_guidance"}
-        sizes = [(65, 101), (101, 65), (65, 101), (90, 90), (65, 101), (65, 101), (65, 101)]
+        sizes = [(65, 101), (101, 65), (65, 101), (90, 90), (65, 101), (65, 101), (65, 101), (65, 101)]
         requests = [request(seed, *size) for seed, size in enumerate(sizes)]
-        replies = await asyncio.gather(*map(editor.edit, requests))
-        for reply, (width, height) in zip(replies, sizes, strict=True):
+        replies = await asyncio.gather(*map(editor.edit, requests), other.edit(request(9, 64, 64)))
+        for reply, (width, height) in zip(replies, [*sizes, (64, 64)], strict=True):
             assert reply.value is not None, reply.outcome
             assert decode(reply.value.image.data).shape == (height, width, 3)
             assert reply.usage.served_model.endswith("float32 cpu")
         assert max(int(str(record(reply)["together"])) for reply in replies) >= 2
-        (again,) = await asyncio.gather(editor.edit(requests[4]))
-        assert again.value is not None
-        assert replies[4].value is not None
-        apart = decode(again.value.image.data).astype(int) - decode(replies[4].value.image.data)
-        assert np.abs(apart).max() <= 2
-
-        steered = await editor.edit(request(4, 65, 101, parameters={"guidance": 1.0, "steps": 1.0}))
-        assert record(steered)["settings"] == {"steps": 1, "guidance": 1.0}
+        assert {record(reply)["device"] for reply in replies} == {"cpu:0", "cpu:1"}
+        assert len(workers()) == 2
         told = record(replies[0])
         assert told["licence"] == "unknown"
         assert told["geometry"]["canvas_width"] == 64  # type: ignore[index]
 
-        lost = asyncio.create_task(editor.edit(request(0, parameters={"steps": 3000.0})))
+        alone = await editor.edit(requests[4])
+        assert alone.value is not None
+        assert replies[4].value is not None
+        apart = decode(alone.value.image.data).astype(int) - decode(replies[4].value.image.data)
+        assert np.abs(apart).max() <= 2
+        steered = await editor.edit(request(4, 65, 101, parameters={"guidance": 1.0, "steps": 1.0}))
+        assert record(steered)["settings"] == {"steps": 1, "guidance": 1.0}
+
+        await other.aclose()
+        assert len(workers()) == 2  # the editor is still there
+        lost = [asyncio.create_task(editor.edit(request(n, parameters={"steps": 999.0 + n}))) for n in (1, 2)]
         await asyncio.sleep(0.5)
-        (worker,) = workers()
-        os.kill(worker.pid, signal.SIGKILL)
-        reply = await lost
-        assert reply.outcome.kind is OutcomeKind.TRANSPORT
-        assert not reply.outcome.fatal
-        assert "the process of cpu was killed by signal 9" in reply.outcome.reason
+        for worker in workers():
+            os.kill(worker.pid, signal.SIGKILL)
+        for reply in await asyncio.gather(*lost):
+            assert reply.outcome.kind is OutcomeKind.TRANSPORT
+            assert not reply.outcome.fatal
+            assert "was killed by signal 9" in reply.outcome.reason
         assert (await editor.edit(request(0))).outcome.ok  # by another process
         await editor.aclose()
         await editor.aclose()
-
-    asyncio.run(scene())
-
-
-@pytest.mark.slow
-def test_every_device_takes_its_share_and_editors_of_one_device_share_its_process(
-    tiny_folder: Callable[[str], Path],
-) -> None:
-    async def scene() -> None:
-        folder = tiny_folder("instruct-pix2pix")
-        one, other = (
-            open_editor(folder, device="cpu:0, cpu:1", batch_size=1, steps=steps) for steps in (4, 5)
-        )
-        replies = await asyncio.gather(
-            *(one.edit(request(seed)) for seed in range(12)), other.edit(request(1))
-        )
-        assert all(reply.outcome.ok for reply in replies)
-        assert {record(reply)["device"] for reply in replies} == {"cpu:0", "cpu:1"}
-        assert len(workers()) == 2
-        await one.aclose()
-        assert len(workers()) == 2  # the other editor is still there
-        await other.aclose()
 
     asyncio.run(scene())
 

@@ -17,7 +17,7 @@ from plantain.models.options import WorkerCommand
 from plantain.models.presets import Preset
 from plantain.models.process.exchange import Wish, read_result, write_manifest
 from plantain.models.process.program import Program
-from plantain.pixels.decode import BadImage, declared_size
+from plantain.pixels.decode import declared_size
 from plantain.records import InputError, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
 
@@ -136,20 +136,24 @@ class ProcessEditor:
     async def _batch(self, wishes: list[Wish]) -> list[bytes | Outcome]:
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="plantain-"))
         try:
-            try:
-                manifest = await asyncio.to_thread(write_manifest, folder, self.name, self.settings, wishes)
-            except BadImage as error:
-                return [Outcome(OutcomeKind.MALFORMED, str(error))] * len(wishes)
-            fault = await self._program.run(manifest)
+            manifest, faults = await asyncio.to_thread(
+                write_manifest, folder, self.name, self.settings, wishes
+            )
+            fault = await self._program.run(manifest) if len(faults) < len(wishes) else None
             results = [
-                await asyncio.to_thread(read_result, folder, number, wish)
+                faults[number]
+                if number in faults
+                else await asyncio.to_thread(read_result, folder, number, wish)
                 for number, wish in enumerate(wishes)
             ]
         finally:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         if fault is None:
             return results
-        return [fault if _missing(result) else result for result in results]
+        return [
+            fault if number not in faults and _missing(result) else result
+            for number, result in enumerate(results)
+        ]
 
 
 def _missing(result: bytes | Outcome) -> bool:

@@ -48,37 +48,21 @@ class Wish:
 
 def write_manifest(
     folder: Path, name: str, settings: Mapping[str, str | int | float | bool], wishes: Sequence[Wish]
-) -> Path:
-    """Lays out images, regions and the manifest; returns its path.
+) -> tuple[Path, dict[int, Outcome]]:
+    """Lays out images, regions and the manifest.
 
-    Raises:
-        BadImage: an original that cannot be read.
+    Returns:
+        The manifest's path, and by number the wishes whose files cannot be read: they are not in it.
     """
     (folder / "in").mkdir()
     (folder / "out").mkdir()
-    jobs = []
+    jobs: list[dict[str, object]] = []
+    faults: dict[int, Outcome] = {}
     for number, wish in enumerate(wishes):
-        image = folder / "in" / f"{number}.png"
-        image.write_bytes(_png(wish.frame.enter(decode_untrusted(wish.picture, "original"))))
-        region = None
-        if wish.region is not None:
-            region = folder / "in" / f"{number}-region.png"
-            mask = decode_mask(wish.region).astype(np.uint8) * 255
-            region.write_bytes(
-                encode_mask(wish.frame.enter(np.repeat(mask[:, :, None], 3, 2))[:, :, 0] >= 128)
-            )
-        jobs.append(
-            {
-                "id": str(number),
-                "image": str(image),
-                "region": str(region) if region else None,
-                "instruction": wish.instruction,
-                "seed": wish.seed,
-                "parameters": dict(wish.parameters),
-                "width": wish.frame.canvas_width,
-                "height": wish.frame.canvas_height,
-            }
-        )
+        try:
+            jobs.append(_job(folder, number, wish))
+        except BadImage as error:
+            faults[number] = Outcome(OutcomeKind.MALFORMED, str(error))
     manifest = folder / "manifest.json"
     said = {
         "contract": CONTRACT,
@@ -88,7 +72,26 @@ def write_manifest(
         "jobs": jobs,
     }
     manifest.write_bytes(orjson.dumps(said, option=orjson.OPT_INDENT_2))
-    return manifest
+    return manifest, faults
+
+
+def _job(folder: Path, number: int, wish: Wish) -> dict[str, object]:
+    image, region = folder / "in" / f"{number}.png", None
+    image.write_bytes(_png(wish.frame.enter(decode_untrusted(wish.picture, "original"))))
+    if wish.region is not None:
+        region = folder / "in" / f"{number}-region.png"
+        mask = decode_mask(wish.region).astype(np.uint8) * 255
+        region.write_bytes(encode_mask(wish.frame.enter(np.repeat(mask[:, :, None], 3, 2))[:, :, 0] >= 128))
+    return {
+        "id": str(number),
+        "image": str(image),
+        "region": str(region) if region else None,
+        "instruction": wish.instruction,
+        "seed": wish.seed,
+        "parameters": dict(wish.parameters),
+        "width": wish.frame.canvas_width,
+        "height": wish.frame.canvas_height,
+    }
 
 
 def read_result(folder: Path, number: int, wish: Wish) -> bytes | Outcome:

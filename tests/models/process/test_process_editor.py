@@ -1,0 +1,194 @@
+"""`process/NAME` with a real second process: what it makes, and every way in which it can fail."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+import psutil
+import pytest
+
+from plantain.models.options import ProviderOptions, WorkerCommand
+from plantain.models.process.editor import ProcessEditor
+from plantain.models.registry import resolve_editor, resolve_judge
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_mask
+from plantain.records import Geometry, InputError, Licence, Outcome, OutcomeKind, SourceImage
+from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
+
+WORKER = Path(__file__).parents[2] / "fakes" / "process_worker.py"
+IMAGE = SourceImage("x", "d", "fundus", (), Licence.OPEN, "a", "b", Geometry(64, 64, "pad", 0, 0, 64, 64))
+
+
+def command(
+    timeout_s: float = 60.0, batch_size: int = 16, **settings: str | int | float | bool
+) -> WorkerCommand:
+    return WorkerCommand((sys.executable, "-I", str(WORKER)), None, timeout_s, batch_size, settings)
+
+
+def open_editor(name: str = "process/mine", worker: str = "mine", **said: object) -> ProcessEditor:
+    options = ProviderOptions(workers={worker: command(**said)})  # type: ignore[arg-type]
+    editor = resolve_editor(name, options)
+    assert isinstance(editor, ProcessEditor)
+    return editor
+
+
+def request(seed: int = 0, width: int = 65, height: int = 101, **changes: object) -> EditRequest:
+    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    data = cv2.imencode(".png", pixels[:, :, ::-1])[1].tobytes()
+    return EditRequest(IMAGE, EncodedImage(data, "image/png"), f"Edit {seed}", seed, **changes)  # type: ignore[arg-type]
+
+
+def edit_all(editor: ProcessEditor, *requests: EditRequest) -> list[Reply[EditedImage]]:
+    async def scene() -> list[Reply[EditedImage]]:
+        try:
+            return await asyncio.gather(*map(editor.edit, requests))
+        finally:
+            await editor.aclose()
+            assert not psutil.Process().children()
+
+    return asyncio.run(scene())
+
+
+def outcome_of(**said: object) -> Outcome:
+    (reply,) = edit_all(open_editor(**said), request())
+    assert reply.value is None
+    return reply.outcome
+
+
+def test_program_is_started_once_and_handed_what_waits_together(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    editor = open_editor(batch_size=3, log=str(log), strength=0.5)
+    assert editor.adjustable == {"strength"}
+    sizes = [(65, 101), (300, 200), (64, 64), (1500, 900)]
+    requests = [request(seed, *size) for seed, size in enumerate(sizes)]
+    replies = edit_all(editor, *requests)
+    for reply, asked in zip(replies, requests, strict=True):
+        assert reply.value is not None, reply.outcome
+        before, after = decode(asked.original.data), decode(reply.value.image.data)
+        assert np.array_equal(after, 255 - before)
+    manifests = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [len(manifest["jobs"]) for manifest in manifests] == [3, 1]
+    assert len({manifest["pid"] for manifest in manifests}) == 1
+    assert manifests[0]["settings"]["strength"] == 0.5
+    assert manifests[0]["jobs"][1]["instruction"] == "Edit 1"
+    assert manifests[0]["jobs"][1]["seed"] == 1
+    assert not Path(manifests[0]["out"]).exists()  # images are not left lying about
+
+
+def test_preset_brings_words_and_canvas(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    editor = open_editor("process/medebench-seed-x", "seed-x", log=str(log))
+    (reply,) = edit_all(editor, request(0, 300, 200, parameters={"steps": 7}))
+    assert reply.value is not None
+    assert decode(reply.value.image.data).shape == (200, 300, 3)
+    (manifest,) = [json.loads(line) for line in log.read_text().splitlines()]
+    (job,) = manifest["jobs"]
+    assert (job["width"], job["height"]) == (1024, 1024)
+    assert job["instruction"] == "Edit this image: Edit 0"
+    assert job["parameters"] == {"steps": 7}
+    assert manifest["settings"]["steps"] == 50
+    assert '"mode":"pad"' in reply.raw
+
+
+def test_editor_that_is_told_where_gets_the_region_on_its_canvas() -> None:
+    editor = open_editor("process/brushnet", "brushnet")
+    assert editor.takes_region
+    mask = np.zeros((100, 200), np.bool_)
+    mask[20:60, 50:150] = True
+    region = EncodedImage(encode_mask(mask), "image/png")
+    with_region, without = edit_all(editor, request(1, 200, 100, region=region), request(1, 200, 100))
+    assert without.outcome.kind is OutcomeKind.NOT_APPLICABLE
+    assert with_region.value is not None
+    after = decode(with_region.value.image.data).astype(int)
+    assert np.abs(after[25:55, 55:145] - (255, 0, 0)).max() <= 30  # enlarged and reduced: ringing at most
+    red = np.abs(after - (255, 0, 0)).sum(2) < 90
+    assert 0.9 < red.sum() / mask.sum() < 1.15
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "said"),
+    [
+        ("garbage", OutcomeKind.MALFORMED, "output 0.png"),
+        ("missing", OutcomeKind.NO_IMAGE, "wrote no 0.png"),
+        ("refuse", OutcomeKind.REFUSED, "I would rather not"),
+        ("mumble", OutcomeKind.MALFORMED, "'maybe' is none of ok, refused"),
+        ("size", OutcomeKind.MALFORMED, "returned 32x32 pixels for 65x101"),
+    ],
+)
+def test_bad_answer_is_an_outcome(mode: str, kind: OutcomeKind, said: str) -> None:
+    outcome = outcome_of(mode=mode)
+    assert outcome.kind is kind
+    assert said in outcome.reason
+    assert not outcome.fatal
+
+
+def test_crash_keeps_what_was_finished_and_says_why_for_the_rest(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    editor = open_editor(mode="crash", log=str(log))
+
+    async def scene() -> list[Reply[EditedImage]]:
+        try:
+            first = await asyncio.gather(*(editor.edit(request(seed)) for seed in range(3)))
+            return [*first, await editor.edit(request(0))]  # a program that crashed is started again
+        finally:
+            await editor.aclose()
+
+    done, lost, other, again = asyncio.run(scene())
+    assert done.outcome.ok
+    assert again.outcome.ok
+    for reply in (lost, other):
+        assert reply.outcome.kind is OutcomeKind.TRANSPORT
+        assert "ended with status 1" in reply.outcome.reason
+        assert "illegal memory access" in reply.outcome.reason
+    assert len({json.loads(line)["pid"] for line in log.read_text().splitlines()}) == 2
+
+
+def test_hanging_program_is_ended() -> None:
+    outcome = outcome_of(mode="hang", timeout_s=2.0)
+    assert outcome.kind is OutcomeKind.TRANSPORT
+    assert "gave no answer within 2 s" in outcome.reason
+
+
+def test_program_that_is_not_there_halts_the_run() -> None:
+    worker = WorkerCommand(("/no/such/python", "worker.py"))
+    editor = resolve_editor("process/mine", ProviderOptions(workers={"mine": worker}))
+    assert isinstance(editor, ProcessEditor)
+    (reply,) = edit_all(editor, request())
+    assert reply.outcome.fatal
+    assert "'/no/such/python' could not be started" in reply.outcome.reason
+
+
+def test_unreadable_original_spoils_no_other_edit() -> None:
+    cut = EncodedImage(request().original.data[:4000], "image/png")
+    nothing = EncodedImage(b"nothing", "image/png")
+    good, *spoiled = edit_all(
+        open_editor(), request(), *(EditRequest(IMAGE, file, "x", 0) for file in (cut, nothing))
+    )
+    assert good.outcome.ok
+    assert [reply.outcome.kind for reply in spoiled] == [OutcomeKind.MALFORMED] * 2
+
+
+def test_fingerprint_changes_with_the_program(tmp_path: Path) -> None:
+    script = tmp_path / "worker.py"
+    script.write_text("1")
+    options = ProviderOptions(workers={"mine": WorkerCommand(("python", "worker.py"), tmp_path)})
+    before = resolve_editor("process/mine", options).fingerprint
+    assert resolve_editor("process/mine", options).fingerprint == before
+    script.write_text("2")
+    assert resolve_editor("process/mine", options).fingerprint != before
+
+
+def test_what_is_missing_is_one_line() -> None:
+    with pytest.raises(InputError, match=r"\[providers\.process\.workers\.seed-x\] command = \["):
+        resolve_editor("process/medebench-seed-x")
+    with pytest.raises(InputError, match="did you mean 'mine'"):
+        resolve_editor("process/min", ProviderOptions(workers={"mine": command()}))
+    with pytest.raises(InputError, match="can be an editor"):
+        resolve_judge("process/mine")
+    with pytest.raises(InputError, match=r"providers\.process\.steps: process has no such setting"):
+        resolve_editor("process/mine", ProviderOptions(steps=3, workers={"mine": command()}))
