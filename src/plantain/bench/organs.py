@@ -8,7 +8,7 @@ import re
 ORGANS: dict[str, tuple[str, ...]] = {
     "Teeth": ("tooth", "dental"),
     "Eyes": ("eye",),
-    "Spine and Bones": ("spine", "bone", "bones", "spine/bones", "bones and spine", "skeleton"),
+    "Spine and Bones": ("spine", "bone", "bones", "bones and spine", "skeleton"),
     "Skin": (),
     "Nose": (),
     "Face": (),
@@ -22,7 +22,13 @@ ORGANS: dict[str, tuple[str, ...]] = {
 }
 """Other names by canonical name, in the order of the paper's Table 2 (which says Spine; Table 4 says Bones)."""
 
-_NAMES = {alias: organ for organ, aliases in ORGANS.items() for alias in (organ.casefold(), *aliases)}
+
+def _folded(name: str) -> str:
+    """Case, punctuation and the word "and" do not count."""
+    return " ".join(word for word in re.split(r"[\W_]+", name.casefold()) if word and word != "and")
+
+
+_NAMES = {_folded(alias): organ for organ, aliases in ORGANS.items() for alias in (organ, *aliases)}
 
 
 def canonical_organ(name: str) -> tuple[str, str]:
@@ -36,11 +42,9 @@ def canonical_organ(name: str) -> tuple[str, str]:
         >>> canonical_organ("Teath")
         ('Teath', "not one of MedEBench's organs; did you mean 'Teeth'?")
     """
-    plain = re.sub(r"[\s_&-]+", " ", name).strip()
-    key = re.sub(r"\s*(?:/|,| and )\s*", "/", plain.casefold())
-    found = _NAMES.get(plain.casefold()) or _NAMES.get(key) or _NAMES.get(key.replace("/", " and "))
+    found = _NAMES.get(_folded(name))
     if found:
         return found, ""
-    near = difflib.get_close_matches(plain.casefold(), _NAMES, n=1, cutoff=0.75)
+    near = difflib.get_close_matches(_folded(name), _NAMES, n=1, cutoff=0.75)
     hint = f"; did you mean {_NAMES[near[0]]!r}?" if near else ""
-    return plain, f"not one of MedEBench's organs{hint}"
+    return " ".join(name.split()), f"not one of MedEBench's organs{hint}"

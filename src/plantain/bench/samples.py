@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from plantain.pixels.decode import one_line
 from plantain.records import Direction, SourceImage
 
 
@@ -70,5 +71,5 @@ class Problem:
     warning: bool = False
 
     def __str__(self) -> str:
-        sample = f"sample {self.sample}: " if self.sample else ""
-        return f"{self.file}: {sample}{self.field}: {self.detail}"
+        sample = f"sample {one_line(self.sample)}: " if self.sample else ""
+        return f"{one_line(self.file)}: {sample}{one_line(self.field)}: {one_line(self.detail)}"
