@@ -152,9 +152,8 @@ if __name__ == "__main__":
         cv2.setNumThreads(1)
         begun, worked = time.perf_counter(), time.process_time()
         words = STAGES[sys.argv[2]](Path(sys.argv[3]))
-        taken = time.perf_counter() - begun
-        print(
-            f"{taken}\t{time.process_time() - worked}\t{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}\t{words}"
-        )
+        taken, processor = time.perf_counter() - begun, time.process_time() - worked
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"{taken}\t{processor}\t{peak}\t{words}")
         sys.exit(0)
     sys.exit(main(int(sys.argv[1]) if sys.argv[1:] else 40))
