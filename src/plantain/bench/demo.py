@@ -73,10 +73,11 @@ async def bench_demo(
         )
         stopped = made.stopped
         if stopped is None:
+            pixel = [metric.name for metric in PIXEL_METRICS]
             scored = await score_run(
                 run,
                 benchmark,
-                ScoreWish([metric.name for metric in PIXEL_METRICS], (JUDGE,)),
+                ScoreWish(pixel, (JUDGE,)),
                 watch=scoring or ScoreWatch(),
             )
             stopped = scored.stopped

@@ -1,0 +1,144 @@
+"""`plantain bench rank`: how every metric agrees with people, beside how people agree with each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from plantain.cli.application import application
+from plantain.records import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+    from plantain.bench.ranking import Ranking
+    from plantain.metrics.agreement import Agreement
+    from plantain.metrics.resampling import Estimate
+
+app = application()
+
+
+@app.command(epilog="Example: plantain bench rank runs/bench --ratings ana.csv --ratings ben.csv")
+def rank(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a scored run.")],
+    more: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help="Further files of ratings.")
+    ] = None,
+    ratings: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--ratings",
+            metavar="FILE",
+            help="CSV of one rater, named after them: sample, model, and EA, CP, VQ (higher is better) or EA_rank, "
+            "CP_rank, VQ_rank (1 is best).",
+        ),
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option("--judge", metavar="NAME", help="Whose scores are called EA, VQ and CP judge."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Compare metrics with people, image by image (Table 3), and people with each other."""
+    files = [*(ratings or []), *(more or [])]
+    if not files:
+        raise InputError("--ratings: name a CSV file for each rater")
+    from plantain.bench.humans import read_ratings
+    from plantain.bench.ranking import rank as compare
+    from plantain.bench.ranking import ranking_json
+    from plantain.bench.runfile import BenchRun
+    from plantain.bench.table_rows import read_scores
+    from plantain.bench.tables import make_table
+
+    with BenchRun.open(run) as opened:
+        scores = read_scores(opened)
+    given = read_ratings(files, [s.id for s in scores.samples], [arm.label for arm in scores.arms])
+    found = compare(make_table(scores, judge), given)
+    if as_json:
+        import orjson
+
+        print(orjson.dumps(ranking_json(found), option=orjson.OPT_INDENT_2).decode())
+        return
+    from rich.console import Console
+
+    console = Console()
+    console.print(correlations(found))
+    if found.agreement:
+        console.print(agreements(found))
+    else:
+        console.print("one rater: nothing to compare them with, and no ceiling", highlight=False)
+
+
+def correlations(found: Ranking) -> RichTable:
+    """Table 3 for a terminal; the best metric of each dimension is only the highest, not shown to be best."""
+    from rich.table import Table as RichTable
+
+    dimensions = list(found.images)
+    shown = RichTable(
+        title="Table 3: rank correlation with people, mean over images",
+        caption=f"{len(found.raters)} raters, {len(found.models)} models; images "
+        + ", ".join(f"{name} {n}" for name, n in found.images.items())
+        + "\nSpearman's rho with ties as ties and half of its 95 % interval / Kendall's tau-b",
+        caption_justify="left",
+    )
+    shown.add_column("metric")
+    for name in dimensions:
+        shown.add_column(name, justify="right")
+    by_metric: dict[str, dict[str, str]] = {}
+    for row in found.rows:
+        by_metric.setdefault(row.metric, {})[row.dimension] = _correlation(row.spearman, row.kendall)
+    for metric, cells in by_metric.items():
+        last = metric == list(by_metric)[-1]
+        shown.add_row(metric, *(cells[name] for name in dimensions), end_section=last)
+    if found.ceiling:
+        ceiling = [found.ceiling[name] for name in dimensions]
+        shown.add_row(
+            "one rater with the others", *(_correlation(c["spearman"], c["kendall"]) for c in ceiling)
+        )
+    return shown
+
+
+def _correlation(rho: Estimate, tau: Estimate) -> str:
+    if rho.value is None:
+        return "–"
+    spread = "" if rho.spread is None else f" ±{rho.spread:.2f}"
+    return f"{rho.value:+.2f}{spread} / {'–' if tau.value is None else f'{tau.value:+.2f}'}"
+
+
+def agreements(found: Ranking) -> RichTable:
+    """How far raters agree, with prevalence beside it."""
+    from rich.table import Table as RichTable
+
+    shown = RichTable(
+        title="Agreement of raters",
+        caption="value with its 95 % interval; a kappa of 0 is chance, whatever the raw agreement",
+        caption_justify="left",
+    )
+    for heading in (
+        "dimension",
+        "Krippendorff's alpha",
+        "Fleiss' kappa",
+        "Cohen's kappa (weighted)",
+        "most frequent",
+    ):
+        shown.add_column(heading, justify="left" if heading == "dimension" else "right")
+    for one in found.agreement:
+        pairs = [f"{a} and {b}: {_agreed(kappa)}" for (a, b), kappa in one.cohen.items()]
+        prevalence = one.krippendorff.prevalence
+        shown.add_row(
+            one.dimension,
+            f"{_agreed(one.krippendorff)} ({one.level})",
+            _agreed(one.fleiss) if one.fleiss else "–",
+            "\n".join(pairs) or "–",
+            "–" if prevalence is None else f"{100 * prevalence:.0f} %",
+        )
+    return shown
+
+
+def _agreed(found: Agreement) -> str:
+    if found.value is None:
+        return f"– ({found.reason})"
+    interval = "" if found.low is None or found.high is None else f" ({found.low:.2f} to {found.high:.2f})"
+    return f"{found.value:.2f}{interval}"
