@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
@@ -20,10 +20,10 @@ from plantain.bench.runfile import BenchRun, Output
 from plantain.bench.score_judges import Judgement
 from plantain.bench.score_pixels import Lacking, by_sample, lacking, measure
 from plantain.bench.sets import measure_sets
-from plantain.bench.suite import PIXEL_METRICS, SETS, SuiteMetric, chosen
+from plantain.bench.suite import PIXEL_METRICS, SETS, chosen
 from plantain.bench.suite_learned import Networks, find_networks, learned_metrics
 from plantain.findings import load_taxonomy
-from plantain.journal import Journal
+from plantain.journal import DiskFull, Journal
 from plantain.models.batch.desk import BatchDesk
 from plantain.models.registry import close_models, resolve_scale_judge
 from plantain.records import InputError
@@ -133,34 +133,27 @@ async def score_run(
     check_consent(terms, (sample.image for sample in benchmark.samples))
     jobs = BatchDesk()
     seats = _seats(wish.judges, judges, terms, jobs)
-    summary = ScoreSummary()
     networks = wish.networks if wish.networks is not None else find_networks(wanted)
-    for metric, reason in networks.why_not:
-        summary.notes.append(f"{metric} not measured: {reason}")
-        watch.note(summary.notes[-1])
+    summary = ScoreSummary(notes=[f"{name} not measured: {reason}" for name, reason in networks.why_not])
+    for line in summary.notes:
+        watch.note(line)
     journal = Journal.open(run)
     journal.on_commit = on_commit
     try:
         desk, gate = await open_desk(terms, journal, jobs, accept_model_change=accept_model_change)
         bench_run, walkers = BenchRun(journal.reader), Walkers(desk)
-        metrics = [metric for metric in PIXEL_METRICS if metric.name in wanted]
-        metrics += learned_metrics(networks, wanted)
         async with interruptible(desk, watch.stopping), time_cap(terms.limits, journal.reader, walkers):
-            summary.measured = await _metrics(benchmark, bench_run, journal, metrics, walkers, watch)
-            if networks.features is not None and not desk.stop_requested:
-                names = [name for name in SETS if name in wanted]
-                summary.sets = await measure_sets(benchmark, bench_run, journal, networks.features, names)
-            seated = await seat(journal, seats)
-            judgement = Judgement(
-                benchmark, bench_run, journal, load_taxonomy(), walkers, seated, wish.retry, wish.all_outputs
-            )
-            summary.judged = await _judged(judgement, terms, watch)
+            scoring = _Scoring(benchmark, bench_run, journal, walkers, watch)
+            summary.measured = await scoring.metrics(wanted, networks)
+            summary.sets = await scoring.sets(wanted, networks)
+            summary.judged = await scoring.judges(await seat(journal, seats), wish, tasks_under_way(terms))
         summary.left = await jobs.close()
         summary.made, summary.replayed = desk.made, desk.replayed
         summary.stopped, summary.failed = walkers.halted, walkers.faulty
         if summary.stopped is None and desk.stop_requested:
             summary.stopped = "interrupted"
-        await journal.end_session(desk.replayed, {"made": desk.made, "limits": gate.told()})
+        with suppress(DiskFull):  # telemetry is not worth a fault where there is no room for it
+            await journal.end_session(desk.replayed, {"made": desk.made, "limits": gate.told()})
     finally:
         await jobs.close()
         await journal.close()
@@ -196,58 +189,85 @@ def _check_run(run: Path, benchmark: Benchmark) -> None:
                 )
 
 
-async def _metrics(
-    benchmark: Benchmark,
-    run: BenchRun,
-    journal: Journal,
-    metrics: Sequence[SuiteMetric],
-    walkers: Walkers,
-    watch: ScoreWatch,
-) -> int:
-    """Measures what is lacking, a sample per thread; returns how many scores were stored."""
-    watch.begun("metrics", len(run.samples))
-    stored, networks = 0, Lock()
-    loop = asyncio.get_running_loop()
-    workers = _cores()
+@dataclass(frozen=True, slots=True)
+class _Scoring:
+    """The stages, each of which returns how many scores it stored."""
 
-    def work() -> Iterator[tuple[str, list[Lacking]]]:
-        for sample_id, outputs in by_sample(run):
-            lacks = lacking(run.reader, outputs, metrics)
-            if lacks:
-                yield sample_id, lacks
-            else:
-                watch.advanced(0)
+    benchmark: Benchmark
+    run: BenchRun
+    journal: Journal
+    walkers: Walkers
+    watch: ScoreWatch
 
-    with ThreadPoolExecutor(workers) as pool, _one_thread_each():
+    async def metrics(self, wanted: set[str], networks: Networks) -> int:
+        """Measures what is lacking, a sample per thread."""
+        metrics = [metric for metric in PIXEL_METRICS if metric.name in wanted]
+        metrics += learned_metrics(networks, wanted)
+        self.watch.begun("metrics", len(self.run.samples))
+        loop, one_network, stored = asyncio.get_running_loop(), Lock(), 0
 
-        async def carry(item: tuple[str, list[Lacking]]) -> None:
+        def work() -> Iterator[tuple[str, list[Lacking]]]:
+            for sample_id, outputs in by_sample(self.run):
+                lacks = lacking(self.run.reader, outputs, metrics)
+                if lacks:
+                    yield sample_id, lacks
+                else:
+                    self.watch.advanced(0)
+
+        workers = _cores()
+        with ThreadPoolExecutor(workers) as pool, _one_thread_each():
+
+            async def carry(item: tuple[str, list[Lacking]]) -> None:
+                nonlocal stored
+                rows = await loop.run_in_executor(
+                    pool, measure, self.benchmark, *item, self.run.read, one_network
+                )
+                count = await self.journal.add_scores(rows)
+                stored += count
+                self.watch.advanced(count)
+
+            await self.walkers.all(work(), carry, workers + 1, None)
+        return stored
+
+    async def sets(self, wanted: set[str], networks: Networks) -> int:
+        """Computes the distances of sets that are lacking."""
+        names = [name for name in SETS if name in wanted]
+        if networks.features is None or not names:
+            return 0
+        return await measure_sets(
+            self.benchmark,
+            self.run,
+            self.journal,
+            networks.features,
+            names,
+            lambda: self.walkers.desk.stop_requested,
+        )
+
+    async def judges(self, seated: Sequence[SeatedJudge], wish: ScoreWish, at_once: int) -> int:
+        """Has judged what is lacking."""
+        if not seated or self.walkers.desk.stop_requested:
+            return 0
+        judgement = Judgement(
+            self.benchmark,
+            self.run,
+            self.journal,
+            load_taxonomy(),
+            self.walkers.desk,
+            seated,
+            wish.retry,
+            wish.all_outputs,
+        )
+        self.watch.begun("judges", sum(1 for _ in judgement.outstanding()))
+        stored = 0
+
+        async def carry(item: tuple[Output, SeatedJudge]) -> None:
             nonlocal stored
-            sample_id, lacks = item
-            rows = await loop.run_in_executor(pool, measure, benchmark, sample_id, lacks, run.read, networks)
-            count = await journal.add_scores(rows)
+            count = await judgement.judge(item)
             stored += count
-            watch.advanced(count)
+            self.watch.advanced(count)
 
-        await walkers.all(work(), carry, workers + 1, None)
-    return stored
-
-
-async def _judged(judgement: Judgement, terms: Terms, watch: ScoreWatch) -> int:
-    """Has judged what is lacking; returns how many scores were stored."""
-    if not judgement.judges or judgement.walkers.desk.stop_requested:
-        return 0
-    total = sum(1 for _ in judgement.outstanding())
-    watch.begun("judges", total)
-    stored = 0
-
-    async def carry(item: tuple[Output, SeatedJudge]) -> None:
-        nonlocal stored
-        count = await judgement.judge(item)
-        stored += count
-        watch.advanced(count)
-
-    await judgement.walkers.all(judgement.outstanding(), carry, tasks_under_way(terms), None)
-    return stored
+        await self.walkers.all(judgement.outstanding(), carry, at_once, None)
+        return stored
 
 
 def _cores() -> int:

@@ -22,12 +22,11 @@ from plantain.bench.own_format import encode_png
 from plantain.bench.runfile import BenchRun, Output
 from plantain.bench.samples import Sample
 from plantain.bench.score_pixels import by_sample, rows_of
-from plantain.calls import CallSpec, TaskCalls
+from plantain.calls import Answer, CallDesk, CallSpec, TaskCalls
 from plantain.findings import Taxonomy
 from plantain.journal import Journal, Settlement, StoredScore
 from plantain.records import Finding, InputError, ScaleReport, Step, derive_seed
 from plantain.roles import EncodedImage, Reply, ScaleRequest
-from plantain.runs.walking import Walkers
 
 KEPT = 24
 """Samples whose encoded pictures are kept at hand; outputs come sample by sample."""
@@ -41,7 +40,7 @@ class Judgement:
     run: BenchRun
     journal: Journal
     taxonomy: Taxonomy
-    walkers: Walkers
+    desk: CallDesk
     judges: Sequence[SeatedJudge]
     retry: bool
     all_outputs: bool
@@ -71,15 +70,12 @@ class Judgement:
         if obstacle:
             return without_judging(seated, output, obstacle)
         recorded = self.run.reader.calls(output.task_id, output.generation)
-        calls = TaskCalls(self.walkers.desk, output.task_id, output.generation, recorded)
-        draws: list[tuple[int, ScaleReport]] = []
-        for k, draw in enumerate(draws_to_make(seated, recorded, output.k + 1, retry=self.retry)):
-            answer = await calls.answer(self._call(output, seated, sample, k, draw))
-            if answer.outcome.ok:
-                draws.append((draw, report_from_json(answer.text)))
-            else:
-                reason = f"{answer.outcome.kind.value}: {answer.outcome.reason}".rstrip(": ")
-                draws.append((draw, failed_report(reason)))
+        calls = TaskCalls(self.desk, output.task_id, output.generation, recorded)
+        numbers = draws_to_make(seated, recorded, output.k + 1, retry=self.retry)
+        # All at once: draws that wait for batch jobs wait for the same one.
+        asked = [calls.answer(self._call(output, seated, sample, k, draw)) for k, draw in enumerate(numbers)]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        draws = [(draw, _report(answer)) for draw, answer in zip(numbers, answers, strict=True)]
         return put_together(seated, output, draws)
 
     def _call(
@@ -137,6 +133,15 @@ class Judgement:
             return self.taxonomy.get(sample.image.modality, sample.finding)
         except InputError:
             return None  # a finding of its maker's own: nothing is known of how it shows
+
+
+def _report(answer: Answer | BaseException) -> ScaleReport:
+    """What a draw came to; what stopped it is raised once all draws have ended."""
+    if isinstance(answer, BaseException):
+        raise answer
+    if answer.outcome.ok:
+        return report_from_json(answer.text)
+    return failed_report(f"{answer.outcome.kind.value}: {answer.outcome.reason}".rstrip(": "))
 
 
 def _encoded(benchmark: Benchmark, sample: Sample) -> tuple[EncodedImage, EncodedImage | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import orjson
@@ -28,9 +28,14 @@ VERSION = "1"
 
 
 async def measure_sets(
-    benchmark: Benchmark, run: BenchRun, journal: Journal, encoder: ImageEncoder, names: Sequence[str]
+    benchmark: Benchmark,
+    run: BenchRun,
+    journal: Journal,
+    encoder: ImageEncoder,
+    names: Sequence[str],
+    stopping: Callable[[], bool],
 ) -> int:
-    """Computes the distances that are lacking; returns how many.
+    """Computes the distances that are lacking, arm by arm until `stopping`; returns how many.
 
     Both sets are those of the samples on which the arm has an image and the benchmark a truth, so that an arm that
     leaves out the difficult ones is not compared with them.
@@ -40,6 +45,8 @@ async def measure_sets(
     truths: dict[str, Floats] = {}
     computed = 0
     for arm in run.arms.values():
+        if stopping():
+            break
         outputs = _paired(benchmark, run, arm)
         key, digest = f"{arm.label} {encoder.name}", _digest(benchmark, outputs, encoder, names)
         if made.get(key) == digest:
