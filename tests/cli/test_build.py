@@ -50,6 +50,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "open",
         "--out",
         folder / "catalogue",
+        "--skip-text",
     )
     assert done.returncode == 0, done.stderr
     (folder / "pilot.toml").write_text(RECIPE)

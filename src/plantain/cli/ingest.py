@@ -140,7 +140,7 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
     if unread:
         print(f"plantain: {unread}", file=sys.stderr)
     if as_json:
-        numbers = {"images": len(catalogue), "rejected": len(done.refused)}
+        numbers = {"images": len(catalogue), "rejected": _files(done)}
         more = {
             "added": done.added,
             "unchanged": done.unchanged,
@@ -153,7 +153,7 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         }
         print(json.dumps({**numbers, **counts, **more}, indent=2, ensure_ascii=False))
         return
-    print(f"{out}: {len(catalogue)} images, {done.added} of them new; {len(done.refused)} files rejected")
+    print(f"{out}: {len(catalogue)} images, {done.added} of them new; {_files(done)} files rejected")
     for label, count in counts["by_label"].items():
         print(f"  {count:6d}  {label}")
     if done.near:
@@ -165,6 +165,11 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         print(f"{len(done.quarantined)} images in quarantine{new}: plantain quarantine {out}")
     if done.refused:
         print(f"rejected files and why: {out / REJECTED}")
+
+
+def _files(done: Ingested) -> int:
+    """Files that were left out; a folder counts with what is in it."""
+    return sum(refused.files for refused in done.refused)
 
 
 def _named(counts: dict[str, int]) -> dict[str, int]:

@@ -74,10 +74,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A file, folder or row that the reader leaves out, and why, in one line."""
+    """A file, folder or row that the reader leaves out, and why, in one line; `files` is how many that leaves out."""
 
     name: str
     reason: str
+    files: int = 1
 
 
 @dataclass(frozen=True, slots=True)

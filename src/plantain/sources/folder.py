@@ -83,9 +83,8 @@ class FolderReader:
             if finding is None:
                 names = list(self._order)
                 hint = suggest(child.name, names)
-                self._refuse(
-                    f"{shown}/", f"no {self._options.modality} finding is named like this folder; {hint}"
-                )
+                why = f"no {self._options.modality} finding is named like this folder; {hint}"
+                self._refuse_folder(child, f"{shown}/", why)
             elif not self._inside(child):
                 self._refuse(f"{shown}/", "a link that leads out of the folder")
             else:
@@ -97,7 +96,7 @@ class FolderReader:
             if path.is_symlink() and not self._inside(path):
                 self._refuse(file.shown, "a link that leads out of the folder, or nowhere")
             elif path.is_dir():
-                self._refuse(f"{file.shown}/", "a folder inside a label folder is not read")
+                self._refuse_folder(path, f"{file.shown}/", "a folder inside a label folder is not read")
             elif path.suffix.lower() not in PICTURES:
                 self._refuse(file.shown, "not a picture by its name")
             else:
@@ -118,6 +117,14 @@ class FolderReader:
             return path.resolve(strict=True).is_relative_to(self._root)
         except (OSError, RuntimeError):
             return False
+
+    def _refuse_folder(self, folder: Path, name: str, reason: str) -> None:
+        """A folder that is not read, with the number of pictures that this leaves out."""
+        files = sum(
+            Path(file).suffix.lower() in PICTURES for _, _, files in os.walk(folder) for file in files
+        )
+        told = f"{reason}; {files} pictures in it" if files else reason
+        self._refused.append(Refused(name, told, max(1, files)))
 
     def _refuse(self, name: str, reason: str) -> None:
         self._refused.append(Refused(name, reason))
