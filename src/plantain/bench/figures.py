@@ -98,7 +98,7 @@ def radar(table: Table, measure: Measure) -> str:
 
 def scatter(table: Table) -> str:
     """Accuracy against preservation over all samples, both with their intervals; "" without a judge."""
-    accuracy, preservation = table.measure("EA"), table.measure("CP")
+    accuracy, preservation = table.measure("EA"), table.measure("CP") or table.measure("cp_reference")
     if accuracy is None or preservation is None:
         return ""
     points = []
@@ -120,7 +120,7 @@ def scatter(table: Table) -> str:
         axes.set_ylim(-0.04, 1.04)
         low = min((_least(x) for _, x, _ in points), default=0.0)
         axes.set_xlim(max(-1.0, min(0.5, low - 0.05)), 1.03)
-        axes.set_xlabel("context preservation (CP)")
+        axes.set_xlabel(f"context preservation ({preservation.name})")
         axes.set_ylabel("editing accuracy (EA)")
         legend(axes, columns=2)
 

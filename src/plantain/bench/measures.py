@@ -31,6 +31,7 @@ _KNOWN = {
     "masked_ssim": ("CP", "context preservation (SSIM outside the region)", True, -1.0, 1.0, 2),
     "masked_ssim_fov": ("masked_ssim_fov", "CP inside the field of view", True, -1.0, 1.0, 2),
     "cp_reference": ("cp_reference", "CP as published", True, -1.0, 1.0, 2),
+    "ssim_previous": ("ssim_previous", "plain SSIM with the image before", True, -1.0, 1.0, 2),
     "ssim": ("ssim", "SSIM with the truth", True, -1.0, 1.0, 2),
     "psnr": ("psnr", "PSNR with the truth, dB", True, None, None, 1),
     "lpips": ("lpips", "LPIPS with the truth", False, 0.0, None, 3),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from plantain.bench.benchmark import Benchmark
 from plantain.bench.demonstrated import ShotRow, shot_rows, studies
 from plantain.bench.gallery import GridStory, SampleStory, tell_samples, tell_sweeps
 from plantain.bench.latex import table_csv, table_two
+from plantain.bench.published import is_published, published_scores, published_stories
 from plantain.bench.runfile import BenchRun
 from plantain.bench.sweeps import Sweep, sweeps
 from plantain.bench.table_rows import baseline, read_scores
@@ -64,7 +65,7 @@ def write_leaderboard(
     """Writes the leaderboard of a bench run; works while it is being scored.
 
     Args:
-        run: folder of the run.
+        run: folder of the run, or of MedEBench's published scores.
         to: a folder; default the run itself.
         judge: whose scores are EA and VQ, see `make_table`.
         benchmark: where the benchmark's pictures are; default where the run found them.
@@ -78,9 +79,13 @@ def write_leaderboard(
     """
     folder = to if to is not None else run
     target = html_target(folder / PAGE)
-    with BenchRun.open(run) as opened:
-        table = make_table(read_scores(opened), judge)
-        board = gather(table, opened, benchmark, gallery)
+    if is_published(run):
+        table = make_table(published_scores(run), judge)
+        board = replace(gather(table, None, None, 0), samples=published_stories(run, table, gallery))
+    else:
+        with BenchRun.open(run) as opened:
+            table = make_table(read_scores(opened), judge)
+            board = gather(table, opened, benchmark, gallery)
     for path, text in _files(board, target).items():
         write_page(path, text)
     return target

@@ -84,8 +84,10 @@ class Table:
 
     @property
     def main(self) -> list[Measure]:
-        """EA, CP and VQ, as far as there are any."""
-        return [measure for name in MAIN if (measure := self.measure(name))]
+        """EA, CP and VQ, as far as there are any; the published CP where there is no strict one."""
+        found = {name: self.measure(name) for name in MAIN}
+        found["CP"] = found["CP"] or self.measure("cp_reference")
+        return [measure for measure in found.values() if measure is not None]
 
     @property
     def general(self) -> list[Arm]:
@@ -116,13 +118,13 @@ def make_table(scores: Scores, judge: str | None = None) -> Table:
             cells.update({(cell.model, cell.organ, cell.metric): cell for cell in row})
             if organ == OVERALL:
                 overall[measure.name] = pairs
-    main = [measure for measure in measures if measure.name in MAIN]
+    table = Table(scores, chosen, tuple(present), tuple(measures), cells, {}, overall)
     tasks = {
         (cell.model, cell.organ, cell.task, cell.metric): cell
-        for cell in _task_cells(scores, main)
+        for cell in _task_cells(scores, table.main)
         if cell.samples
     }
-    return Table(scores, chosen, tuple(present), tuple(measures), cells, tasks, overall)
+    return replace(table, tasks=tasks)
 
 
 def _choose(present: list[str], wanted: str | None) -> str:

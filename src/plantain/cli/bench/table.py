@@ -14,6 +14,7 @@ from plantain.records import InputError
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
+    from plantain.bench.table_rows import Scores
     from plantain.bench.tables import Table
 
 app = application()
@@ -21,7 +22,7 @@ app = application()
 
 @app.command(epilog="Example: plantain bench table runs/bench --to leaderboard")
 def table(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the run; it may still be scored.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or of published scores.")],
     as_json: Annotated[
         bool, typer.Option("--json", help="Rows as JSON, one per model, organ and metric.")
     ] = False,
@@ -55,13 +56,21 @@ def table(
         typer.echo(f"leaderboard: {path}", err=as_json or as_csv or as_latex)
     if path is not None and not (as_json or as_csv or as_latex):
         return
-    from plantain.bench.runfile import BenchRun
-    from plantain.bench.table_rows import read_scores
     from plantain.bench.tables import make_table
 
-    with BenchRun.open(run) as opened:
-        made = make_table(read_scores(opened), judge)
+    made = make_table(_scores(run), judge)
     _print(made, as_json=as_json, as_csv=as_csv, as_latex=as_latex, by=by)
+
+
+def _scores(run: Path) -> Scores:
+    from plantain.bench.published import is_published, published_scores
+    from plantain.bench.runfile import BenchRun
+    from plantain.bench.table_rows import read_scores
+
+    if is_published(run):
+        return published_scores(run)
+    with BenchRun.open(run) as opened:
+        return read_scores(opened)
 
 
 def _print(made: Table, *, as_json: bool, as_csv: bool, as_latex: bool, by: str) -> None:
