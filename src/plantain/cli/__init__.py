@@ -31,6 +31,7 @@ COMMANDS = {
     "release": "diff A B: what changed between two releases",
     "audit": "how far a judge can be trusted, by planted defects",
     "bench": "measure editing models: benchmarks, outputs, scores, tables",
+    "train": "fine-tuning on a benchmark or a release, and preferences",
 }
 """Every command and its line of help; `plantain.cli.<name>` holds its typer application `app`."""
 

@@ -39,8 +39,13 @@ class Base:
         Raises:
             InputError: the weights cannot be loaded.
         """
+        import diffusers
+        import transformers
         from diffusers import StableDiffusionInstructPix2PixPipeline
 
+        for library in (diffusers.utils.logging, transformers.logging):
+            library.set_verbosity_error()
+            library.disable_progress_bar()
         try:
             pipe = StableDiffusionInstructPix2PixPipeline.from_pretrained(
                 self.folder,

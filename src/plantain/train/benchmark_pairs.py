@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from plantain.records import InputError
 from plantain.train.pairs import Listed, Pixels, TrainingPair
@@ -25,7 +25,10 @@ class PairedSample(Protocol):
     def changed(self) -> Path | None: ...
 
 
-class PairedBenchmark(Protocol):
+S = TypeVar("S", bound=PairedSample)
+
+
+class PairedBenchmark(Protocol[S]):
     """What is needed of a benchmark, whichever room reads it."""
 
     @property
@@ -33,16 +36,16 @@ class PairedBenchmark(Protocol):
     @property
     def digest(self) -> str: ...
     @property
-    def samples(self) -> Sequence[PairedSample]: ...
-    def sample(self, sample_id: str) -> PairedSample: ...
-    def previous(self, sample: PairedSample) -> Pixels: ...
-    def changed(self, sample: PairedSample) -> Pixels: ...
+    def samples(self) -> Sequence[S]: ...
+    def sample(self, sample_id: str) -> S: ...
+    def previous(self, sample: S) -> Pixels: ...
+    def changed(self, sample: S) -> Pixels: ...
 
 
-class BenchmarkPairs:
+class BenchmarkPairs(Generic[S]):
     """The samples of a benchmark that have a real image after."""
 
-    def __init__(self, benchmark: PairedBenchmark) -> None:
+    def __init__(self, benchmark: PairedBenchmark[S]) -> None:
         self._benchmark = benchmark
         self.name = benchmark.name
         self.digest = benchmark.digest

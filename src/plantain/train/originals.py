@@ -9,7 +9,7 @@ from plantain.journal.connect import JOURNAL_NAME
 from plantain.pixels.decode import decode
 from plantain.records import InputError
 from plantain.sources.catalogue import Catalogue
-from plantain.train.pairs import Pixels
+from plantain.train.pairs import Listed, Pixels
 
 
 class Originals:
@@ -29,6 +29,15 @@ class Originals:
 
     def has(self, prepared_sha256: str) -> bool:
         return self._blobs.path(prepared_sha256).is_file()
+
+    def some(self, listed: list[Listed], release: str) -> list[Listed]:
+        """What was listed, unless nothing was. Raises InputError then: no original is here."""
+        if not listed:
+            raise InputError(
+                f"{self.folder}: holds no original of {release}; a release does not carry them: name the run or the "
+                "catalogue that it was made from"
+            )
+        return listed
 
     def read(self, prepared_sha256: str, image: str) -> Pixels:
         """The image, uint8 (H, W, 3). Raises InputError when it is not here, or damaged."""

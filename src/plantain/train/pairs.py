@@ -22,6 +22,7 @@ class TrainingPair:
         cluster: what it shares with dependent examples (source image, patient); never split.
         instruction: what was asked for.
         before, after: uint8 RGB (H, W, 3), same shape.
+        region: bool (H, W), where the edit was made; None when nobody knows. Nothing is learned from it.
     """
 
     id: str
@@ -30,6 +31,7 @@ class TrainingPair:
     instruction: str
     before: Pixels = field(repr=False)
     after: Pixels = field(repr=False)
+    region: npt.NDArray[np.bool_] | None = field(repr=False, default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import orjson
 
 from plantain.journal import JsonValue
-from plantain.pixels.decode import BadImage, decode_untrusted
+from plantain.pixels.decode import BadImage, decode_mask, decode_untrusted
 from plantain.records import InputError
 from plantain.train.originals import Originals
 from plantain.train.pairs import Listed, PreferencePair, TrainingPair
@@ -55,17 +55,18 @@ class ReleasePairs:
         self.digest = _digest(release)
 
     def listed(self) -> list[Listed]:
-        """Every success whose original is at hand, by task id."""
-        return [
+        """Every success whose original is at hand, by task id. Raises InputError when there is none."""
+        listed = [
             Listed(task_id, told.task, told.cluster, told.reserved)
             for task_id, told in sorted(self._told.items())
             if self._originals.has(told.prepared)
         ]
+        return self._originals.some(listed, self.name)
 
     def read(self, ids: Sequence[str]) -> Iterator[TrainingPair]:
         """The pairs of these ids, in the release's order, one at a time."""
         wanted = set(ids)
-        for row in _rows(self._files, ["task_id", "instruction", "image"]):
+        for row in _rows(self._files, ["task_id", "instruction", "image", "mask"]):
             task_id = str(row["task_id"])
             if task_id in wanted and task_id in self._told:
                 wanted.discard(task_id)
@@ -90,7 +91,9 @@ class ReleasePairs:
             raise InputError(
                 f"{self.name}: task {task_id}: the edited image is {after.shape[:2]}, its original {before.shape[:2]}"
             )
-        return TrainingPair(task_id, told.task, told.cluster, str(row["instruction"]), before, after)
+        return TrainingPair(
+            task_id, told.task, told.cluster, str(row["instruction"]), before, after, _region(row["mask"])
+        )
 
 
 class ReleasePreferences:
@@ -106,13 +109,13 @@ class ReleasePreferences:
         self.digest = _digest(release)
 
     def listed(self) -> list[Listed]:
-        """Every pair whose original is at hand, in the release's order."""
+        """Every pair whose original is at hand, in the release's order. Raises InputError when there is none."""
         listed = []
         for number, row in enumerate(_rows(self._files, ["record"])):
             told = _tell(row["record"])
             if self._originals.has(told.prepared):
                 listed.append(Listed(str(number), told.task, told.cluster, told.reserved))
-        return listed
+        return self._originals.some(listed, self.name)
 
     def read(self, ids: Sequence[str]) -> Iterator[PreferencePair]:
         """The pairs of these ids, in the release's order, one at a time."""
@@ -186,6 +189,11 @@ def _decoded(data: JsonValue, name: str) -> npt.NDArray[np.uint8]:
         return decode_untrusted(data, name)
     except BadImage as error:
         raise InputError(str(error)) from error
+
+
+def _region(cell: JsonValue) -> npt.NDArray[np.bool_] | None:
+    data = cell["bytes"] if isinstance(cell, dict) else None
+    return decode_mask(data) if isinstance(data, bytes) else None
 
 
 def _digest(release: Path) -> str:

@@ -13,7 +13,7 @@ import orjson
 import typer
 
 from plantain.bench.arms import RULES, PromptVariant
-from plantain.bench.arms_wanted import Wanted, outputs_at
+from plantain.bench.arms_wanted import Wanted, outputs_at, parse_editors
 from plantain.bench.benchmark import Benchmark
 from plantain.bench.generate import GenerateSummary, generate
 from plantain.bench.generate_walk import Ending, GenerateWatch
@@ -37,7 +37,8 @@ def generate_outputs(
     bench: Annotated[Path, typer.Argument(metavar="BENCH", help="a benchmark's folder")],
     run: Annotated[Path, typer.Option("--run", metavar="DIR", help="the run's folder; made or resumed")],
     editor: Annotated[
-        list[str] | None, typer.Option("--editor", help="provider/model; may be repeated")
+        list[str] | None,
+        typer.Option("--editor", metavar="MODEL[=NAME]", help="provider/model; may be repeated"),
     ] = None,
     preset: Annotated[
         list[str] | None,
@@ -84,8 +85,10 @@ def generate_outputs(
     Example: plantain bench generate medebench --run runs/bench --editor gemini/gemini-3.1-flash-image --seeds 3
     """
     benchmark = Benchmark.load(bench)
+    editors, labels = parse_editors(editor or ())
     wanted = Wanted(
-        editors=tuple(dict.fromkeys(editor or ())),
+        editors=editors,
+        labels=labels,
         presets=tuple(dict.fromkeys(preset or ())),
         prompt=prompt,
         seeds=seeds,

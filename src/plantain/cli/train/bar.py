@@ -1,0 +1,97 @@
+"""The line that shows how far a training has come, and how Ctrl-C ends it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+PLAIN_EVERY_S = 10.0
+
+
+class TrainingBar:
+    """Steps of the training at hand, with its loss; plain lines where there is no terminal.
+
+    Args:
+        quiet: show nothing.
+    """
+
+    def __init__(self, *, quiet: bool) -> None:
+        console = Console(stderr=True)
+        self._plain = not quiet and not console.is_terminal
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[told]}"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=quiet or not console.is_terminal,
+        )
+        self._task = self._bar.add_task("training", total=None, told="")
+        self._what, self._steps, self._last = "training", 0, time.monotonic()
+
+    def __enter__(self) -> TrainingBar:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def begin(self, what: str, steps: int) -> None:
+        """Another training begins."""
+        self._what, self._steps = what, steps
+        self._bar.reset(self._task, total=steps, description=what, told="")
+        self.say(f"{what}: {steps} steps")
+
+    def step(self, step: int, loss: float) -> None:
+        """A step is done."""
+        self._bar.update(self._task, completed=step, told=f"loss {loss:.4f}")
+        now = time.monotonic()
+        if self._plain and now - self._last >= PLAIN_EVERY_S:
+            self._last = now
+            self.say(f"{self._what}: step {step} of {self._steps}, loss {loss:.4f}")
+
+    def say(self, line: str) -> None:
+        """A line of its own, above the bar or in a log."""
+        if self._plain:
+            print(line, file=sys.stderr, flush=True)
+        elif not self._bar.disable:
+            self._bar.console.print(line, highlight=False)
+
+
+class Stop:
+    """Whether Ctrl-C was pressed; the second time ends the process at once, as nothing is lost but steps."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __call__(self) -> bool:
+        return self.asked
+
+
+@contextmanager
+def stopping_on_ctrl_c(bar: TrainingBar) -> Iterator[Stop]:
+    """The first Ctrl-C finishes the step at hand and keeps it."""
+    stop = Stop()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if stop.asked:
+            signal.default_int_handler(number, frame)
+        stop.asked = True
+        bar.say("stopping after this step; what is trained is kept (Ctrl-C again: at once)")
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,210 @@
+"""`plantain train finetune`: an InstructPix2Pix on n samples of each task, measured on samples that no n ever saw."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+
+from plantain.bench.benchmark import Benchmark
+from plantain.bench.held_out import held_out_part, write_held_out
+from plantain.cli.application import application
+from plantain.cli.train.bar import TrainingBar, stopping_on_ctrl_c
+from plantain.cli.train.measuring import Trained, measure_trained
+from plantain.records import InputError
+from plantain.runs.terms import Terms, load_terms
+from plantain.train.base import Base, open_base
+from plantain.train.benchmark_pairs import BenchmarkPairs
+from plantain.train.originals import Originals
+from plantain.train.pairs import PairSource
+from plantain.train.release_pairs import TABLES, ReleasePairs
+from plantain.train.split import PER_TASK, SIZES, TASKS, TaskSplit
+from plantain.train.study import Cell, StudyPlan, StudyWatch, cells_of, splits_of, train_study
+from plantain.train.supervised import DROPOUT, STEPS_PER_SAMPLE
+
+app = application()
+STOPPED = 3
+
+
+@app.command()
+def finetune(
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="a benchmark, or a release with its parquet tables")
+    ],
+    model: Annotated[
+        str, typer.Option("--model", help="an InstructPix2Pix: diffusers/FOLDER or diffusers/HUB-ID")
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="made, or gone on with")],
+    originals: Annotated[
+        Path | None, typer.Option(help="run or catalogue with the originals of a release, which carries none")
+    ] = None,
+    sizes: Annotated[str, typer.Option(help="samples of each task that are learned from")] = ",".join(
+        map(str, SIZES)
+    ),
+    seeds: Annotated[int, typer.Option(help="trainings for each task and size")] = 3,
+    tasks: Annotated[int, typer.Option(help="tasks, those with most samples")] = TASKS,
+    task: Annotated[list[str] | None, typer.Option("--task", help="a task by name; may be repeated")] = None,
+    per_task: Annotated[int, typer.Option(help="samples of a task that are used at all")] = PER_TASK,
+    steps_per_sample: Annotated[int, typer.Option(help="training steps for each sample")] = STEPS_PER_SAMPLE,
+    lora: Annotated[
+        int | None, typer.Option("--lora", metavar="RANK", help="train adapters, not the whole UNet")
+    ] = None,
+    side: Annotated[int, typer.Option(help="pixels that images are fitted into")] = 512,
+    learning_rate: Annotated[float | None, typer.Option(help="default: 5e-5, of adapters 1e-4")] = None,
+    batch: Annotated[int, typer.Option(help="samples per step")] = 1,
+    dropout: Annotated[
+        float, typer.Option(help="share of steps without text, without image, without both")
+    ] = DROPOUT,
+    seed: Annotated[int, typer.Option(min=0, help="of the split and of all that follows")] = 0,
+    checkpoint_every: Annotated[int, typer.Option(help="steps between checkpoints")] = 100,
+    judge: Annotated[
+        str, typer.Option(help="who scores the held-out edits; none for metrics only")
+    ] = "offline/instruments",
+    settings: Annotated[
+        Path | None, typer.Option(help="TOML with [limits], [providers.NAME], [consent]")
+    ] = None,
+    plan_only: Annotated[bool, typer.Option("--plan", help="say what would be trained, and stop")] = False,
+    measure: Annotated[
+        bool, typer.Option(help="measure on the held-out samples, when all is trained")
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="what was trained and measured, as JSON")] = False,
+) -> int:
+    """Trains one model for each task, size and seed, then measures all on the same held-out samples (Table 7a).
+
+    Fresh from the base each time, nested training sets, sources kept whole, no flips. Ctrl-C keeps what is trained; the
+    same command goes on.
+
+    Example: plantain train finetune medebench --model diffusers/timbrooks/instruct-pix2pix --out runs/ft --lora 8
+    """
+    plan = StudyPlan(
+        sizes=_numbers(sizes),
+        seeds=seeds,
+        tasks=tasks,
+        named=tuple(dict.fromkeys(task or ())),
+        per_task=per_task,
+        steps_per_sample=steps_per_sample,
+        side=side,
+        lora_rank=lora,
+        learning_rate=learning_rate,
+        batch=batch,
+        dropout=dropout,
+        seed=seed,
+        checkpoint_every=checkpoint_every,
+    )
+    plan.check()
+    terms = load_terms(settings, (model,))
+    pairs, benchmark = open_source(source, originals)
+    splits = splits_of(plan, pairs.listed())
+    cells = list(cells_of(plan, splits))
+    if plan_only:
+        _tell_plan(plan, splits, cells, as_json=as_json)
+        return 0
+    base = open_base(model, terms.provider(model).options())
+    with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar) as stop:
+        done = train_study(pairs, base, plan, out / "models", watch=_Watch(bar, len(cells)), stop=stop)
+    if not done:
+        typer.echo("plantain: stopped (interrupted); type the same command to go on", err=True)
+        return STOPPED
+    if not measure:
+        _tell(out, plan, None, as_json=as_json)
+        return 0
+    held_out = _held_out(benchmark, pairs, splits, out)
+    trained = Trained(held_out, plan.seeds, tuple(sorted(set(plan.sizes))), _folders(out, cells), base.folder)
+    title = f"{model}, fine-tuned on {pairs.name}"
+    code, page = asyncio.run(
+        measure_trained(trained, out / "evaluation", title, _local(terms, base), judge, quiet=as_json)
+    )
+    if page is not None:
+        _tell(out, plan, page, as_json=as_json)
+    return code
+
+
+def open_source(source: Path, originals: Path | None) -> tuple[PairSource, Benchmark | None]:
+    """Pairs of a benchmark or a release, and the benchmark where it is one. Raises InputError."""
+    if (source / TABLES).is_dir():
+        if originals is None:
+            raise InputError(
+                f"--originals: {source} is a release, which carries no originals: name the run or the catalogue that "
+                "it was made from"
+            )
+        return ReleasePairs(source, Originals(originals)), None
+    benchmark = Benchmark.load(source)
+    return BenchmarkPairs(benchmark), benchmark
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(sorted({int(part) for part in text.split(",") if part.strip()}))
+    except ValueError:
+        raise InputError(f"--sizes {text!r}: numbers with commas between, like 0,4,8,16") from None
+
+
+def _held_out(
+    benchmark: Benchmark | None, pairs: PairSource, splits: Sequence[TaskSplit], out: Path
+) -> Benchmark:
+    ids = [sample for split in splits for sample in split.held_out]
+    if benchmark is not None:
+        return held_out_part(benchmark, ids)
+    said = hashlib.sha256(orjson.dumps([pairs.name, pairs.digest, sorted(ids)])).hexdigest()
+    return write_held_out(pairs.read(ids), out / "held-out", pairs.name, said)
+
+
+def _folders(out: Path, cells: Sequence[Cell]) -> dict[tuple[str, int, int], Path]:
+    return {(cell.task, cell.size, cell.seed): out / "models" / cell.place for cell in cells}
+
+
+def _local(terms: Terms, base: Base) -> Terms:
+    """The terms, with the base's licence accepted for what was trained from it, as the user accepted the base's."""
+    return replace(terms, models=(f"diffusers/{base.folder}",))
+
+
+class _Watch(StudyWatch):
+    def __init__(self, bar: TrainingBar, models: int) -> None:
+        self._bar, self._models, self._begun = bar, models, 0
+
+    def begin(self, cell: Cell, steps: int) -> None:
+        self._bar.begin(f"{cell.task}, n = {cell.size}, seed {cell.seed}", steps)
+
+    def step(self, cell: Cell, step: int, loss: float) -> None:
+        self._bar.step(step, loss)
+
+    def finished(self, cell: Cell, before: float, after: float) -> None:
+        self._bar.say(
+            f"{cell.task}, n = {cell.size}, seed {cell.seed}: loss on its own samples {before:.3f} -> {after:.3f}"
+        )
+
+
+def _tell_plan(plan: StudyPlan, splits: Sequence[TaskSplit], cells: Sequence[Cell], *, as_json: bool) -> None:
+    steps = sum(plan.steps_per_sample * cell.size // plan.batch for cell in cells)
+    if as_json:
+        rows = [{"task": s.task, "held_out": list(s.held_out), "training": list(s.training)} for s in splits]
+        typer.echo(orjson.dumps({"models": len(cells), "steps": steps, "tasks": rows}).decode())
+        return
+    typer.echo(f"{len(cells)} models, {steps} steps in all")
+    for split in splits:
+        sizes = ", ".join(str(size) for size in plan.sizes)
+        typer.echo(
+            f"  {split.task}: {len(split.held_out)} held out, {len(split.training)} to learn {sizes} from"
+        )
+
+
+def _tell(out: Path, plan: StudyPlan, page: Path | None, *, as_json: bool) -> None:
+    if as_json:
+        rows = orjson.loads(page.with_suffix(".json").read_bytes()) if page else []
+        said = {
+            "models": str(out / "models"),
+            "sizes": plan.sizes,
+            "report": str(page) if page else None,
+            "rows": rows,
+        }
+        typer.echo(orjson.dumps(said).decode())
+    else:
+        typer.echo(f"models: {out / 'models'}")
+        if page is not None:
+            typer.echo(f"Table 7 (a): {page}")

@@ -1,0 +1,132 @@
+"""Training from the command line: a benchmark or a release in, editors and a table out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the torch extra")
+pytest.importorskip("diffusers", reason="needs the torch extra")
+
+from bench.small_bench import small_bench
+from build.quick import CallLog, quick_catalogue, quick_method, quick_recipe
+from fakes.tiny_pipelines import tiny_instruct_pix2pix
+from plantain.bench.held_out import write_held_out
+from plantain.build.run import run_build
+from plantain.cli import main
+from plantain.release.export import export_run
+from plantain.release.plan import ExportOptions
+from plantain.train.originals import Originals
+from plantain.train.release_pairs import ReleasePairs
+
+SMALL = ("--sizes", "0,1,2", "--seeds", "1", "--steps-per-sample", "2", "--side", "64", "--per-task", "6")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("model")
+    tiny_instruct_pix2pix(seed=0).save_pretrained(folder)
+    return f"diffusers/{folder}"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    path = tmp_path / "settings.toml"
+    path.write_text('[providers.diffusers]\ndevice = "cpu"\nsteps = 2\nside = 64\n', encoding="utf-8")
+    return path
+
+
+@pytest.mark.slow
+def test_a_benchmark_is_learned_from_and_measured(
+    tmp_path: Path, model: str, settings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_bench(tmp_path / "bench", 4)
+    args = ["train", "finetune", tmp_path / "bench", "--model", model, "--out", tmp_path / "out", *SMALL]
+    args += ["--sizes", "0,1"]
+    args += ["--settings", settings, "--json"]
+    assert main([str(arg) for arg in args]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {row["n"] for row in told["rows"]} == {0, 1}
+    assert {row["metric"] for row in told["rows"]} >= {"CP", "EA"}
+    assert {row["task"] for row in told["rows"]} == {"all", "Task 0"}
+    assert all(row["samples"] for row in told["rows"] if row["metric"] == "CP")
+    page = Path(told["report"]).read_text(encoding="utf-8")
+    assert "Table 7 (a)" in page
+    assert "<script src" not in page
+    before = sorted((tmp_path / "out").rglob("*"))
+    assert main([str(arg) for arg in args]) == 0  # nothing is left to do
+    assert sorted((tmp_path / "out").rglob("*")) == before
+
+
+def test_a_plan_trains_nothing(tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    small_bench(tmp_path / "bench", 6)
+    args = ["train", "finetune", tmp_path / "bench", "--model", model, "--out", tmp_path / "out", *SMALL]
+    assert main([str(arg) for arg in [*args, "--plan"]]) == 0
+    assert "2 models, 6 steps in all" in capsys.readouterr().out
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_release_gives_pairs_and_preferences(
+    tmp_path: Path, model: str, settings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, release = tmp_path / "run", tmp_path / "release"
+    recipe = quick_recipe(quick_catalogue(tmp_path / "catalogue", images=4))
+    asyncio.run(run_build(recipe, run, method=quick_method(CallLog(None))))
+    export_run(run, release, ExportOptions(("parquet", "preference")))
+    both = ["--originals", run, "--model", model, "--settings", settings, "--json", "--side", "64"]
+    args = ["train", "finetune", release, *both, "--out", tmp_path / "ft", "--tasks", "1", "--sizes", "0,1"]
+    args += ["--seeds", "1", "--steps-per-sample", "1", "--no-measure"]
+    assert main([str(arg) for arg in args]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert len(list(Path(told["models"]).rglob("training.json"))) == 1
+    pairs = ReleasePairs(release, Originals(run))
+    held_out = write_held_out(pairs.read([pairs.listed()[0].id]), tmp_path / "held-out", "Ours", "1")
+    assert (len(held_out), held_out.samples[0].aligned) == (1, True)
+    assert held_out.roi(held_out.samples[0]).any()
+    args = [
+        "train",
+        "dpo",
+        release,
+        *both,
+        "--out",
+        tmp_path / "dpo",
+        "--steps",
+        "2",
+        "--supervised-steps",
+        "1",
+    ]
+    assert main([str(arg) for arg in [*args, "--every", "1", "--lora", "2"]]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [point["step"] for point in told["curve"]] == [0, 1, 2]
+    assert Path(told["model"], "README.md").is_file()
+    assert "Diffusion-DPO" in Path(told["report"]).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["finetune", "nowhere", "--model", "diffusers/x/y"], "nowhere"),
+        (["finetune", "{bench}", "--model", "gemini/x", "--sizes", "1"], "diffusers/FOLDER"),
+        (["finetune", "{bench}", "--model", "diffusers/x/y", "--sizes", "a"], "--sizes"),
+        (["finetune", "{bench}", "--model", "diffusers/x/y", "--sizes", "16"], "too few"),
+        (["finetune", "{release}", "--model", "diffusers/x/y"], "--originals"),
+        (["dpo", "{bench}", "--model", "diffusers/x/y", "--originals", "nowhere"], "nowhere"),
+        (["tune"], "did you mean 'finetune'"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_changes_nothing(
+    tmp_path: Path, args: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_bench(tmp_path / "bench", 4)
+    (tmp_path / "release" / "data").mkdir(parents=True)
+    places = {"bench": tmp_path / "bench", "release": tmp_path / "release"}
+    told = [arg.format(**places) for arg in args]
+    assert main(["train", *told, "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
