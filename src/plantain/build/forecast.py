@@ -12,7 +12,7 @@ from plantain.build.plan import enumerate_tasks
 from plantain.build.recipe import Recipe
 from plantain.findings import Taxonomy
 from plantain.metrics.intervals import wilson
-from plantain.records import Price, Step, Usage
+from plantain.records import Price, Step, TaskKind, Usage
 from plantain.runs.pricing import ON_THIS_MACHINE, price_under
 from plantain.sources.catalogue import Catalogue
 
@@ -48,6 +48,7 @@ class Plan:
     """What a recipe will need. Disk in bytes, duration in seconds; `cost_usd` is None while a price is unknown.
 
     Attributes:
+        tasks: without the controls, which are counted apart.
         by_finding: tasks by modality, finding and direction.
         calls_by: calls by step and model.
         success: tasks expected to succeed, from a pilot's rates; None without one.
@@ -64,6 +65,7 @@ class Plan:
     duration_s: Estimate = NOTHING
     disk: Estimate = NOTHING
     success: Estimate | None = None
+    controls: int = 0
     unpriced: tuple[str, ...] = ()
 
 
@@ -76,8 +78,11 @@ def make_plan(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, pilot: P
     plan = Plan()
     images: set[str] = set()
     for task in enumerate_tasks(recipe, catalogue, taxonomy):
-        plan.tasks += 1
         images.add(task.image_id)
+        if task.kind is TaskKind.CONTROL:
+            plan.controls += 1
+            continue
+        plan.tasks += 1
         key = (task.modality, task.finding, task.direction.value)
         plan.by_finding[key] = plan.by_finding.get(key, 0) + 1
     plan.images = len(images)
@@ -86,6 +91,8 @@ def make_plan(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, pilot: P
         tries = pilot.tries[step] / (len(recipe.models.judges) if step is Step.JUDGE else 1) if pilot else 1.0
         known = plan.calls_by.get((step, model), NOTHING)
         plan.calls_by[(step, model)] = known + plan.rounds.times(tries)
+    edits, controls = (Step.EDIT, recipe.models.editor), Estimate(*(plan.controls,) * 3)
+    plan.calls_by[edits] += controls
     plan.calls = sum(plan.calls_by.values(), NOTHING)
     plan.unpriced = tuple(
         dict.fromkeys(model for _, model in plan.calls_by if price_under(recipe.terms, model) is None)
@@ -94,7 +101,7 @@ def make_plan(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, pilot: P
         plan.cost_usd = sum((_cost(recipe, pilot, *key, n) for key, n in plan.calls_by.items()), NOTHING)
     plan.duration_s = _duration(recipe, plan, pilot)
     each = pilot.bytes_per_attempt if pilot else BYTES_PER_ATTEMPT
-    plan.disk = plan.rounds.times(each) + Estimate(*(plan.images * BYTES_PER_IMAGE,) * 3)
+    plan.disk = (plan.rounds + controls).times(each) + Estimate(*(plan.images * BYTES_PER_IMAGE,) * 3)
     plan.success = _success(plan, pilot)
     return plan
 

@@ -29,12 +29,12 @@ async def edit_until_qualified(rounds: Rounds) -> Closing:
     for number in range(1, rounds.most + 1):
         attempt = await rounds.write(history)
         if isinstance(attempt, Outcome):
-            return _stopped(attempt, number, "writer")
+            return stopped(attempt, number, "writer")
 
         attempt = await rounds.edit(attempt)
         if attempt.edited is None:
             if attempt.edit_outcome is not None and attempt.edit_outcome.kind in GAVE_UP:
-                return _stopped(attempt.edit_outcome, number, "editor")
+                return stopped(attempt.edit_outcome, number, "editor")
             if _cannot_be_shown(attempt, history, rounds.most):
                 return Closing(TaskState.NOT_APPLICABLE, number, _why(attempt))
             history.append(attempt)
@@ -43,14 +43,14 @@ async def edit_until_qualified(rounds: Rounds) -> Closing:
         attempt = await rounds.judge(attempt)
         if attempt.verdict is None:
             assert attempt.judge_outcome is not None
-            return _stopped(attempt.judge_outcome, number, "judge")
+            return stopped(attempt.judge_outcome, number, "judge")
         if attempt.verdict.qualified:
             return Closing(TaskState.SUCCESS, number)
         history.append(attempt)
 
     last = history[-1]
     if last.edited is None and last.edit_outcome is not None:
-        return _stopped(last.edit_outcome, rounds.most, "editor")
+        return stopped(last.edit_outcome, rounds.most, "editor")
     return Closing(TaskState.FAILED, rounds.most, "no round qualified")
 
 
@@ -67,6 +67,7 @@ def _why(attempt: Attempt) -> str:
     return attempt.edit_outcome.reason if attempt.edit_outcome else ""
 
 
-def _stopped(outcome: Outcome, number: int, role: str) -> Closing:
+def stopped(outcome: Outcome, number: int, role: str) -> Closing:
+    """The end of a task whose last call brought nothing."""
     reason = f"{role}: {outcome.kind}" + (f", {outcome.reason}" if outcome.reason else "")
     return Closing(TaskState.STOPPED, number, reason)

@@ -16,7 +16,7 @@ FEWEST = 20
 
 _ROUNDS = (
     "SELECT t.finding, t.direction, t.state, count(a.round) FROM task t LEFT JOIN attempt a ON a.task = t.id "
-    "AND a.generation = t.generation WHERE t.state <> 'pending' GROUP BY t.id"
+    "AND a.generation = t.generation WHERE t.state <> 'pending' AND t.kind = 'edit' GROUP BY t.id"
 )
 
 

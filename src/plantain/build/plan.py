@@ -7,6 +7,7 @@ import hashlib
 import heapq
 from collections.abc import Iterator
 
+from plantain.build.control import control_tasks
 from plantain.build.recipe import Recipe
 from plantain.findings import Taxonomy
 from plantain.records import Direction, EditTask, Finding, InputError, SourceImage, derive_seed, task_id
@@ -14,7 +15,7 @@ from plantain.sources.catalogue import Catalogue
 
 
 def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Iterator[EditTask]:
-    """Every task of the recipe, streaming, a finding and direction at a time.
+    """Every task of the recipe, streaming, a finding and direction at a time, then the controls.
 
     Raises:
         InputError: a finding that no modality of the catalogue knows.
@@ -41,6 +42,11 @@ def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) ->
                     finding.name,
                     direction,
                 )
+
+    for modality in dict.fromkeys(f.modality for f in chosen_findings(recipe, catalogue, taxonomy)):
+        yield from control_tasks(
+            catalogue.images(modality=modality), taxonomy.normal(modality), recipe.data.controls, recipe.seed
+        )
 
 
 def planned_images(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Iterator[SourceImage]:
@@ -92,7 +98,7 @@ def plan_digest(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> str
             catalogue.digest(),
             ",".join(f"{f.modality}/{f.name}/{f.optional}" for f in taxonomy.findings),
             recipe.data.model_dump_json(exclude={"catalogue", "finding_files"}),
-            str(recipe.seed) if recipe.data.per_finding else "",
+            str(recipe.seed) if recipe.data.per_finding or recipe.data.controls else "",
         )
     )
     return hashlib.sha256(text.encode()).hexdigest()

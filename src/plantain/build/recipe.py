@@ -20,13 +20,15 @@ class Data(Section):
 
     `consent` is needed where an image that is credentialed, or of unknown licence, would leave this machine.
     `add_to` says what a finding may be added to: "normal" images only (the paper), or "any" image that is not
-    labelled with it. `per_finding` caps the tasks of each finding and direction, ranked by a seeded hash.
+    labelled with it. `per_finding` caps the tasks of each finding and direction, ranked by a seeded hash. `controls` is
+    how many images of each modality also pass through the editor with nothing to change.
     """
 
     catalogue: Path
     findings: tuple[str, ...] = ()
     directions: tuple[Literal[Direction.ADD, Direction.REMOVE], ...] = (Direction.ADD, Direction.REMOVE)
     per_finding: Annotated[int, Field(ge=1)] | None = None
+    controls: Annotated[int, Field(ge=0)] = 0
     add_to: Literal["normal", "any"] = "normal"
     finding_files: tuple[Path, ...] = ()
     consent: ConsentGiven | None = None

@@ -27,6 +27,7 @@ from plantain.records import (
     Rubric,
     SourceImage,
     Step,
+    TaskKind,
     Verdict,
     derive_seed,
 )
@@ -72,8 +73,8 @@ class Rounds:
     finding: Finding
     image: SourceImage
     pictures: KeptPictures
-
     text_check: TextCheck | None = None
+
     @property
     def original(self) -> EncodedImage:
         return self.pictures.image(self.image.prepared_sha256)
@@ -125,10 +126,15 @@ class Rounds:
         answer = await self.calls.answer(CallSpec(Step.WRITE, number, 0, writer.name, identity, send, settle))
         return self._attempt(number, answer.text) if answer.outcome.ok else answer.outcome
 
+    def instructed(self, instruction: str) -> Attempt:
+        """A first round whose instruction no writer wrote."""
+        return self._attempt(1, instruction)
+
     async def edit(self, attempt: Attempt) -> Attempt:
         """The attempt with its edited image, or with the outcome that left it without one."""
         editor = self.method.editor
         seed = self._seed(attempt.round, Step.EDIT)
+        about = self.task.kind is not TaskKind.CONTROL
         identity: dict[str, object] = {
             "fingerprint": editor.fingerprint,
             "seed": seed,
@@ -143,8 +149,8 @@ class Rounds:
                     self.original,
                     attempt.instruction,
                     seed,
-                    concept=self.finding.name,
-                    direction=self.task.direction,
+                    concept=self.finding.name if about else "",
+                    direction=self.task.direction if about else None,
                 )
             )
 
@@ -197,17 +203,17 @@ class Rounds:
         """The attempt with its verdict; of a panel, the majority's. Without one when a judge gave no report."""
         assert attempt.edited is not None
         edited = await self._read(attempt.edited)
+        objections: tuple[str, ...] = ()
+        if self.text_check is not None:
+            objections = await self.text_check.objections(
+                attempt, self.image, self.original.data, edited.data
+            )
         panel: list[tuple[str, Observations]] = []
         for draw in range(len(self.method.judges)):
             answer = await self.calls.answer(self._judge_call(attempt, edited, draw, panel, objections))
             if not answer.outcome.ok:
                 return replace(attempt, judge_outcome=answer.outcome)
             panel.append((self.method.judges[draw].name, observations_from_json(answer.text)))
-        objections: tuple[str, ...] = ()
-        if self.text_check is not None:
-            objections = await self.text_check.objections(
-                attempt, self.image, self.original.data, edited.data
-            )
         return replace(attempt, judge_outcome=OK, verdict=self._decide(panel, objections))
 
     def _judge_call(
@@ -276,13 +282,13 @@ class Rounds:
         verdict = decide(
             observations, method.rubric, judge=name, policy=method.policy, threshold=method.threshold
         )
+        return veto(verdict) if objections else verdict
 
     def _attempt(self, number: int, instruction: str) -> Attempt:
         return Attempt(self.task.id, self.generation, number, instruction)
 
     async def _read(self, sha256: str) -> EncodedImage:
         """A stored picture that is known to be there and whole."""
-        return veto(verdict) if objections else verdict
         if not self.pictures.holds(sha256):
             await asyncio.to_thread(self.pictures.read, sha256)
         return self.pictures.image(sha256)

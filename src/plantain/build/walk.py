@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+from plantain.build.control import pass_through
 from plantain.build.loop import Closing, edit_until_qualified
 from plantain.build.rounds import Method, Rounds
-from plantain.build.watch import Watch
 from plantain.build.text_check import TextCheck
+from plantain.build.watch import Watch
 from plantain.calls import TaskCalls
 from plantain.findings import Taxonomy, why_not_shown
 from plantain.journal import CallRow, Journal, TaskRow
-from plantain.records import InputError, SourceImage, TaskState
+from plantain.records import InputError, SourceImage, TaskKind, TaskState
 from plantain.runs.pictures import KeptPictures
 from plantain.runs.walking import Walkers
 from plantain.sources.catalogue import Catalogue
@@ -28,8 +29,8 @@ class Walk:
     taxonomy: Taxonomy
     walkers: Walkers
     watch: Watch = field(default_factory=Watch)
-    closed: dict[TaskState, int] = field(default_factory=dict)
     text_check: TextCheck | None = None
+    closed: dict[TaskState, int] = field(default_factory=dict)
     pictures: KeptPictures = field(init=False)
 
     def __post_init__(self) -> None:
@@ -56,9 +57,10 @@ class Walk:
             finding=finding,
             image=image,
             pictures=self.pictures,
-        )
             text_check=self.text_check,
-        await self._close(row, await edit_until_qualified(rounds))
+        )
+        control = row.task.kind is TaskKind.CONTROL
+        await self._close(row, await (pass_through(rounds) if control else edit_until_qualified(rounds)))
 
     async def _close(self, row: TaskRow, closing: Closing) -> None:
         await self.journal.close_task(row.task.id, closing.state, closing.round, closing.reason)

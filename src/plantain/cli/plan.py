@@ -67,6 +67,7 @@ def _as_dict(recipe: Recipe, made: Plan, free: int) -> dict[str, object]:
     return {
         "name": recipe.name,
         "tasks": made.tasks,
+        "controls": made.controls,
         "images": made.images,
         "by_finding": [
             {"modality": m, "finding": f, "direction": d, "tasks": n}
@@ -97,6 +98,8 @@ def _print(recipe: Recipe, made: Plan, free: int, *, by_pilot: bool) -> None:
     tasks.add_column("tasks", justify="right")
     for (modality, finding, direction), n in made.by_finding.items():
         tasks.add_row(modality, finding, direction, str(n))
+    if made.controls:
+        tasks.add_row("", "controls: nothing to change", "", str(made.controls))
     console.print(tasks)
     source = (
         "by the pilot's rates" if by_pilot else "by the paper's rates; a pilot run with --pilot tells better"

@@ -43,11 +43,15 @@ class ImportSummary:
 
 @dataclass(slots=True)
 class _Survey:
-    """What the records name: hashes of pictures that a release carries, and source images that it does not."""
+    """What the records name: hashes of pictures that a release carries, and source images that it does not.
+
+    `returned` has the sizes of source images that an editor returned as they were: its raw answer is one of them.
+    """
 
     edited: set[bytes]
     others: set[bytes]
     images: dict[str, str]
+    returned: dict[str, int]
     tasks: int = 0
     attempts: int = 0
 
@@ -142,7 +146,7 @@ async def _fill(
         raise InputError("the release has no task in it")
     async with Journal.create(run, header) as journal:
         taken = await asyncio.to_thread(_take_pictures, journal, source, survey)
-        await journal.add_images(_images(source))
+        await journal.add_images(_images(source, survey.returned))
         await journal.add_recorded(_recorded(source))
         await journal.set_meta(IMPORTED, orjson.dumps(told).decode())
         await journal.set_meta(BLOBS_ABSENT, "1")
@@ -151,7 +155,7 @@ async def _fill(
 
 def _look(source: Source) -> _Survey:
     """A first pass that checks every record before anything is written."""
-    survey = _Survey(set(), set(), {})
+    survey = _Survey(set(), set(), {}, {})
     for record in _once(source):
         survey.tasks += 1
         survey.attempts += len(record.attempts)
@@ -168,6 +172,8 @@ def _look(source: Source) -> _Survey:
                     kept.add(_hash(picture.sha256, record))
             if attempt.raw is not None:
                 _hash(attempt.raw.sha256, record)
+                if attempt.raw.sha256 == record.image.prepared_sha256:
+                    survey.returned[attempt.raw.sha256] = attempt.raw.bytes
     return survey
 
 
@@ -196,13 +202,14 @@ def _take_pictures(journal: Journal, source: Source, survey: _Survey) -> _Taken:
     return taken
 
 
-def _images(source: Source) -> Iterator[tuple[SourceImage, BlobRef]]:
+def _images(source: Source, returned: dict[str, int]) -> Iterator[tuple[SourceImage, BlobRef]]:
     seen: set[str] = set()
     for record in _once(source):
         if record.image.id not in seen:
             seen.add(record.image.id)
             # A release has no source image: its hash is a reference to what the owner may hand out.
-            yield record.image, BlobRef(record.image.prepared_sha256, 0, "image/jpeg")
+            sha256 = record.image.prepared_sha256
+            yield record.image, BlobRef(sha256, returned.get(sha256, 0), "image/jpeg")
 
 
 def _recorded(source: Source) -> Iterator[RecordedTask]:

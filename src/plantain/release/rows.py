@@ -101,8 +101,12 @@ class TaskRecord:
     @property
     def key(self) -> str:
         """The task's name in JSON files: image, finding, direction."""
-        word = self.direction.value if self.kind is TaskKind.EDIT else self.kind.value
-        return f"{self.image.id}-{self.finding}-{word}"
+        return f"{self.image.id}-{self.finding}-{self.word}"
+
+    @property
+    def word(self) -> str:
+        """What a table says was done: "add", "remove", or "control", which has no direction."""
+        return self.direction.value if self.kind is TaskKind.EDIT else self.kind.value
 
 
 @cache

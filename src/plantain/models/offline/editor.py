@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from plantain.findings import load_taxonomy
-from plantain.models.offline.language import read_instruction
+from plantain.models.offline.language import asks_for_nothing, read_instruction
 from plantain.models.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
 from plantain.models.offline.workers import compute
 from plantain.pixels.decode import decode
@@ -76,6 +76,8 @@ def render_instruction(pixels: np.ndarray, instruction: str, image: SourceImage,
     taxonomy = load_taxonomy()
     intent = read_instruction(instruction, taxonomy.of(image.modality))
     renderers = _renderers(image.modality)
+    if intent.finding is None and intent.direction is None and asks_for_nothing(instruction):
+        return Rendering(pixels, np.zeros(pixels.shape[:2], bool), "local", "nothing was asked for")
     if intent.finding is None or intent.direction is None:
         raise CannotShow("the instruction names no finding and direction that the procedural editor knows")
     if intent.finding not in renderers:

@@ -98,6 +98,17 @@ def read_instruction(instruction: str, findings: Sequence[Finding]) -> Intent:
     return _attributes(None, _bare_direction(commands), commands[0] if commands else None, clauses)
 
 
+_AS_IT_IS = re.compile(
+    r"\b(?:return|leave|keep|give back) (?:(?:this|the) (?:image|picture|photograph|scan|slice|radiograph)|it)"
+    r" (?:exactly |just )?(?:as it is|as is|unchanged|untouched|unaltered)\b"
+)
+
+
+def asks_for_nothing(instruction: str) -> bool:
+    """Whether the words ask that the whole image come back as it is; other words may still ask for an edit."""
+    return _AS_IT_IS.search(normalise(instruction)) is not None
+
+
 def _negated_command(guard: Clause) -> bool:
     return (
         re.search(r"\b(?:add|insert|introduc|remov|eras|creat|draw|chang|alter)\w*", guard.fragments[0])

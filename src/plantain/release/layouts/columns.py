@@ -109,7 +109,7 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
         "image_id": image.id,
         "modality": record.modality,
         "disease": record.finding,
-        "task": record.direction.value,
+        "task": record.word,
         "outcome": record.state.value,
         "success_round": record.round if record.state.value == "success" else None,
         "generation": record.generation,

@@ -54,7 +54,7 @@ def conversation(record: TaskRecord, line: bytes, paths: dict[int, str]) -> byte
         "dataset": record.image.dataset,
         "modality": record.modality,
         "disease": record.finding,
-        "task": record.direction.value,
+        "task": record.word,
         "kind": record.kind.value,
         "rounds": rounds,
         "outcome": status_of(record),
@@ -111,7 +111,7 @@ def failed_summary(record: TaskRecord, paths: dict[int, str]) -> JsonValue:
         for attempt in current
     ]
     return {
-        "task": record.direction.value,
+        "task": record.word,
         "image": record.image.id,
         "disease": record.finding,
         "final_prompt": current[-1].instruction if current else None,
@@ -151,7 +151,7 @@ def retry(record: TaskRecord) -> JsonValue:
 
 def _failure(record: TaskRecord, step: str, round: int | None, error: str) -> JsonValue:
     return {
-        "task": record.direction.value,
+        "task": record.word,
         "step": step,
         "round": round,
         "error": error,
