@@ -62,15 +62,3 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
 @pytest.fixture(scope="session")
 def tiny_loading(tiny_folder: Callable[[str], Path]) -> Callable[[str], Loading]:
     return lambda method: Loading(tiny_folder(method), method)
-
-
-@pytest.fixture
-def _small_qwen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Qwen brings every reference image to a megapixel; here to 64 pixels a side, or a test would take a minute."""
-    from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit as first
-    from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_plus as plus
-
-    sizes = first.calculate_dimensions
-    monkeypatch.setattr(first, "calculate_dimensions", lambda area, ratio: sizes(64 * 64, ratio))
-    monkeypatch.setattr(plus, "VAE_IMAGE_SIZE", 64 * 64)
-    monkeypatch.setattr(plus, "CONDITION_IMAGE_SIZE", 64 * 64)

@@ -55,7 +55,6 @@ def engine() -> Engine:
     return Engine("cpu")
 
 
-@pytest.mark.usefixtures("_small_qwen")
 @pytest.mark.parametrize("method", METHODS)
 def test_every_class_edits_and_a_batch_is_as_good_as_single_runs(
     method: str, engine: Engine, tiny_loading: Callable[[str], Loading]
@@ -159,6 +158,46 @@ def test_half_precision_weights_are_loaded_as_such(
     (done,) = run(engine, replace(tiny_loading("instruct-pix2pix"), dtype="bfloat16"), [job()])
     assert done.outcome.ok
     assert done.record["precision"] == "bfloat16"
+
+
+def test_another_side_holds_for_qwens_reference_too_and_for_one_edit_only() -> None:
+    from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit as edit
+    from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_plus as plus
+
+    from plantain.models.diffusers.pipelines.qwen_image_edit import reference_area
+
+    with reference_area(512):
+        assert edit.calculate_dimensions(1024 * 1024, 1.0)[:2] == (512, 512)
+        assert (plus.VAE_IMAGE_SIZE, plus.CONDITION_IMAGE_SIZE) == (512**2, 192**2)
+    with reference_area(None):
+        assert edit.calculate_dimensions(1024 * 1024, 1.0)[:2] == (1024, 1024)
+    assert (plus.VAE_IMAGE_SIZE, plus.CONDITION_IMAGE_SIZE) == (1024**2, 384**2)
+
+
+def test_lora_weights_are_put_on(tiny_loading: Callable[[str], Loading], tmp_path: Path) -> None:
+    """ICEdit is a LoRA on FLUX Fill: saved as such files are, it changes what is drawn; without it nothing is left."""
+    from diffusers import FluxFillPipeline
+    from peft import LoraConfig, get_peft_model_state_dict
+
+    loading = tiny_loading("icedit")
+    pipe = FluxFillPipeline.from_pretrained(loading.folder, local_files_only=True)
+    torch.manual_seed(SEED)
+    pipe.transformer.add_adapter(
+        LoraConfig(r=4, target_modules=["to_q", "to_k", "to_v"], init_lora_weights="gaussian")
+    )
+    with torch.no_grad():
+        for name, weight in pipe.transformer.named_parameters():
+            if "lora_B" in name:
+                weight.normal_()
+    layers = get_peft_model_state_dict(pipe.transformer)
+    FluxFillPipeline.save_lora_weights(tmp_path, transformer_lora_layers=layers)
+    (file,) = tmp_path.glob("*.safetensors")
+    engine = Engine("cpu")
+    (plain,) = run(engine, loading, [job()])
+    with_lora = [run(engine, replace(loading, lora=path), [job()])[0] for path in (tmp_path, file)]
+    assert with_lora[0].picture == with_lora[1].picture
+    assert with_lora[0].picture != plain.picture
+    assert run(engine, loading, [job()])[0].picture == plain.picture
 
 
 class Cramped(Runner):
