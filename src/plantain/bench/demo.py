@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from plantain.bench.arms_wanted import Wanted
-from plantain.bench.demo_benchmark import SEED, demo_benchmark
+from plantain.bench.demo_benchmark import PLAN, SEED, Row, demo_benchmark
 from plantain.bench.generate import generate
 from plantain.bench.generate_walk import GenerateWatch
 from plantain.bench.judging import JudgeName
@@ -50,6 +51,7 @@ class Demo:
 async def bench_demo(
     folder: Path,
     *,
+    plan: Sequence[Row] = PLAN,
     generating: GenerateWatch | None = None,
     scoring: ScoreWatch | None = None,
 ) -> Demo:
@@ -57,9 +59,10 @@ async def bench_demo(
 
     Args:
         folder: gets `benchmark/`, `run/` and `leaderboard/`.
+        plan: what is rendered; fewer rows for a quick look.
         generating, scoring: told how the two long stages go on.
     """
-    benchmark = demo_benchmark(folder / "benchmark")
+    benchmark = demo_benchmark(folder / "benchmark", plan)
     run = folder / "run"
     wanted = Wanted(editors=(EDITOR,), own={p.label: PlantedEditor(p, benchmark) for p in PLANTED})
     try:

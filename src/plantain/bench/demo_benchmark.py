@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,11 +49,14 @@ SYNTHETIC = "synthetic ground truth: the image after was rendered by plantain"
 REAL = "real ground truth: the image after is an original; the finding before was rendered by plantain"
 
 
-def demo_benchmark(path: Path) -> Benchmark:
+Row = tuple[str, str, str | None, str]
+
+
+def demo_benchmark(path: Path, plan: Sequence[Row] = PLAN) -> Benchmark:
     """The demo's benchmark, made where it is not there yet: every rendered finding is two samples, add and remove."""
     if not (path / OWN).is_file():
         with BenchmarkWriter(path, NAME, {"made_from": "images that arrive with the dependencies"}) as writer:
-            for edit in _rendered():
+            for edit in _rendered(plan):
                 for sample, before, after in edit.samples():
                     writer.add(sample, before, after, edit.rendering.mask)
     return Benchmark.load(path)
@@ -108,11 +110,11 @@ class _Edit:
         )
 
 
-def _rendered() -> Iterator[_Edit]:
+def _rendered(plan: Sequence[Row]) -> Iterator[_Edit]:
     real = {sample.image.id: sample.prepared(SIDE) for sample in sample_images()}
     taxonomy = load_taxonomy()
 
-    def render(row: tuple[str, str, str | None, str]) -> _Edit | None:
+    def render(row: Row) -> _Edit | None:
         image_id, name, side, extent = row
         image, data = real[image_id]
         pixels, finding = decode(data), taxonomy.get(image.modality, name)
@@ -122,9 +124,7 @@ def _rendered() -> Iterator[_Edit]:
             rendering = render_instruction(pixels, compose(intent, finding), image, seed)
         except CannotShow:
             return None
-        digest = hashlib.sha256(data).hexdigest()
-        image = replace(image, source_sha256=image.source_sha256 or digest)
         return _Edit(image, pixels, finding, intent, rendering, taxonomy.titles[image.modality])
 
     with ThreadPoolExecutor(2) as pool:
-        yield from (edit for edit in pool.map(render, PLAN) if edit is not None)
+        yield from (edit for edit in pool.map(render, plan) if edit is not None)

@@ -1,0 +1,132 @@
+"""The benchmark's demo: planted editors do what they say, and their order is found again."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plantain.bench.benchmark import Benchmark
+from plantain.bench.demo import Demo, bench_demo
+from plantain.bench.demo_benchmark import PLAN, demo_benchmark
+from plantain.bench.planted_editors import PLANTED, PlantedEditor, exact, misplaced, repainted
+from plantain.bench.recovery import recovered
+from plantain.bench.tables import OVERALL
+from plantain.cli.bench.demo import said
+from plantain.metrics import masked_ssim
+from plantain.pixels.decode import decode
+from plantain.roles import EditRequest, EncodedImage
+
+FEW = (PLAN[0], PLAN[3], PLAN[6], PLAN[8], PLAN[12], PLAN[15])
+"""Two edits of each organ."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("bench-demo")
+
+
+@pytest.fixture(scope="module")
+def benchmark(folder: Path) -> Benchmark:
+    return demo_benchmark(folder / "benchmark", FEW)
+
+
+@pytest.fixture(scope="module")
+def demo(folder: Path, benchmark: Benchmark) -> Demo:
+    return asyncio.run(bench_demo(folder, plan=FEW))
+
+
+def mean(demo: Demo, model: str, metric: str) -> float:
+    cell = demo.table.cell(model, OVERALL, metric)
+    assert cell is not None
+    assert cell.estimate.value is not None
+    return cell.estimate.value
+
+
+def test_every_edit_is_there_and_back_with_an_exact_region(benchmark: Benchmark) -> None:
+    assert len(benchmark) == 2 * len(FEW)
+    for sample in benchmark.samples:
+        before, after, region = benchmark.previous(sample), benchmark.changed(sample), benchmark.roi(sample)
+        assert (before == after)[~region].all()
+        assert (before != after)[region].any()
+        twin_id = sample.id.removesuffix("add") + "remove"
+        if sample.id.endswith("-add"):
+            np.testing.assert_array_equal(after, benchmark.previous(benchmark.sample(twin_id)))
+            assert "synthetic ground truth" in sample.notes[0]
+            assert not sample.image.synthetic
+        else:
+            assert sample.image.synthetic  # the finding before was rendered
+
+
+def test_planted_ways_spoil_what_they_say_and_no_more(benchmark: Benchmark) -> None:
+    rng = np.random.default_rng(0)
+    for sample in benchmark.samples:
+        before, truth, region = benchmark.previous(sample), benchmark.changed(sample), benchmark.roi(sample)
+        np.testing.assert_array_equal(exact(before, truth, region, rng), truth)
+        moved = misplaced(before, truth, region, rng)
+        assert (moved == before)[region].all()
+        assert (moved != before).any()
+        outside = masked_ssim(before, repainted(before, truth, region, rng), region).value
+        assert outside is not None
+        assert outside < 0.95
+
+
+def test_a_planted_editor_repeats_itself_and_names_what_it_does(benchmark: Benchmark) -> None:
+    sample = benchmark.samples[0]
+    request = EditRequest(
+        sample.image, EncodedImage(sample.previous.read_bytes(), "image/png"), sample.prompt, seed=1
+    )
+    editor = PlantedEditor(PLANTED[3], benchmark)
+    first, second = (asyncio.run(editor.edit(request)).value for _ in range(2))
+    assert first is not None
+    assert first == second
+    assert first.note == "planted: the true change under noise over the whole image"
+    assert decode(first.image.data).shape[:2] == (sample.size[1], sample.size[0])
+
+
+@pytest.mark.slow
+def test_copying_loses_on_accuracy_repainting_on_preservation_and_the_exact_edit_wins_both(
+    demo: Demo,
+) -> None:
+    assert demo.stopped is None
+    assert mean(demo, "copy-input", "CP") == 1.0
+    assert mean(demo, "copy-input", "EA") == 0.0
+    assert mean(demo, "planted/exact", "CP") == 1.0
+    assert mean(demo, "planted/exact", "EA") > 0.99
+    assert mean(demo, "planted/repainted", "CP") < mean(demo, "jpeg-75", "CP") - 0.05
+    assert mean(demo, "planted/misplaced", "EA") < 0.1
+    assert mean(demo, "planted/half", "EA") == pytest.approx(0.5, abs=0.05)
+    real = demo.table.cell("offline/procedural", OVERALL, "EA")
+    assert real is not None
+    assert real.estimate.n > 0
+
+
+@pytest.mark.slow
+def test_the_planted_order_is_found_again(demo: Demo) -> None:
+    assert [(one.metric, one.probability) for one in demo.recoveries] == [("EA", 1.0), ("CP", 1.0)]
+    assert "exact > half > faint > copy-input found in 100.0 % of 2000 drawings" in said(demo.recoveries[0])
+
+
+@pytest.mark.slow
+def test_the_demo_ends_with_a_page_and_makes_nothing_twice(demo: Demo, folder: Path) -> None:
+    assert demo.report.is_file()
+    again = asyncio.run(bench_demo(folder, plan=FEW))
+    assert again.report.read_bytes() == demo.report.read_bytes()
+    assert [one.probability for one in again.recoveries] == [one.probability for one in demo.recoveries]
+
+
+def test_recovery_is_a_coin_for_equal_arms_and_certain_for_unequal_ones() -> None:
+    rng = np.random.default_rng(1)
+    base = rng.normal(0.5, 0.1, 60)
+    clusters, strata = [i // 2 for i in range(60)], ["a" if i < 30 else "b" for i in range(60)]
+    near = {"x": base, "y": base + rng.normal(0, 0.1, 60)}
+    found = recovered(near, ("x", "y"), clusters, strata, 0)
+    back = recovered(near, ("y", "x"), clusters, strata, 0)
+    assert found is not None and back is not None
+    assert found + back == pytest.approx(1.0)
+    assert 0.0 < found < 1.0
+    assert recovered({"x": base + 1, "y": base}, ("x", "y"), clusters, strata, 0) == 1.0
+    assert recovered({"x": base, "y": base}, ("x", "y"), clusters, strata, 0) == 0.0  # equal is not above
+    assert recovered({"x": base}, ("x", "y"), clusters, strata, 0) is None
