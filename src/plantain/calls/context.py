@@ -69,6 +69,7 @@ class CallDesk:
         deadline_s: seconds after which a call without an answer ends as `transport`; None for never.
         served: who has answered so far; None where nobody asks.
         unhurried: models whose answers come from jobs, so that no deadline holds for one call.
+        queued: models that run here one after another: a call's wait for its turn is nobody's fault.
         leave_jobs: called when the run stops without waiting for jobs.
         in_jobs: open calls of earlier processes that a job answers: they are continued, not made again.
         streaks: failures in a row, which end the run before they have used up its tasks.
@@ -81,6 +82,7 @@ class CallDesk:
     unhurried: Collection[str] = ()
     in_jobs: Collection[int] = ()
     leave_jobs: Callable[[], None] | None = None
+    queued: Collection[str] = ()
     made: int = 0
     replayed: int = 0
     stop_requested: bool = False
@@ -103,7 +105,8 @@ class CallDesk:
     async def send(self, spec: CallSpec[T]) -> Reply[T]:
         """Performs a call within its deadline."""
         try:
-            limit = None if spec.model in self.unhurried else self.deadline_s
+            patient = spec.model in self.unhurried or spec.model in self.queued
+            limit = None if patient else self.deadline_s
             async with asyncio.timeout(limit) as deadline:
                 return await spec.send()
         except TimeoutError:

@@ -13,7 +13,7 @@ from plantain.journal import Journal, JsonValue, RunHeader
 from plantain.journal.connect import JOURNAL_NAME
 from plantain.models.batch.desk import BatchDesk
 from plantain.records import InputError
-from plantain.runs.pricing import lane_rules
+from plantain.runs.pricing import OPEN_MODELS, lane_rules
 from plantain.runs.spending import purse_of
 from plantain.runs.terms import Terms
 from plantain.version import __version__
@@ -63,7 +63,14 @@ async def open_desk(
     gate = Gate(partial(lane_rules, terms), purse_of(terms.limits, journal.reader))
     served = ServedModels(journal, accept_changes=accept_model_change)
     desk = CallDesk(
-        journal, gate, terms.limits.deadline_s, served, jobs.models, in_jobs, leave_jobs=jobs.leave
+        journal,
+        gate,
+        terms.limits.deadline_s,
+        served,
+        jobs.models,
+        in_jobs,
+        leave_jobs=jobs.leave,
+        queued=frozenset(model for model in terms.models if model.partition("/")[0] in OPEN_MODELS),
     )
     return desk, gate
 

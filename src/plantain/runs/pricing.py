@@ -11,6 +11,9 @@ ON_THIS_MACHINE = frozenset({"offline", "diffusers", "process", "baseline", "out
 """Providers whose models run here: they cost nothing, and no image leaves the machine for them. The last two are a
 benchmark's own baselines, and outputs that were made elsewhere."""
 
+OPEN_MODELS = frozenset({"diffusers", "process"})
+"""Those of them that compute for seconds to hours and take one batch after another: no deadline holds for a call."""
+
 BATCH_SHARE = 0.5
 """Both providers bill a batch at half of the list price."""
 
