@@ -33,7 +33,8 @@ def small_bench(
     width, height = size
     with BenchmarkWriter(out, "Small") as writer:
         for i in range(samples):
-            crop = retina[150 + 13 * i : 550 + 13 * i, 250 + 11 * i : 750 + 11 * i]
+            top, left = 150 + 13 * i % 800, 250 + 11 * i % 600
+            crop = retina[top : top + 400, left : left + 500]
             previous = cv2.resize(crop, size, interpolation=cv2.INTER_AREA)
             y, x = np.mgrid[:height, :width]
             distance = np.hypot(y - height / 2 + i % 5, x - width / 2)

@@ -15,7 +15,7 @@ from PIL import Image
 from small_bench import HEIGHT, WIDTH, Brightener, small_bench
 
 from plantain.bench.arms import PromptVariant
-from plantain.bench.arms_wanted import Wanted, found_preset, outputs_at
+from plantain.bench.arms_wanted import Wanted, found_preset, outputs_at, parse_editors
 from plantain.bench.benchmark import Benchmark
 from plantain.bench.generate import GenerateSummary, generate
 from plantain.bench.outputs_export import export_outputs
@@ -295,6 +295,16 @@ def test_what_an_editor_cannot_do_is_refused_beforehand(
     assert said in str(caught.value)
     assert not editor.requests
     assert not (tmp_path / "run").exists()
+
+
+def test_editor_can_be_called_otherwise() -> None:
+    editors, labels = parse_editors(["diffusers//home/me/v3=Ours", "gemini/m", "diffusers/a=b/c"])
+    assert editors == ("diffusers//home/me/v3", "gemini/m", "diffusers/a=b/c")
+    assert labels == {"diffusers//home/me/v3": "Ours"}
+    with pytest.raises(InputError, match="called both 'A' and 'B'"):
+        parse_editors(["gemini/m=A", "gemini/m=B"])
+    with pytest.raises(InputError, match="letters, digits"):
+        parse_editors(["gemini/m=<b>"])
 
 
 def test_presets_are_found_by_their_short_names() -> None:

@@ -11,7 +11,7 @@ from plantain.bench.arms import INSTRUCTION, RULES, Arm, ArmKind, PromptVariant,
 from plantain.bench.baselines import BASELINES, GROUND_TRUTH, NO_TRUTH, PROVIDER, Trick, Truth
 from plantain.bench.benchmark import Benchmark
 from plantain.bench.grid import Sweep, grid_of
-from plantain.bench.intake import Intake, find_outputs, parse_outputs
+from plantain.bench.intake import LABEL, Intake, find_outputs, parse_outputs
 from plantain.bench.samples import Sample
 from plantain.bench.shots import Study
 from plantain.models.presets import Preset, presets
@@ -44,6 +44,7 @@ class Wanted:
         shots: numbers of demonstrations; () for no few-shot study.
         outputs: made elsewhere.
         own: editors of a Python caller, by label.
+        labels: what tables call an editor, by its name, where that is another.
         rule: which output is scored.
         retry: outputs of these editors that ended so are asked for once more.
     """
@@ -56,6 +57,7 @@ class Wanted:
     shots: tuple[int, ...] = ()
     outputs: tuple[Intake, ...] = ()
     own: Mapping[str, Editor] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
     rule: str = "first"
     retry: frozenset[OutcomeKind] = frozenset()
 
@@ -166,13 +168,13 @@ def editor_arms(wanted: Wanted, resolve: Callable[[str], Editor], study: Study |
     ]
     named += [(label, editor, None) for label, editor in wanted.own.items()]
     for name, editor, preset in named:
-        sweep = wanted.sweep
+        called, sweep = wanted.labels.get(name, name), wanted.sweep
         if not sweep and preset is not None and name in {found_preset(p).name for p in wanted.presets}:
             sweep = preset.sweep
         _check(name, editor, sweep, wanted)
         region = isinstance(editor, TakesRegion) and editor.takes_region
         arm = Arm(
-            arm_label(name, wanted.prompt),
+            arm_label(called, wanted.prompt),
             editor.name if name in wanted.own else model_of(name),
             prompt=wanted.prompt,
             words=preset.prompt if preset is not None and preset.model else INSTRUCTION,
@@ -187,7 +189,7 @@ def editor_arms(wanted: Wanted, resolve: Callable[[str], Editor], study: Study |
             planned.append(PlannedArm(arm, source))
             continue
         for shots in wanted.shots:
-            label = arm_label(name, wanted.prompt, shots)
+            label = arm_label(called, wanted.prompt, shots)
             few = replace(
                 arm, label=label, shots=shots, samples=study.samples, demonstrations=study.demonstrations
             )
@@ -248,6 +250,26 @@ def check_labels(planned: Sequence[PlannedArm]) -> None:
         other = seen.setdefault(one.arm.folder.casefold(), one.arm.label)
         if other != one.arm.label or sum(p.arm.label == one.arm.label for p in planned) > 1:
             raise InputError(f"two arms are called {one.arm.label!r}; give outputs another name with =NAME")
+
+
+def parse_editors(given: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Reads "provider/model" or "provider/model=NAME": the editors, and what some of them are to be called.
+
+    Raises:
+        InputError: a name that cannot be a folder's, or one editor under two names.
+    """
+    labels: dict[str, str] = {}
+    named: list[str] = []
+    for text in given:
+        model, equals, label = text.rpartition("=")
+        if not equals or "/" in label:  # a folder whose name holds "=" is no name
+            model, label = text, text
+        elif not LABEL.match(label):
+            raise InputError(f"--editor: the name {label!r}; letters, digits, space and . _ + - are allowed")
+        if labels.setdefault(model, label) != label:
+            raise InputError(f"--editor: {model} is called both {labels[model]!r} and {label!r}")
+        named.append(model)
+    return tuple(dict.fromkeys(named)), {model: label for model, label in labels.items() if model != label}
 
 
 def outputs_at(given: Sequence[str], sample_ids: Sequence[str]) -> tuple[Intake, ...]:

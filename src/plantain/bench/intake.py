@@ -23,7 +23,9 @@ MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_K = 9_999
 
 _NAME = re.compile(r"(?P<id>.+)_(?P<k>\d{1,4})\Z", re.DOTALL)
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}\Z")
+LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}\Z")
+"""Names that a person may give an arm: they become folders and headings."""
+"""Names that a person may give an arm: they become folders and headings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def parse_outputs(text: str) -> tuple[Path, str]:
     path, equals, name = text.rpartition("=")
     if not equals or Path(text).exists():
         return Path(text), ""
-    if not _LABEL.match(name):
+    if not LABEL.match(name):
         raise InputError(
             f"--outputs: the name {one_line(name)!r}; letters, digits, space and . _ + - are allowed"
         )
@@ -106,7 +108,7 @@ def find_outputs(root: Path, name: str, sample_ids: Collection[str]) -> list[Int
             raise InputError(f"--outputs: {folder}: a link; links are not followed")
         own = one_line(folder.resolve().name if flat else folder.name)
         label = (name or own) if flat else (f"{name}-{own}" if name else own)
-        if not _LABEL.match(label):
+        if not LABEL.match(label):
             raise InputError(
                 f"--outputs: {folder}: a name of letters, digits, space and . _ + - is needed; give =NAME"
             )
