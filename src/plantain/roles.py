@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
 
-from plantain.pixels.arrays import Pixels
 from plantain.records import (
     OK,
     Attempt,
@@ -27,6 +26,9 @@ from plantain.records import (
     SourceImage,
     Usage,
 )
+
+if TYPE_CHECKING:  # naming models loads no arrays
+    from plantain.pixels.arrays import Pixels
 
 T = TypeVar("T")
 
