@@ -15,7 +15,7 @@ from PIL import Image
 from small_bench import HEIGHT, WIDTH, Brightener, small_bench
 
 from plantain.bench.arms import PromptVariant
-from plantain.bench.arms_wanted import Wanted, found_preset, outputs_at, parse_editors
+from plantain.bench.arms_wanted import Wanted, editor_arms, found_preset, outputs_at, parse_editors
 from plantain.bench.benchmark import Benchmark
 from plantain.bench.generate import GenerateSummary, generate
 from plantain.bench.outputs_export import export_outputs
@@ -305,6 +305,21 @@ def test_editor_can_be_called_otherwise() -> None:
         parse_editors(["gemini/m=A", "gemini/m=B"])
     with pytest.raises(InputError, match="letters, digits"):
         parse_editors(["gemini/m=<b>"])
+
+
+def test_preset_brings_its_published_grid_unless_another_is_swept() -> None:
+    editor = Brightener(adjustable=frozenset({"guidance", "image_guidance"}))
+    published = Wanted(presets=("instruct-pix2pix",), seeds=2)
+    (planned,) = editor_arms(published, lambda _: editor, None)
+    assert planned.arm.label == "diffusers/medebench-instruct-pix2pix"
+    assert [tuple(point.parameters.values()) for point in planned.arm.grid[:6]] == [
+        (image, text) for image in (1.55, 1.6, 1.65) for text in (7.5, 7.6)
+    ]
+    assert len(planned.arm.grid) == 12
+    (planned,) = editor_arms(replace(published, sweep={"guidance": (3.0,)}), lambda _: editor, None)
+    assert [dict(point.parameters) for point in planned.arm.grid] == [{"guidance": 3.0}] * 2
+    (planned,) = editor_arms(Wanted(editors=published.names), lambda _: editor, None)
+    assert len(planned.arm.grid) == 1  # named as an editor, its own settings are run once
 
 
 def test_presets_are_found_by_their_short_names() -> None:
