@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,12 @@ def release(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("releases") / "all"
     export_run(small_run, out, ExportOptions(LAYOUTS, shard_bytes=60_000))
     return out
+
+
+@pytest.fixture
+def copy(release: Path, tmp_path: Path) -> Path:
+    """A release that a test may spoil."""
+    return Path(shutil.copytree(release, tmp_path / "copy"))
 
 
 @pytest.fixture

@@ -311,7 +311,7 @@ def test_words_of_an_own_finding_do_not_mislead_the_reader(tmp_path: Path) -> No
     )
     taxonomy = load_taxonomy([path])
     finding = taxonomy.get("chest_xray", "Left Ventricular Aneurysm")
-    for direction, seed in itertools.product(Direction, range(5)):
+    for direction, seed in itertools.product(BUILD_DIRECTIONS, range(5)):
         text = write(finding, direction, [], seed)
         intent = read_instruction(text, taxonomy.of("chest_xray"))
         assert (intent.finding, intent.direction, intent.side) == (finding.name, direction, None)
