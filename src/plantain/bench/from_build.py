@@ -192,10 +192,11 @@ class _Success:
             intent = Intent(finding.name, direction, intent.side, intent.zone)
         forward = truth == SYNTHETIC
         notes = [truth, self._said_of_region()]
-        if truth == REAL:
-            notes.append(
-                f"the image before is synthetic: {row.task.direction.value} {finding.name}, task {row.id}"
-            )
+        if forward and self._image.synthetic:
+            notes.append("the image before is synthetic: the build's original was itself an edit")
+        if not forward:
+            did = f"{row.task.direction.value} {finding.name}, task {row.id}"
+            notes.append(f"the image before is synthetic: {did}")
         return Sample(
             id=sample_id,
             organ=self._title,

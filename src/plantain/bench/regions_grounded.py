@@ -8,6 +8,7 @@ the default for that reason.
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 from typing import Protocol, cast
 
 import numpy as np
@@ -67,6 +68,11 @@ def grounded_sam(
     """
     if any(importlib.util.find_spec(module) is None for module in ("torch", "transformers")):
         raise InputError("--regions grounded-sam needs the torch extra: pip install 'plantain[torch]'")
+    for weights in (detector, segmenter):
+        if not Path(weights).is_dir() and not _in_hub_cache(weights):
+            raise InputError(
+                f"--regions grounded-sam: the weights of {weights} are not on this machine (nothing is downloaded)"
+            )
     try:
         made = GroundedProposer(
             _TransformersDetector(detector, device),
@@ -79,6 +85,12 @@ def grounded_sam(
             f"--regions grounded-sam: weights of {detector} or {segmenter} cannot be loaded here: {first}"
         ) from error
     return made
+
+
+def _in_hub_cache(name: str) -> bool:
+    from huggingface_hub import try_to_load_from_cache
+
+    return isinstance(try_to_load_from_cache(name, "config.json"), str)
 
 
 class _TransformersDetector:
