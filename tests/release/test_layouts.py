@@ -17,7 +17,7 @@ import pytest
 
 from plantain.journal import JournalReader
 from plantain.records import TaskKind, TaskState
-from plantain.release.rows import from_json, role_of
+from plantain.release.task_record import from_json, role_of
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_DATASETS_OFFLINE", "1")

@@ -16,7 +16,7 @@ from plantain.records import InputError
 from plantain.release.licences import PARTS
 from plantain.release.manifest import BESIDE, MANIFEST, BadManifest, ManifestReader
 from plantain.release.recorded import FACTS, TRAJECTORIES
-from plantain.release.rows import TaskRecord, from_json
+from plantain.release.task_record import TaskRecord, from_json
 
 NAMED = 10_000
 """Changes of one kind that are named at most; all are counted."""

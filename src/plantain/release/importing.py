@@ -20,7 +20,7 @@ from plantain.release.plan import IMPORTED
 from plantain.release.provenance import PROVENANCE, without_manifest
 from plantain.release.published import PublishedTree, tree_id
 from plantain.release.reading import OurRelease, Source, digest
-from plantain.release.rows import TaskRecord, journal_parts
+from plantain.release.task_record import TaskRecord, journal_parts
 from plantain.release.terms import as_json, from_json
 
 

@@ -14,7 +14,7 @@ import orjson
 
 from plantain.journal.blobs import sync_folder
 from plantain.records import Direction, InputError, Licence, SourceImage, TaskKind
-from plantain.release.rows import TaskRecord
+from plantain.release.task_record import TaskRecord
 
 CROSSWALK = "release-crosswalk.json"
 """In the run's folder, never in a release: the salt, and every pseudonym with the id that it stands for."""

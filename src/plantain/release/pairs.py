@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 
 from plantain.records import TaskState
-from plantain.release.rows import TaskRecord
+from plantain.release.task_record import TaskRecord
 
 WITHIN_TASK_SUCCESS = "within_task_success"
 """Both edits are of one task: the one that qualified, and an earlier one that did not."""

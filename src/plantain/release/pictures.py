@@ -13,7 +13,7 @@ from pathlib import Path
 
 from plantain.journal import BlobStore
 from plantain.release.plan import ReleaseFile, Signer
-from plantain.release.rows import AttemptRecord, Picture
+from plantain.release.task_record import AttemptRecord, Picture
 
 AHEAD = 16
 """Pictures read before they are asked for: enough to keep two cores busy, and about 10 MB."""

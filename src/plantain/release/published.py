@@ -32,7 +32,7 @@ from plantain.records import (
 )
 from plantain.release.naming import safe
 from plantain.release.reading import digest, tree_pictures
-from plantain.release.rows import AttemptRecord, Picture, TaskRecord
+from plantain.release.task_record import AttemptRecord, Picture, TaskRecord
 
 _FOLDER = re.compile(r"(?P<dataset>.+)-(?P<task>edit|remove)(?P<failed>-failed)?")
 _FILE = re.compile(

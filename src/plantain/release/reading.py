@@ -12,7 +12,7 @@ import orjson
 
 from plantain.records import InputError
 from plantain.release.layouts.trajectory import PATH as TRAJECTORIES
-from plantain.release.rows import TaskRecord, from_json
+from plantain.release.task_record import TaskRecord, from_json
 
 LARGEST_LINE = 64_000_000
 LARGEST_IMAGE = 64_000_000

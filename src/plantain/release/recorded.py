@@ -17,8 +17,8 @@ from plantain.release.contents import json_entries
 from plantain.release.licences import PARTS
 from plantain.release.plan import ReleaseFile
 from plantain.release.problems import Problem
-from plantain.release.rows import TaskRecord, from_json, journal_parts
 from plantain.release.sums import why_unsafe
+from plantain.release.task_record import TaskRecord, from_json, journal_parts
 
 TRAJECTORIES = "trajectories/trajectories.jsonl"
 FACTS = "run.json"

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from plantain.journal import JsonValue
 from plantain.records import Criterion
-from plantain.release.rows import AttemptRecord, TaskRecord
+from plantain.release.task_record import AttemptRecord, TaskRecord
 
 Cell: TypeAlias = (
     "str | int | float | bool | bytes | list[str] | dict[str, bytes | str] | list[dict[str, Cell]] | None"

@@ -12,7 +12,7 @@ import orjson
 
 from plantain.journal import JsonValue
 from plantain.records import Criterion, TaskState
-from plantain.release.rows import AttemptRecord, TaskRecord
+from plantain.release.task_record import AttemptRecord, TaskRecord
 
 STEPS = ("generate_prompt", "update_prompt", "edit_image", "verify_image")
 """What the scripts call the calls of a round."""

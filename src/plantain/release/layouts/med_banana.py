@@ -12,8 +12,8 @@ from plantain.records import TaskKind, TaskState
 from plantain.release.layouts import conversations
 from plantain.release.pictures import Pictures, Wanted
 from plantain.release.plan import ReleaseFile
-from plantain.release.rows import TaskRecord, from_json
 from plantain.release.staging import Entry, HashingFile, Staging, make_folder, part_name, sync_everything
+from plantain.release.task_record import TaskRecord, from_json
 
 Entries = Callable[[bytes, TaskRecord, dict[int, str]], Iterator[bytes]]
 """From a task (as JSON, as a record, and the paths of its images) to its entries in a JSON file."""

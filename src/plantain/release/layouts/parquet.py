@@ -21,8 +21,8 @@ from plantain.release.layouts.columns import (
 from plantain.release.layouts.preference import preference_rows
 from plantain.release.pictures import Pictures, Wanted
 from plantain.release.plan import ReleaseFile
-from plantain.release.rows import AttemptRecord, TaskRecord, from_json
 from plantain.release.staging import Entry, HashingFile, Staging
+from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 
 GROUP_BYTES = 32_000_000
 GROUP_ROWS = 100

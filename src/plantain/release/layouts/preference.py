@@ -10,8 +10,8 @@ from plantain.release.layouts.columns import Cell, task_cells, verdict_cells
 from plantain.release.pairs import WITHIN_TASK_SUCCESS, Pair, pairs_of
 from plantain.release.pictures import Pictures, Released, Wanted
 from plantain.release.plan import ReleaseFile
-from plantain.release.rows import AttemptRecord, TaskRecord, from_json
 from plantain.release.staging import Entry
+from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 
 Slot = tuple[AttemptRecord, Released]
 

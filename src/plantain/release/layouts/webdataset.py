@@ -11,8 +11,8 @@ import orjson
 from plantain.release.layouts.columns import attempt_cells, task_cells
 from plantain.release.pictures import Pictures, Released, Wanted
 from plantain.release.plan import ReleaseFile
-from plantain.release.rows import AttemptRecord, Picture, TaskRecord, from_json
 from plantain.release.staging import Entry, HashingFile, Staging
+from plantain.release.task_record import AttemptRecord, Picture, TaskRecord, from_json
 
 _Planned = deque[tuple[Entry, TaskRecord, AttemptRecord]]
 
