@@ -111,6 +111,7 @@ def mask(catalogue: Catalogue, image_id: str, reader: TextReader | None) -> bool
     """
     waiting = _waiting(catalogue, image_id)
     if waiting is None:
+        finish_discards(catalogue)  # a process may have been killed before it could
         return False
     boxes = [suspicion.box for suspicion in waiting.found]
     original = decode(catalogue.read(waiting.image))
