@@ -34,6 +34,7 @@ from google.genai.types import GenerateContentResponse
 from PIL import Image
 
 from bookkeeping import source_image
+from plantain.build.method import method_of
 from plantain.build.recipe import Recipe
 from plantain.build.rounds import Rounds
 from plantain.build.run import run_build
@@ -112,7 +113,7 @@ def whole_path(provider: str, url: str, catalogue: Path, run: Path) -> tuple[flo
         }
     )
     begun = time.process_time()
-    summary = asyncio.run(run_build(recipe, run))
+    summary = asyncio.run(run_build(recipe, run, method=method_of(recipe)))
     spent = time.process_time() - begun
     assert summary.stopped is None, summary.stopped
     with JournalReader.open(run) as reader:
