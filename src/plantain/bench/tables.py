@@ -21,6 +21,10 @@ MACRO = "overall (macro)"
 """The mean of the organs' means, where `OVERALL` is the mean of the samples."""
 
 
+COMPARED = (*MAIN, "cp_reference")
+"""Metrics whose models are compared organ by organ too; the others only over all samples."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One number of a table.
@@ -111,17 +115,18 @@ def make_table(scores: Scores, judge: str | None = None) -> Table:
     measures = ordered(scores.metrics, chosen)
     cells: dict[tuple[str, str, str], Cell] = {}
     overall: dict[str, tuple[Difference, ...]] = {}
+    covered = {arm.label: scores.covered(arm) for arm in scores.arms}
     for organ, chosen_samples in _groups(scores):
-        group = _Group(scores, chosen_samples, organ)
+        group = _Group(scores, covered, chosen_samples, organ)
         for measure in measures:
-            row, pairs = group.row(measure)
+            row, pairs = group.row(measure, compare=organ == OVERALL or measure.name in COMPARED)
             cells.update({(cell.model, cell.organ, cell.metric): cell for cell in row})
             if organ == OVERALL:
                 overall[measure.name] = pairs
     table = Table(scores, chosen, tuple(present), tuple(measures), cells, {}, overall)
     tasks = {
         (cell.model, cell.organ, cell.task, cell.metric): cell
-        for cell in _task_cells(scores, table.main)
+        for cell in _task_cells(scores, covered, table.main)
         if cell.samples
     }
     return replace(table, tasks=tasks)
@@ -146,13 +151,15 @@ def _groups(scores: Scores) -> Iterator[tuple[str, npt.NDArray[np.intp]]]:
     yield OVERALL, np.arange(organs.size)
 
 
-def _task_cells(scores: Scores, measures: list[Measure]) -> Iterator[Cell]:
+def _task_cells(
+    scores: Scores, covered: Mapping[str, npt.NDArray[np.bool_]], measures: list[Measure]
+) -> Iterator[Cell]:
     groups: dict[tuple[str, str], list[int]] = {}
     for i, sample in enumerate(scores.samples):
         groups.setdefault((sample.organ, sample.task), []).append(i)
     rank = {organ: i for i, organ in enumerate(scores.organs)}
     for organ, task in sorted(groups, key=lambda key: (rank[key[0]], key[1])):
-        group = _Group(scores, np.array(groups[organ, task]), organ, task)
+        group = _Group(scores, covered, np.array(groups[organ, task]), organ, task)
         for measure in measures:
             yield from group.row(measure, compare=False)[0]
 
@@ -160,12 +167,19 @@ def _task_cells(scores: Scores, measures: list[Measure]) -> Iterator[Cell]:
 class _Group:
     """Samples that one column is about, with one plan of resampling for all models and metrics."""
 
-    def __init__(self, scores: Scores, chosen: npt.NDArray[np.intp], organ: str, task: str = "") -> None:
+    def __init__(
+        self,
+        scores: Scores,
+        covered: Mapping[str, npt.NDArray[np.bool_]],
+        chosen: npt.NDArray[np.intp],
+        organ: str,
+        task: str = "",
+    ) -> None:
         self.scores, self.chosen, self.organ, self.task = scores, chosen, organ, task
         self.clusters = [scores.samples[i].cluster for i in chosen]
         self.strata = [scores.samples[i].organ for i in chosen] if organ == OVERALL else None
         self.plan = Resampling(self.clusters, self.strata, seed=derive_seed(scores.seed, "table"))
-        self.covered = {arm.label: scores.covered(arm)[chosen] for arm in scores.arms}
+        self.covered = {label: inside[chosen] for label, inside in covered.items()}
 
     def row(self, measure: Measure, *, compare: bool = True) -> tuple[list[Cell], tuple[Difference, ...]]:
         """The cells of one metric, one per arm (two overall: micro and macro), and the differences of its models."""
