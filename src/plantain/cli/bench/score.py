@@ -88,7 +88,7 @@ def score(
     names = tuple(
         JudgeName(model, way, not without_truth, draws)
         for model in _judges(judge)
-        for way in variant or (["D"] if described else ["P"])
+        for way in dict.fromkeys(variant or (["D"] if described else ["P"]))
     )
     terms = load_terms(settings, tuple(name.model for name in names))
     networks = find_networks(wanted, clip=clip, inception=inception, inception_sha256=inception_sha256)
