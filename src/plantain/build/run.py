@@ -21,7 +21,7 @@ from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import DiskFull, Journal, JsonValue
 from plantain.models.batch.desk import BatchDesk
 from plantain.models.registry import close_models
-from plantain.pixels.text import open_reader
+from plantain.pixels.text import TextReader, open_reader
 from plantain.records import TaskState
 from plantain.runs.desk import changed_since, open_desk, open_run
 from plantain.runs.pricing import check_prices
@@ -54,6 +54,7 @@ async def run_build(
     run: Path,
     *,
     method: Method | None = None,
+    text_reader: TextReader | None = None,
     limit: int | None = None,
     watch: Watch = SILENT,
     on_commit: Callable[[int], None] | None = None,
@@ -65,6 +66,8 @@ async def run_build(
         recipe: validated; on resume its frozen part must equal the run's.
         run: the run's folder, created when absent.
         method: models to use instead of the recipe's names (tests and Python callers).
+        text_reader: checks what edits do to burned-in text; by default the one of the extra `ocr`, but none for
+            callers with a method of their own.
         limit: close at most this many tasks.
         watch: told how the run goes on.
         on_commit: told the number of durable events so far.
@@ -81,9 +84,8 @@ async def run_build(
     catalogue = Catalogue.open(recipe.data.catalogue)
     check_planned_consent(recipe, catalogue, taxonomy)
     jobs = BatchDesk()
-    # Callers who bring their own method decide alone what qualifies.
-    reader = open_reader() if method is None else None
-    today = {} if method is not None else {"text check": reader.name if reader is not None else "none"}
+    reader = text_reader or (open_reader() if method is None else None)
+    today = {"text check": reader.name if reader is not None else "none"}
     method = method or method_of(recipe, jobs)
     journal = await open_run(run, recipe.name, recipe.seed, recipe.frozen_part())
     journal.on_commit = on_commit
