@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from small_bench import Brightener, small_bench
 
+from fakes.batch_jobs import FakeJobs
 from fakes.gemini_format import blocked_before, gemini_route, picture_answer, pictures_sent
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.bench.arms_wanted import Wanted
@@ -148,6 +149,24 @@ def test_study_shows_nested_demonstrations_of_the_task_and_never_of_the_source(
     calls = len(server.calls)
     again = made(benchmark, run, Wanted(editors=(EDITOR,), shots=(0, 1, 2, 3)), settings(tmp_path, server))
     assert (again.made, len(server.calls)) == (0, calls)
+
+
+def test_outputs_of_one_sample_share_a_batch_job(tmp_path: Path) -> None:
+    benchmark, run = small_bench(tmp_path / "bench", 2), tmp_path / "run"
+    jobs = FakeJobs(gemini_route)
+    with FakeProvider([jobs, gemini_route]) as server:
+        file = settings(tmp_path, server)
+        file.write_text(
+            file.read_text()
+            + 'transport = "batch"\n[providers.gemini.batch]\nrequests = 6\nimages = 6\nquiet_s = 0.1\npoll_s = 0.03\n'
+        )
+        wanted = Wanted(editors=(EDITOR,), seeds=3)
+        summary = made(benchmark, run, wanted, file)
+        assert (summary.stopped, summary.left) == (None, "")
+        assert len(jobs.jobs) == 1  # three seeds of two samples
+        assert made(benchmark, run, wanted, file).made == 0
+    with BenchRun.open(run) as bench:
+        assert sum(one.edited is not None for one in bench.outputs(EDITOR)) == 6
 
 
 @dataclass(eq=False)

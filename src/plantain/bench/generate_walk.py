@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -16,9 +16,8 @@ from plantain.bench.benchmark import Benchmark
 from plantain.bench.outputs import keep_output
 from plantain.bench.own_format import encode_png
 from plantain.bench.samples import Sample
-from plantain.calls import CallDesk, CallSpec, Purse, TaskCalls
+from plantain.calls import CallDesk, CallSpec, Interrupted, Purse, TaskCalls
 from plantain.journal import Journal, Settlement, TaskRow
-from plantain.pixels.arrays import Pixels
 from plantain.pixels.encode import encode_mask
 from plantain.records import Attempt, Direction, InputError, Outcome, OutcomeKind, Step, TaskState
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
@@ -72,6 +71,7 @@ class GenerateWalk:
     retry: frozenset[OutcomeKind] = frozenset()
     watch: GenerateWatch = field(default_factory=GenerateWatch)
     closed: Counter[TaskState] = field(default_factory=Counter)
+    shown: dict[str, tuple[EncodedImage, EncodedImage]] = field(default_factory=dict)
 
     async def carry(self, row: TaskRow) -> None:
         """Makes the outputs that the task lacks and closes it."""
@@ -89,11 +89,10 @@ class GenerateWalk:
             draws = Counter(call.key.round for call in calls if call.final)
             task_calls = TaskCalls(self.desk, row.id, row.generation, calls)
             maker = _Maker(self, row, planned, sample, original, sha256, task_calls)
-            for k in range(len(planned.arm.grid)):
-                if k + 1 in made:
-                    self.desk.replayed += 1
-                else:
-                    made[k + 1] = await maker.make(k, draws[k + 1])
+            self.desk.replayed += len(made)
+            lacking = [k for k in range(len(planned.arm.grid)) if k + 1 not in made]
+            for attempt in await _all(maker.make(k, draws[k + 1]) for k in lacking):
+                made[attempt.round] = attempt
         await self._close(row, planned.arm, ending_of([made[number] for number in sorted(made)]))
 
     async def _close(self, row: TaskRow, arm: Arm, ending: Ending) -> None:
@@ -107,12 +106,26 @@ class GenerateWalk:
             sha256 = self.journal.reader.image(sample.id).prepared_sha256
             data = await asyncio.to_thread(self.journal.reader.read_blob, sha256)
         except InputError:
-            data = encode_png(await asyncio.to_thread(self.benchmark.previous, sample))
+            data = (await asyncio.to_thread(self._previous, sample)).data
             blob = await asyncio.to_thread(self.journal.put_blob, data, PNG)
             image = replace(sample.image, id=sample.id, prepared_sha256=blob.sha256)
             await self.journal.add_images([(image, blob)])
             sha256 = blob.sha256
         return EncodedImage(data, PNG), sha256
+
+    async def demonstration(self, sample_id: str) -> tuple[EncodedImage, EncodedImage]:
+        """A worked example's image before and after; kept, since a whole task's samples are shown the same few."""
+        if sample_id not in self.shown:
+            sample = self.benchmark.sample(sample_id)
+            before = await asyncio.to_thread(self._previous, sample)
+            self.shown[sample_id] = (before, await asyncio.to_thread(self._changed, sample))
+        return self.shown[sample_id]
+
+    def _previous(self, sample: Sample) -> EncodedImage:
+        return EncodedImage(encode_png(self.benchmark.previous(sample)), PNG)
+
+    def _changed(self, sample: Sample) -> EncodedImage:
+        return EncodedImage(encode_png(self.benchmark.changed(sample)), PNG)
 
 
 @dataclass(slots=True)
@@ -194,9 +207,8 @@ class _Maker:
         identity: list[object] = []
         for sample_id in arm.demonstrations[self.sample.task][: arm.shots]:
             sample = benchmark.sample(sample_id)
-            before = await asyncio.to_thread(_encoded, benchmark.previous(sample))
-            after = await asyncio.to_thread(_encoded, benchmark.changed(sample))
-            text = arm.instruction(sample)
+            before, after = await self.walk.demonstration(sample_id)
+            text = arm.instruction(sample) or sample.prompt
             shown.append(Demonstration(before, text, after))
             identity.append([sample_id, text, *benchmark.hashes[sample_id][:2]])
         return tuple(shown), identity
@@ -209,6 +221,18 @@ def wants_retry(attempt: Attempt, outcomes: Collection[OutcomeKind]) -> bool:
     """Whether an output ended in one of these ways, without an image."""
     outcome = attempt.edit_outcome
     return attempt.edited is None and outcome is not None and outcome.kind in outcomes
+
+
+async def _all(outputs: Iterable[Awaitable[Attempt]]) -> list[Attempt]:
+    """All outputs of a task at once: they may wait for one batch job, and local models compute them together.
+
+    Whatever stops one of them, the others in flight finish and are recorded before it is raised.
+    """
+    made = await asyncio.gather(*outputs, return_exceptions=True)
+    stops = [stop for stop in made if isinstance(stop, BaseException)]
+    for stop in sorted(stops, key=lambda stop: isinstance(stop, Interrupted)):
+        raise stop  # what ends the run, before what merely ended with it
+    return [attempt for attempt in made if isinstance(attempt, Attempt)]
 
 
 def ending_of(attempts: list[Attempt]) -> Ending:
@@ -230,7 +254,3 @@ def _why(lost: list[Outcome], outputs: int) -> str:
     first = lost[0]
     said = f"{first.kind.value}: {first.reason}".rstrip(": ")
     return said if outputs == 1 else f"{len(lost)} of {outputs} outputs without an image; the first: {said}"
-
-
-def _encoded(pixels: Pixels) -> EncodedImage:
-    return EncodedImage(encode_png(pixels), PNG)
