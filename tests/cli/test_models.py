@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -99,3 +100,25 @@ def test_probe_that_fails_says_why_and_exits_1(
 def test_probe_without_key_is_invalid_input(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "--probe", "openai/gpt-5"]) == 2
     assert "OPENAI_API_KEY" in capsys.readouterr().err
+
+
+def test_open_editors_are_listed_with_size_licence_and_whether_they_are_here(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    assert main(["models", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    klein, icedit = rows["diffusers/flux2-klein-4b"], rows["diffusers/medebench-icedit"]
+    assert klein["roles"] == ["editor"]
+    assert (klein["licence"], klein["conditions"], klein["on_disk"]) == ("apache-2.0", False, "no")
+    assert (klein["disk_gb"], klein["memory"]) == (16, "13 GB in bfloat16")
+    assert (icedit["licence"], icedit["conditions"]) == ("flux-1-dev-non-commercial-license", True)
+    assert icedit["preset"]["settings"] == {"steps": 28, "guidance": 50.0}
+    assert rows["process/medebench-seed-x"]["prompt"] == "Edit this image: {instruction}"
+    assert rows["gemini/medebench-gemini"]["model"] == "gemini/gemini-3.1-flash-image"
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(["models"]) == 0
+    printed = capsys.readouterr().out
+    assert "licence (* to be accepted)" in printed
+    assert "medebench-paint-by-inpaint" in printed
+    assert "brought by you" in printed

@@ -231,6 +231,27 @@ def test_too_little_memory_halves_the_batch_and_says_so() -> None:
     assert runner.sizes == [2, 1]  # what was learned stays
 
 
+class Picky(Cramped):
+    """Cannot draw what another's seed says; loses its device at the next."""
+
+    def edit(self, canvases: Sequence[np.ndarray], jobs: Sequence[Job], steering: Steering) -> list[Drawn]:
+        if any(job.seed == 1 for job in jobs):
+            raise ValueError("prompt is too long")
+        if any(job.seed == 2 for job in jobs):
+            raise RuntimeError("CUDA error: device-side assert triggered")
+        return super().edit(canvases, jobs, steering)
+
+
+def test_edit_that_cannot_be_drawn_spoils_no_other_and_a_lost_device_ends_the_process() -> None:
+    engine, loading = Engine("cpu"), Loading(Path("x"), "instruct-pix2pix")
+    engine._runners[loading] = Picky(room=9)
+    done = run(engine, loading, [job(0), job(1), job(3)])
+    assert [one.outcome.kind for one in done] == [OutcomeKind.OK, OutcomeKind.MALFORMED, OutcomeKind.OK]
+    assert "prompt is too long" in done[1].outcome.reason
+    with pytest.raises(RuntimeError, match="device-side"):
+        run(engine, loading, [job(2)])
+
+
 def test_one_edit_too_large_for_the_device_halts_with_what_to_change() -> None:
     engine, loading = Engine("cpu"), Loading(Path("x"), "instruct-pix2pix")
     engine._runners[loading] = Cramped(room=0)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from plantain.models.diffusers.download import fetch_lora, fetch_pipeline
 from plantain.models.diffusers.licences import terms_of
 from plantain.models.diffusers.plan import EditorPlan, plan_editor
 from plantain.models.diffusers.weights import find_weights, folder_digest, hub_cache, missing_part
@@ -225,3 +226,33 @@ def test_resolving_an_editor_imports_no_torch(tiny_folder: Callable[[str], Path]
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_download_is_asked_for_only_when_allowed_and_after_the_licence(
+    tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def fetch(name: str, revision: str, cache_dir: Path | None) -> None:
+        asked.append(name)
+        cached(tmp_path, name, tiny_folder("flux2-klein" if "klein" in name else "icedit"))
+
+    monkeypatch.setattr("plantain.models.diffusers.download.fetch_pipeline", fetch)
+    with pytest.raises(InputError, match="not on this machine"):
+        plan("flux2-klein-4b", cache_dir=tmp_path)
+    with pytest.raises(InputError, match=FLUX):
+        plan("black-forest-labs/FLUX.1-Fill-dev", cache_dir=tmp_path, allow_downloads=True)
+    assert asked == []
+    assert plan("flux2-klein-4b", cache_dir=tmp_path, allow_downloads=True).weights.digest == COMMIT[:12]
+    assert asked == ["black-forest-labs/FLUX.2-klein-4B"]
+    plan("flux2-klein-4b", cache_dir=tmp_path, allow_downloads=True)
+    assert len(asked) == 1  # what is here is not fetched again
+
+
+def test_fault_of_the_hub_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub's own client, told that it is offline: it opens no connection and raises what it raises without one."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    for fetch in (fetch_pipeline, fetch_lora):
+        with pytest.raises(InputError, match="some/model: could not be fetched from the hub") as caught:
+            fetch("some/model", "", tmp_path)
+        assert "\n" not in str(caught.value)

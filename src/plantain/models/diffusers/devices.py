@@ -107,7 +107,7 @@ class Devices:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             if self._closed:
                 return None
-            most = self._waiting[0].most or (1 if worker.device == "cpu" else USUAL_BATCH)
+            most = self._waiting[0].most or (1 if worker.device.startswith("cpu") else USUAL_BATCH)
             if len(self._waiting) < most:
                 self._changed.wait_for(lambda: len(self._waiting) >= most or self._closed, GATHER_S)
             if not self._waiting:

@@ -66,31 +66,26 @@ class Engine:
             most = self._most.get(batch.loading, len(rest)) if runner.method.batches else 1
             alike = [place for place in rest if prints[place].frame.canvas == prints[rest[0]].frame.canvas]
             part = alike[:most]
+            shortage = ""
             try:
-                done |= zip(
-                    part, self._edit(runner, batch, [prints[place] for place in part], said), strict=True
-                )
+                drawn = self._edit(runner, batch, [prints[place] for place in part], said)
+                done |= zip(part, drawn, strict=True)
             except RuntimeError as error:
                 if not is_out_of_memory(error):
                     raise
-                self._forget_tensors()
-                if len(part) == 1:
-                    done |= dict.fromkeys(rest, self._too_large(batch, error))
-                    break
-                self._most[batch.loading] = (len(part) + 1) // 2
-                said.append(
-                    f"{self.device}: {len(part)} edits together did not fit into memory; from now on at most "
-                    f"{self._most[batch.loading]}"
-                )
+                shortage = _said(error)
+            if not shortage:
+                rest = [place for place in rest if place not in part]
                 continue
-            rest = [place for place in rest if place not in part]
+            self._forget_tensors()  # outside the except block: the error holds what was being computed
+            if len(part) == 1:
+                done |= dict.fromkeys(rest, self._too_large(batch, shortage))
+                break
+            fits = self._most[batch.loading] = (len(part) + 1) // 2
+            said.append(
+                f"{self.device}: {len(part)} edits together did not fit into memory; from now on at most {fits}"
+            )
         return [done[place] for place in range(len(batch.jobs))]
-
-    def close(self) -> None:
-        """Gives up every pipeline."""
-        while self._runners:
-            self._runners.popitem()[1].close()
-        self._forget_tensors()
 
     def _runner(self, loading: Loading) -> Runner:
         """The pipeline, loaded once; those that were used least recently make room for it when they must."""
@@ -111,11 +106,11 @@ class Engine:
             except RuntimeError as error:
                 if not (is_out_of_memory(error) and self._runners):
                     raise
-                oldest = next(iter(self._runners))
-                self._runners.pop(oldest).close()
-                self._forget_tensors()
             else:
                 return runner
+            oldest = next(iter(self._runners))
+            self._runners.pop(oldest).close()
+            self._forget_tensors()
 
     def _edit(self, runner: Runner, batch: Batch, prints: Sequence[_Print], said: list[str]) -> list[Done]:
         jobs = [one.job for one in prints]
@@ -125,9 +120,11 @@ class Engine:
         except NoConcept as reason:
             drawn = [Drawn(None, Outcome(OutcomeKind.NOT_APPLICABLE, str(reason)))] * len(jobs)
         except CANNOT_DRAW as error:
-            if is_out_of_memory(error):
+            if is_out_of_memory(error) or is_device_lost(error):
                 raise
-            drawn = [Drawn(None, Outcome(OutcomeKind.MALFORMED, _said(error)))] * len(jobs)
+            if len(prints) > 1:  # one that cannot be drawn spoils no other
+                return [done for one in prints for done in self._edit(runner, batch, [one], said)]
+            drawn = [Drawn(None, Outcome(OutcomeKind.MALFORMED, _said(error)))]
         return [
             self._done(runner, batch, one.job, one.frame, image, len(jobs), said)
             for one, image in zip(prints, drawn, strict=True)
@@ -161,9 +158,9 @@ class Engine:
         except ValueError as error:
             return Done(None, Outcome(OutcomeKind.MALFORMED, str(error)), record)
 
-    def _too_large(self, batch: Batch, error: RuntimeError) -> Done:
+    def _too_large(self, batch: Batch, shortage: str) -> Done:
         why = (
-            f"one edit does not fit into the memory of {self.device} ({_said(error)}); set providers.diffusers.offload "
+            f"one edit does not fit into the memory of {self.device} ({shortage}); set providers.diffusers.offload "
             '= "model", a smaller side, or dtype = "bfloat16"'
         )
         record: dict[str, object] = {"method": batch.loading.method, "device": self.device}
@@ -183,6 +180,11 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError):
         return True
     return isinstance(error, RuntimeError) and any(words in str(error) for words in _OUT_OF_MEMORY)
+
+
+def is_device_lost(error: BaseException) -> bool:
+    """Whether a GPU's context is broken: nothing works in this process any more, so it has to end."""
+    return isinstance(error, RuntimeError) and "CUDA error" in str(error)
 
 
 def png(pixels: Pixels) -> bytes:

@@ -93,7 +93,7 @@ class Runner(ABC):
 
 def precision_on(device: str, loading: Loading, method: Method) -> torch.dtype:
     """The precision of the weights: as said, else the method's on a GPU and float32 on a processor."""
-    said = loading.dtype or ("float32" if device == "cpu" else method.precision)
+    said = loading.dtype or ("float32" if device.startswith("cpu") else method.precision)
     precision: torch.dtype = getattr(torch, said)
     return precision
 
@@ -126,7 +126,7 @@ def place(pipe: DiffusionPipeline, offload: str, device: str) -> None:
     if offload in ("", "none"):
         pipe.to(device)
         return
-    if device == "cpu":
+    if device.startswith("cpu"):
         raise InputError(
             f'providers.diffusers.offload: "{offload}" moves parts between a GPU and main memory; the device is cpu'
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from diffusers import StableDiffusionXLInstructPix2PixPipeline
+from diffusers import DiffusionPipeline, StableDiffusionXLInstructPix2PixPipeline
 from PIL import Image
 
-from plantain.models.diffusers.jobs import Job, Steering
+from plantain.models.diffusers.jobs import Job, Loading, Steering
 from plantain.models.diffusers.pipelines import runner
 
 
@@ -16,6 +16,10 @@ class Runner(runner.Runner):
     """As InstructPix2Pix; the size is said, because the model was trained with it as an input."""
 
     pipeline_class = StableDiffusionXLInstructPix2PixPipeline
+
+    def load(self, loading: Loading) -> DiffusionPipeline:
+        """Without diffusers' own watermark, which depends on what else is installed; ours comes with a release."""
+        return runner.load_pipeline(self.pipeline_class, loading, self.precision, add_watermarker=False)
 
     def draw(
         self, pictures: list[Image.Image], jobs: Sequence[Job], steering: Steering
