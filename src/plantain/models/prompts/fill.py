@@ -157,8 +157,9 @@ def _scaled(modality: str, text: str, variant: str, rubric: ScaleRubric) -> dict
         }
         for dimension in rubric.dimensions
     ]
+    said = "medical photograph or scan" if modality == "unknown" else modality.replace("_", " ")
     return {
-        "modality": MODALITIES.get(modality, modality.replace("_", " ")),
+        "modality": MODALITIES.get(modality, said),
         "text": text,
         "variant": variant,
         "most": rubric.most,
