@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import cv2
@@ -14,6 +15,7 @@ from fakes.medebench_tree import picture, published_rows, spot, write_png, write
 from plantain.bench.benchmark import Benchmark
 from plantain.bench.checking import check_benchmark
 from plantain.bench.describing import Spread, describe_benchmark
+from plantain.bench.describing_figures import properties_figure
 from plantain.cli import main
 
 
@@ -170,9 +172,30 @@ def test_describe_writes_figures_tables_and_says_what_it_could_not_measure(
 
 
 def test_table_5_lists_tasks_with_more_samples_than_asked(published: Path) -> None:
-    description = describe_benchmark(Benchmark.load(published), clip="nobody/weights")
+    description = describe_benchmark(Benchmark.load(published))
     assert [(row.organ, row.samples) for row in description.table5(1)] == [("Teeth", 2), ("Skin", 2)]
     assert description.table5() == ()
+
+
+def test_similarity_of_prompt_and_image_is_their_cosine(published: Path) -> None:
+    """In closed form: images lie along the first axis, texts at 60 degrees from it."""
+
+    class Plane:
+        name = "plane"
+
+        def images(self, images: Sequence[np.ndarray]) -> np.ndarray:
+            return np.array([[float(image.mean()), 0.0] for image in images], np.float32)
+
+        def texts(self, texts: Sequence[str]) -> np.ndarray:
+            return np.array([[0.5, 3**0.5 / 2] for _ in texts], np.float32)
+
+        def truncated(self, text: str) -> bool:
+            return False
+
+    description = describe_benchmark(Benchmark.load(published), Plane())
+    assert list(description.similarity.values()) == pytest.approx([0.5] * 6)
+    assert description.similarity_name == "clip_talign:plane", "other weights never report under CLIP's name"
+    assert "median 0.500, n = 6" in properties_figure(description)
 
 
 def test_spread_of_known_numbers() -> None:

@@ -99,21 +99,30 @@ class Description:
         return tuple(row for row in self.tasks if row.samples > more_than)
 
 
+def find_clip(weights: str = CLIP) -> tuple[ImageTextEncoder | None, str]:
+    """CLIP from weights on this machine (a name that was downloaded before, or a folder), or None and why not."""
+    networks = find_networks({"clip_talign"}, clip=weights)
+    return networks.clip, "; ".join(why for _, why in networks.why_not)
+
+
 def describe_benchmark(
-    benchmark: Benchmark, *, clip: str = CLIP, progress: Callable[[int, int], None] | None = None
+    benchmark: Benchmark,
+    encoder: ImageTextEncoder | None = None,
+    *,
+    why_none: str = "no encoder was given",
+    progress: Callable[[int, int], None] | None = None,
 ) -> Description:
     """Counts and measures a benchmark.
 
     Args:
-        benchmark: every mask is read, and every previous image where there is CLIP.
-        clip: weights, a name that was downloaded before or a folder; nothing is downloaded.
+        benchmark: every mask is read, and every previous image where there is an encoder.
+        encoder: of images and texts; only CLIP's published weights report under its bare name.
+        why_none: why there is no encoder.
         progress: called with samples done and in all.
 
     Raises:
         plantain.records.InputError: a file cannot be decoded.
     """
-    networks = find_networks({"clip_talign"}, clip=clip)
-    encoder = networks.clip
     shares: dict[str, float] = {}
     similarity: dict[str, float] = {}
     for index, sample in enumerate(benchmark.samples):
@@ -140,7 +149,7 @@ def describe_benchmark(
         roi_shares=shares,
         similarity=similarity,
         similarity_name=_name(encoder),
-        no_similarity="; ".join(why for _, why in networks.why_not) if encoder is None else "",
+        no_similarity=why_none if encoder is None else "",
     )
 
 

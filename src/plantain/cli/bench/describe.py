@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from plantain.bench.benchmark import Benchmark
-from plantain.bench.describing import Description, Spread, as_json, describe_benchmark
+from plantain.bench.describing import Description, Spread, as_json, describe_benchmark, find_clip
 from plantain.cli.application import application
 from plantain.cli.bench.bar import progress_bar
 
@@ -40,8 +40,10 @@ def describe(
 ) -> int:
     """Organs, tasks, sizes of regions and similarity of prompts and images: the paper's Figures 3 and 4 and Table 5."""
 
+    benchmark = Benchmark.load(path)
+    encoder, why_none = find_clip(clip)
     with progress_bar("samples") as progress:
-        description = describe_benchmark(Benchmark.load(path), clip=clip, progress=progress)
+        description = describe_benchmark(benchmark, encoder, why_none=why_none, progress=progress)
     rendered = orjson.dumps(as_json(description), option=orjson.OPT_INDENT_2).decode()
     if to is not None:
         _write(to, description, rendered)
