@@ -9,6 +9,7 @@ from ruamel.yaml import YAML
 
 from plantain.release.citation import citation
 from plantain.release.licences import decide_parts
+from plantain.release.terms import KNOWN
 
 from .facts import facts
 
@@ -37,3 +38,11 @@ def test_citation_stays_valid_whatever_names_hold(name: str, tmp_path: Path) -> 
     told = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
     assert told["title"].startswith(name) and told["type"] == "dataset"
     assert {reference["title"] for reference in told["references"]} >= {name, "more"}
+
+
+def test_citation_knows_every_licence_that_can_be_named(tmp_path: Path) -> None:
+    sources = {spdx: {"licence": "open", "images": 1} for spdx in KNOWN}
+    path = tmp_path / "CITATION.cff"
+    path.write_text(citation(facts(), decide_parts(sources, "", KNOWN), sources), encoding="utf-8")
+    validate(path)
+    assert set(KNOWN) <= set(YAML(typ="safe").load(path.read_text(encoding="utf-8"))["license"])

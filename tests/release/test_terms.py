@@ -141,7 +141,7 @@ def test_export_says_which_licence_it_took_and_how_to_change_it(
     command = ["export", str(run), "--layout", "trajectory", "--to"]
     assert main([*command, str(tmp_path / "out")]) == 0
     told = capsys.readouterr().out
-    assert f"images of {MINE} CC-BY-4.0" in told and "--licence SPDX-ID, URL or FILE" in told
+    assert f"images of {MINE} CC-BY-4.0" in told and "--licence DATASET=TERMS" in told
     assert main([*command, str(tmp_path / "own"), "--licence", "CC0-1.0", "--json"]) == 0
     licences = json.loads(capsys.readouterr().out)["licences"]
     assert {"part": f"images of {MINE}", "licence": "CC0-1.0", "decided": "owner"} in licences

@@ -103,7 +103,7 @@ def _licence_lines(summary: ExportSummary) -> list[str]:
     if ours:
         lines.append(
             f"nobody named a licence for {', '.join(ours)}: CC-BY-4.0 was taken; if they are yours to license, name "
-            "another with --licence SPDX-ID, URL or FILE (and a new --to)"
+            "another with --licence DATASET=TERMS (an SPDX id, a web address or a file) and a new --to"
         )
     return lines
 
