@@ -38,7 +38,12 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 def test_default_place_is_the_run(run: Path) -> None:
     path = write_report(run)
     assert path == run / "report.html"
-    assert {p.name for p in run.glob("report*")} == {"report.html", "report.json", "report.telemetry.json"}
+    assert {p.name for p in run.glob("report*")} == {
+        "report.html",
+        "report.json",
+        "report.telemetry.html",
+        "report.telemetry.json",
+    }
 
 
 def test_second_report_has_the_same_bytes(run: Path, report: Path, tmp_path: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from jinja2 import Environment
 
-from plantain.journal import JournalReader, RunHeader, TaskRow
+from plantain.journal import JournalReader, RunHeader, SessionRow, TaskRow
 from plantain.journal.tables import (
     Composition,
     FindingRow,
@@ -25,10 +26,12 @@ from plantain.journal.tables import (
     table1,
     table2,
 )
+from plantain.journal.telemetry import StepCost
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.thumbnails import SATURATION
 from plantain.report import figures, labels
 from plantain.report.gallery import PAGE, THUMBNAIL, Selection, select, tell
+from plantain.report.limits import limit_pictures
 from plantain.rubrics import MED_BANANA
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -65,8 +68,8 @@ def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -
 
     Args:
         run: folder of the run.
-        to: the HTML file; default `report.html` in the run. Its numbers go beside it as `.json`, and what must not
-            repeat byte for byte (cost, latency, tries, sessions) as `.telemetry.json`.
+        to: the HTML file; default `report.html` in the run. Its numbers go beside it as `.json`, and what does not
+            repeat byte for byte (cost, latency, tries, sessions, limits) as `.telemetry.json` and `.telemetry.html`.
         gallery: tasks to show at most, a seeded sample spread over the outcomes when there are more.
 
     Returns:
@@ -81,11 +84,7 @@ def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -
         numbers = gather(reader)
         selection = select(reader, gallery, reader.header.seed)
         stories = [tell(reader, reader.task(task), THUMBNAIL) for task in selection.ids]
-        telemetry = {
-            "status": status_summary(reader),
-            "costs": [asdict(row) for row in costs(reader)],
-            "sessions": [asdict(row) for row in reader.sessions()],  # with how each model's limits moved
-        }
+        status, spent, sessions = status_summary(reader), costs(reader), reader.sessions()
     html = (
         _environment()
         .get_template("report.html.j2")
@@ -102,14 +101,35 @@ def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -
                 "figure3": figures.figure_three(numbers.findings),
             },
             in_run=target.parent == run,
-            telemetry_name=target.with_suffix(".telemetry.json").name,
+            telemetry_name=target.with_suffix(".telemetry.html").name,
             json_name=target.with_suffix(".json").name,
         )
     )
     write_page(target.with_suffix(".json"), _json(_document(reader.header, numbers, selection)))
-    write_page(target.with_suffix(".telemetry.json"), _json(telemetry))
+    _write_telemetry(target, reader.header, status, spent, sessions)
     write_page(target, html)
     return target
+
+
+def _write_telemetry(
+    target: Path,
+    header: RunHeader,
+    status: dict[str, object],
+    spent: Sequence[StepCost],
+    sessions: Sequence[SessionRow],
+) -> None:
+    """What differs from run to run, beside the report: as numbers, and as a page with how each model's limits moved."""
+    numbers = {
+        "status": status,
+        "costs": [asdict(row) for row in spent],
+        "sessions": [asdict(row) for row in sessions],
+    }
+    page = _environment().get_template("telemetry.html.j2")
+    pictures = limit_pictures(sessions)
+    write_page(target.with_suffix(".telemetry.json"), _json(numbers))
+    write_page(
+        target.with_suffix(".telemetry.html"), page.render(run=_run(header), costs=spent, pictures=pictures)
+    )
 
 
 def write_story(reader: JournalReader, task: TaskRow, to: Path) -> Path:
