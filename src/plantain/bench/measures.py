@@ -39,6 +39,8 @@ _KNOWN = {
     "clip_talign": ("clip_talign", "CLIP alignment with the text", True, -1.0, 1.0, 2),
     "clip_dalign": ("clip_dalign", "CLIP direction of the edit", True, -1.0, 1.0, 2),
     "image_reward": ("image_reward", "ImageReward", True, None, None, 2),
+    "attention_iou": ("attention_iou", "overlap of attention and region", True, 0.0, 1.0, 2),
+    "attention_auroc": ("attention_auroc", "attention ranks the region first", True, 0.0, 1.0, 2),
     "demo_similarity": ("demo_similarity", "likeness to the demonstrations", False, None, None, 2),
 }
 _JUDGED = {

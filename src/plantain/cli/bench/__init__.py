@@ -16,6 +16,7 @@ app = Subcommands(
         "generate": "run editors over a benchmark, or take outputs in",
         "score": "metrics and judges over what was generated",
         "table": "the leaderboard: HTML, CSV, LaTeX, JSON",
+        "attend": "where open editors looked, against the region",
         "rank": "how metrics agree with people",
     },
 )

@@ -1,13 +1,10 @@
-"""The line that shows how far a training has come, and how Ctrl-C ends it."""
+"""The line that shows how far a training has come."""
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType, TracebackType
+from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -67,31 +64,3 @@ class TrainingBar:
             print(line, file=sys.stderr, flush=True)
         elif not self._bar.disable:
             self._bar.console.print(line, highlight=False)
-
-
-class Stop:
-    """Whether Ctrl-C was pressed; the second time ends the process at once, as nothing is lost but steps."""
-
-    def __init__(self) -> None:
-        self.asked = False
-
-    def __call__(self) -> bool:
-        return self.asked
-
-
-@contextmanager
-def stopping_on_ctrl_c(bar: TrainingBar) -> Iterator[Stop]:
-    """The first Ctrl-C finishes the step at hand and keeps it."""
-    stop = Stop()
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        if stop.asked:
-            signal.default_int_handler(number, frame)
-        stop.asked = True
-        bar.say("stopping after this step; what is trained is kept (Ctrl-C again: at once)")
-
-    before = signal.signal(signal.SIGINT, ask)
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -10,7 +10,8 @@ import orjson
 import typer
 
 from plantain.cli.application import application
-from plantain.cli.train.bar import TrainingBar, stopping_on_ctrl_c
+from plantain.cli.ctrl_c import stopping_on_ctrl_c
+from plantain.cli.train.bar import TrainingBar
 from plantain.runs.terms import load_terms
 from plantain.train.base import open_base
 from plantain.train.originals import Originals
@@ -77,7 +78,7 @@ def dpo(
     plan.check()
     source = ReleasePreferences(release, Originals(originals))
     base = open_base(model, load_terms(settings, (model,)).provider(model).options())
-    with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar) as stop:
+    with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar.say) as stop:
         result = train_preferences(source, base, plan, out, watch=_Watch(bar), stop=stop)
     if result.model is None:
         typer.echo("plantain: stopped (interrupted); type the same command to go on", err=True)

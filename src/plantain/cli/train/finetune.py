@@ -15,7 +15,8 @@ import typer
 from plantain.bench.benchmark import Benchmark
 from plantain.bench.held_out import held_out_part, write_held_out
 from plantain.cli.application import application
-from plantain.cli.train.bar import TrainingBar, stopping_on_ctrl_c
+from plantain.cli.ctrl_c import stopping_on_ctrl_c
+from plantain.cli.train.bar import TrainingBar
 from plantain.cli.train.measuring import Trained, measure_trained
 from plantain.records import InputError
 from plantain.runs.terms import Terms, load_terms
@@ -106,7 +107,7 @@ def finetune(
         _tell_plan(plan, splits, cells, as_json=as_json)
         return 0
     base = open_base(model, terms.provider(model).options())
-    with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar) as stop:
+    with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar.say) as stop:
         done = train_study(pairs, base, plan, out / "models", watch=_Watch(bar, len(cells)), stop=stop)
     if not done:
         typer.echo("plantain: stopped (interrupted); type the same command to go on", err=True)

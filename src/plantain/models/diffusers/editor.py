@@ -26,7 +26,7 @@ class DiffusersEditor:
     def __init__(self, plan: EditorPlan) -> None:
         self.plan = plan
         self.name = plan.name
-        self.fingerprint = f"diffusers@{VERSION} {plan.fingerprint}"
+        self.fingerprint = fingerprint_of(plan)
         self.adjustable = plan.method.takes
         self._devices: Devices | None = None
         self._opening = threading.Lock()
@@ -98,6 +98,11 @@ class DiffusersEditor:
         return Reply(
             EditedImage(EncodedImage(done.picture, "image/png"), note=_note(record)), usage=usage, raw=raw
         )
+
+
+def fingerprint_of(plan: EditorPlan) -> str:
+    """All that the answers of a plan's editor depend on, beside the request."""
+    return f"diffusers@{VERSION} {plan.fingerprint}"
 
 
 def _note(record: dict[str, object]) -> str:

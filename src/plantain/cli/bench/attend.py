@@ -1,0 +1,138 @@
+"""`plantain bench attend`: where open editors looked, against the region where the change belongs."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plantain.bench.arms import Arm
+from plantain.bench.attending import AttendSummary, Measuring, attend, attended_arms
+from plantain.bench.benchmark import Benchmark
+from plantain.bench.failure_types import CutOffs
+from plantain.bench.grounding_page import grounding_rows, table_lines, write_grounding
+from plantain.bench.runfile import BenchRun
+from plantain.bench.table_rows import read_scores
+from plantain.cli.application import application
+from plantain.cli.bench.bar import progress_bar
+from plantain.cli.ctrl_c import stopping_on_ctrl_c
+from plantain.journal import JsonValue
+from plantain.metrics.grounding import ALPHA
+from plantain.records import InputError
+from plantain.runs.terms import Terms, load_terms
+
+app = application()
+USUAL = CutOffs()
+
+
+@app.command()
+def attend_outputs(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="a run of plantain bench generate")],
+    editor: Annotated[
+        list[str] | None, typer.Option("--editor", help="an arm of the run; default: every open editor's")
+    ] = None,
+    bench: Annotated[
+        Path | None, typer.Option("--bench", metavar="PATH", help="where the benchmark is now")
+    ] = None,
+    settings: Annotated[
+        Path | None, typer.Option("--settings", help="TOML with [providers.diffusers], as for generate")
+    ] = None,
+    parts: Annotated[str, typer.Option(help="parts of the UNet whose layers count")] = "down,mid,up",
+    resolutions: Annotated[
+        str, typer.Option(help="heights of attention maps that count, e.g. 16,32; all if empty")
+    ] = "",
+    tokens: Annotated[str, typer.Option(help="of a concept: last, or mean")] = "last",
+    alpha: Annotated[float, typer.Option(help="factor on Otsu's threshold")] = ALPHA,
+    size: Annotated[str, typer.Option(help="measured at the size of the image, or of the latent")] = "image",
+    every_output: Annotated[
+        bool, typer.Option("--every-output", help="not only the outputs that are scored")
+    ] = False,
+    judge: Annotated[str | None, typer.Option("--judge", help="whose EA tells failed edits")] = None,
+    low_ea: Annotated[float, typer.Option(help="editing accuracy below this is low")] = USUAL.ea,
+    high_cp: Annotated[float, typer.Option(help="context preservation from this on is high")] = USUAL.cp,
+    high_iou: Annotated[float, typer.Option(help="overlap from this on is high")] = USUAL.iou,
+    gallery: Annotated[int, typer.Option(min=0, help="samples to show of each editor")] = 8,
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="DIR", help="for the page; default: the run")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Table 4 as JSON")] = False,
+) -> int:
+    """Does each edit once more, watched, and measures the attention of its concept's words against the region.
+
+    What was measured with the same options is not measured again. Ctrl-C keeps what is done; the same command goes on.
+
+    Example: plantain bench attend runs/bench --editor diffusers/medebench-instruct-pix2pix
+    """
+    with BenchRun.open(run) as opened:
+        arms = attended_arms(opened, tuple(dict.fromkeys(editor or ())))
+        root = bench or Path(opened.header.root)
+    benchmark = Benchmark.load(root)
+    terms = load_terms(settings, tuple(arm.model for arm in arms))
+    what = (_words(parts), _numbers(resolutions), tokens)
+    told: dict[str, JsonValue] = {"parts": list(what[0]), "resolutions": list(what[1]), "tokens": tokens}
+    measuring = Measuring(alpha, size, "all" if every_output else "scored", told)
+    measuring.check()
+    for arm in arms:
+        summary = _watch(run, benchmark, arm, terms, measuring, what, quiet=as_json)
+        if summary.stopped is not None:
+            print(f"plantain: stopped ({summary.stopped}); type the same command to go on", file=sys.stderr)
+            return 3
+    cuts = CutOffs(low_ea, high_cp, high_iou)
+    page = write_grounding(run, benchmark, to, judge=judge, cuts=cuts, gallery=gallery)
+    if as_json:
+        print(page.with_suffix(".json").read_text(encoding="utf-8"), end="")
+        return 0
+    with BenchRun.open(run) as opened:
+        for line in table_lines(grounding_rows(read_scores(opened))):
+            typer.echo(line)
+    typer.echo(f"attention: {page}")
+    return 0
+
+
+def _watch(
+    run: Path,
+    benchmark: Benchmark,
+    arm: Arm,
+    terms: Terms,
+    measuring: Measuring,
+    what: tuple[tuple[str, ...], tuple[int, ...], str],
+    *,
+    quiet: bool,
+) -> AttendSummary:
+    if importlib.util.find_spec("torch") is None:
+        raise InputError("bench attend needs torch: pip install -e '.[torch]'")
+    from plantain.models.diffusers.attender import Attender, Watching
+    from plantain.models.diffusers.devices import device_names
+    from plantain.models.diffusers.editor import fingerprint_of
+    from plantain.models.diffusers.plan import plan_editor
+
+    plan = plan_editor(arm.model, terms.provider(arm.model).options())
+    if fingerprint_of(plan) != arm.fingerprint:
+        raise InputError(
+            f"{arm.label}: was generated with other weights or settings than these; give the same --settings"
+        )
+    attender = Attender(plan, device_names(plan.options.device)[0], Watching(*what))
+    try:
+        shown = nullcontext(lambda done, of: None) if quiet else progress_bar(arm.label)
+        with stopping_on_ctrl_c() as stop, shown as move:
+            return asyncio.run(
+                attend(run, benchmark, arm.label, attender, measuring, on_output=move, stop=stop)
+            )
+    finally:
+        attender.close()
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in _words(text))
+    except ValueError:
+        raise InputError(f"--resolutions {text!r}: numbers with commas between, like 16,32") from None
