@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.grid import displacement, dots
@@ -48,6 +48,7 @@ def test_a_shifted_canvas_is_noticed(name: str) -> None:
     assert displacement(image, shifted, centres) > 0.5
 
 
+@settings(deadline=None)
 @given(SIDES, SIDES, st.sampled_from(sorted(POLICIES)), st.sampled_from([None, 64, 512, 1000]))
 def test_frame_is_on_its_canvas_and_keeps_proportions(
     width: int, height: int, name: str, side: int | None

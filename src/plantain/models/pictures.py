@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 
-import cv2
 import numpy as np
 
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, declared_size, decode_untrusted
+from plantain.pixels.encode import encode_png
 from plantain.pixels.prepare import prepare, resize, restore
 from plantain.records import Geometry
 from plantain.roles import EditedImage, EncodedImage
@@ -35,7 +35,7 @@ def to_square(original: EncodedImage) -> tuple[EncodedImage, Geometry | None]:
         return original, None
     pixels = decode_untrusted(original.data, "original")
     square, geometry = prepare(pixels, side=max(pixels.shape[:2]), mode="pad")
-    return EncodedImage(_png(square), "image/png"), geometry
+    return EncodedImage(encode_png(square), "image/png"), geometry
 
 
 def looks_at_pixels(data: bytes, geometry: Geometry | None) -> bool:
@@ -66,7 +66,7 @@ def from_square(data: bytes, original: EncodedImage, geometry: Geometry | None) 
     side = max(geometry.width, geometry.height)
     pixels = restore(resize(decode_untrusted(data, "edited image"), side, side), geometry)
     note = UNCHANGED if np.array_equal(pixels, decode_untrusted(original.data, "original")) else ""
-    return EditedImage(EncodedImage(_png(pixels), "image/png"), note=note)
+    return EditedImage(EncodedImage(encode_png(pixels), "image/png"), note=note)
 
 
 def media_type(data: bytes) -> str:
@@ -111,12 +111,3 @@ def _unchanged(data: bytes, pixels: Pixels | None, original: EncodedImage) -> bo
     if pixels is None or pixels.shape[1::-1] != declared_size(original.data):
         return False
     return np.array_equal(pixels, decode_untrusted(original.data, "original"))
-
-
-def _png(pixels: Pixels) -> bytes:
-    done, data = cv2.imencode(
-        ".png", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 3]
-    )
-    if not done:
-        raise BadImage("the picture could not be encoded")
-    return data.tobytes()

@@ -100,6 +100,16 @@ def normalise(data: bytes, side: int = 1024, pixels: Pixels | None = None) -> by
     return encode_jpeg(resize(pixels, side, side))
 
 
+def encode_png(pixels: Pixels) -> bytes:
+    """uint8 (H, W, 3) as a PNG. Lossless and deterministic."""
+    _check(pixels)
+    bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)
+    done, data = cv2.imencode(".png", bgr, [cv2.IMWRITE_PNG_COMPRESSION, 3])
+    if not done:
+        raise ValueError(f"cannot encode an image of shape {pixels.shape}")
+    return bytes(data.tobytes())
+
+
 def encode_mask(mask: Mask) -> bytes:
     """A mask as a PNG of one 8-bit channel: 0 outside, 255 inside. Lossless and deterministic."""
     done, data = cv2.imencode(".png", mask.astype(np.uint8) * 255, [cv2.IMWRITE_PNG_COMPRESSION, 6])

@@ -15,10 +15,10 @@ import pytest
 
 from plantain.models.diffusers.devices import device_names
 from plantain.models.diffusers.editor import DiffusersEditor
-from plantain.models.diffusers.engine import png
 from plantain.models.diffusers.plan import plan_editor
 from plantain.models.options import ProviderOptions
 from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_png
 from plantain.records import Direction, Geometry, InputError, Licence, OutcomeKind, SourceImage
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
 
@@ -27,7 +27,7 @@ IMAGE = SourceImage("x", "d", "fundus", (), Licence.OPEN, "a", "b", Geometry(64,
 
 def request(seed: int, width: int = 64, height: int = 64, **changes: object) -> EditRequest:
     pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-    original = EncodedImage(png(pixels), "image/png")
+    original = EncodedImage(encode_png(pixels), "image/png")
     return EditRequest(IMAGE, original, "Remove the dark mole", seed, **changes)  # type: ignore[arg-type]
 
 

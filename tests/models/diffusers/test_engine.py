@@ -13,11 +13,12 @@ import torch
 from PIL import Image
 
 from fakes.grid import displacement, dots
-from plantain.models.diffusers.engine import Engine, is_out_of_memory, png
+from plantain.models.diffusers.engine import Engine, is_out_of_memory
 from plantain.models.diffusers.jobs import Batch, Done, Job, Loading, Steering
 from plantain.models.diffusers.methods import METHODS
 from plantain.models.diffusers.pipelines.runner import Drawn, Runner, read_drawn
 from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_png
 from plantain.records import OutcomeKind
 
 SEED = 20261122
@@ -30,7 +31,7 @@ STEERING = {
 
 def picture(height: int = 101, width: int = 65, seed: int = SEED) -> bytes:
     pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-    return png(pixels)
+    return encode_png(pixels)
 
 
 def job(number: int = 0, **changes: object) -> Job:
@@ -295,7 +296,7 @@ def test_images_of_any_size_come_back_at_their_own_in_place(method: str) -> None
     rng = np.random.default_rng(SEED)
     sizes = [(65, 101), (1500, 900), *((int(w), int(h)) for w, h in rng.integers(65, 1500, (2, 2)))]
     drawn = [dots(width, height) for width, height in sizes]
-    done = run(engine, loading, [job(picture=png(image), side=None) for image, _ in drawn])
+    done = run(engine, loading, [job(picture=encode_png(image), side=None) for image, _ in drawn])
     for (image, centres), one, size in zip(drawn, done, sizes, strict=True):
         back = pixels_of(one)
         assert back.shape == image.shape

@@ -6,7 +6,6 @@ import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import cv2
 import torch
 
 from plantain.models.diffusers.concepts import NoConcept
@@ -16,6 +15,7 @@ from plantain.models.diffusers.pipelines.runner import Drawn, Runner
 from plantain.models.frames import Frame, FramePolicy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted, one_line
+from plantain.pixels.encode import encode_png
 from plantain.records import OK, InputError, Outcome, OutcomeKind
 
 CANNOT_LOAD = (OSError, ValueError, ImportError, RuntimeError, TypeError, AttributeError, KeyError)
@@ -154,7 +154,7 @@ class Engine:
         if drawn.pixels is None:
             return Done(None, drawn.outcome, record)
         try:
-            return Done(png(frame.leave(drawn.pixels)), OK, record)
+            return Done(encode_png(frame.leave(drawn.pixels)), OK, record)
         except ValueError as error:
             return Done(None, Outcome(OutcomeKind.MALFORMED, str(error)), record)
 
@@ -185,15 +185,6 @@ def is_out_of_memory(error: BaseException) -> bool:
 def is_device_lost(error: BaseException) -> bool:
     """Whether a GPU's context is broken: nothing works in this process any more, so it has to end."""
     return isinstance(error, RuntimeError) and "CUDA error" in str(error)
-
-
-def png(pixels: Pixels) -> bytes:
-    """Lossless file bytes of uint8 (H, W, 3)."""
-    done, data = cv2.imencode(
-        ".png", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 3]
-    )
-    assert done, "OpenCV writes every uint8 image as PNG"
-    return data.tobytes()
 
 
 def _decoded(jobs: Sequence[Job], policy: FramePolicy) -> tuple[dict[int, _Print], dict[int, Outcome]]:

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import cv2
 import numpy as np
 import orjson
 
 from plantain.models.frames import Frame
 from plantain.pixels.decode import BadImage, decode_mask, decode_untrusted, one_line
-from plantain.pixels.encode import encode_mask
+from plantain.pixels.encode import encode_mask, encode_png
 from plantain.records import OK, Outcome, OutcomeKind
 
 CONTRACT = 1
@@ -77,7 +76,7 @@ def write_manifest(
 
 def _job(folder: Path, number: int, wish: Wish) -> dict[str, object]:
     image, region = folder / "in" / f"{number}.png", None
-    image.write_bytes(_png(wish.frame.enter(decode_untrusted(wish.picture, "original"))))
+    image.write_bytes(encode_png(wish.frame.enter(decode_untrusted(wish.picture, "original"))))
     if wish.region is not None:
         region = folder / "in" / f"{number}-region.png"
         mask = decode_mask(wish.region).astype(np.uint8) * 255
@@ -104,7 +103,7 @@ def read_result(folder: Path, number: int, wish: Wish) -> bytes | Outcome:
         return Outcome(OutcomeKind.NO_IMAGE, f"the program wrote no {path.name}")
     try:
         canvas = decode_untrusted(path.read_bytes(), f"output {path.name}")
-        return _png(wish.frame.leave(canvas))
+        return encode_png(wish.frame.leave(canvas))
     except (BadImage, ValueError) as error:
         return Outcome(OutcomeKind.MALFORMED, str(error))
 
@@ -126,11 +125,3 @@ def _remark(path: Path) -> Outcome | None:
         known = ", ".join(("ok", *REMARKS))
         return Outcome(OutcomeKind.MALFORMED, f"the program's outcome {one_line(kind)!r} is none of {known}")
     return Outcome(REMARKS[kind], reason or "the program gave no reason")
-
-
-def _png(pixels: np.ndarray) -> bytes:
-    done, data = cv2.imencode(
-        ".png", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 3]
-    )
-    assert done, "OpenCV writes every uint8 image as PNG"
-    return data.tobytes()
