@@ -155,6 +155,7 @@ def test_controls_stand_in_every_layout_apart_from_the_edits(
     assert records.keys() == blobs.keys()
     assert "control task" in json.loads((out / "run.json").read_text())["facts"]["without_pair"]
     assert "2 control tasks (no-op edits by the same editor)" in (out / "DATASHEET.md").read_text()
+    assert "2 **controls** (role `control`)" in (out / "README.md").read_text()
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError("no network in this test")
