@@ -319,6 +319,8 @@ def test_preset_brings_its_published_grid_unless_another_is_swept() -> None:
     (planned,) = editor_arms(replace(published, sweep={"guidance": (3.0,)}), lambda _: editor, None)
     assert [dict(point.parameters) for point in planned.arm.grid] == [{"guidance": 3.0}] * 2
     (planned,) = editor_arms(Wanted(editors=published.names), lambda _: editor, None)
+    (local,) = editor_arms(Wanted(presets=("instruct-pix2pix@/w",)), lambda _: editor, None)
+    assert (local.arm.model, len(local.arm.grid)) == ("diffusers/medebench-instruct-pix2pix@/w", 6)
     assert len(planned.arm.grid) == 1  # named as an editor, its own settings are run once
 
 

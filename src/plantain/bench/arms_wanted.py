@@ -64,7 +64,12 @@ class Wanted:
     @property
     def names(self) -> tuple[str, ...]:
         """Editors and presets, by the names that their arms bear, each once."""
-        return tuple(dict.fromkeys((*self.editors, *(found_preset(name).name for name in self.presets))))
+        return tuple(dict.fromkeys((*self.editors, *self.preset_names)))
+
+    @property
+    def preset_names(self) -> tuple[str, ...]:
+        """The presets as editors are named, with the folder of their weights where one was given."""
+        return tuple(found_preset(name).name + "".join(name.partition("@")[1:]) for name in self.presets)
 
     @property
     def named_models(self) -> tuple[str, ...]:
@@ -164,12 +169,12 @@ def editor_arms(wanted: Wanted, resolve: Callable[[str], Editor], study: Study |
     """
     planned: list[PlannedArm] = []
     named: list[tuple[str, Editor, Preset | None]] = [
-        (name, resolve(model_of(name)), presets().get(name)) for name in wanted.names
+        (name, resolve(model_of(name)), presets().get(name.partition("@")[0])) for name in wanted.names
     ]
     named += [(label, editor, None) for label, editor in wanted.own.items()]
     for name, editor, preset in named:
         called, sweep = wanted.labels.get(name, name), wanted.sweep
-        if not sweep and preset is not None and name in {found_preset(p).name for p in wanted.presets}:
+        if not sweep and preset is not None and name in wanted.preset_names:
             sweep = preset.sweep
         _check(name, editor, sweep, wanted)
         region = isinstance(editor, TakesRegion) and editor.takes_region
@@ -198,12 +203,12 @@ def editor_arms(wanted: Wanted, resolve: Callable[[str], Editor], study: Study |
 
 
 def found_preset(name: str) -> Preset:
-    """The preset of that name, or of that name behind "provider/medebench-".
+    """The preset of that name, or of that name behind "provider/medebench-"; "@PATH" behind it is of its weights.
 
     Raises:
         InputError: there is none; names the nearest.
     """
-    known = presets()
+    known, name = presets(), name.partition("@")[0]
     for full, preset in known.items():
         if name in (full, full.partition("/")[2], full.partition("/")[2].removeprefix("medebench-")):
             return preset
