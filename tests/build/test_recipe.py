@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from plantain.build.consent import warnings
 from plantain.build.recipe import load_recipe
 from plantain.records import FREE, InputError, Price
 from plantain.runs.pricing import price_under
@@ -34,12 +35,26 @@ def test_recipe_panel_is_a_list(tmp_path: Path) -> None:
     assert recipe.models.judges == ("a/b", "c/d")
 
 
+def test_judge_that_stands_twice_is_two_draws_and_the_plan_says_so(tmp_path: Path) -> None:
+    recipe = load_recipe(write(tmp_path, GOOD + '[models]\njudge = ["gemini/m", "openai/n", "gemini/m"]\n'))
+    assert recipe.models.judges == ("gemini/m", "openai/n", "gemini/m")
+    assert ["gemini/m stands 2 times" in line for line in warnings(recipe)] == [True]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         (
             GOOD + "[loop]\nmax_round = 3\n",
             r"recipe.toml: unknown key 'loop.max_round'; did you mean 'max_rounds'\?",
+        ),
+        (
+            GOOD + '[models]\njudge = ["offline/instruments", "offline/instruments"]\n',
+            r"recipe.toml: models.judge: offline/instruments stands 2 times and answers the same each time",
+        ),
+        (
+            GOOD + '[models]\njudge = ["gemini/m", "gemini/m"]\n[providers.gemini]\ntemperature = 0\n',
+            r"models.judge: gemini/m stands 2 times and is asked at temperature 0",
         ),
         (GOOD + "[lop]\nx = 3\n", r"unknown key 'lop'; did you mean 'loop'\?"),
         (GOOD + "[loop]\nmax_rounds = 0\n", r"loop.max_rounds: input should be greater than or equal to 1"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import orjson
 
 from plantain.build.plan import planned_images
@@ -43,4 +45,10 @@ def _pending_image(journal: Journal, catalogue: Catalogue, image_id: str) -> Sou
 
 def warnings(recipe: Recipe) -> list[str]:
     """What a person should know before the first call, one line each."""
-    return kinship(recipe.models.editor, recipe.models.judges)
+    drawn = [
+        f"the judge {judge} stands {times} times: {times} draws of one judge, each with a seed of its own where the "
+        "provider takes one; they show how sure it is, not what another would say"
+        for judge, times in Counter(recipe.models.judges).items()
+        if times > 1
+    ]
+    return kinship(recipe.models.editor, dict.fromkeys(recipe.models.judges)) + drawn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from plantain.journal import JsonValue
-from plantain.records import Direction
+from plantain.records import Direction, InputError
 from plantain.runs.providers import ProviderSection
 from plantain.runs.reading import check_provider_names, read_toml
 from plantain.runs.terms import ConsentGiven, Limits, Section, Terms
@@ -35,7 +36,10 @@ class Data(Section):
 
 
 class Models(Section):
-    """Names of the models, "provider/model". A list of judges is a panel and decides by majority."""
+    """Names of the models, "provider/model".
+
+    A list of judges is a panel and decides by majority; a judge that stands there k times is asked for k draws.
+    """
 
     writer: str = "offline/templates"
     editor: str = "offline/procedural"
@@ -87,6 +91,20 @@ class Recipe(Section):
         }
 
 
+def _check_panel(recipe: Recipe, path: Path) -> None:
+    """Refuses a judge that is named again and would say the same again. Raises InputError."""
+    for judge, times in Counter(recipe.models.judges).items():
+        sampled = recipe.terms.provider(judge).temperature != 0.0
+        if times > 1 and (judge.startswith("offline/") or not sampled):
+            why = (
+                "answers the same each time" if judge.startswith("offline/") else "is asked at temperature 0"
+            )
+            raise InputError(
+                f"{path}: models.judge: {judge} stands {times} times and {why}, which is one vote and no panel: name "
+                "it once, or other judges beside it"
+            )
+
+
 def load_recipe(path: Path) -> Recipe:
     """Reads and validates a recipe file; its relative paths are relative to the file.
 
@@ -95,6 +113,7 @@ def load_recipe(path: Path) -> Recipe:
     """
     recipe = read_toml(path, Recipe, "recipe")
     check_provider_names(recipe.providers, recipe.terms.models, path)
+    _check_panel(recipe, path)
     here = path.resolve().parent
     data = recipe.data.model_copy(
         update={
