@@ -362,6 +362,27 @@ def test_any_metadata_ends_in_samples_or_one_line_problems(
         assert "\n" not in str(problem)
 
 
+_OWN_KEYS = st.sampled_from(
+    ["id", "organ", "task", "prompt", "previous", "changed", "roi", "image", "sha256", "aligned"]
+)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.dictionaries(_OWN_KEYS | st.text(max_size=8), _JSON, max_size=9) | _JSON, max_size=4))
+def test_any_rows_of_our_own_format_end_in_one_line_problems(tmp_path: Path, rows: list[object]) -> None:
+    data = {"format": "plantain-benchmark", "version": 1, "name": "x", "samples": rows}
+    (tmp_path / "benchmark.json").write_text(json.dumps(data), encoding="utf-8", errors="surrogatepass")
+    try:
+        reading = read_benchmark(tmp_path)
+    except InputError as error:
+        assert "\n" not in str(error)
+        return
+    assert not reading.samples
+    assert reading.problems
+    for problem in reading.problems:
+        assert "\n" not in str(problem)
+
+
 @given(path=st.text(max_size=30))
 def test_paths_that_pass_stay_inside(path: str) -> None:
     if is_inside(path):

@@ -123,11 +123,13 @@ def test_one_picture_in_two_clusters_is_warned_of(tree: Path) -> None:
 def test_files_that_nobody_names_and_small_texts_are_warned_of(tree: Path) -> None:
     rows = published_rows()
     rows[0] |= {"rephrased_prompt": "remove the MOLE", "detailed_prompt": "", "orgna": "Skin"}
+    rows[1]["detailed_prompt"] = "The mole was removed, as seen in the right image."
     write_rows(tree, rows)
     shutil.copy(tree / "changed" / "1.png", tree / "changed" / "99.png")
     said = "\n".join(found(tree, warning=True))
     assert "sample 1: rephrased: the paraphrase is the prompt" in said
     assert "sample 1: detailed: no description of the change" in said
+    assert "sample 2: detailed: speaks of a left or right image" in said
     assert "samples[0].orgna: a field that is not read; did you mean 'organ'?" in said
     assert "changed: files: 1 that no usable sample names" in said
 

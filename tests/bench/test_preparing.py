@@ -21,6 +21,7 @@ from plantain.bench.procedures import listed_procedures, procedures_of
 from plantain.bench.regions_chosen import choose_region, proposed_regions
 from plantain.bench.regions_grounded import GroundedProposer, grounded_sam
 from plantain.cli import main
+from plantain.pixels.text import open_reader, why_no_reader
 from plantain.records import InputError, Licence
 
 SIZE = (300, 220)
@@ -206,6 +207,24 @@ def test_a_face_is_refused_unless_accepted(tmp_path: Path) -> None:
     pair = read_raw(tmp_path)[0]
     assert prepare_pair(pair, PairRules()) == "the image before shows a face"
     assert not isinstance(prepare_pair(pair, PairRules(accept_faces=True)), str)
+
+
+def test_text_that_may_name_somebody_is_refused_unless_accepted(tmp_path: Path) -> None:
+    reader = open_reader()
+    if reader is None:
+        pytest.skip(why_no_reader())
+    clean = picture("coffee", left=60, top=40, size=(400, 300))
+    named = clean.copy()
+    cv2.putText(named, "JOHN SMITH 12.03.1971", (20, 40), cv2.FONT_HERSHEY_SIMPLEX, 0.8, (255, 255, 255), 2)
+    for folder, pixels in (("before", clean), ("after", named)):
+        write_png(tmp_path / folder / "a.png", pixels)
+    write_table(tmp_path, [row("a")])
+    said = prepare_pair(read_raw(tmp_path)[0], PairRules(reader=reader))
+    assert isinstance(said, str)
+    assert said.startswith("the image after holds text that may identify a person (")
+    assert "SMITH" not in said, "what was read is not repeated"
+    accepted = prepare_pair(read_raw(tmp_path)[0], PairRules(reader=reader, accept_text=True))
+    assert not isinstance(accepted, str)
 
 
 def test_a_table_without_a_usable_pair_makes_nothing(

@@ -41,6 +41,9 @@ _NAMING = re.compile(
 )
 """Words in addresses that often stand beside a person's name. No list can be complete, so every address is hashed."""
 
+_HALVES = re.compile(r"\b(?:left|right)(?:-hand)?\s+(?:image|picture|half|panel)s?\b", re.IGNORECASE)
+"""What a describer writes that saw both images in one picture; published descriptions say it now and then."""
+
 Thumbnail = npt.NDArray[np.float32]
 
 
@@ -191,6 +194,11 @@ def _texts(reading: Reading, sample: Sample) -> Iterator[Problem]:
         )
     if not sample.detailed:
         yield note("detailed", "no description of the change: a judge can only be given the prompt")
+    if _HALVES.search(sample.detailed):
+        yield note(
+            "detailed",
+            "speaks of a left or right image, which nobody who is shown the images apart can follow",
+        )
     if sample.rephrased and _plain(sample.rephrased) == _plain(sample.prompt):
         yield note("rephrased", "the paraphrase is the prompt")
 
