@@ -14,6 +14,7 @@ import skimage.data
 from plantain.bench.arms import Arm, ArmKind, GridPoint, bench_task_id
 from plantain.bench.baselines import BASELINES
 from plantain.bench.benchmark import Benchmark
+from plantain.bench.generate_plan import content_of
 from plantain.bench.own_format import BenchmarkWriter, encode_png, plain_image
 from plantain.bench.runfile import BenchHeader, SampleFacts, write_bench
 from plantain.bench.samples import Sample
@@ -167,7 +168,7 @@ def facts_of(bench: Benchmark, sample: Sample) -> SampleFacts:
         has_truth=sample.changed is not None,
         has_roi=sample.roi is not None,
         roi_share=float(bench.roi(sample).mean()) if sample.roi is not None else None,
-        content=bench.sample_digest(sample),
+        content=content_of(bench, sample),
     )
 
 

@@ -16,7 +16,7 @@ from plantain.bench.measures import Measure
 from plantain.bench.table_rows import baseline
 from plantain.bench.tables import OVERALL, Cell, Table
 from plantain.pages.drawing import ACCENT, INK, MUTED, RULE, SERIES, legend, row_axis, svg
-from plantain.pages.wording import DASH
+from plantain.pages.wording import DASH, plain
 
 MARKERS = "osD^vPX*"
 HOLLOW = ("s", "D", "^", "*")
@@ -30,6 +30,7 @@ RADAR_ORGANS = 3
 
 def short(label: str, width: int = 30) -> str:
     """An arm's label, cut where it would crowd a figure out."""
+    label = plain(label)
     return label if len(label) <= width else label[: width - 1] + "…"
 
 
@@ -170,7 +171,8 @@ def shots_figure(
                     )
         axes.set_xticks(numbers, [str(number) for number in numbers])
         axes.set_xlabel(what)
-        axes.set_ylim(-0.04, 1.04)
+        ends = [row.estimate.low for row in rows if row.task == "" and row.estimate.low is not None]
+        axes.set_ylim(min(-0.04, *ends, 0.0), 1.04)
         axes.grid(axis="y", color=RULE, lw=0.5)
         axes.set_axisbelow(True)
         legend(axes, columns=4)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
 
 from plantain.bench.arms import Arm
 from plantain.bench.benchmark import Benchmark
+from plantain.bench.generate_plan import content_of
 from plantain.bench.runfile import BenchRun, SampleFacts
 from plantain.bench.samples import Sample
 from plantain.bench.sweeps import Sweep
@@ -86,8 +87,9 @@ def _rank(seed: int, name: str) -> str:
 
 
 def tell_samples(table: Table, run: BenchRun, benchmark: Benchmark, size: int) -> list[SampleStory]:
-    """The stories of the chosen samples; those that the benchmark's folder no longer has are left out."""
-    chosen = _still_there(choose(table.scores, size), benchmark)
+    """The stories of up to `size` samples, of those that the benchmark's folder has as the run had them."""
+    there = still_there(table.scores, benchmark)
+    chosen = choose(replace(table.scores, samples=there), size)
     arms = table.general
     limit = _limit(len(chosen) * (len(arms) + 2))
     stories = []
@@ -110,9 +112,9 @@ def tell_samples(table: Table, run: BenchRun, benchmark: Benchmark, size: int) -
 def tell_sweeps(table: Table, run: BenchRun, benchmark: Benchmark, found: Iterable[Sweep]) -> list[GridStory]:
     """Each sweep on one sample that its arm covers, drawn by seed."""
     stories = []
+    there = still_there(table.scores, benchmark)
     for sweep in found:
-        known = {sample.id for sample in benchmark.samples}
-        covered = [s for s in table.scores.samples if sweep.arm.covers(s.id) and s.id in known]
+        covered = [s for s in there if sweep.arm.covers(s.id)]
         if not covered:
             continue
         facts = min(covered, key=lambda s: _rank(table.scores.seed, s.id))
@@ -129,9 +131,14 @@ def tell_sweeps(table: Table, run: BenchRun, benchmark: Benchmark, found: Iterab
     return stories
 
 
-def _still_there(chosen: Sequence[SampleFacts], benchmark: Benchmark) -> list[SampleFacts]:
-    known = {sample.id for sample in benchmark.samples}
-    return [facts for facts in chosen if facts.id in known]
+def still_there(scores: Scores, benchmark: Benchmark) -> tuple[SampleFacts, ...]:
+    """The samples whose texts and files are still those that the run was made from."""
+    found = {sample.id: sample for sample in benchmark.samples}
+    return tuple(
+        facts
+        for facts in scores.samples
+        if facts.id in found and content_of(benchmark, found[facts.id]) == facts.content
+    )
 
 
 def _limit(pictures: int) -> int:

@@ -84,7 +84,12 @@ def judges(stored: list[str]) -> list[str]:
         {name.partition("@")[2] for name in stored if name.partition("@")[0] in _JUDGED and "@" in name}
     )
     return sorted(
-        found, key=lambda who: (who.endswith("-blind"), who.startswith("offline/"), "/D" not in who)
+        found,
+        key=lambda who: (
+            who.endswith("-blind"),
+            who.startswith("offline/"),
+            who.rpartition("/")[2][:1] != "D",
+        ),
     )
 
 

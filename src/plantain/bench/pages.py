@@ -99,19 +99,12 @@ def gather(table: Table, run: BenchRun | None, benchmark: Path | None, gallery: 
     if run is None:
         return Leaderboard(table, shots, found, drawn, [], [], "these scores came without pictures")
     try:
-        pictured = _pictured(run, benchmark)
+        pictured = Benchmark.load(benchmark if benchmark is not None else Path(run.header.root))
     except InputError as error:
         return Leaderboard(table, shots, found, drawn, [], [], str(error))
     samples = tell_samples(table, run, pictured, gallery)
-    return Leaderboard(table, shots, found, drawn, samples, tell_sweeps(table, run, pictured, found))
-
-
-def _pictured(run: BenchRun, benchmark: Path | None) -> Benchmark:
-    """The benchmark's pictures, if they are those that the run was made from."""
-    here = Benchmark.load(benchmark if benchmark is not None else Path(run.header.root))
-    if here.digest != run.header.digest:
-        raise InputError(f"{here.root}: this benchmark has changed since the run was made")
-    return here
+    absent = "" if samples or not gallery else f"{pictured.root} no longer has the samples of this run"
+    return Leaderboard(table, shots, found, drawn, samples, tell_sweeps(table, run, pictured, found), absent)
 
 
 def _figures(table: Table, shots: dict[str, list[ShotRow]]) -> dict[str, str]:
