@@ -153,6 +153,18 @@ def test_offloading_from_a_processor_is_refused(
     assert "providers.diffusers.offload" in done.outcome.reason
 
 
+def test_record_names_the_concept_that_was_steered_by(
+    engine: Engine, tiny_loading: Callable[[str], Loading]
+) -> None:
+    done, without = run(
+        engine,
+        tiny_loading("ledits"),
+        [job(concept="Glioma", removes=False), job(instruction="Better, please")],
+    )
+    assert (done.record["concept"], done.record["removes"]) == ("glioma", False)
+    assert without.outcome.kind is OutcomeKind.NOT_APPLICABLE
+
+
 def test_half_precision_weights_are_loaded_as_such(
     engine: Engine, tiny_loading: Callable[[str], Loading]
 ) -> None:

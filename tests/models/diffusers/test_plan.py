@@ -256,3 +256,9 @@ def test_fault_of_the_hub_is_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
         with pytest.raises(InputError, match="some/model: could not be fetched from the hub") as caught:
             fetch("some/model", "", tmp_path)
         assert "\n" not in str(caught.value)
+
+
+def test_missing_extra_is_one_line_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plantain.models.extras.has_module", lambda module: False)
+    with pytest.raises(InputError, match=r"needs the package diffusers: pip install -e '\.\[torch\]'"):
+        resolve_editor("diffusers/flux2-klein-4b")

@@ -142,7 +142,8 @@ class Engine:
     ) -> Done:
         record: dict[str, object] = {
             "method": runner.method.name,
-            "sent": job.instruction,
+            "instruction": job.instruction,
+            **runner.told(job),
             "seed": job.seed,
             "settings": batch.steering.settings,
             "geometry": frame.as_json(),

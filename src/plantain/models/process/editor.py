@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -58,10 +59,11 @@ class ProcessEditor:
         self._command = command
         self._side = side
         self._program = Program(name, command)
+        self._served = f"{name}@{_digest(command)}"
         self._waiting: list[_Waiting] = []
         self._serving: asyncio.Task[None] | None = None
         self.fingerprint = (
-            f"process@{VERSION} {name} {_digest(command)} {sorted(self.settings.items())} {self._policy} side={side} "
+            f"process@{VERSION} {self._served} {sorted(self.settings.items())} {self._policy} side={side} "
             f"prompt={preset.prompt}"
         )
 
@@ -92,7 +94,7 @@ class ProcessEditor:
         )
         result = await self._ask(wish)
         record: Mapping[str, object] = {
-            "sent": wish.instruction,
+            "instruction": wish.instruction,
             "seed": wish.seed,
             "settings": {**self.settings, **request.parameters},
             "geometry": frame.as_json(),
@@ -101,7 +103,7 @@ class ProcessEditor:
         if isinstance(result, Outcome):
             return failed(result, Usage(), raw)
         note = f"{self.name} at {frame.canvas_width}x{frame.canvas_height} ({frame.mode})"
-        usage = Usage(served_model=f"{self.name}@{_digest(self._command)}", images=1)
+        usage = Usage(served_model=self._served, images=1)
         return Reply(EditedImage(EncodedImage(result, "image/png"), note=note), usage=usage, raw=raw)
 
     async def aclose(self) -> None:
@@ -162,7 +164,8 @@ def _missing(result: bytes | Outcome) -> bool:
 
 
 def _digest(command: WorkerCommand) -> str:
-    """Of the command line, and of the files that it names beside the program itself."""
+    """12 hex digits of the command line, and of the files that it names beside the program itself."""
     here = command.folder or Path()
     files = [here / word for word in command.command[1:] if (here / word).is_file()]
-    return "+".join((" ".join(command.command), *(folder_digest(path) for path in files)))
+    parts = [*command.command, *(folder_digest(path) for path in files)]
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:12]

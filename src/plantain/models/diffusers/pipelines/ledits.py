@@ -8,7 +8,7 @@ import numpy as np
 from diffusers import DiffusionPipeline, DPMSolverMultistepScheduler, LEditsPPPipelineStableDiffusion
 from PIL import Image
 
-from plantain.models.diffusers.concepts import concept_of
+from plantain.models.diffusers.concepts import NoConcept, concept_of
 from plantain.models.diffusers.jobs import Job, Loading, Steering
 from plantain.models.diffusers.pipelines import runner
 
@@ -24,6 +24,13 @@ class Runner(runner.Runner):
             pipe.scheduler.config, algorithm_type="sde-dpmsolver++", solver_order=2
         )
         return pipe
+
+    def told(self, job: Job) -> dict[str, object]:
+        try:
+            concept = concept_of(job)
+        except NoConcept:
+            return {}
+        return {"concept": concept.words, "removes": concept.removes}
 
     def draw(
         self, pictures: list[Image.Image], jobs: Sequence[Job], steering: Steering
