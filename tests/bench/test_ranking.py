@@ -191,6 +191,10 @@ def test_the_command_prints_table_three(
     said = json.loads(capsys.readouterr().out)
     assert said["raters"] == ["ana", "ben"]
     assert {row["metric"] for row in said["rows"]} == {"ssim", "psnr", "lpips"}
+    assert main(["bench", "rank", str(run), "--ratings", files[0], "--ratings", files[1], "--latex"]) == 0
+    text = capsys.readouterr().out
+    assert text.count(r"\\") == 5  # heading, three metrics, the ceiling
+    assert "One rater with the others" in text
     assert main(["bench", "rank", str(run), "--ratings", files[0]]) == 0
     assert "one rater" in capsys.readouterr().out
     assert main(["bench", "rank", str(run)]) == 2

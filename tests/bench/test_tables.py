@@ -13,7 +13,7 @@ from scored_run import EXACT, NOISY, WEAK, Made, baselines, make_all, make_bench
 
 from plantain.bench.arms import Arm, GridPoint
 from plantain.bench.demonstrated import shot_rows, studies
-from plantain.bench.latex import table_csv, table_two
+from plantain.bench.latex import table_csv, table_seven, table_two
 from plantain.bench.runfile import BenchRun
 from plantain.bench.sweeps import sweeps
 from plantain.bench.table_rows import Scores, read_scores
@@ -175,6 +175,18 @@ def test_latex_escapes_names_and_marks_the_best(table: Table) -> None:
     line = next(line for line in text.splitlines() if line.startswith("planted/exact"))
     assert line.count("&") == 12
     assert line.endswith(r"\\")
+
+
+def test_latex_of_a_study_has_a_line_per_task_and_one_for_all(table: Table) -> None:
+    text = table_seven("gemini/m", shot_rows(table, "gemini/m", studies(table)["gemini/m"]))
+    lines = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert [line.partition(" &")[0] for line in lines] == [
+        "Task",
+        "Brighten a disc, kind 1.",
+        "Brighten a disc, kind 2.",
+        "All",
+    ]
+    assert "*" in lines[-1]
 
 
 def test_a_judge_can_be_chosen_and_a_missing_one_is_named(scores: Scores) -> None:

@@ -7,9 +7,12 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 
 from plantain.bench.arms import Arm
+from plantain.bench.demonstrated import ShotRow
 from plantain.bench.measures import Measure
+from plantain.bench.ranking import Ranking
 from plantain.bench.table_rows import baseline
 from plantain.bench.tables import OVERALL, Cell, Table, table_json
+from plantain.metrics.resampling import Estimate
 
 ORGANS_ACROSS = 6
 """Organs side by side before the table goes on in another block."""
@@ -98,6 +101,78 @@ def _number(cell: Cell | None, measure: Measure) -> str:
         return "--"
     text = f"{cell.estimate.value:.{measure.digits}f}".replace("-", "$-$")
     return {"best": rf"\textbf{{{text}}}", "second": rf"\underline{{{text}}}"}.get(cell.mark, text)
+
+
+def table_seven(name: str, rows: Sequence[ShotRow]) -> str:
+    """Table 7 (b) of one study as LaTeX: tasks by numbers of demonstrations, "EA / CP / VQ" in each cell."""
+    shots = sorted({row.shots for row in rows})
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    found = {(row.task, row.shots, row.metric): row for row in rows}
+    lines = [
+        r"\begin{table}",
+        r"\centering\small",
+        rf"\begin{{tabular}}{{l{'c' * len(shots)}}}",
+        r"\toprule",
+        "Task & " + " & ".join(f"{n} shown" for n in shots) + r" \\",
+        r"\midrule",
+    ]
+    for task in sorted({row.task for row in rows}, key=lambda task: (task == "", task)):
+        cells = [" / ".join(_shot(found.get((task, n, metric))) for metric in metrics) for n in shots]
+        lines.append(f"{escaped(task) or 'All'} & {' & '.join(cells)} " + r"\\")
+    said = " / ".join(escaped(metric) for metric in metrics)
+    lines += [
+        r"\bottomrule",
+        r"\end{tabular}",
+        rf"\caption{{{escaped(name)}: {said} by demonstrations in the prompt, on the same samples for every number. "
+        r"An asterisk: the change from the fewest is significant after Holm's correction at the 5\,\% level.}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _shot(row: ShotRow | None) -> str:
+    if row is None or row.estimate.value is None:
+        return "--"
+    return f"{row.estimate.value:.2f}".replace("-", "$-$") + ("*" if row.differs else "")
+
+
+def table_three(ranking: Ranking) -> str:
+    """Table 3 as LaTeX: Spearman's rho and Kendall's tau-b of every metric with people, the ceiling below a rule."""
+    dimensions = list(ranking.images)
+    rows: dict[str, dict[str, str]] = {}
+    for row in ranking.rows:
+        rows.setdefault(row.metric, {})[row.dimension] = _pair(row.spearman, row.kendall)
+    lines = [
+        r"\begin{table}",
+        r"\centering\small",
+        rf"\begin{{tabular}}{{l{'c' * len(dimensions)}}}",
+        r"\toprule",
+        f"Metric & {' & '.join(dimensions)} " + r"\\",
+        r"\midrule",
+        *(
+            f"{escaped(metric)} & {' & '.join(cells[name] for name in dimensions)} " + r"\\"
+            for metric, cells in rows.items()
+        ),
+    ]
+    if ranking.ceiling:
+        ceiling = [_pair(ranking.ceiling[n]["spearman"], ranking.ceiling[n]["kendall"]) for n in dimensions]
+        lines += [r"\midrule", f"One rater with the others & {' & '.join(ceiling)} " + r"\\"]
+    lines += [
+        r"\bottomrule",
+        r"\end{tabular}",
+        rf"\caption{{Rank correlation with {len(ranking.raters)} raters over {len(ranking.models)} models, mean over "
+        "images: "
+        r"Spearman's $\rho$ with average ranks for ties and half of its 95\,\% interval, Kendall's $\tau_b$.}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _pair(rho: Estimate, tau: Estimate) -> str:
+    if rho.value is None or tau.value is None:
+        return "--"
+    spread = "" if rho.spread is None else rf" $\pm$ {rho.spread:.2f}"
+    return f"{rho.value:.2f}{spread}, {tau.value:.2f}".replace("-0", "$-$0")
 
 
 def escaped(text: str) -> str:

@@ -14,7 +14,7 @@ from plantain.bench.arms import Arm
 from plantain.bench.benchmark import Benchmark
 from plantain.bench.demonstrated import ShotRow, shot_rows, studies
 from plantain.bench.gallery import GridStory, SampleStory, tell_samples, tell_sweeps
-from plantain.bench.latex import table_csv, table_two
+from plantain.bench.latex import table_csv, table_seven, table_two
 from plantain.bench.published import is_published, published_scores, published_stories
 from plantain.bench.runfile import BenchRun
 from plantain.bench.sweeps import Sweep, sweeps
@@ -124,7 +124,9 @@ def _files(board: Leaderboard, target: Path) -> dict[Path, str]:
     files = {
         target.with_suffix(".json"): document(board),
         target.with_suffix(".csv"): table_csv([*table.cells.values(), *table.tasks.values()]),
-        target.with_suffix(".tex"): table_two(table),
+        target.with_suffix(".tex"): "\n".join(
+            [table_two(table), *(table_seven(*one) for one in board.shots.items())]
+        ),
     }
     for name, figure in board.figures.items():
         safe = "".join(c if c.isalnum() else "-" for c in name.lower())

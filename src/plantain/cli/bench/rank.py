@@ -40,6 +40,7 @@ def rank(
         typer.Option("--judge", metavar="NAME", help="Whose scores are called EA, VQ and CP judge."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    as_latex: Annotated[bool, typer.Option("--latex", help="Print Table 3 as LaTeX (booktabs).")] = False,
 ) -> None:
     """Compare metrics with people, image by image (Table 3), and people with each other."""
     files = [*(ratings or []), *(more or [])]
@@ -60,6 +61,11 @@ def rank(
         import orjson
 
         print(orjson.dumps(ranking_json(found), option=orjson.OPT_INDENT_2).decode())
+        return
+    if as_latex:
+        from plantain.bench.latex import table_three
+
+        print(table_three(found), end="")
         return
     from rich.console import Console
 
