@@ -28,6 +28,9 @@ LEAST_QUALITY = 0.5
 """Median correlation of tiles below which a pair is refused. Pairs of different things reached 0.31 at most, true ones
 that can be aligned 0.67 and more; see docs/design/benchmark-data.md for what was measured."""
 
+WORTH = 0.01
+"""A map must raise the quality by more than this: resampling blurs, and an exact pair must stay exact."""
+
 LEAST_OVERLAP = 0.5
 """Share of the image before that the one after must cover."""
 
@@ -90,20 +93,14 @@ def align(previous: Pixels, changed: Pixels) -> Alignment:
     )
     moving = _grey(changed, size)
     identity = np.eye(2, 3)
-    starts = [("correlation", identity)]
-    matched = _features(fixed, moving)
-    if matched is not None:
-        starts.append(("features", matched))
-    starts.append(("search", _searched(fixed, moving)))
     plain = tile_quality(fixed, moving, np.ones(fixed.shape, bool))
     best = (plain, "as it is", identity)
-    for method, start in starts:
+    for method, start in _starts(fixed, moving, identity) if plain < 1.0 - WORTH else ():
         for matrix in (start, _refined(fixed, moving, start)):
             if matrix is None or not _plausible(matrix):
                 continue
             quality = tile_quality(fixed, *_warped(moving, matrix, size))
-            # A map must earn its resampling: it blurs, and an exact pair must stay exact.
-            if quality > best[0] + 0.01:
+            if quality > best[0] + WORTH:
                 best = (quality, method, matrix)
     quality, method, small = best
     full = _compose(np.diag([width / size[0], height / size[1]]), small, stretch)
@@ -117,6 +114,13 @@ def align(previous: Pixels, changed: Pixels) -> Alignment:
         float(covered.mean()),
         _shift(small, size),
     )
+
+
+def _starts(fixed: Grey, moving: Grey, identity: Matrix) -> list[tuple[str, Matrix]]:
+    """Where the search for a map begins, by name."""
+    matched = _features(fixed, moving)
+    found = [] if matched is None else [("features", matched)]
+    return [("correlation", identity), *found, ("search", _searched(fixed, moving))]
 
 
 def apply_alignment(changed: Pixels, matrix: Matrix, size: tuple[int, int]) -> tuple[Pixels, Mask]:
