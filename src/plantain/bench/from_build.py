@@ -91,47 +91,52 @@ def benchmark_from_build(
         InputError: not a run; `out` holds something; nothing in the run can become a sample.
     """
     taxonomy = taxonomy or load_taxonomy()
-    left_out: Counter[str] = Counter()
-    counts: Counter[str] = Counter()
-    licences: Counter[str] = Counter()
+    tally = _Tally()
     with JournalReader.open(run) as reader:
         wanted = reader.counts(TaskKind.EDIT).get(TaskState.SUCCESS, 0)
         facts: dict[str, object] = {"made_from": {"run": reader.header.run_id, "build": reader.header.name}}
         writer = BenchmarkWriter(out, name or f"{reader.header.name}, as a benchmark", facts)
         blobs = BlobStore(run / "blobs")
-        done = 0
-        for row in reader.tasks(TaskState.SUCCESS):
-            if row.task.kind is not TaskKind.EDIT:
-                continue
-            done += 1
-            attempt = _success(reader, row)
-            finding = _finding(taxonomy, row)
+        edits = (row for row in reader.tasks(TaskState.SUCCESS) if row.task.kind is TaskKind.EDIT)
+        for done, row in enumerate(edits, 1):
+            attempt, finding = _success(reader, row), _finding(taxonomy, row)
             if attempt is None or finding is None:
-                left_out["no edited image" if finding else f"unknown finding {row.task.finding!r}"] += 1
+                tally.left_out["no edited image" if finding else f"unknown finding {row.task.finding!r}"] += 1
             else:
-                success = _Success(
-                    row, attempt, finding, reader.image(row.task.image_id), taxonomy, blobs, side
-                )
+                image = reader.image(row.task.image_id)
+                success = _Success(row, attempt, finding, image, taxonomy, blobs, side)
                 for sample, pixels in success.samples(real_only):
                     writer.add(sample, *pixels)
-                    counts[sample.notes[0]] += 1
-                    counts["region"] += pixels[2] is not None
-                    licences[sample.image.licence.value] += 1
+                    tally.add(sample)
             if progress:
                 progress(done, wanted)
-    if not counts:
-        why = "; ".join(f"{reason}: {n}" for reason, n in left_out.items()) or "no task ended as success"
+    if not writer.count:
+        why = (
+            "; ".join(f"{reason}: {n}" for reason, n in tally.left_out.items()) or "no task ended as success"
+        )
         raise InputError(f"{run}: nothing in it can become a sample ({why})")
-    path = writer.close()
-    return Conversion(
-        path,
-        wanted,
-        counts[REAL],
-        counts[SYNTHETIC],
-        counts["region"],
-        dict(sorted(licences.items())),
-        dict(left_out),
-    )
+    return tally.conversion(writer.close(), wanted)
+
+
+class _Tally:
+    """What the samples are, counted as they come."""
+
+    def __init__(self) -> None:
+        self.left_out: Counter[str] = Counter()
+        self._notes: Counter[str] = Counter()
+        self._licences: Counter[str] = Counter()
+
+    def add(self, sample: Sample) -> None:
+        """Counts one sample."""
+        self._notes.update(sample.notes)
+        self._licences[sample.image.licence.value] += 1
+
+    def conversion(self, path: Path, successes: int) -> Conversion:
+        """Everything counted."""
+        real, synthetic = self._notes[REAL], self._notes[SYNTHETIC]
+        regions = real + synthetic - self._notes[NO_REGION]
+        licences = dict(sorted(self._licences.items()))
+        return Conversion(path, successes, real, synthetic, regions, licences, dict(self.left_out))
 
 
 def _success(reader: JournalReader, row: TaskRow) -> Attempt | None:
