@@ -14,7 +14,6 @@ from plantain.bench.demo_benchmark import PLAN, demo_benchmark
 from plantain.bench.planted_editors import PLANTED, PlantedEditor, exact, misplaced, repainted
 from plantain.bench.recovery import recovered
 from plantain.bench.tables import OVERALL
-from plantain.cli.bench.demo import said
 from plantain.metrics import masked_ssim
 from plantain.pixels.decode import decode
 from plantain.roles import EditRequest, EncodedImage
@@ -106,12 +105,13 @@ def test_copying_loses_on_accuracy_repainting_on_preservation_and_the_exact_edit
 @pytest.mark.slow
 def test_the_planted_order_is_found_again(demo: Demo) -> None:
     assert [(one.metric, one.probability) for one in demo.recoveries] == [("EA", 1.0), ("CP", 1.0)]
-    assert "exact > half > faint > copy-input found in 100.0 % of 2000 drawings" in said(demo.recoveries[0])
+    assert "exact > half > faint > copy-input found in 100.0 % of 2000 drawings" in demo.recoveries[0].said
 
 
 @pytest.mark.slow
 def test_the_demo_ends_with_a_page_and_makes_nothing_twice(demo: Demo, folder: Path) -> None:
-    assert demo.report.is_file()
+    page = demo.report.read_text(encoding="utf-8")
+    assert "exact &gt; half &gt; faint &gt; copy-input found in 100.0 %" in page
     again = asyncio.run(bench_demo(folder, plan=FEW))
     assert again.report.read_bytes() == demo.report.read_bytes()
     assert [one.probability for one in again.recoveries] == [one.probability for one in demo.recoveries]

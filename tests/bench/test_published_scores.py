@@ -114,6 +114,7 @@ def test_plain_ssim_never_exceeds_the_published_number() -> None:
 def test_the_published_report_is_built(tmp_path: Path) -> None:
     text = write_leaderboard(EXAMPLES, tmp_path / "out").read_text(encoding="utf-8")
     assert "Do not pass this page on" in text
+    assert "in 28 of 28 pairs" in text
     assert text.count('<figure class="shot') == 4 * 9
     table = make_table(published_scores(EXAMPLES))
     best = table.cell("Gemini 2 Flash", OVERALL, "EA")

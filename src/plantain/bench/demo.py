@@ -25,6 +25,10 @@ from plantain.runs.terms import load_terms
 
 EDITOR = "offline/procedural"
 JUDGE = JudgeName("offline/instruments", "D")
+PLANTED_NOTE = (
+    "Editors called planted/… know the true image and spoil it in one stated way: a benchmark that is any good finds "
+    "their order again. The findings were rendered by plantain on real images from four sources."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,17 @@ class Recovery:
     order: tuple[str, ...]
     probability: float | None
     draws: int
+
+    @property
+    def said(self) -> str:
+        """The recovery as a line."""
+        order = " > ".join(label.removeprefix("planted/") for label in self.order)
+        if self.probability is None:
+            return f"{self.metric}: the planted order {order} could not be looked for."
+        return (
+            f"{self.metric}: planted order {order} found in {100 * self.probability:.1f} % of {self.draws} drawings "
+            "of edits."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +101,13 @@ async def bench_demo(
             stopped = scored.stopped
     finally:
         close_workers()
-    report = write_leaderboard(run, folder / "leaderboard")
     with BenchRun.open(run) as opened:
         scores = read_scores(opened)
-    return Demo(run, report, make_table(scores), recoveries(scores), stopped)
+    found = recoveries(scores)
+    report = write_leaderboard(
+        run, folder / "leaderboard", remarks=(PLANTED_NOTE, *(one.said for one in found))
+    )
+    return Demo(run, report, make_table(scores), found, stopped)
 
 
 def recoveries(scores: Scores) -> tuple[Recovery, ...]:

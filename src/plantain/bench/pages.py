@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +16,12 @@ from plantain.bench.benchmark import Benchmark
 from plantain.bench.demonstrated import ShotRow, shot_rows, studies
 from plantain.bench.gallery import GridStory, SampleStory, tell_samples, tell_sweeps
 from plantain.bench.latex import table_csv, table_seven, table_two
-from plantain.bench.published import is_published, published_scores, published_stories
+from plantain.bench.published import (
+    is_published,
+    plain_against_published,
+    published_scores,
+    published_stories,
+)
 from plantain.bench.runfile import BenchRun
 from plantain.bench.sweeps import Sweep, sweeps
 from plantain.bench.table_rows import baseline, read_scores
@@ -43,6 +49,7 @@ class Leaderboard:
         shots: rows of each few-shot study by name; sweeps: of parameters.
         figures: SVG by name.
         samples, grids: with pictures; empty where the benchmark's folder is not there, and `absent` says so.
+        remarks: what else a reader should know, a line each.
     """
 
     table: Table
@@ -52,6 +59,7 @@ class Leaderboard:
     samples: list[SampleStory]
     grids: list[GridStory]
     absent: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 def write_leaderboard(
@@ -61,6 +69,7 @@ def write_leaderboard(
     judge: str | None = None,
     benchmark: Path | None = None,
     gallery: int = GALLERY,
+    remarks: Sequence[str] = (),
 ) -> Path:
     """Writes the leaderboard of a bench run; works while it is being scored.
 
@@ -70,6 +79,7 @@ def write_leaderboard(
         judge: whose scores are EA and VQ, see `make_table`.
         benchmark: where the benchmark's pictures are; default where the run found them.
         gallery: samples to show at most.
+        remarks: lines for the top of the page.
 
     Returns:
         Path of the HTML file. Beside it stand `leaderboard.json`, `.csv`, `.tex` and the figures as SVG.
@@ -82,10 +92,12 @@ def write_leaderboard(
     if is_published(run):
         table = make_table(published_scores(run), judge)
         board = replace(gather(table, None, None, 0), samples=published_stories(run, table, gallery))
+        remarks = (*remarks, plain_against_published(table.scores).said)
     else:
         with BenchRun.open(run) as opened:
             table = make_table(read_scores(opened), judge)
             board = gather(table, opened, benchmark, gallery)
+    board = replace(board, remarks=tuple(remarks))
     for path, text in _files(board, target).items():
         write_page(path, text)
     return target

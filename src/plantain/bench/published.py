@@ -58,6 +58,17 @@ class Agreement:
     rank_correlation: float | None
     lowest: float | None
 
+    @property
+    def said(self) -> str:
+        """The comparison as a line."""
+        if self.rank_correlation is None or self.lowest is None:
+            return "Without the pictures nothing can be held against the published masked SSIM."
+        return (
+            f"Plain SSIM is at most the published masked SSIM and its rounding in {self.within} of {self.pairs} "
+            "pairs; within an image the two order models with a Spearman correlation of "
+            f"{self.rank_correlation:.2f} on average (lowest {self.lowest:.2f})."
+        )
+
 
 def is_published(path: Path) -> bool:
     """Whether a folder holds published scores rather than a run."""

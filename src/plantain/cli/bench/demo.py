@@ -12,7 +12,7 @@ import orjson
 import typer
 from rich.console import Console
 
-from plantain.bench.demo import Demo, Recovery, bench_demo
+from plantain.bench.demo import Demo, bench_demo
 from plantain.bench.tables import table_json
 from plantain.build.run import peak_rss_mb, peak_worker_rss_mb
 from plantain.cli.application import application
@@ -47,23 +47,12 @@ def demo(
         console = Console()
         console.print(leaderboard(made.table))
         for recovery in made.recoveries:
-            console.print(said(recovery), markup=False, highlight=False)
+            console.print(recovery.said, markup=False, highlight=False)
         console.print(f"Look at it: {made.report}", soft_wrap=True, markup=False, highlight=False)
     if made.stopped is None:
         return 0
     print(f"plantain: stopped ({made.stopped}); go on with: plantain bench demo {folder}", file=sys.stderr)
     return 3
-
-
-def said(recovery: Recovery) -> str:
-    """A recovery as a line."""
-    order = " > ".join(label.removeprefix("planted/") for label in recovery.order)
-    if recovery.probability is None:
-        return f"{recovery.metric}: the planted order {order} could not be looked for"
-    return (
-        f"{recovery.metric}: planted order {order} found in {100 * recovery.probability:.1f} % of {recovery.draws} "
-        "drawings of edits"
-    )
 
 
 def _told(made: Demo, seconds: float) -> dict[str, object]:

@@ -59,7 +59,7 @@ def table(
     from plantain.bench.tables import make_table
 
     made = make_table(_scores(run), judge)
-    _print(made, as_json=as_json, as_csv=as_csv, as_latex=as_latex, by=by)
+    _print(run, made, as_json=as_json, as_csv=as_csv, as_latex=as_latex, by=by)
 
 
 def _scores(run: Path) -> Scores:
@@ -73,7 +73,7 @@ def _scores(run: Path) -> Scores:
         return read_scores(opened)
 
 
-def _print(made: Table, *, as_json: bool, as_csv: bool, as_latex: bool, by: str) -> None:
+def _print(run: Path, made: Table, *, as_json: bool, as_csv: bool, as_latex: bool, by: str) -> None:
     from plantain.bench.latex import table_csv, table_two
     from plantain.bench.tables import table_json
 
@@ -89,7 +89,12 @@ def _print(made: Table, *, as_json: bool, as_csv: bool, as_latex: bool, by: str)
     else:
         from rich.console import Console
 
-        Console().print(leaderboard(made))
+        from plantain.bench.published import is_published, plain_against_published
+
+        console = Console()
+        console.print(leaderboard(made))
+        if is_published(run):
+            console.print(plain_against_published(made.scores).said, highlight=False)
 
 
 def leaderboard(made: Table) -> RichTable:
