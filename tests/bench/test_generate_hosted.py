@@ -68,8 +68,10 @@ def test_hosted_outputs_cost_money_and_refusals_stay_outputs_without_image(
 ) -> None:
     benchmark, run = small_bench(tmp_path / "bench", 3), tmp_path / "run"
 
+    turns = itertools.count()
+
     def declines(request: Request, good: Answer) -> Answer:
-        return blocked_before() if len(server.calls) == 2 else good
+        return blocked_before() if next(turns) == 1 else good
 
     server.spoil = declines
     wanted = Wanted(presets=("gemini/medebench-gemini",), seeds=2)
@@ -239,10 +241,10 @@ def test_kills_and_an_interrupt_ask_for_no_durable_answer_again(tmp_path: Path, 
         ).fetchone()[0]
         assert verify(reader).ok
     # every request says its seed, so that no two are alike: one that the provider saw twice is one whose first answer
-    # was not durable when the process died
+    # was not durable when the process died, or that was not sent whole
     assert again == 0
     assert interrupted == left_open  # an interrupt leaves nothing open that the kills had not
-    assert len(asked) == 36
+    assert 36 <= sum(asked.values()) <= 36 + left_open
     assert sum(n - 1 for n in asked.values()) <= left_open
 
 
