@@ -59,6 +59,18 @@ def test_every_edit_is_there_and_back_with_an_exact_region(benchmark: Benchmark)
             assert sample.image.synthetic  # the finding before was rendered
 
 
+def test_what_a_kill_left_of_the_benchmark_is_made_anew(tmp_path: Path) -> None:
+    left = tmp_path / "benchmark.part" / "previous"
+    left.mkdir(parents=True)
+    (left / "half.png").write_bytes(b"cut short")
+    made = demo_benchmark(tmp_path / "benchmark", FEW[:1])
+    assert len(made) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["benchmark"]
+    assert (
+        demo_benchmark(tmp_path / "benchmark", FEW).digest == made.digest
+    )  # what is there is not made again
+
+
 def test_planted_ways_spoil_what_they_say_and_no_more(benchmark: Benchmark) -> None:
     rng = np.random.default_rng(0)
     for sample in benchmark.samples:

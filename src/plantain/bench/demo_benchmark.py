@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -55,10 +56,15 @@ Row = tuple[str, str, str | None, str]
 def demo_benchmark(path: Path, plan: Sequence[Row] = PLAN) -> Benchmark:
     """The demo's benchmark, made where it is not there yet: every rendered finding is two samples, add and remove."""
     if not (path / OWN).is_file():
-        with BenchmarkWriter(path, NAME, {"made_from": "images that arrive with the dependencies"}) as writer:
+        unfinished = path.with_name(path.name + ".part")
+        shutil.rmtree(unfinished, ignore_errors=True)  # what a kill left behind
+        with BenchmarkWriter(
+            unfinished, NAME, {"made_from": "images that arrive with the dependencies"}
+        ) as writer:
             for edit in _rendered(plan):
                 for sample, before, after in edit.samples():
                     writer.add(sample, before, after, edit.rendering.mask)
+        unfinished.rename(path)
     return Benchmark.load(path)
 
 
