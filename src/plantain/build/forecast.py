@@ -13,7 +13,7 @@ from plantain.build.recipe import Recipe
 from plantain.findings import Taxonomy
 from plantain.metrics.intervals import wilson
 from plantain.records import Price, Step, TaskKind, Usage
-from plantain.runs.pricing import ON_THIS_MACHINE, price_under
+from plantain.runs.pricing import ON_THIS_MACHINE, OPEN_MODELS, price_under
 from plantain.sources.catalogue import Catalogue
 
 EXPECTED_ROUNDS = 3.15
@@ -35,6 +35,9 @@ TYPICAL_USAGE = {
 HOSTED_LATENCY_S = {Step.WRITE: 6.0, Step.EDIT: 12.0, Step.JUDGE: 9.0}
 LOCAL_LATENCY_S = {Step.WRITE: 0.02, Step.EDIT: 0.7, Step.JUDGE: 1.5}
 """Seconds a call without a pilot: guesses for hosted models, measured for the offline ones on one core."""
+
+OPEN_LATENCY_S = (0.5, 5.0, 120.0)
+"""Seconds an edit with open weights takes its device: anything between a small model on a GPU and one on a processor."""
 
 SPREAD = (0.7, 1.0, 1.5)
 """How much a guessed cost or latency may be off, low to high."""
@@ -159,7 +162,9 @@ def _duration(recipe: Recipe, plan: Plan, pilot: Pilot | None) -> Estimate:
     for (step, model), calls in plan.calls_by.items():
         seconds = _seconds(pilot, step, model, calls)
         waiting += seconds
-        if model.partition("/")[0] in ON_THIS_MACHINE:
+        if model.partition("/")[0] in OPEN_MODELS:
+            longest = longest.at_least(seconds)  # one after another on its device
+        elif model.partition("/")[0] in ON_THIS_MACHINE:
             computing += seconds
     for model in dict.fromkeys(model for _, model in plan.calls_by):
         longest = longest.at_least(_by_limits(recipe, plan, model))
@@ -172,6 +177,8 @@ def _seconds(pilot: Pilot | None, step: Step, model: str, calls: Estimate) -> Es
     measured = pilot.latency_s.get((step, model)) if pilot else None
     if measured is not None:
         return calls.times(measured)
+    if model.partition("/")[0] in OPEN_MODELS:
+        return calls.times(*OPEN_LATENCY_S)
     local = model.partition("/")[0] in ON_THIS_MACHINE
     guess = (LOCAL_LATENCY_S if local else HOSTED_LATENCY_S)[step]
     return calls.times(*(share * guess for share in SPREAD))
