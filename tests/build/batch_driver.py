@@ -14,6 +14,7 @@ from pathlib import Path
 
 import google.genai  # noqa: F401
 import openai  # noqa: F401
+from quick import NoText
 from test_batch_run import recipe
 
 import plantain.models.gemini.batch
@@ -33,7 +34,7 @@ def main() -> None:
 
         pid = os.fork()
         if pid == 0:
-            summary = asyncio.run(run_build(made, Path(run), on_commit=on_commit))
+            summary = asyncio.run(run_build(made, Path(run), text_reader=NoText(), on_commit=on_commit))
             os._exit(0 if summary.stopped is None else 1)
         print(pid, flush=True)
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)

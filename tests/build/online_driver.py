@@ -6,6 +6,8 @@ import asyncio
 import sys
 from pathlib import Path
 
+from quick import NoText
+
 from plantain.build.recipe import Recipe
 from plantain.build.run import run_build
 
@@ -29,6 +31,6 @@ if __name__ == "__main__":
             "providers": {"gemini": {"base_url": url}},
         }
     )
-    summary = asyncio.run(run_build(recipe, Path(run)))
+    summary = asyncio.run(run_build(recipe, Path(run), text_reader=NoText()))
     print(summary)
     sys.exit(0 if summary.stopped is None else 1)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from quick import quick_catalogue
+from quick import NoText, quick_catalogue
 from test_crash import derived
 
 from fakes import gemini_format
@@ -106,7 +106,7 @@ def recipe(
 
 
 def run(made: Recipe, folder: Path) -> RunSummary:
-    return asyncio.run(run_build(made, folder))
+    return asyncio.run(run_build(made, folder, text_reader=NoText()))
 
 
 def rows(folder: Path, sql: str) -> list[Any]:
@@ -269,7 +269,9 @@ def test_interrupt_leaves_jobs_running_says_so_and_another_process_collects_them
 ) -> None:
     jobs.looks = 10_000
     made = recipe(catalogue, server.url, form, limits=BUDGET, quiet_s=5.0)
-    first = threading.Thread(target=_interrupt_when, args=(lambda: bool(jobs.jobs),))
+    known = "SELECT count(*) FROM batch_job WHERE state = 'running'"
+    under_way = lambda: bool(jobs.jobs) and rows(tmp_path / "run", known) == [(1,)]  # noqa: E731
+    first = threading.Thread(target=_interrupt_when, args=(under_way,))
     first.start()
     stopped = run(made, tmp_path / "run")
     first.join()
@@ -311,7 +313,7 @@ def test_limit_that_is_reached_lets_jobs_under_way_finish_and_says_so(
 ) -> None:
     made = recipe(catalogue, server.url, "gemini", limits={"max_calls": 12})
     with BuildProgress() as progress:
-        summary = asyncio.run(run_build(made, tmp_path / "run", watch=progress))
+        summary = asyncio.run(run_build(made, tmp_path / "run", text_reader=NoText(), watch=progress))
     assert "limits.max_calls" in (summary.stopped or "")
     told = [line for line in capsys.readouterr().err.splitlines() if "limits.max_calls" in line]
     assert len(told) == 1  # and nobody wonders what the command is still doing

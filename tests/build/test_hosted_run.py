@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from quick import quick_catalogue
+from quick import NoText, quick_catalogue
 
 from fakes import gemini_format, openai_format
 from fakes.faults import FAULTS, STEPS, status
@@ -84,7 +84,7 @@ def hosted_recipe(catalogue: Path, server: FakeProvider, form: str, **loop: obje
 
 
 def run(recipe: Recipe, folder: Path) -> RunSummary:
-    return asyncio.run(run_build(recipe, folder))
+    return asyncio.run(run_build(recipe, folder, text_reader=NoText()))
 
 
 def quoting_the_key(form: str) -> Any:
