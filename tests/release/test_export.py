@@ -114,10 +114,11 @@ def test_credentialed_source_needs_the_agreement(tmp_path: Path, capsys: pytest.
     with JournalReader.open(run) as reader:
         ids = {row.task.image_id for row in reader.tasks()}
         groups = {image.group for image in reader.images() if image.group}
+        hashes = {image.source_sha256 for image in reader.images()}
     assert {key.split("/", 1)[1] for key in crosswalk} >= ids
     for path in out.rglob("*"):
         data = path.read_bytes() if path.is_file() and ".export" not in path.parts else b""
-        for name in (*ids, *groups):
+        for name in (*ids, *groups, *hashes):
             assert name.encode() not in data, path
             assert name.replace(" ", "_") not in str(path)
     export_run(run, tmp_path / "again", options)

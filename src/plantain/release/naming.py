@@ -86,6 +86,8 @@ class Pseudonyms:
             id=name + plus + rest,
             group=None if image.group is None else self._known[f"{image.dataset}/{image.group}"],
             note=image.note.replace(base, name),
+            # The owner's list of checksums would turn the file's hash back into its name.
+            source_sha256=self._keyed(f"source {image.source_sha256}") if image.source_sha256 else "",
             consent=None,
         )
 
@@ -114,8 +116,10 @@ class Pseudonyms:
             self._salt = os.urandom(32).hex()
         key = f"{dataset}/{name}"
         if key not in self._known:
-            digest = hmac.new(bytes.fromhex(self._salt), key.encode(), hashlib.sha256).hexdigest()
-            self._known[key] = f"x{digest[:20]}"
+            self._known[key] = f"x{self._keyed(key)[:20]}"
+
+    def _keyed(self, text: str) -> str:
+        return hmac.new(bytes.fromhex(self._salt), text.encode(), hashlib.sha256).hexdigest()
 
     def _save(self) -> None:
         temporary = self._path.with_name(f".{self._path.name}.part")
