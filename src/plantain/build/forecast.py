@@ -37,7 +37,7 @@ LOCAL_LATENCY_S = {Step.WRITE: 0.02, Step.EDIT: 0.7, Step.JUDGE: 1.5}
 """Seconds a call without a pilot: guesses for hosted models, measured for the offline ones on one core."""
 
 OPEN_LATENCY_S = (0.5, 5.0, 120.0)
-"""Seconds an edit with open weights takes its device: anything between a small model on a GPU and one on a processor."""
+"""Seconds an edit with open weights takes its device: between a small model on a GPU and one on a processor."""
 
 SPREAD = (0.7, 1.0, 1.5)
 """How much a guessed cost or latency may be off, low to high."""
