@@ -128,6 +128,18 @@ def test_release_under_a_licence_of_ones_own_says_so_everywhere_and_keeps_it_thr
     assert not (tmp_path / "no").exists()
 
 
+def test_licence_is_unknown_where_only_a_part_of_a_release_was_imported(tmp_path: Path) -> None:
+    """Whoever fetched one table without run.json cannot know what its images came under; nor do we make it up."""
+    run = make_run(tmp_path / "run", images=3)
+    export_run(run, tmp_path / "out", ExportOptions(("parquet",), licences=("CC-BY-NC-4.0",)))
+    (tmp_path / "out" / "run.json").unlink()
+    import_release(tmp_path / "out", tmp_path / "imported")
+    export_run(tmp_path / "imported", tmp_path / "again", ExportOptions(("parquet",)))
+    told = json.loads((tmp_path / "again" / "LICENSES" / "parts.json").read_text())
+    assert {part["licence"] for part in told if part["dataset"]} == {"LicenseRef-Source-Unknown"}
+    assert verify_release(tmp_path / "again").problems == ()
+
+
 def test_card_names_a_hub_licence_where_there_is_one(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", images=3)
     export_run(run, tmp_path / "out", ExportOptions(("trajectory",), licences=("ODbL-1.0",)))

@@ -131,7 +131,8 @@ def _our_header(ours: OurRelease) -> tuple[RunHeader, dict[str, JsonValue]]:
             "models": cast("JsonValue", facts.get("models", {})),
             "left_out": int(str(facts.get("left_out", 0))),
             "method": cast("JsonValue", dict(cast("dict[str, object]", facts.get("method", {})))),
-            "terms": cast("JsonValue", as_json(from_json(facts.get("terms", {})))),
+            # Without run.json nobody knows whether a licence was named: an export must not put its own in that place.
+            "terms": cast("JsonValue", as_json(from_json(facts.get("terms", {}))) if facts else None),
         }
     except (TypeError, ValueError) as error:
         raise InputError(f"{ours.root}/run.json: facts: {error}") from error

@@ -171,7 +171,7 @@ def _images_licence(
     if allowed in (Licence.CREDENTIALED, Licence.UNKNOWN):
         return _IMAGES[allowed], "source"
     if dataset in terms:
-        return terms[dataset], "owner"
+        return terms[dataset], "source" if terms[dataset] == UNKNOWN else "owner"
     if allowed is Licence.OPEN and dataset in _OPEN_SOURCES:
         return _OPEN_SOURCES[dataset], "source"
     return _IMAGES[allowed], "default"

@@ -8,7 +8,7 @@ import orjson
 
 from plantain.journal import JournalReader
 from plantain.records import InputError, Licence
-from plantain.release.licences import STRICTEST_LAST, LicenceText
+from plantain.release.licences import STRICTEST_LAST, UNKNOWN, LicenceText
 from plantain.release.plan import IMPORTED, ExportOptions
 from plantain.release.terms import from_json, named_terms
 
@@ -39,7 +39,8 @@ def released_terms(reader: JournalReader, options: ExportOptions) -> Mapping[str
         raise InputError(
             f"--licence {options.licences[0]}: {reader.run} was imported; its images keep the licence they came under"
         )
-    return from_json(orjson.loads(told).get("terms", {}))
+    terms = orjson.loads(told).get("terms", {})
+    return dict.fromkeys(classes, UNKNOWN) if terms is None else from_json(terms)
 
 
 def _classes(reader: JournalReader) -> dict[str, Licence]:
