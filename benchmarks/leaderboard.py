@@ -2,7 +2,7 @@
 
 The scores lie in a journal as `bench score` leaves them (`bench_table.py` times the scoring itself). A process of its
 own reads them all, makes the table with intervals, bounds and 28 paired differences for each metric and organ, and
-writes the page with its figures, CSV, JSON and LaTeX; no gallery. Time and peak memory.
+writes the page with its figures, CSV, JSON and LaTeX; no gallery. Seconds of processor and peak memory.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ METRICS = (
     "ea@gemini/m/D", "cp@gemini/m/D", "vq@gemini/m/D", "masked_ssim", "masked_ssim_fov", "cp_reference", "ssim", "psnr",
     "lpips", "clip_isim",
 )  # fmt: skip
-MOST_SECONDS, MOST_MEGABYTES = 60.0, 600.0
+MOST_SECONDS, MOST_MEGABYTES = 30.0, 600.0
 
 
 async def make(run: Path) -> None:
@@ -93,20 +93,20 @@ def recorded(arms: list[Arm], blob: BlobRef) -> Iterator[RecordedTask]:
 
 def measured(run: Path, to: Path) -> None:
     """What the timed process does."""
-    begun = time.perf_counter()
+    begun = time.process_time()
     from plantain.bench.pages import write_leaderboard
     from plantain.bench.runfile import BenchRun
     from plantain.bench.table_rows import read_scores
     from plantain.bench.tables import make_table
 
-    imported = time.perf_counter()
+    imported = time.process_time()
     with BenchRun.open(run) as opened:
         scores = read_scores(opened)
-    read = time.perf_counter()
+    read = time.process_time()
     table = make_table(scores)
-    made = time.perf_counter()
+    made = time.process_time()
     page = write_leaderboard(run, to)
-    written = time.perf_counter()
+    written = time.process_time()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"import {imported - begun:.1f} s, read {read - imported:.1f} s, table {made - read:.1f} s, ", end=""
@@ -115,9 +115,8 @@ def measured(run: Path, to: Path) -> None:
     print(f"{len(table.cells) + len(table.tasks)} cells, page {page.stat().st_size / 1e6:.1f} MB")
     seconds = written - begun
     met = seconds <= MOST_SECONDS and peak <= MOST_MEGABYTES
-    print(
-        f"{seconds:.1f} s: target {MOST_SECONDS:.0f} s and {MOST_MEGABYTES:.0f} MB {'met' if met else 'MISSED'}"
-    )
+    word = "met" if met else "MISSED"
+    print(f"{seconds:.1f} s of processor: target {MOST_SECONDS:.0f} s and {MOST_MEGABYTES:.0f} MB {word}")
     sys.exit(0 if met else 1)
 
 
