@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import cv2
+import matplotlib
 import nibabel
 import numpy as np
 import pytest
 import skimage.data
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
+from pydicom import dcmread
+from pydicom.data import get_testdata_file
 
 from plantain.cli import main
 from plantain.findings import load_taxonomy
@@ -24,6 +29,7 @@ from plantain.pixels.text import TextReader, open_reader, why_no_reader
 from plantain.records import InputError, Licence
 from plantain.sources import quarantine
 from plantain.sources.catalogue import Catalogue
+from plantain.sources.dicom import DicomReader
 from plantain.sources.entries import SourceOptions
 from plantain.sources.folder import FolderReader
 from plantain.sources.gate import Gate, markers_of, suspicious
@@ -46,6 +52,12 @@ def page(*words: tuple[str, int, int], seed: int = 0, side: int = 400) -> np.nda
     for text, x, y in words:
         cv2.putText(pixels, text, (x, y), cv2.FONT_HERSHEY_SIMPLEX, 0.9, (235,) * 3, 2, cv2.LINE_AA)
     return pixels
+
+
+def profile_of_s1045() -> np.ndarray:
+    """A whole head from the side, uint16 (256, 256), front to the left, in pixels of a millimetre."""
+    with gzip.open(Path(matplotlib.get_data_path()) / "sample_data" / "s1045.ima.gz") as file:
+        return np.frombuffer(file.read(), ">u2").reshape(256, 256)
 
 
 @pytest.fixture
@@ -218,13 +230,7 @@ def test_nothing_but_pixels_is_kept(tmp_path: Path) -> None:
 
 def test_slices_through_the_face_of_a_head_are_held_back(tmp_path: Path) -> None:
     """The real profile of a head over 120 mm of width, as a volume; the slices above its orbits are free."""
-    import gzip
-
-    import matplotlib
-
-    with gzip.open(Path(matplotlib.get_data_path()) / "sample_data" / "s1045.ima.gz") as file:
-        profile = np.frombuffer(file.read(), ">u2").reshape(256, 256)
-    head = np.repeat(profile[::-1, ::-1].T[None].astype(np.int16), 120, axis=0)
+    head = np.repeat(profile_of_s1045()[::-1, ::-1].T[None].astype(np.int16), 120, axis=0)
     folder = tmp_path / "heads" / "notumor"
     folder.mkdir(parents=True)
     nibabel.save(nibabel.Nifti1Image(head, np.eye(4)), folder / "head.nii.gz")
@@ -245,6 +251,28 @@ def test_slices_through_the_face_of_a_head_are_held_back(tmp_path: Path) -> None
         assert quarantine.mask(catalogue, name, None)
         pixels = decode(catalogue.read(catalogue.get(name)))
         assert pixels[700:, :200].max() < 40  # nose and lips lay there
+
+
+def test_dicom_with_burned_in_text_or_a_profile_is_held_back(tmp_path: Path, reader: TextReader) -> None:
+    path = get_testdata_file("US1_UNCR.dcm", download=False)
+    if path is None:
+        pytest.skip("pydicom-data is not installed")
+    (tmp_path / "us").mkdir()
+    shutil.copy(str(path), tmp_path / "us")
+    dataset = dcmread(str(get_testdata_file("MR_small.dcm", download=False)))
+    stored = profile_of_s1045()
+    dataset.Rows, dataset.Columns = stored.shape
+    dataset.PixelSpacing, dataset.ImageOrientationPatient = [1.0, 1.0], [0, 1, 0, 0, 0, -1]
+    dataset.PixelData = stored.astype("<i2").tobytes()
+    dataset.WindowCenter, dataset.WindowWidth = 100, 200
+    dataset.save_as(tmp_path / "us" / "head.dcm")
+    options = SourceOptions(tmp_path / "us", "brain_mri", Licence.OPEN)
+    with Catalogue.create(tmp_path / "catalogue") as catalogue:
+        done = ingest(DicomReader(options, load_taxonomy()), catalogue, gate=Gate(catalogue, reader))
+        assert (done.added, done.newly_quarantined) == (0, 2)
+        why = {waiting.image.plane: waiting.why for waiting in quarantine.held(catalogue)}
+    assert why["sagittal"] == "face"
+    assert "name" in why["unknown"]
 
 
 def test_withdrawn_images_do_not_come_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from plantain.build.method import fingerprints, method_of
 from plantain.build.plan import enumerate_tasks, plan_digest
 from plantain.build.recipe import Recipe
 from plantain.build.rounds import Method
-from plantain.build.text_check import TextCheck
+from plantain.build.text_check import fingerprint, text_check_of
 from plantain.build.walk import Walk
 from plantain.build.watch import Watch
 from plantain.calls import CallDesk, Gate
@@ -85,7 +85,6 @@ async def run_build(
     check_planned_consent(recipe, catalogue, taxonomy)
     jobs = BatchDesk()
     reader = text_reader or (open_reader() if method is None else None)
-    today = {"text check": reader.name if reader is not None else "none"}
     method = method or method_of(recipe, jobs)
     journal = await open_run(run, recipe.name, recipe.seed, recipe.frozen_part())
     journal.on_commit = on_commit
@@ -98,8 +97,9 @@ async def run_build(
         if jobs.models:
             watch.jobs(lambda: gate.in_jobs)
         walk = Walk(method, journal, catalogue, taxonomy, Walkers(desk, on_waiting=watch.waiting), watch)
-        walk.text_check = TextCheck(reader, catalogue, journal) if reader is not None else None
-        changed = await changed_since(journal, "method", {**fingerprints(method), **today})
+        walk.text_check = text_check_of(reader, catalogue, journal)
+        today = {**fingerprints(method), **fingerprint(walk.text_check)}
+        changed = await changed_since(journal, "method", today)
         if changed is not None:
             walk.walkers.halt(changed, faulty=True)
         async with (

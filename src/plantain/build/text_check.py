@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+import orjson
+
 from plantain.journal import Journal, JsonValue, StoredScore
 from plantain.pixels.decode import decode
 from plantain.pixels.text import TextReader
@@ -32,6 +34,23 @@ NAME = "text check"
 """Behind the judge's name in a verdict that the check took part in."""
 
 
+_PART = "text check"
+_NONE = "none"
+
+
+def text_check_of(reader: TextReader | None, catalogue: Catalogue, journal: Journal) -> TextCheck | None:
+    """The check of a run; none without a reader, nor where the run began without one: its rounds would be redecided."""
+    recorded = journal.reader.meta("method")
+    if recorded is not None and orjson.loads(recorded).get(_PART, _NONE) == _NONE:
+        return None
+    return None if reader is None else TextCheck(reader, catalogue, journal)
+
+
+def fingerprint(check: TextCheck | None) -> dict[str, str]:
+    """The check as a part of a run's method, to which it is held when it is resumed."""
+    return {_PART: _NONE if check is None else check.reads_with}
+
+
 class TextCheck:
     """Compares edited images with their originals; for the tasks of one run.
 
@@ -43,6 +62,11 @@ class TextCheck:
 
     def __init__(self, reader: TextReader, catalogue: Catalogue, journal: Journal) -> None:
         self._reader, self._catalogue, self._journal = reader, catalogue, journal
+
+    @property
+    def reads_with(self) -> str:
+        """Name of the reader."""
+        return self._reader.name
 
     async def objections(
         self, attempt: Attempt, image: SourceImage, original: bytes, edited: bytes

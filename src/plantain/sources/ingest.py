@@ -257,7 +257,9 @@ def check_earlier(catalogue: Catalogue, gate: Gate, on_image: Callable[[], None]
     """
     assert gate.reader is not None
     put = 0
-    for image in [image for image in catalogue.images() if not image.text_checked and not image.synthetic]:
+    for image in catalogue.images():
+        if image.text_checked or image.synthetic:
+            continue
         texts = gate.texts(catalogue.read(image), image.prepared_sha256) or ()
         if suspicious(texts):
             hold_again(catalogue, image, suspicious(texts))
