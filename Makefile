@@ -15,8 +15,9 @@ APT_TEST := chromium strace
 demo: $(VENV)/.demo
 	$(BIN)/plantain demo $(DEMO_DIR)
 
+# Files of tests on two processes: a test never shares its machine with another of its own file.
 test: $(VENV)/.dev debian
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests benchmarks
