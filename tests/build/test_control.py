@@ -141,6 +141,7 @@ def test_controls_stand_in_every_layout_apart_from_the_edits(
     assert tree == set(blobs.values()) and not list(out.glob("*-control-failed"))
     told = [json.loads(path.read_text()) for path in out.glob("*-control/all_conversations.json")]
     assert {entry["task"] for file in told for entry in file.values()} == {"control"}
+    assert {entry["outcome"] for file in told for entry in file.values()} == {"control"}
 
     tarred = {}
     for path in out.glob("wds/control-*.tar"):
@@ -153,6 +154,10 @@ def test_controls_stand_in_every_layout_apart_from_the_edits(
     lines = (out / "trajectories" / "trajectories.jsonl").read_text().splitlines()
     records = {record["task_id"]: record for record in map(json.loads, lines) if record["kind"] == "control"}
     assert records.keys() == blobs.keys()
+    with JournalReader.open(run) as reader:
+        successes = reader.counts(TaskKind.EDIT)[TaskState.SUCCESS]
+    counted = json.loads((out / "run.json").read_text())["facts"]["tasks"]
+    assert (counted["success"], counted["control"]) == (successes, 2)
     assert "control task" in json.loads((out / "run.json").read_text())["facts"]["without_pair"]
     assert "2 control tasks (no-op edits by the same editor)" in (out / "DATASHEET.md").read_text()
     assert "2 **controls** (role `control`)" in (out / "README.md").read_text()
@@ -165,7 +170,8 @@ def test_controls_stand_in_every_layout_apart_from_the_edits(
     splits = load_dataset(str(out), "control", cache_dir=str(tmp_path / "cache"))
     rows = [row for split in splits.values() for row in split.cast_column("image", _undecoded())]
     assert {row["task_id"]: row["image"]["bytes"] for row in rows} == blobs
-    assert {(row["kind"], row["task"], row["qualified"]) for row in rows} == {("control", "control", None)}
+    assert {(row["kind"], row["task"], row["outcome"]) for row in rows} == {("control",) * 3}
+    assert {row["qualified"] for row in rows} == {None}
 
     import_release(out, tmp_path / "imported")
     export_run(tmp_path / "imported", tmp_path / "again", ExportOptions(LAYOUTS))

@@ -112,7 +112,7 @@ class RunFacts:
     Attributes:
         run_id, name, seed, code_version, frozen: the journal's header.
         models: by step ("write", "edit", "judge"): [[model asked for, model that answered], ...], sorted.
-        tasks: exported tasks by state.
+        tasks: exported tasks by how they ended; "control" are those that came back.
         left_out: tasks that were still pending, and so are not in the release.
         pairs: preference pairs by kind; and successful tasks without one, by why.
         splits: tasks by split.

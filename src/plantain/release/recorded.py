@@ -131,7 +131,7 @@ def _trajectories(
                     TRAJECTORIES, "record", f"line {number}: task {record.task_id} twice or out of order"
                 )
             last = record.task_id
-            tasks[record.state.value] += 1
+            tasks[record.outcome] += 1
             licences.setdefault(record.image.dataset, set()).add(record.image.licence.value)
             yield from _attempts(record, unmatched)
             if against is not None:

@@ -151,7 +151,7 @@ class Survey:
         return {row[0]: Picture(*row) for row in rows}
 
     def _count(self, record: TaskRecord) -> None:
-        self._counts["tasks"][record.state.value] += 1
+        self._counts["tasks"][record.outcome] += 1
         self._counts["splits"][record.split] += 1
         if record.kind is TaskKind.CONTROL:
             self._counts["without_pair"]["control task"] += 1

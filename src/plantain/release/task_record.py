@@ -104,6 +104,12 @@ class TaskRecord:
         return f"{self.image.id}-{self.finding}-{self.word}"
 
     @property
+    def outcome(self) -> str:
+        """How it ended; "control" for one that came back, so that nobody counts it among the successes."""
+        control = self.kind is TaskKind.CONTROL and self.state is TaskState.SUCCESS
+        return "control" if control else self.state.value
+
+    @property
     def word(self) -> str:
         """What a table says was done: "add", "remove", or "control", which has no direction."""
         return self.direction.value if self.kind is TaskKind.EDIT else self.kind.value

@@ -110,8 +110,8 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
         "modality": record.modality,
         "disease": record.finding,
         "task": record.word,
-        "outcome": record.state.value,
-        "success_round": record.round if record.state.value == "success" else None,
+        "outcome": record.outcome,
+        "success_round": record.round if record.outcome == "success" else None,
         "generation": record.generation,
         "source_labels": list(image.labels),
         "source_ref": f"{image.dataset}/{image.id}"

@@ -26,8 +26,8 @@ _STATUS = {
 
 
 def status_of(record: TaskRecord) -> str:
-    """How a task ended, in the scripts' words (`not_applicable` is ours)."""
-    return _STATUS[record.state]
+    """How a task ended, in the scripts' words (`not_applicable` and `control` are ours)."""
+    return "control" if record.outcome == "control" else _STATUS[record.state]
 
 
 def conversation(record: TaskRecord, line: bytes, paths: dict[int, str]) -> bytes:
@@ -59,7 +59,7 @@ def conversation(record: TaskRecord, line: bytes, paths: dict[int, str]) -> byte
         "rounds": rounds,
         "outcome": status_of(record),
     }
-    if record.state is TaskState.SUCCESS:
+    if record.outcome == "success":
         entry["success_round"] = record.round
     entry["output_path"] = _final_path(record, paths)
     return orjson.dumps(entry)[:-1] + b',"plantain":' + line + b"}"
