@@ -2,7 +2,7 @@
 
 The fake runs in a process of its own and speaks Gemini's wire format to the real SDK; its edits are 64 photographs in
 turn. Resident memory is read twice a second. Targets: every task in a final state, none open; memory of the last third
-within 10 % of the first third's.
+within 10 % of the first third's, the first minute apart, in which imports and the pictures kept in memory fill it.
 
 Run: python benchmarks/soak.py [--tasks 5000] [--rounds 2]
 """
@@ -30,6 +30,9 @@ from plantain.pixels.encode import encode_source
 from plantain.records import TaskState
 from plantain.sources.catalogue import Catalogue
 from simulated.serve import serving
+
+SETTLING = 120
+"""Readings of the first minute."""
 
 FINDINGS = ("AMD", "Cataract", "Diabetes", "Glaucoma", "Hypertension", "Myopia")
 
@@ -101,15 +104,17 @@ def main() -> int:
             open_calls, cost = len(reader.open_calls()), reader.spent_usd()
             left = reader.counts()[TaskState.PENDING]
     calls = sum(outcomes.values())
-    third = len(resident) // 3
-    first, last = (sum(part) / len(part) for part in (resident[:third], resident[-third:]))
+    settled = resident[SETTLING:]
+    third = len(settled) // 3
+    first, last = (sum(part) / len(part) for part in (settled[:third], settled[-third:]))
     print(f"{sum(states.values())} tasks in {seconds:.0f} s: {states}; stopped: {stopped}")
     print(
         f"{calls} calls, {1000 * spent / calls:.1f} ms CPU each, {calls / seconds:.0f} a second: {outcomes}"
     )
     print(f"{open_calls} calls open; ${cost:.2f} at list prices")
     print(
-        f"resident memory: first third {first:.0f} MiB, last third {last:.0f} MiB ({last / first:.2f}x, target 1.10x)"
+        f"resident memory after the first minute: first third {first:.0f} MiB, last third {last:.0f} MiB "
+        f"({last / first:.2f}x, target 1.10x); at most {max(resident):.0f} MiB"
     )
     return 0 if stopped is None and not left and not open_calls and last <= 1.10 * first else 1
 
