@@ -6,8 +6,8 @@ encode as released, hash pixels, store twice, sync. The bare SDK is handed the v
 and reads the answers; it looks at no picture. A second peer does: it decodes each one and saves it as a JPEG of the
 same quality, without sync, hash or journal. Beside them, where aiohttp is installed: requests with the same pictures.
 
-Target: at most 1.5 times the bare SDK for what an SDK does too, and at most 1.5 times the second peer for all of it. All
-of it beside the bare SDK is printed as well. Providers send JPEG or PNG; a PNG costs more to decode and is shown apart.
+Target: at most 1.5 times the bare SDK for what an SDK does too, and at most 1.5 times the second peer for all of it.
+All of it beside the bare SDK is printed as well. Providers send JPEG or PNG; a PNG costs more and is shown apart.
 
 Run: python benchmarks/overhead.py [--tasks 60]
 """
