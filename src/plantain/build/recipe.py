@@ -22,7 +22,8 @@ class Data(Section):
     `consent` is needed where an image that is credentialed, or of unknown licence, would leave this machine.
     `add_to` says what a finding may be added to: "normal" images only (the paper), or "any" image that is not
     labelled with it. `per_finding` caps the tasks of each finding and direction, ranked by a seeded hash. `controls` is
-    how many images of each modality also pass through the editor with nothing to change.
+    how many images of each modality also pass through the editor with nothing to change. `check_text`: where text can
+    be read (extra `ocr`), an edit that moves a marker or draws text does not qualify; about a second of processor each.
     """
 
     catalogue: Path
@@ -32,6 +33,7 @@ class Data(Section):
     controls: Annotated[int, Field(ge=0)] = 0
     add_to: Literal["normal", "any"] = "normal"
     finding_files: tuple[Path, ...] = ()
+    check_text: bool = True
     consent: ConsentGiven | None = None
 
 

@@ -66,8 +66,8 @@ async def run_build(
         recipe: validated; on resume its frozen part must equal the run's.
         run: the run's folder, created when absent.
         method: models to use instead of the recipe's names (tests and Python callers).
-        text_reader: checks what edits do to burned-in text; by default the one of the extra `ocr`, but none for
-            callers with a method of their own.
+        text_reader: checks what edits do to burned-in text; by default the one of the extra `ocr`, where the
+            recipe wants it; none for callers with a method of their own.
         limit: close at most this many tasks.
         watch: told how the run goes on.
         on_commit: told the number of durable events so far.
@@ -84,7 +84,8 @@ async def run_build(
     catalogue = Catalogue.open(recipe.data.catalogue)
     check_planned_consent(recipe, catalogue, taxonomy)
     jobs = BatchDesk()
-    reader = text_reader or (open_reader() if method is None else None)
+    reads = method is None and recipe.data.check_text
+    reader = text_reader or (open_reader() if reads else None)
     method = method or method_of(recipe, jobs)
     journal = await open_run(run, recipe.name, recipe.seed, recipe.frozen_part())
     journal.on_commit = on_commit

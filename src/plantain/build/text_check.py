@@ -7,6 +7,8 @@ run decides as it did before, whatever it can read by then.
 from __future__ import annotations
 
 import asyncio
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import orjson
@@ -36,6 +38,9 @@ NAME = "text check"
 
 _PART = "text check"
 _NONE = "none"
+
+_READERS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "text")
+"""Who reads: every thread of them holds an engine of some two hundred megabytes, so that there are few."""
 
 
 def text_check_of(reader: TextReader | None, catalogue: Catalogue, journal: Journal) -> TextCheck | None:
@@ -77,7 +82,8 @@ class TextCheck:
                 told = stored.detail["changes"]
                 assert isinstance(told, list)
                 return tuple(str(change) for change in told)
-        changes = await asyncio.to_thread(self._compare, image, original, edited)
+        loop = asyncio.get_running_loop()
+        changes = await loop.run_in_executor(_READERS, self._compare, image, original, edited)
         said: list[JsonValue] = [str(change) for change in changes]
         score = Score(0.0 if changes else 1.0)
         detail: dict[str, JsonValue] = {"changes": said, "reader": self._reader.name}

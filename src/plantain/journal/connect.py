@@ -41,9 +41,16 @@ def refuse_foreign(run: Path) -> None:
     """Raises NotARun or NewerJournal before anything in the folder is touched."""
     path = run / JOURNAL_NAME
     if not path.is_file():
-        raise NotARun(f"{run} is not a run: it holds no {JOURNAL_NAME}")
+        raise NotARun(_no_run(run))
     with contextlib.closing(_connect_read_only(path)) as connection:
         refuse_newer(version_of(connection, path), path)
+
+
+def _no_run(run: Path) -> str:
+    """Why a folder is no run, and which one was probably meant: the demo keeps its own one folder deeper."""
+    inner = next(iter(sorted(run.glob(f"*/{JOURNAL_NAME}"))), None) if run.is_dir() else None
+    hint = f"; did you mean {inner.parent}?" if inner is not None else ""
+    return f"{run} is not a run: it holds no {JOURNAL_NAME}{hint}"
 
 
 def open_for_reading(run: Path) -> sqlite3.Connection:
@@ -54,7 +61,7 @@ def open_for_reading(run: Path) -> sqlite3.Connection:
     """
     path = run / JOURNAL_NAME
     if not path.is_file():
-        raise NotARun(f"{run} is not a run: it holds no {JOURNAL_NAME}")
+        raise NotARun(_no_run(run))
     connection = _connect_read_only(path)
     try:
         connection.execute("PRAGMA query_only = ON")

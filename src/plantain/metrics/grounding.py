@@ -63,7 +63,7 @@ def otsu(values: Map) -> float:
 
     Example:
         >>> import numpy as np
-        >>> 0.1 < otsu(np.array([0.0, 0.1, 0.1, 0.9, 1.0, 1.0])) < 0.9
+        >>> 0.05 < otsu(np.array([0.0, 0.1, 0.1, 0.9, 1.0, 1.0])) < 0.9
         True
     """
     counts, edges = np.histogram(np.asarray(values, np.float64), bins=BINS)
