@@ -152,6 +152,11 @@ def remove(scene: Scene) -> Rendering:
             done.append(side)
     if not done:
         raise CannotShow("no pleural effusion found: both costophrenic angles are sharp")
+    if scene.intent.side == "bilateral" and len(done) < 2:
+        raise CannotShow(
+            f"fluid found on the {done[0]} only: a base is restored after the other one, and with fluid on both "
+            "sides there is none"
+        )
     return canvas.finish(
         drawn, mask, "local", f"fluid drained, {' and '.join(done)}: sharp angle, dome and vessels"
     )

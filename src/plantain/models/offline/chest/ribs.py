@@ -80,7 +80,8 @@ def find_bones(canvas: Canvas, side: str, zone: str) -> list[Bone]:
 def _runs(zone: str, fall: float) -> bool:
     """Whether a bone that falls by `fall` for each step outwards may be one of the zone's."""
     if zone == "clavicle":
-        return -0.9 < fall < 0.35
+        # A clavicle rises outwards, the upper ribs behind it fall: that alone tells them apart where they cross.
+        return -0.9 < fall < 0.1
     if zone == "posterior rib":
         return -0.12 < fall < 1.0
     return abs(fall) < 2.5
@@ -95,8 +96,9 @@ def _region(canvas: Canvas, side: str, zone: str) -> Mask:
         outer = float(lung.wall_at(np.array([lung.top + 0.25 * height]))[0])
         inner = float(lung.medial_at(np.array([lung.top + 0.12 * height]))[0])
         lateral = (columns - inner) / (outer - inner)
-        region = (lateral > 0.15) & (lateral < 1.25) & (rows > lung.top - 0.05 * height)
-        region = region & (rows < lung.top + 0.17 * height)
+        # Beyond the chest wall the scapula and the ends of several ribs cross.
+        region = (lateral > 0.1) & (lateral < 0.9) & (rows > lung.top - 0.05 * height)
+        region = region & (rows < lung.top + 0.24 * height)
     elif zone == "posterior rib":
         region = lung.mask & (share > 0.35) & (share < 0.78) & (down > 0.08) & (down < 0.5)
     else:

@@ -12,7 +12,7 @@ from plantain.models.offline.fundus.anatomy import Anatomy, read_anatomy
 from plantain.models.offline.fundus.levels import choose_levels
 from plantain.models.offline.fundus.paint import mottle
 from plantain.models.offline.fundus.restore import close_over, grow, vessel_free
-from plantain.models.offline.rendering import CannotShow, Mask, Rendering, Scene
+from plantain.models.offline.rendering import CannotShow, Mask, Pixels, Rendering, Scene
 
 Field = npt.NDArray[np.float32]
 
@@ -23,6 +23,10 @@ PALE = (0.35, 0.6, 0.85)
 EDGE = (0.05, 0.09, 0.16)
 STRIPES = (0.0, 0.04, 0.065)
 """Contrast of the choroidal pattern round the disc, by extent."""
+
+LEAST_PALER = 0.025
+"""How much the share of green must rise across an edge inside the bright ellipse to be the disc's true edge;
+of six discs without a crescent none reaches 0.015."""
 
 FEWEST_SHARE = 0.10
 """Pale area beside the disc, as a share of the disc's, below which there is no crescent to take away."""
@@ -74,7 +78,7 @@ def add_crescent(scene: Scene) -> Rendering:
 
 def remove_crescent(scene: Scene) -> Rendering:
     """Finds pale tissue along the disc's edge and closes even pigment over it."""
-    anatomy = _own_disc(read_anatomy(scene.pixels, scene.image.laterality))
+    anatomy = _own_disc(read_anatomy(scene.pixels, scene.image.laterality), scene.pixels)
     pale, share = pale_beside_disc(scene, anatomy)
     if share < FEWEST_SHARE:
         raise CannotShow("no pale crescent found beside the disc")
@@ -112,9 +116,34 @@ def pale_beside_disc(scene: Scene, anatomy: Anatomy) -> tuple[Mask, float]:
     return found, float((found & (radius > 1.12)).sum()) / area
 
 
-def _own_disc(anatomy: Anatomy) -> Anatomy:
-    """The anatomy with the disc's own width: an edge found beyond a crescent makes it wider than tall."""
+def _own_disc(anatomy: Anatomy, pixels: Pixels) -> Anatomy:
+    """The anatomy with the disc's own width: the edge found beyond a crescent makes it too large temporally.
+
+    The nasal edge stands. Across the true temporal edge the tissue turns paler outwards, which inside a disc
+    without a crescent it does nowhere; where no such edge is seen, a disc wider than usual is narrowed.
+    """
     disc = anatomy.disc
+    best, rise = None, LEAST_PALER
+    surface = vessel_free(pixels, 15)
+    half = round(1.2 * disc.height)
+    top, left = max(0, round(disc.y) - half), max(0, round(disc.x) - half)
+    box = np.s_[top : round(disc.y) + half, left : round(disc.x) + half]
+    tone = surface[box][..., 1] / np.maximum(surface[box][..., 0], 8.0)
+    for share in np.arange(0.70, 0.97, 0.03):
+        width, height = float(share) * disc.width, (0.4 + 0.6 * float(share)) * disc.height
+        x = disc.x - anatomy.temporal * (disc.width - width) / 2
+        tried = replace(disc, x=x, width=width, height=height)
+        moved = replace(anatomy, disc=replace(tried, x=x - left, y=disc.y - top))
+        radius, turn = _polar(moved, tone.shape)
+        facing = np.abs(turn) < 0.9
+        inside, beyond = (facing & (radius > a) & (radius < b) for a, b in ((0.86, 0.97), (1.03, 1.14)))
+        if min(inside.sum(), beyond.sum()) < 40:
+            continue
+        paler = float(np.median(tone[beyond]) / np.median(tone[inside])) - 1
+        if paler > rise:
+            best, rise = tried, paler
+    if best is not None:
+        return replace(anatomy, disc=best)
     width = 0.88 * disc.height
     if disc.width <= width:
         return anatomy

@@ -19,6 +19,7 @@ class Presentation:
         share: largest plausible part of the region that it covers.
         crisp: a sharp border belongs to it.
         pure: every part of it goes the same way, brighter or darker.
+        hairline: the finding is a line of a few pixels, looked at without the smoothing that suits larger ones.
         focus: largest radius of one focus, as a share of the modality's yardstick (see `Anatomy.length`).
     """
 
@@ -29,6 +30,7 @@ class Presentation:
     crisp: bool = False
     focus: float = 9.0
     pure: bool = False
+    hairline: bool = False
 
 
 KNOWN: dict[tuple[str, str], Presentation] = {
@@ -37,7 +39,7 @@ KNOWN: dict[tuple[str, str], Presentation] = {
     ("chest_xray", "Consolidation"): Presentation("lungs", 1, "many", pure=True),
     ("chest_xray", "Edema"): Presentation("lungs", 1, "many", 0.95, pure=True),
     ("chest_xray", "Enlarged Cardiomediastinum"): Presentation("mediastinum", 1, "warp", 2.0),
-    ("chest_xray", "Fracture"): Presentation("chest", 0, "single", 0.05, True),
+    ("chest_xray", "Fracture"): Presentation("chest", 0, "single", 0.05, True, hairline=True),
     ("chest_xray", "Lung Lesion"): Presentation("lungs", 1, "single", 0.2, pure=True),
     ("chest_xray", "Lung Opacity"): Presentation("lungs", 1, "many", pure=True),
     ("chest_xray", "Pleural Effusion"): Presentation("bases", 1, "many", pure=True),

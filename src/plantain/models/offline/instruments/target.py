@@ -14,6 +14,8 @@ ENOUGH = 0.1
 """Where less than this share of the change lies in its place, the finding itself was put elsewhere."""
 TOUCHING = 0.15
 """A moved border reaches beyond the structure that it bounds: parts count that lie in it by this share."""
+WITH_MARGIN = 1.2
+"""A removal takes a focus with its blurred border, and the ground between two that nearly touch."""
 GLARING, THIN = 80.0, 4.0
 """Grey levels and half-size pixels of a stroke."""
 CLOSE = 18.0
@@ -53,6 +55,8 @@ def target_parts(
     several = side == "bilateral" or (direction is Direction.REMOVE and sign != 0)
     if presentation.parts != "single" or several:
         widest = presentation.focus * anatomy.length * change.smooth.shape[1] / MAP_SIDE
+        if direction is Direction.REMOVE:
+            widest *= WITH_MARGIN
         return tuple(part for part in pool if part.radius <= widest) or pool[:1]
     near = grow(change.labels == pool[0].label, CLOSE * change.smooth.shape[1] * FACTOR / 1024)
     close = set(np.unique(change.labels[near]).tolist())
