@@ -148,7 +148,8 @@ def measure(
         visibility=visibility,
         balance=_balance(change.smooth, where),
         leftover=leftover_of(pair, change, where, region)
-        if direction is Direction.REMOVE
+        # A pattern as wide as both lungs fits nowhere else, so there is no chance to compare it with.
+        if direction is Direction.REMOVE and side != "bilateral"
         else Leftover(0.0, 0.0),
         strays=beyond_field(pair, field) if diffuse else strays,
         outside_ssim=None if diffuse else _outside(pair, roi, field),

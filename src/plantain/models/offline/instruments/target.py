@@ -51,7 +51,8 @@ def target_parts(
     if presentation.pure:
         pool = _mostly(pool, tuple(part for part in pool if part.sign == sign))
     if presentation.pure and direction is Direction.REMOVE:
-        pool = _mostly(pool, tuple(part for part in pool if part is pool[0] or part.relief * sign < 0))
+        first = _first_of_each_side(pool, anatomy, side, change.smooth.shape[1])
+        pool = _mostly(pool, tuple(part for part in pool if part in first or part.relief * sign < 0))
     several = side == "bilateral" or (direction is Direction.REMOVE and sign != 0)
     if presentation.parts != "single" or several:
         widest = presentation.focus * anatomy.length * change.smooth.shape[1] / MAP_SIDE
@@ -71,6 +72,17 @@ def _stroke(part: Part) -> bool:
 def _mostly(pool: tuple[Part, ...], kept: tuple[Part, ...]) -> tuple[Part, ...]:
     """The kept ones, unless more was left out than kept."""
     return kept if sum(part.mass for part in kept) >= 0.5 * sum(part.mass for part in pool) else pool
+
+
+def _first_of_each_side(
+    pool: tuple[Part, ...], anatomy: Anatomy, side: str | None, change_side: int
+) -> tuple[Part, ...]:
+    """The strongest part, and of a removal on both sides the strongest on either."""
+    if anatomy.midline is None or side != "bilateral":
+        return pool[:1]
+    middle = anatomy.midline * change_side / MAP_SIDE
+    halves = [[part for part in pool if (part.x > middle) == left] for left in (True, False)]
+    return tuple(half[0] for half in halves if half)
 
 
 def _on_side(
