@@ -160,6 +160,8 @@ async def attend(
         arm = opened.arms[arm_label]
         outputs = opened.outputs(arm_label) if measuring.outputs == "all" else opened.scored(arm_label)
         made = [output for output in outputs if output.attempt is not None]
+        if not made:
+            raise InputError(f"{run}: {arm_label} has no outputs yet; plantain bench generate makes them")
         for done, output in enumerate(made):
             if stop():
                 summary.stopped = "interrupted"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plantain.models.diffusers.plan import plan_editor
+from plantain.models.diffusers.quiet import quiet_libraries
 from plantain.models.options import ProviderOptions
 from plantain.records import InputError
 from plantain.train.editor_folder import LORA
@@ -39,13 +40,9 @@ class Base:
         Raises:
             InputError: the weights cannot be loaded.
         """
-        import diffusers
-        import transformers
+        quiet_libraries()
         from diffusers import StableDiffusionInstructPix2PixPipeline
 
-        for library in (diffusers.utils.logging, transformers.logging):
-            library.set_verbosity_error()
-            library.disable_progress_bar()
         try:
             pipe = StableDiffusionInstructPix2PixPipeline.from_pretrained(
                 self.folder,

@@ -106,6 +106,9 @@ def _watch(
 ) -> AttendSummary:
     if importlib.util.find_spec("torch") is None:
         raise InputError("bench attend needs torch: pip install -e '.[torch]'")
+    from plantain.models.diffusers.quiet import quiet_libraries
+
+    quiet_libraries()
     from plantain.models.diffusers.attender import Attender, Watching
     from plantain.models.diffusers.devices import device_names
     from plantain.models.diffusers.editor import fingerprint_of

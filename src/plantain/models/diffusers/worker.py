@@ -21,14 +21,12 @@ def main(fd: int, device: str) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     connection = Connection(fd)
     import cv2
-    import diffusers
-    import transformers
 
     from plantain.models.diffusers.engine import Engine
+    from plantain.models.diffusers.quiet import quiet_libraries
 
     cv2.setNumThreads(1)
-    diffusers.utils.logging.set_verbosity_error()
-    transformers.logging.set_verbosity_error()
+    quiet_libraries()
     engine = Engine(device)
     while True:
         try:
