@@ -302,7 +302,9 @@ def _restore(canvas: Canvas, side: str, space: Space, step: float) -> tuple[Floa
     stroke = np.zeros(lung.mask.shape, np.uint8)
     cv2.polylines(stroke, [np.round(space.line * 16).astype(np.int32)], False, 1, 5, cv2.LINE_8, 4)
     line = stroke > 0
-    level = feather(space.region | line, 3.0) * max(0.0, step)
+    # The line is found by its ridge, a few pixels inwards of where the space ends: filled past that end, a pale band
+    # along the lung's edge would remain.
+    level = feather(space.region & ~line, 2.0) * max(0.0, step)
     drawn = canvas.gray + level
     # Along the line, what is thin and bright is pressed down to what lies beside it.
     soft = blur(drawn, 1.0)
