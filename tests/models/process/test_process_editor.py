@@ -44,12 +44,14 @@ def request(seed: int = 0, width: int = 65, height: int = 101, **changes: object
 
 
 def edit_all(editor: ProcessEditor, *requests: EditRequest) -> list[Reply[EditedImage]]:
+    before = set(psutil.Process().children())  # of other tests
+
     async def scene() -> list[Reply[EditedImage]]:
         try:
             return await asyncio.gather(*map(editor.edit, requests))
         finally:
             await editor.aclose()
-            assert not psutil.Process().children()
+            assert not set(psutil.Process().children()) - before
 
     return asyncio.run(scene())
 
@@ -130,6 +132,8 @@ def test_bad_answer_is_an_outcome(mode: str, kind: OutcomeKind, said: str) -> No
 def test_crash_keeps_what_was_finished_and_says_why_for_the_rest(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     editor = open_editor(mode="crash", log=str(log))
+
+    before = set(psutil.Process().children())  # of other tests
 
     async def scene() -> list[Reply[EditedImage]]:
         try:
