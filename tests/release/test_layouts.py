@@ -283,3 +283,23 @@ def test_shards_hold_no_more_than_asked(release: Path) -> None:
     assert len(shards) > 3
     # the payload is at most 60 kB; schema, indices and page headers come on top
     assert max(path.stat().st_size for path in shards) < 90_000
+
+
+def test_labels_after_an_edit_are_what_remains_and_never_a_patients_normal() -> None:
+    from types import SimpleNamespace
+
+    from plantain.records import Direction
+    from plantain.release.layouts.columns import PLAUSIBLE_NORMAL, labels_after
+
+    def after(
+        direction: Direction, finding: str, labels: tuple[str, ...], role: str = "success"
+    ) -> list[str] | None:
+        record = SimpleNamespace(direction=direction, finding=finding, image=SimpleNamespace(labels=labels))
+        return labels_after(record, SimpleNamespace(role=role))  # type: ignore[arg-type]
+
+    assert after(Direction.REMOVE, "Edema", ("Edema",)) == [PLAUSIBLE_NORMAL]
+    assert after(Direction.REMOVE, "Edema", ("Edema", "Cardiomegaly")) == ["Cardiomegaly"]
+    assert after(Direction.ADD, "Edema", ("No Finding",)) == ["Edema"]
+    assert after(Direction.ADD, "Edema", ("Cardiomegaly",)) == ["Cardiomegaly", "Edema"]
+    assert after(Direction.ADD, "Edema", ("No Finding",), "control") == ["No Finding"]
+    assert after(Direction.ADD, "Edema", ("No Finding",), "failed") is None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import TypeAlias
 
 import orjson
 import pyarrow as pa
 
+from plantain.findings import load_taxonomy
 from plantain.journal import JsonValue
-from plantain.records import Criterion
+from plantain.records import Criterion, Direction
 from plantain.release.task_record import AttemptRecord, TaskRecord
 
 Cell: TypeAlias = (
@@ -64,8 +66,13 @@ ATTEMPT: Mapping[str, pa.DataType] = {
     "sha256": pa.string(),
     "pixel_sha256": pa.string(),
     "support": pa.string(),
+    "labels_after": pa.list_(pa.string()),
     **VERDICT,
 }
+"""One attempt. `labels_after` is null unless it succeeded; see `labels_after`."""
+
+PLAUSIBLE_NORMAL = "plausible normal, not this patient"
+"""The label of an image from which the last finding was removed: nobody knows what lay under it."""
 
 IMAGE_TABLE = pa.schema({**TASK, **ATTEMPT, "evidence": pa.string(), "image": IMAGE, "mask": IMAGE})
 
@@ -122,7 +129,28 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
     }
 
 
-def attempt_cells(attempt: AttemptRecord) -> dict[str, Cell]:
+def labels_after(record: TaskRecord, attempt: AttemptRecord) -> list[str] | None:
+    """What an edited image shows when its edit succeeded: the labels that remain, and the finding that was added.
+
+    An image whose last finding was removed is `PLAUSIBLE_NORMAL`, and only then; None for edits that did not succeed.
+    """
+    if attempt.role == "control":
+        return list(record.image.labels)
+    if attempt.role != "success":
+        return None
+    left = [label for label in record.image.labels if label != record.finding]
+    if record.direction is Direction.REMOVE:
+        return left or [PLAUSIBLE_NORMAL]
+    return [label for label in left if label not in _normal_classes()] + [record.finding]
+
+
+@cache
+def _normal_classes() -> frozenset[str]:
+    taxonomy = load_taxonomy()
+    return frozenset(taxonomy.normal(modality).name for modality in taxonomy.modalities)
+
+
+def attempt_cells(record: TaskRecord, attempt: AttemptRecord) -> dict[str, Cell]:
     """Values of the columns of ATTEMPT."""
     edit, edited, judged = attempt.edit_outcome, attempt.edited, attempt.judge_outcome
     return {
@@ -136,6 +164,7 @@ def attempt_cells(attempt: AttemptRecord) -> dict[str, Cell]:
         "sha256": edited.sha256 if edited else None,
         "pixel_sha256": edited.pixel_sha256 if edited else None,
         "support": attempt.support,
+        "labels_after": labels_after(record, attempt),
         **verdict_cells(attempt),
     }
 

@@ -128,7 +128,7 @@ def _image_rows(entries: Iterable[Entry], pictures: Pictures) -> Iterator[Row]:
         name = f"{record.task_id}-g{attempt.generation}-r{attempt.round or 0}"
         cells: dict[str, Cell] = {
             **task_cells(record),
-            **attempt_cells(attempt),
+            **attempt_cells(record, attempt),
             "sha256": edited.sha256,
             "evidence": evidence_of(attempt),
             "image": {"bytes": edited.data, "path": f"{name}.jpeg"},
@@ -143,6 +143,6 @@ def _image_rows(entries: Iterable[Entry], pictures: Pictures) -> Iterator[Row]:
 def _trajectory_rows(entries: Iterable[Entry]) -> Iterator[Row]:
     for entry in entries:
         record = from_json(entry.record)
-        rounds = [attempt_cells(attempt) for attempt in record.attempts]
+        rounds = [attempt_cells(record, attempt) for attempt in record.attempts]
         cells: dict[str, Cell] = {**task_cells(record), "rounds": rounds, "record": entry.record.decode()}
         yield cells, 8 * len(entry.record), []

@@ -72,7 +72,12 @@ def _wanted(entries: Iterator[Entry], planned: _Planned, mask: bool) -> Iterator
 
 def _sample_json(entry: Entry, record: TaskRecord, attempt: AttemptRecord, image: Released) -> bytes:
     """What a training loop needs at hand, and the whole record of the task."""
-    told = {**task_cells(record), **attempt_cells(attempt), "sha256": image.sha256, "role": attempt.role}
+    told = {
+        **task_cells(record),
+        **attempt_cells(record, attempt),
+        "sha256": image.sha256,
+        "role": attempt.role,
+    }
     return orjson.dumps(told)[:-1] + b',"record":' + entry.record + b"}"
 
 
