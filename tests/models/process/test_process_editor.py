@@ -133,8 +133,6 @@ def test_crash_keeps_what_was_finished_and_says_why_for_the_rest(tmp_path: Path)
     log = tmp_path / "log.jsonl"
     editor = open_editor(mode="crash", log=str(log))
 
-    before = set(psutil.Process().children())  # of other tests
-
     async def scene() -> list[Reply[EditedImage]]:
         try:
             first = await asyncio.gather(*(editor.edit(request(seed)) for seed in range(3)))
