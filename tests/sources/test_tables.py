@@ -41,7 +41,7 @@ def test_every_form_reads_the_same_by_header(tmp_path: Path, name: str, data: by
         (b"x,b\n1,2\n", "column 'a': is missing; the header says x, b"),
         (b"a,b\n1,2\n1,2,3\n", "row 3: 3 cells under 2 columns"),
         (b"a,b\n\xff\xfe,2\n", "not UTF-8 text"),
-        (gzip.compress(b"a,b\n" + bytes(range(65, 90)) * 99)[:-12], "cannot be read"),
+        (gzip.compress(b"a,b\n" + bytes(range(65, 90)) * 99, mtime=0)[:-12], "cannot be read"),
         (b"a,b\n" + b'"' + b"x" * 200_000 + b'"\n', "field larger"),
     ],
 )
