@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from plantain.models.options import ProviderOptions
 from plantain.records import InputError
 from plantain.train.base import Base, open_base
 from plantain.train.editor_folder import LORA
+from plantain.train.finished import DONE
 from plantain.train.pairs import Listed, PreferencePair, TrainingPair
 from plantain.train.preference_run import (
     PreferencePlan,
@@ -24,7 +26,7 @@ from plantain.train.preference_run import (
     train_preferences,
 )
 from plantain.train.split import choose_tasks, split_task
-from plantain.train.study import DONE, StudyPlan, StudyWatch, cells_of, splits_of, train_study
+from plantain.train.study import StudyPlan, StudyWatch, cells_of, splits_of, train_study
 from train.moles import INSTRUCTION, pairs, preferences
 
 OPTIONS = ProviderOptions(device="cpu")
@@ -215,3 +217,18 @@ def test_what_is_shared_with_the_base_is_linked(tmp_path: Path, base: Base) -> N
     ours = next((tmp_path / "m" / cell.place / "vae").glob("*.safetensors"))
     theirs = next((base.folder / "vae").glob("*.safetensors"))
     assert ours.samefile(theirs) or np.array_equal(ours.read_bytes(), theirs.read_bytes())
+
+
+def test_what_was_begun_with_other_settings_is_never_gone_on_with(tmp_path: Path, base: Base) -> None:
+    """Neither in a study nor in preferences: the size of the images is part of what a checkpoint is."""
+    watch = Counting()
+    plan = small(sizes=(2,), tasks=1)
+    train_study(Moles(4), base, plan, tmp_path / "a", watch=watch, stop=lambda: watch.steps >= 1)
+    with pytest.raises(InputError, match="another training"):
+        train_study(Moles(4), base, small(sizes=(2,), tasks=1, side=72), tmp_path / "a", watch=watch)
+    begun = PreferencePlan(steps=2, supervised_steps=1, side=64, lora_rank=2, held_out=0.4)
+    train_preferences(Preferences(), base, begun, tmp_path / "b", watch=PreferenceWatch(), stop=lambda: True)
+    with pytest.raises(InputError, match="another training"):
+        train_preferences(
+            Preferences(), base, replace(begun, supervised_rate=1e-3), tmp_path / "b", watch=PreferenceWatch()
+        )

@@ -12,16 +12,20 @@ from pathlib import Path
 from plantain.records import InputError, derive_seed
 from plantain.train.base import Base
 from plantain.train.editor_folder import Card, save_editor
+from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.latents import Encoder
 from plantain.train.pairs import Listed, TrainingPair
 from plantain.train.preference import BETA, BOUND, Preference, encode_preferences, prefer, standing
 from plantain.train.release_pairs import ReleasePreferences
-from plantain.train.study import DONE, LORA_RATE
+from plantain.train.study import LORA_RATE
 from plantain.train.supervised import encode_pairs, fine_tune
 from plantain.train.training import Schedule
 
 SUPERVISED, MODEL, CURVE = "supervised", "model", "curve.json"
 """In the folder of a preference training: the editor after supervised steps, the final one, and the held-out curve."""
+
+BEGUN = "begun.json"
+"""Which training the folder was begun with: what lies half-done in it is another's under any other settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +155,8 @@ def train_preferences(
     finished = _finished(out, wanted, len(learn), len(watched))
     if finished is not None:
         return finished
+    if read_finished(out / BEGUN, wanted) is None:
+        write_json(out / BEGUN, {"identity": wanted})
     start = _supervised(source, base, plan, learn, out, watch, stop)
     if start is None:
         return PreferenceResult(None, len(learn), len(watched), (), "interrupted", 0)
@@ -163,7 +169,7 @@ def train_preferences(
 
     def stands(step: int, where: Preference) -> None:
         curve[step] = where
-        _write_json(work / CURVE, [[at, asdict(seen)] for at, seen in sorted(curve.items())])
+        write_json(work / CURVE, [[at, asdict(seen)] for at, seen in sorted(curve.items())])
         watch.stands(step, where)
 
     watch.begin("preference", plan.steps)
@@ -201,7 +207,7 @@ def train_preferences(
         "stopped": trained.stopped,
         "step": trained.step,
     }
-    _write_json(out / DONE, record)
+    write_json(out / DONE, record)
     shutil.rmtree(work, ignore_errors=True)
     return result
 
@@ -269,16 +275,9 @@ def _identity(
 
 
 def _finished(out: Path, wanted: str, pairs: int, held_out: int) -> PreferenceResult | None:
-    try:
-        found = json.loads((out / DONE).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    found = read_finished(out / DONE, wanted)
+    if found is None:
         return None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{out / DONE}: cannot be read: {error}") from error
-    if found.get("identity") != wanted:
-        raise InputError(
-            f"{out}: holds another training (other data, base or settings); use another --out folder"
-        )
     return PreferenceResult(
         out / MODEL, pairs, held_out, _points(found["curve"]), str(found["stopped"]), int(found["step"])
     )
@@ -293,10 +292,3 @@ def _read_curve(work: Path) -> tuple[tuple[int, Preference], ...]:
 
 def _points(said: Sequence[tuple[int, dict[str, float]]]) -> tuple[tuple[int, Preference], ...]:
     return tuple((int(step), Preference(**where)) for step, where in said)
-
-
-def _write_json(path: Path, value: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".part")
-    unfinished.write_text(json.dumps(value, indent=1, ensure_ascii=False), encoding="utf-8")
-    unfinished.replace(path)

@@ -16,6 +16,7 @@ from pathlib import Path
 from plantain.records import InputError
 from plantain.train.base import Base
 from plantain.train.editor_folder import Card, save_editor
+from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.latents import Encoder, InstructionPipeline
 from plantain.train.pairs import Listed, PairSource
 from plantain.train.split import PER_TASK, SIZES, TASKS, TaskSplit, choose_tasks, split_task
@@ -28,9 +29,6 @@ from plantain.train.supervised import (
     fixed_loss,
 )
 from plantain.train.training import Schedule
-
-DONE = "training.json"
-"""Beside a finished model: how it was trained."""
 
 FULL_RATE, LORA_RATE = 5e-5, 1e-4
 """Learning rates; the paper states none. The first is that of InstructPix2Pix's published fine-tuning example."""
@@ -189,17 +187,7 @@ def identity(source: PairSource, base: Base, plan: StudyPlan, cell: Cell) -> str
 
 def is_finished(folder: Path, wanted: str) -> bool:
     """Whether a model is there. Raises InputError when the folder holds another one."""
-    try:
-        found = json.loads((folder / DONE).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return False
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder / DONE}: cannot be read: {error}") from error
-    if found.get("identity") != wanted:
-        raise InputError(
-            f"{folder}: holds a model of another study (other data, base or settings); use another --out folder"
-        )
-    return True
+    return read_finished(folder / DONE, wanted) is not None
 
 
 def _train(
@@ -228,7 +216,7 @@ def _train(
         pairs,
         schedule,
         work,
-        base=base.digest,
+        base=identity(source, base, plan, cell),
         lora_rank=plan.lora_rank,
         dropout=plan.dropout,
         on_step=lambda step, noted: watch.step(cell, step, noted["loss"]),
@@ -279,9 +267,7 @@ def _keep(
         "fixed_loss": {"before": losses[0], "after": losses[1]},
         "log": [entry["loss"] for entry in log],
     }
-    unfinished = folder / (DONE + ".part")
-    unfinished.write_text(json.dumps(record, indent=1, ensure_ascii=False), encoding="utf-8")
-    unfinished.replace(folder / DONE)
+    write_json(folder / DONE, record)
 
 
 def _remove(work: Path) -> None:

@@ -118,23 +118,29 @@ def run(
                 keep()
             return Trained(step, tuple(log), "interrupted")
         loss, noted = loss_of(step)
-        if not torch.isfinite(loss):
-            raise FloatingPointError(
-                f"step {step + 1}: the loss is {float(loss)}; a smaller learning rate may help"
-            )
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(weights.values(), schedule.clip)
-        optimizer.step()
         step += 1
+        _descend(loss, weights, optimizer, schedule.clip, step)
         log.append(noted)
         on_step(step, noted)
         if step % schedule.checkpoint_every == 0 or step == schedule.steps:
             if why := enough(step):
                 checkpoints.load(folder, weights, optimizer, identity)
                 step = saved
+                del log[saved:]
                 keep(why)
                 return Trained(step, tuple(log), why)
             keep()
             saved = step
     return Trained(step, tuple(log))
+
+
+def _descend(
+    loss: Tensor, weights: dict[str, nn.Parameter], optimizer: torch.optim.Optimizer, clip: float, step: int
+) -> None:
+    """One step down. Raises FloatingPointError when the loss is not finite, before any weight is changed."""
+    if not torch.isfinite(loss):
+        raise FloatingPointError(f"step {step}: the loss is {float(loss)}; a smaller learning rate may help")
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(weights.values(), clip)
+    optimizer.step()
