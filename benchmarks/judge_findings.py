@@ -4,7 +4,9 @@
 and "removed" are the procedural editor's own work: what fails there may be the editor's fault or the judge's. "empty"
 hands the judge an unchanged image: passing it is a miss.
 
-    python benchmarks/judge_findings.py [--seeds 6] [--more FOLDER] [--finding NAME] [--json]
+Where a finding cannot be drawn on a picture, the next one is taken: a sella is in few slices.
+
+    python benchmarks/judge_findings.py [--seeds 6] [--more FOLDER] [--finding NAME] [--split tuning] [--json]
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ import argparse
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import cycle, islice
 from pathlib import Path
 
 import numpy as np
 
-from plantain.bench.audit.pictures import Picture, folder_pictures, package_pictures
+from plantain.bench.audit.pictures import SPLITS, Picture, folder_pictures, package_pictures
 from plantain.findings import load_taxonomy, sides_on, why_not_shown, zones_on
 from plantain.metrics.intervals import wilson
 from plantain.models.offline.editor import render_instruction
@@ -74,14 +77,30 @@ def verdicts(finding: Finding, picture: Picture, number: int) -> Iterator[tuple[
     yield "removed", *judged(ill, encode_jpeg(healed), Direction.REMOVE)
 
 
+def drawings(
+    finding: Finding, pictures: Sequence[Picture], wanted: int
+) -> Iterator[list[tuple[str, bool | None, str]]]:
+    """The verdicts of so many drawings; pictures are taken in turn, refusing ones count as tries until all refused."""
+    turn = cycle(pictures)
+    for number in range(wanted):
+        for picture in islice(turn, len(pictures)):
+            seen = list(verdicts(finding, picture, number))
+            yield seen
+            if seen[0][1] is not None:
+                break
+        else:
+            return
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=6, help="drawings of each finding")
     parser.add_argument("--more", type=Path, help="folder of further pictures, by modality")
     parser.add_argument("--finding", help="only this one")
+    parser.add_argument("--split", choices=SPLITS, default="held-out")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    pictures = package_pictures("held-out") + (folder_pictures(options.more) if options.more else [])
+    pictures = package_pictures(options.split) + (folder_pictures(options.more) if options.more else [])
     rows = []
     for finding in (one for modality in load_taxonomy().modalities for one in load_taxonomy().of(modality)):
         own = [one for one in pictures if not why_not_shown(finding, one.image)]
@@ -90,8 +109,8 @@ def main() -> int:
             continue
         counted: dict[str, list[bool | None]] = defaultdict(list)
         why: dict[str, int] = defaultdict(int)
-        for number in range(options.seeds):
-            for way, passed, reason in verdicts(finding, own[number % len(own)], number):
+        for drawing in drawings(finding, own, options.seeds):
+            for way, passed, reason in drawing:
                 counted[way].append(passed)
                 if passed is not (way != "empty") and way != "empty":
                     why[f"{way}: {reason[:60]}"] += 1

@@ -118,7 +118,7 @@ _MNI_SLICES = (("axial", 5), ("axial", 20), ("axial", 40), ("coronal", -10))
 
 
 def brain_average(slices: Sequence[tuple[str, int]] = _MNI_SLICES) -> list[Sample]:
-    """Slices of the MNI152 average brain, as (plane, millimetres).
+    """Slices of the MNI152 average brain, as (plane, millimetres); planes axial, coronal and sagittal.
 
     Raises:
         InputError: nilearn is not installed, or is one whose file lies differently.
@@ -135,20 +135,21 @@ def brain_average(slices: Sequence[tuple[str, int]] = _MNI_SLICES) -> list[Sampl
 
 
 def _average_slice(values: np.ndarray, origin: np.ndarray, data: bytes, plane: str, mm: int) -> Sample:
-    """One 1 mm slice; the file's first axis grows to the right, so it is mirrored for display."""
-    axis = 2 if plane == "axial" else 1
+    """One 1 mm slice; the file's first axis grows to the right, so it is mirrored; a sagittal one faces image left."""
+    axis = ("sagittal", "coronal", "axial").index(plane)
     index = round(mm - float(origin[axis]))
-    cut = values[:, :, index] if axis == 2 else values[:, index, :]
+    cut = np.take(values, index, axis=axis)
     image = SourceImage(
-        id=f"mni152-t1-{plane}-{'z' if axis == 2 else 'y'}{mm}",
+        id=f"mni152-t1-{plane}-{'xyz'[axis]}{mm}",
         dataset="MNI ICBM152",
         version="2009a nonlinear symmetric",
         modality="brain_mri",
         labels=("notumor",),
         licence=Licence.ATTRIBUTION,
         group="nilearn:mni152",
-        # One file, two planes: coronal slices are counted from 1000 so that no two slices share a number.
-        frame=index if axis == 2 else 1000 + index,
+        # One file, three planes: coronal slices are counted from 1000, sagittal ones from 2000, so that no two share
+        # a number.
+        frame=index + 1000 * (2 - axis),
         sequence="T1",
         contrast="none",
         plane=plane,

@@ -28,6 +28,13 @@ BRAIN_CUTS: dict[str, tuple[tuple[str, int], ...]] = {
 }
 """Slices of the MNI average, in millimetres; seven or more apart from every slice of the other set in axial plane."""
 
+SELLA_CUTS: dict[str, tuple[tuple[str, int], ...]] = {
+    "tuning": (("axial", -24), ("axial", -20), ("sagittal", 0), ("coronal", -4), ("coronal", 6)),
+    "held-out": (("axial", -26), ("sagittal", 2), ("coronal", 1), ("axial", -22)),
+}
+"""Slices of the same average that hold the sella or the cistern above it, where alone a pituitary tumour can be
+shown. They lie two to five millimetres apart, so held-out means other slices, not another person."""
+
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -91,7 +98,8 @@ def package_pictures(split: str) -> list[Picture]:
             pictures += [_viewed(sample, number, view) for number, view in enumerate(VIEWS[split])]
         elif sample.image.dataset == "dipy" and split == "held-out":
             pictures.append(Picture(*sample.prepared()))
-    pictures += [Picture(*sample.prepared()) for sample in brain_average(BRAIN_CUTS[split])]
+    cuts = BRAIN_CUTS[split] + SELLA_CUTS[split]
+    pictures += [Picture(*sample.prepared()) for sample in brain_average(cuts)]
     return pictures
 
 
