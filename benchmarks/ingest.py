@@ -33,7 +33,8 @@ from pydicom.data import get_testdata_file
 
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import decode, decode_planes
-from plantain.pixels.dicom import decode_dicom, read_dicom, render_planes
+from plantain.pixels.dicom import decode_dicom, render_planes
+from plantain.pixels.dicom_files import read_dicom
 from plantain.pixels.encode import encode_source
 from plantain.pixels.likeness import likeness
 from plantain.pixels.prepare import prepare

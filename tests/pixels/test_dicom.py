@@ -12,7 +12,8 @@ from pydicom.pixels import apply_modality_lut, apply_voi_lut
 from pydicom.uid import ExplicitVRLittleEndian, JPEGBaseline8Bit
 
 from plantain.pixels.decode import BadImage
-from plantain.pixels.dicom import decode_dicom, frame_count, read_dicom, render_frame
+from plantain.pixels.dicom import decode_dicom, render_frame
+from plantain.pixels.dicom_files import frame_count, read_dicom
 from plantain.pixels.orientation import display, plane_of
 from plantain.pixels.window import percentile_window, window
 

@@ -6,24 +6,22 @@ once per stored value and not once per pixel.
 
 from __future__ import annotations
 
-import io
 import re
 import struct
-import warnings
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-import pydicom
 from pydicom import Dataset
 from pydicom.encaps import get_frame
-from pydicom.errors import BytesLengthException, InvalidDicomError
 from pydicom.pixels import apply_color_lut, apply_modality_lut, apply_voi_lut, pixel_array
 from pydicom.uid import JPEG2000, JPEG2000Lossless, JPEGBaseline8Bit, RLELossless
 
 from plantain.pixels.apart import decode_apart
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import MAX_DECODED_BYTES, MAX_PIXELS, BadImage, one_line
+from plantain.pixels.dicom_files import DAMAGE, frame_count, read_dicom, unreadable
+from plantain.pixels.dicom_frames import header_of_frame
 from plantain.pixels.window import film_window, percentile_window, window
 
 WINDOWS = ("file", "percentile", "film")
@@ -32,57 +30,10 @@ radiographs stored linear in dose."""
 
 COLOURS = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT")
 
-# What pydicom and the codecs raise on damaged files; anything else is our own fault.
-DAMAGE: tuple[type[Exception], ...] = (
-    *(AttributeError, ValueError, RuntimeError, NotImplementedError, OSError, LookupError, TypeError),
-    *(
-        EOFError,
-        ArithmeticError,
-        AssertionError,
-        struct.error,
-        BytesLengthException,
-        InvalidDicomError,
-        MemoryError,
-        RecursionError,
-    ),
-)
-
-# pydicom quotes what it finds odd, which may be a patient's name; set once, since catch_warnings is not thread-safe.
-warnings.filterwarnings("ignore", module=r"pydicom\.")
-pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
-
 _JPEG_2000 = (JPEG2000, JPEG2000Lossless)
-_DEFLATED = {"1.2.840.10008.1.2.1.99", "1.2.840.10008.1.2.8.1"}
 _SIZE = re.compile(
     rb"\xff\x4f\xff\x51.{4}(.{16})|\xff[\xc0-\xc3\xc5-\xc7\xc9-\xcb\xcd-\xcf\xf7].{3}(.{4})", re.DOTALL
 )
-
-
-def read_dicom(data: bytes, name: str, *, header_only: bool = False) -> Dataset:
-    """Parses a file.
-
-    Raises:
-        BadImage: it is no DICOM file, is damaged, or its data set is deflated (it could unpack to any size).
-    """
-    name = one_line(name)
-    try:
-        if any(uid.encode() in data[:2048] for uid in _DEFLATED):
-            raise BadImage(f"{name}: deflated DICOM is not read; convert it to another transfer syntax")
-        return pydicom.dcmread(io.BytesIO(data), stop_before_pixels=header_only)
-    except BadImage:
-        raise
-    except InvalidDicomError as error:
-        raise BadImage(f"{name}: not a DICOM file") from error
-    except DAMAGE as error:
-        raise _bad(name, error) from error
-
-
-def frame_count(dataset: Dataset) -> int:
-    """Number of frames that a header announces, at least 1."""
-    try:
-        return max(1, int(dataset.get("NumberOfFrames") or 1))
-    except (ValueError, TypeError):
-        return 1
 
 
 def decode_dicom(data: bytes, name: str, frame: int = 0, how: str = "file") -> Pixels:
@@ -114,7 +65,8 @@ def render_planes(dataset: Dataset, name: str, frame: int = 0, how: str = "file"
         coded = _guard(dataset, name, frame)
         stored = _decode(dataset, coded, frame)
         if photometric in ("MONOCHROME1", "MONOCHROME2"):
-            return _grey(_clear_unused_bits(stored, dataset), dataset, how)
+            header = header_of_frame(dataset, frame)
+            return _grey(_clear_unused_bits(stored, int(header.BitsStored)), header, how)
         if photometric == "PALETTE COLOR":
             colours = apply_color_lut(stored, dataset)
             # Some write 8-bit entries and call them 16-bit.
@@ -124,7 +76,7 @@ def render_planes(dataset: Dataset, name: str, frame: int = 0, how: str = "file"
     except BadImage:
         raise
     except DAMAGE as error:
-        raise _bad(name, error) from error
+        raise unreadable(name, error) from error
     raise BadImage(f"{name}: PhotometricInterpretation {one_line(photometric)!r} is not read")
 
 
@@ -175,10 +127,10 @@ def _guard(dataset: Dataset, name: str, frame: int) -> bytes:
     return coded
 
 
-def _clear_unused_bits(stored: npt.NDArray[np.integer], dataset: Dataset) -> npt.NDArray[np.integer]:
+def _clear_unused_bits(stored: npt.NDArray[np.integer], used: int) -> npt.NDArray[np.integer]:
     """Old files keep overlays in the bits above those of the image; they are annotations, and may be names."""
     stored = stored.astype(stored.dtype.newbyteorder("="), copy=False)
-    used, allocated = int(dataset.BitsStored), stored.dtype.itemsize * 8
+    allocated = stored.dtype.itemsize * 8
     if not 0 < used < allocated:
         return stored
     room = allocated - used
@@ -190,18 +142,40 @@ def _clear_unused_bits(stored: npt.NDArray[np.integer], dataset: Dataset) -> npt
     return kept
 
 
+def _padding(dataset: Dataset, kind: np.dtype[np.integer]) -> tuple[int, int] | None:
+    """The range of stored values that fill up what the detector did not see (PS3.3, C.7.5.1.1.2); None without."""
+    ends = [dataset.get(name) for name in ("PixelPaddingValue", "PixelPaddingRangeLimit")]
+    stated = [end for end in ends if isinstance(end, int)]
+    if not stated or not isinstance(ends[0], int):
+        return None
+    # Some write a negative value as the unsigned one of the same bits, or in more bits than the image has.
+    bits = np.array([end & 0xFFFF_FFFF for end in stated], np.uint32).astype(f"u{kind.itemsize}").view(kind)
+    settled = _clear_unused_bits(bits, int(dataset.BitsStored))
+    return int(settled.min()), int(settled.max())
+
+
 def _grey(stored: npt.NDArray[np.integer], dataset: Dataset, how: str) -> Pixels:
-    """Stored values to grey levels; by a table where there are few enough different values."""
+    """Stored values to grey levels, padding black; by a table where there are few enough different values."""
     invert = dataset.PhotometricInterpretation == "MONOCHROME1"
     low, high = int(stored.min()), int(stored.max())
+    padding = _padding(dataset, stored.dtype)
     if high - low >= 1 << 16:
-        return _shown(apply_modality_lut(stored, dataset), stored, dataset, how, invert)
+        shown = _shown(apply_modality_lut(stored, dataset), stored, dataset, how, invert)
+        return shown if padding is None else _blacken(shown, stored, padding)
     levels = np.arange(low, high + 1, dtype=stored.dtype)
     table = _shown(apply_modality_lut(levels, dataset), stored, dataset, how, invert)
+    if padding is not None:
+        table = _blacken(table, levels, padding)
     # Indices may not be negative: signed values are moved up to begin at 0, in place of a copy twice as wide.
     places = (stored - stored.dtype.type(low)).view(f"u{stored.dtype.itemsize}")
     grey: Pixels = np.take(table, places)
     return grey
+
+
+def _blacken(shown: Pixels, stored: npt.NDArray[np.integer], padding: tuple[int, int]) -> Pixels:
+    """Padding is black like the air around a body, also where MONOCHROME1 would make it white."""
+    shown[(stored >= padding[0]) & (stored <= padding[1])] = 0
+    return shown
 
 
 def _shown(
@@ -255,8 +229,10 @@ def _sigmoid(values: npt.NDArray[np.floating], centre: float, width: float, inve
 
 
 def _without_padding(stored: npt.NDArray[np.integer], dataset: Dataset) -> npt.NDArray[np.integer]:
-    padding = dataset.get("PixelPaddingValue")
-    kept = stored[stored != padding] if isinstance(padding, int) else stored.ravel()
+    padding = _padding(dataset, stored.dtype)
+    kept = stored.ravel()
+    if padding is not None:
+        kept = stored[(stored < padding[0]) | (stored > padding[1])]
     # Percentiles of every fourth value are those of the image, in a quarter of the time.
     return (kept if kept.size else stored.ravel())[:: 4 if kept.size > 1_000_000 else 1]
 
@@ -275,9 +251,3 @@ def _first(value: object) -> float | None:
         return float(str(value))
     except ValueError:
         return None
-
-
-def _bad(name: str, error: Exception) -> BadImage:
-    why = one_line(" ".join(str(error).split()) or type(error).__name__)[:160]
-    codec = "; `pip install -e '.[dicom]'` brings codecs" if "plugin" in why or "missing" in why else ""
-    return BadImage(f"{name}: its pixels cannot be read ({why}){codec}")

@@ -17,7 +17,9 @@ from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import BadImage, one_line
-from plantain.pixels.dicom import DAMAGE, WINDOWS, frame_count, read_dicom, render_planes
+from plantain.pixels.dicom import WINDOWS, render_planes
+from plantain.pixels.dicom_files import DAMAGE, frame_count, read_dicom
+from plantain.pixels.dicom_frames import header_of_frame
 from plantain.pixels.heads import profile_in_slice
 from plantain.pixels.orientation import display, plane_of
 from plantain.records import InputError, SourceImage
@@ -35,6 +37,15 @@ SETTINGS = {
 }
 
 _OTHER_FILES = frozenset({".csv", ".txt", ".md", ".json", ".xml", ".html", ".pdf", ".zip", ".gz"})
+_NO_PICTURES = {
+    "SEG": "a segmentation, not a picture",
+    "RTDOSE": "a dose map, not a picture",
+    "RTSTRUCT": "outlines for radiotherapy, not a picture",
+    "PR": "a presentation state, not a picture",
+    "SR": "a report, not a picture",
+    "KO": "a list of other objects, not a picture",
+}
+_NO_AGENT = frozenset({"NO", "NONE", "N", "NIL", "WITHOUT", "NATIVE", "NOT APPLICABLE"})
 _SEQUENCES = (
     ("FLAIR", ("FLAIR",)),
     ("T1", ("T1", "MPRAGE", "SPGR")),
@@ -53,7 +64,7 @@ class DicomEntry(Entry):
         dataset = read_dicom(data, self.name)
         pixels = render_planes(dataset, self.name, self.image.frame, self.window)
         try:
-            return _upright(pixels, dataset)
+            return _upright(pixels, header_of_frame(dataset, self.image.frame))
         except DAMAGE as error:
             raise BadImage(
                 f"{self.name}: orientation cannot be read ({one_line(str(error))[:120]})"
@@ -81,7 +92,9 @@ class DicomReader:
         self._root = options.path.parent if single else options.path
         found = [options.path] if single else list(walk(options.path))
         self._files = [
-            path for path in found if path.suffix.lower() not in _OTHER_FILES and path.name != "DICOMDIR"
+            path
+            for path in found
+            if path.suffix.lower() not in _OTHER_FILES and path.name.upper() != "DICOMDIR"
         ]
         if not self._files:
             raise InputError(f"{options.path}: no DICOM file in it")
@@ -110,15 +123,20 @@ class DicomReader:
                 yield entry if first == name else Refused(name, f"the same SOP instance as {first}")
 
     def _entries(self, path: Path, name: str, dataset: Dataset) -> Iterator[Entry]:
+        kind = _text(dataset, "Modality")
+        if kind in _NO_PICTURES or "Rows" not in dataset:
+            raise BadImage(f"{name}: {_NO_PICTURES.get(kind, 'holds no picture')}")
         frames = frame_count(dataset)
         if frames > 100_000:
             raise BadImage(f"{name}: says it has {frames} frames")
-        which = {"first": [0], "middle": [frames // 2], "all": list(range(frames))}[self._settings["frames"]]
-        image = self._describe(name, dataset)
+        every = self._settings["frames"] == "all" and frames > 1
+        which = {"first": [0], "middle": [frames // 2], "all": range(frames)}[self._settings["frames"]]
         for frame in which:
-            image_id = (
-                image.id if self._settings["frames"] != "all" or frames == 1 else f"{image.id}_f{frame:04d}"
-            )
+            image = self._describe(name, header_of_frame(dataset, frame))
+            if frames > 1:
+                said = f"frame {frame + 1} of {frames}"
+                image = replace(image, note=f"{image.note}; {said}" if image.note else said)
+            image_id = f"{image.id}_f{frame:04d}" if every else image.id
             yield DicomEntry(replace(image, id=image_id, frame=frame), path, name, self._settings["window"])
 
     def _describe(self, name: str, dataset: Dataset) -> SourceImage:
@@ -154,7 +172,7 @@ class DicomReader:
             else "unknown",
             projection=projection if projection in ("PA", "AP") else "unknown",
             sequence=_sequence(dataset) if modality == "brain_mri" else "unknown",
-            contrast="yes" if _text(dataset, "ContrastBolusAgent") else "unknown",
+            contrast=_contrast(dataset),
             plane=plane_of(_numbers(dataset, "ImageOrientationPatient")),
             laterality={"L": "left", "R": "right"}.get(side, "unknown"),
             spacing_mm=_spacing(dataset),
@@ -180,6 +198,12 @@ def _sequence(dataset: Dataset) -> str:
     """The sequence by what the scanner calls its series; free text, so nothing else of it is kept."""
     words = f"{_text(dataset, 'SeriesDescription')} {_text(dataset, 'SequenceName')} {_text(dataset, 'ProtocolName')}"
     return next((name for name, marks in _SEQUENCES if any(mark in words for mark in marks)), "unknown")
+
+
+def _contrast(dataset: Dataset) -> str:
+    """ "yes" where an agent is named, "none" where the field says that there was none."""
+    agent = _text(dataset, "ContrastBolusAgent").strip(" .-")
+    return "unknown" if not agent else "none" if agent in _NO_AGENT else "yes"
 
 
 def _upright(pixels: Pixels, dataset: Dataset) -> Pixels:

@@ -1,0 +1,104 @@
+"""DICOM files as they are found: with a preamble or without, deflated or not, with or without their transfer syntax."""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+import warnings
+import zlib
+
+import pydicom
+from pydicom import Dataset
+from pydicom.errors import BytesLengthException, InvalidDicomError
+from pydicom.uid import ExplicitVRBigEndian, ExplicitVRLittleEndian, ImplicitVRLittleEndian
+
+from plantain.pixels.decode import MAX_DECODED_BYTES, BadImage, one_line
+
+# What pydicom and the codecs raise on damaged files; anything else is our own fault.
+DAMAGE: tuple[type[Exception], ...] = (
+    *(AttributeError, ValueError, RuntimeError, NotImplementedError, OSError, LookupError, TypeError),
+    *(EOFError, ArithmeticError, AssertionError, struct.error, zlib.error),
+    *(BytesLengthException, InvalidDicomError, MemoryError, RecursionError),
+)
+
+# pydicom quotes what it finds odd, which may be a patient's name; set once, since catch_warnings is not thread-safe.
+warnings.filterwarnings("ignore", module=r"pydicom\.")
+pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
+
+_DEFLATED = b"1.2.840.10008.1.2.1.99"
+_DEFLATED_FRAMES = b"1.2.840.10008.1.2.8.1"
+_GROUP_LENGTH = re.compile(rb"\x02\x00\x00\x00UL\x04\x00(.{4})", re.DOTALL)
+
+# The first element of a data set without preamble: group 2 or 8, and a VR or, implicit, a length of two bytes.
+_BARE = re.compile(rb"[\x02\x08]\x00.\x00([A-Z]{2}|..\x00\x00)|\x00[\x02\x08]\x00.[A-Z]{2}", re.DOTALL)
+
+
+def read_dicom(data: bytes, name: str, *, header_only: bool = False) -> Dataset:
+    """Parses a file. One without preamble (128 bytes and "DICM") is read where its content is plainly DICOM.
+
+    Raises:
+        BadImage: it is no DICOM file, is damaged, or unpacks to more than 256 MB.
+    """
+    name = one_line(name)
+    try:
+        bare = data[128:132] != b"DICM"
+        if bare and not _BARE.match(data):
+            raise InvalidDicomError
+        dataset = pydicom.dcmread(
+            io.BytesIO(_inflated(data, name)), stop_before_pixels=header_only, force=bare
+        )
+        if bare and "SOPClassUID" not in dataset and "Rows" not in dataset:
+            raise InvalidDicomError
+        _settle_syntax(dataset)
+        return dataset
+    except BadImage:
+        raise
+    except InvalidDicomError as error:
+        raise BadImage(f"{name}: not a DICOM file") from error
+    except DAMAGE as error:
+        raise unreadable(name, error) from error
+
+
+def frame_count(dataset: Dataset) -> int:
+    """Number of frames that a header announces, at least 1."""
+    try:
+        return max(1, int(dataset.get("NumberOfFrames") or 1))
+    except (ValueError, TypeError):
+        return 1
+
+
+def unreadable(name: str, error: Exception) -> BadImage:
+    """One line for what pydicom or a codec said, with how to get the codecs where one is missing."""
+    why = one_line(" ".join(str(error).split()) or type(error).__name__)[:160]
+    codec = "; `pip install -e '.[dicom]'` brings codecs" if "plugin" in why or "missing" in why else ""
+    return BadImage(f"{name}: its pixels cannot be read ({why}){codec}")
+
+
+def _inflated(data: bytes, name: str) -> bytes:
+    """A deflated data set unpacked, within bounds, under the syntax that it then has; any other as it is."""
+    head = data[:2048]
+    if _DEFLATED_FRAMES in head:
+        raise BadImage(f"{name}: deflated frames are not read; convert it to another transfer syntax")
+    if _DEFLATED not in head:
+        return data
+    found = _GROUP_LENGTH.match(data, 132)
+    end = 144 + int.from_bytes(found[1], "little") if found else 0
+    if _DEFLATED not in data[:end]:
+        raise BadImage(f"{name}: deflated, and its file meta information cannot be read")
+    unpacking = zlib.decompressobj(-zlib.MAX_WBITS)
+    body = unpacking.decompress(data[end:], MAX_DECODED_BYTES + 1)
+    if len(body) > MAX_DECODED_BYTES:
+        raise BadImage(f"{name}: unpacks to more than {MAX_DECODED_BYTES >> 20} MB")
+    plain = ExplicitVRLittleEndian.encode().ljust(len(_DEFLATED), b"\0")
+    return data[:end].replace(_DEFLATED, plain) + body
+
+
+def _settle_syntax(dataset: Dataset) -> None:
+    """Writes down the transfer syntax by which a file was read that does not name its own."""
+    if "TransferSyntaxUID" in dataset.file_meta:
+        return
+    implicit, little = dataset.original_encoding
+    dataset.file_meta.TransferSyntaxUID = (
+        ImplicitVRLittleEndian if implicit else ExplicitVRLittleEndian if little else ExplicitVRBigEndian
+    )
