@@ -1,19 +1,24 @@
 from __future__ import annotations
 
 import io
+import zlib
+from pathlib import Path
 
 import numpy as np
+import pydicom
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydicom import Dataset, dcmread
+from pydicom import Dataset, dcmread, dcmwrite
 from pydicom.data import get_testdata_file
-from pydicom.pixels import apply_modality_lut, apply_voi_lut
+from pydicom.dataset import FileMetaDataset
+from pydicom.pixels import apply_color_lut, apply_modality_lut, apply_voi_lut
 from pydicom.uid import ExplicitVRLittleEndian, JPEGBaseline8Bit
 
 from plantain.pixels.decode import BadImage
 from plantain.pixels.dicom import decode_dicom, render_frame
 from plantain.pixels.dicom_files import frame_count, read_dicom
+from plantain.pixels.dicom_frames import header_of_frame
 from plantain.pixels.orientation import display, plane_of
 from plantain.pixels.window import percentile_window, window
 
@@ -124,6 +129,185 @@ def test_overlays_are_dropped_also_those_in_unused_bits() -> None:
 def test_a_window_of_zero_falls_back_to_percentiles(width: object) -> None:
     got = grey(made(WindowCenter=5, WindowWidth=width) if width != "nan" else made())
     assert np.abs(got.astype(int) - percentile_window(RAMP)).max() <= 1
+
+
+def test_modality_and_voi_tables_are_looked_up() -> None:
+    """Against pydicom's own functions; a VOI table gives grey levels, so no window comes behind it."""
+    for name in ("mlut_18.dcm", "vlut_04.dcm"):
+        dataset = dcmread(io.BytesIO(file(name)))
+        values = apply_voi_lut(apply_modality_lut(dataset.pixel_array, dataset), dataset).astype(float)
+        low, high = (0, 65535) if "VOILUTSequence" in dataset else np.percentile(values, (0.5, 99.5))
+        wanted = ((values - low) / (high - low)).clip(0, 1) * 255
+        assert ("ModalityLUTSequence" in dataset) == (name == "mlut_18.dcm")
+        assert np.abs(grey(file(name)) - wanted).max() <= 0.51
+    with_bits = dcmread(io.BytesIO(file("vlut_04.dcm")))
+    table = np.array(with_bits.VOILUTSequence[0].LUTData) >> 4  # 12 bits, still called 16
+    with_bits.VOILUTSequence[0].LUTData = table.tolist()
+    again = io.BytesIO()
+    with_bits.save_as(again)
+    assert np.abs(grey(again.getvalue()).astype(int) - grey(file("vlut_04.dcm"))).max() <= 1
+
+
+def test_rescale_comes_before_the_window() -> None:
+    data = made(RescaleSlope=2, RescaleIntercept=-1000, WindowCenter=500, WindowWidth=1000)
+    assert np.array_equal(grey(data), window(RAMP.astype(int) * 2 - 1000, 500, 1000))
+
+
+@pytest.mark.parametrize(("photometric", "padding"), [("MONOCHROME1", 0), ("MONOCHROME2", 4095)])
+def test_padding_is_black_however_the_rest_is_shown(photometric: str, padding: int) -> None:
+    values = np.full_like(RAMP, 2000)
+    values[:, :20] = padding
+    values[:, 60:] = 2100
+    ends = {"WindowCenter": 2048, "WindowWidth": 200, "PhotometricInterpretation": photometric}
+    assert grey(made(values, **ends))[:, :20].min() == 255
+    got = grey(made(values, PixelPaddingValue=padding, **ends))
+    assert not got[:, :20].any()
+    assert np.array_equal(got[:, 20:], grey(made(values, **ends))[:, 20:])
+
+
+def test_padding_may_be_a_range_or_be_written_in_more_bits_than_the_image_has() -> None:
+    values = RAMP.astype(np.int16) - 2048
+    values[0] = np.arange(-2000, -2000 + 64)
+    got = grey(made(values, PixelPaddingValue=-2000, PixelPaddingRangeLimit=-1937))
+    assert not got[0].any()
+    assert got[-1].min() > 250
+    stored = values & 0x0FFF  # 12 bits, of which -2000 takes all
+    short = made(stored, BitsStored=12, HighBit=11, PixelPaddingValue=-2000, PixelPaddingRangeLimit=-1937)
+    assert np.array_equal(grey(short), got)
+    assert grey(made(np.full_like(RAMP, 7), PixelPaddingValue=7)).max() == 0
+
+
+def bare(data: bytes) -> bytes:
+    """A file as old archives keep it: no preamble, no file meta information, only the data set."""
+    dataset = dcmread(io.BytesIO(data))
+    out = io.BytesIO()
+    encoding = dataset.original_encoding
+    dataset.file_meta, dataset.preamble = FileMetaDataset(), None
+    dcmwrite(out, dataset, implicit_vr=encoding[0], little_endian=encoding[1], enforce_file_format=False)
+    assert out.getvalue()[128:132] != b"DICM"
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("name", ["CT_small.dcm", "MR_small_implicit.dcm", "MR_small_bigendian.dcm"])
+def test_files_without_preamble_show_the_same(name: str) -> None:
+    whole = file(name)
+    assert np.array_equal(grey(bare(whole)), grey(whole))
+    assert np.array_equal(grey(whole[132:]), grey(whole))  # the file meta information, but no preamble
+
+
+def test_a_face_kept_without_preamble_is_read_in_colour() -> None:
+    assert decode_dicom(file("OT-PAL-8-face.dcm"), "face").std(axis=2).mean() > 10
+
+
+@pytest.mark.parametrize(
+    "data", [b"\x08\0" * 300, b"\x02\0\0\0UL" + bytes(200), b"\x08\0\x05\0CS\xff\xff" + b"x" * 99]
+)
+def test_what_only_begins_like_a_data_set_is_refused(data: bytes) -> None:
+    with pytest.raises(BadImage):
+        decode_dicom(data, "x.dcm")
+
+
+def test_deflated_files_are_unpacked_within_bounds() -> None:
+    data = file("image_dfl.dcm")
+    assert np.array_equal(grey(data), grey(file("image_dfl.dcm")))
+    assert grey(data).shape == (512, 512)
+    assert np.array_equal(grey(data), grey(_reinflated(data)))
+    at = 144 + int.from_bytes(data[140:144], "little")
+    packing = zlib.compressobj(wbits=-15)
+    body = b"".join(packing.compress(bytes(1 << 24)) for _ in range(17)) + packing.flush()
+    with pytest.raises(BadImage, match="unpacks to more than 256 MB"):
+        decode_dicom(data[:at] + body, "bomb.dcm")
+    for cut in (at, at + 100, len(data) // 2):
+        with pytest.raises(BadImage):
+            decode_dicom(data[:cut], "cut.dcm")
+
+
+def _reinflated(data: bytes) -> bytes:
+    """The same file by pydicom's own unpacking, written plain."""
+    dataset = dcmread(io.BytesIO(data))
+    dataset.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
+    out = io.BytesIO()
+    dataset.save_as(out, implicit_vr=False, little_endian=True)
+    return out.getvalue()
+
+
+def test_a_frame_has_its_own_window_rescale_and_axes() -> None:
+    """Enhanced CT keeps them in functional groups; what the frame says overrides what all share."""
+    dataset = read_dicom(file("eCT_Supplemental.dcm"), "ect")
+    assert "WindowCenter" not in dataset
+    first = header_of_frame(dataset, 0)
+    (window_,) = dataset.SharedFunctionalGroupsSequence[0].FrameVOILUTSequence
+    assert (first.WindowCenter, first.WindowWidth) == (window_.WindowCenter, window_.WindowWidth)
+    assert header_of_frame(dataset, 99).RescaleSlope is not None
+    values = apply_modality_lut(dataset.pixel_array[1], header_of_frame(dataset, 1))
+    shown = render_frame(dataset, "ect", 1)[..., 0]
+    assert np.array_equal(shown, window(values, float(first.WindowCenter), float(first.WindowWidth)))
+    own = Dataset()
+    own.FrameVOILUTSequence = [Dataset()]
+    own.FrameVOILUTSequence[0].WindowCenter, own.FrameVOILUTSequence[0].WindowWidth = 1, 2
+    dataset.PerFrameFunctionalGroupsSequence[1].FrameVOILUTSequence = own.FrameVOILUTSequence
+    assert header_of_frame(dataset, 1).WindowWidth == 2
+    assert header_of_frame(dataset, 0).WindowWidth == first.WindowWidth
+    plain = read_dicom(file("CT_small.dcm"), "ct")
+    assert header_of_frame(plain, 0) is plain
+
+
+def test_planar_and_subsampled_colour_show_the_same() -> None:
+    planar, woven = (decode_dicom(file(f"color-{way}.dcm"), way) for way in ("pl", "px"))
+    assert np.array_equal(planar, woven)
+    card = decode_dicom(file("SC_rgb.dcm"), "rgb").astype(int)
+    for name in (
+        "SC_ybr_full_422_uncompressed.dcm",
+        "SC_rgb_small_odd.dcm",
+        "SC_rgb_32bit.dcm",
+        "SC_rgb_expb.dcm",
+    ):
+        pixels = decode_dicom(file(name), name).astype(int)
+        if pixels.shape == card.shape:
+            # Halved chroma may bleed one pixel over an edge.
+            assert np.median(np.abs(pixels - card)) <= 2, name
+    palette = dcmread(io.BytesIO(file("gdcm-US-ALOKA-16.dcm")))
+    wanted = apply_color_lut(palette.pixel_array, palette)
+    wanted = wanted >> 8 if wanted.max() > 255 else wanted
+    assert np.array_equal(decode_dicom(file("gdcm-US-ALOKA-16.dcm"), "us"), wanted)
+
+
+# Of the pictures in pydicom's collections these are refused, and nothing else.
+REFUSED = {
+    "JPEG-lossy.dcm": "of 12 bits has no free decoder",
+    "JPGExtended.dcm": "of 12 bits has no free decoder",
+    "JPEG2000-embedded-sequence-delimiter.dcm": "the picture in it 3722445056x1024",
+    "MR_truncated.dcm": "less than expected",
+    "badVR.dcm": "cannot be read",
+    "meta_missing_tsyntax.dcm": "0x0 pixels",
+    "nested_priv_SQ.dcm": "0x0 pixels",
+    "emri_small_jpeg_2k_lossless_too_short.dcm": "holds no pixel data",
+}
+
+
+@pytest.mark.slow
+def test_every_picture_of_pydicoms_collections_is_shown_but_a_few_named_ones() -> None:
+    import data_store
+
+    refused = {}
+    syntaxes = set()
+    roots = (Path(data_store.__path__[0]) / "data", Path(pydicom.__file__).parent / "data/test_files")
+    for path in sorted(path for root in roots for path in root.glob("*.dcm")):
+        dataset = dcmread(path, force=True)
+        if "PixelData" not in dataset and path.name not in REFUSED:
+            continue
+        try:
+            pixels = decode_dicom(path.read_bytes(), path.name)
+        except BadImage as error:
+            refused[path.name] = str(error)
+            continue
+        assert (pixels.dtype, pixels.shape[2]) == (np.uint8, 3)
+        assert pixels.max() > pixels.min() + 50, path.name
+        syntaxes.add(str(dataset.file_meta.get("TransferSyntaxUID", "none")))
+    print(sorted(syntaxes))
+    assert refused.keys() == REFUSED.keys()
+    assert all(says in refused[name] for name, says in REFUSED.items())
+    assert len(syntaxes) >= 12
 
 
 def test_padding_does_not_count_for_percentiles() -> None:

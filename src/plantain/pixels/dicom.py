@@ -15,14 +15,14 @@ import numpy.typing as npt
 from pydicom import Dataset
 from pydicom.encaps import get_frame
 from pydicom.pixels import apply_color_lut, apply_modality_lut, apply_voi_lut, pixel_array
-from pydicom.uid import JPEG2000, JPEG2000Lossless, JPEGBaseline8Bit, RLELossless
+from pydicom.uid import JPEG2000, JPEG2000Lossless, JPEGBaseline8Bit, JPEGExtended12Bit, RLELossless
 
 from plantain.pixels.apart import decode_apart
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import MAX_DECODED_BYTES, MAX_PIXELS, BadImage, one_line
 from plantain.pixels.dicom_files import DAMAGE, frame_count, read_dicom, unreadable
 from plantain.pixels.dicom_frames import header_of_frame
-from plantain.pixels.window import film_window, percentile_window, window
+from plantain.pixels.window import film_window, window
 
 WINDOWS = ("file", "percentile", "film")
 """`file`: the file's first window or VOI LUT, percentiles where it has none that is valid. `film`: logarithmic, for
@@ -108,6 +108,10 @@ def _guard(dataset: Dataset, name: str, frame: int) -> bytes:
         raise BadImage(f"{name}: {columns}x{rows} pixels of {samples} times {bits} bits, refused undecoded")
     if not 0 <= frame < frame_count(dataset):
         raise BadImage(f"{name}: has no frame {frame}; it says {frame_count(dataset)} in all")
+    if dataset.file_meta.TransferSyntaxUID == JPEGExtended12Bit and int(dataset.get("BitsStored", 8)) > 8:
+        raise BadImage(
+            f"{name}: lossy JPEG of 12 bits has no free decoder; convert it to another transfer syntax"
+        )
     coded = b""
     if dataset.file_meta.TransferSyntaxUID.is_encapsulated:
         coded = bytes(get_frame(dataset.PixelData, frame, number_of_frames=frame_count(dataset)))
@@ -206,9 +210,7 @@ def _shown(
 def _file_window(dataset: Dataset, invert: bool) -> Callable[[npt.NDArray[np.floating]], Pixels] | None:
     """The file's own VOI transformation; None where it has none that is valid (some scanners write a width of 0)."""
     if dataset.get("VOILUTSequence"):
-        return lambda values: percentile_window(
-            apply_voi_lut(values.astype(np.int64), dataset, prefer_lut=True), 0.0, 100.0, invert=invert
-        )
+        return lambda values: _looked_up(values, dataset, invert)
     centre, width = _first(dataset.get("WindowCenter")), _first(dataset.get("WindowWidth"))
     if centre is None or width is None or not width > 0 or not np.isfinite([centre, width]).all():
         return None
@@ -219,6 +221,18 @@ def _file_window(dataset: Dataset, invert: bool) -> Callable[[npt.NDArray[np.flo
         # The standard's linear window reaches from centre - width/2 to centre + width/2 - 1; this one is whole.
         return lambda values: window(values, centre + 0.5, width + 1.0, invert=invert)
     return (lambda values: window(values, centre, width, invert=invert)) if width >= 1 else None
+
+
+def _looked_up(values: npt.NDArray[np.floating], dataset: Dataset, invert: bool) -> Pixels:
+    """By the file's first VOI LUT, whose entries have as many bits as the largest of them needs.
+
+    Some write entries of 12 bits and call them 16-bit, which would be shown nearly black.
+    """
+    entries = apply_voi_lut(values.astype(np.int64), dataset, prefer_lut=True)
+    held = dataset.VOILUTSequence[0].LUTData
+    largest = int(np.frombuffer(held, "<u2").max()) if isinstance(held, bytes) else int(np.max(held))
+    share = (entries / ((1 << max(8, largest.bit_length())) - 1)).clip(0.0, 1.0)
+    return np.rint((1.0 - share if invert else share) * 255.0).astype(np.uint8)
 
 
 def _sigmoid(values: npt.NDArray[np.floating], centre: float, width: float, invert: bool) -> Pixels:
