@@ -67,3 +67,14 @@ def test_a_real_difference_is_found_and_the_detectable_one_is_stated():
     # (1.97 + 0.84) * 0.1 / sqrt(200) = 0.02
     assert first.detectable == pytest.approx(0.02, abs=0.003)
     assert second.p is None and third.p_holm is None and not third.differs
+
+
+def test_sources_that_all_say_the_same_are_no_proof_when_there_are_few():
+    # Whole scores of a judge: the first model is 0.1 better on each of 3 sources. The sign test gives 2 * (1 / 2)^3.
+    # The differences are equal up to rounding only: 0.3 - 0.2 is not 0.9 - 0.8 in binary.
+    (found,) = paired_differences({"a": [0.3, 0.9, 0.6], "b": [0.2, 0.8, 0.5]}, "xyz")
+    assert found.estimate.value == pytest.approx(0.1)
+    assert (found.p, found.detectable, found.differs) == (0.25, None, False)
+    (many,) = paired_differences({"a": np.full(8, 0.9), "b": np.full(8, 0.8)}, range(8))
+    assert many.p == 2.0**-7
+    assert many.differs

@@ -1,11 +1,13 @@
-"""Agreement of raters beyond chance: Cohen, Fleiss, Randolph and Krippendorff, each with a bootstrap interval.
+"""Agreement of raters beyond chance: Cohen, Fleiss, Randolph and Krippendorff, each with an interval over clusters.
 
-All of them are functions of sums over items, so the bootstrap resamples whole clusters of items and adds up
-their tables. Prevalence stands beside every coefficient: 92 % raw agreement can go with a kappa below 0.
+All of them are functions of sums over items, so whole clusters of items are resampled by adding up their tables: by a
+bootstrap from 50 clusters on, below that by leaving out one at a time with Student's t, since a bootstrap of ten items
+covers 85 % where it says 95. Prevalence stands beside every coefficient: 92 % raw agreement can go with a kappa below 0.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -13,7 +15,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.resampling import DRAWS, resampled_weights
+from plantain.metrics.resampling import DRAWS, FEW_CLUSTERS, resampled_weights
 
 Floats = npt.NDArray[np.float64]
 Level = Literal["nominal", "ordinal", "interval"]
@@ -27,7 +29,9 @@ class Agreement:
 
     Attributes:
         value: at most 1; 0 is chance; None with a `reason`.
-        low, high: 95 % percentile bootstrap over clusters; None below two clusters or without a value.
+        low, high: 95 % interval over clusters: percentiles of a bootstrap from 50 clusters on, below that the
+            jackknife with Student's t; None without a value, below two clusters, or where leaving out any one of few
+            clusters changes nothing, so that nothing says how sure the value is.
         observed: share of agreeing pairs of ratings (1 minus the observed disagreement for weighted forms);
             None for Krippendorff's ordinal and interval alpha, whose disagreement has no such scale.
         prevalence: share of the most frequent category among all ratings, in [0, 1].
@@ -226,11 +230,40 @@ def _with_interval(
     value = float(statistic(sums.sum(axis=0, keepdims=True))[0])
     if len(seen) < 2:
         return Agreement(value, None, None, observed, prevalence, items, len(seen))
-    weights = resampled_weights(np.zeros(len(seen)), seed, DRAWS)
+    low, high = (
+        _jackknife(sums, statistic, value) if len(seen) < FEW_CLUSTERS else _bootstrap(sums, statistic, seed)
+    )
+    return Agreement(value, low, high, observed, prevalence, items, len(seen))
+
+
+def _bootstrap(
+    sums: Floats, statistic: Callable[[Floats], Floats], seed: int
+) -> tuple[float | None, float | None]:
+    """Percentiles over resampled clusters."""
+    weights = resampled_weights(np.zeros(sums.shape[0]), seed, DRAWS)
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn = statistic(np.tensordot(weights, sums, axes=1))
     drawn = drawn[np.isfinite(drawn)]  # a draw that saw one category only has no coefficient
     if not drawn.size:
-        return Agreement(value, None, None, observed, prevalence, items, len(seen))
+        return None, None
     low, high = np.percentile(drawn, [2.5, 97.5])
-    return Agreement(value, float(low), float(high), observed, prevalence, items, len(seen))
+    return float(low), float(high)
+
+
+def _jackknife(
+    sums: Floats, statistic: Callable[[Floats], Floats], value: float
+) -> tuple[float | None, float | None]:
+    """Student's interval from the values without one cluster each (Efron and Stein 1981)."""
+    from scipy.special import stdtrit
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        without = statistic(sums.sum(axis=0, keepdims=True) - sums)
+    without = without[np.isfinite(without)]  # what is left may be of one category only
+    n = without.size
+    if n < 2:
+        return None, None
+    error = math.sqrt((n - 1) / n * float(np.sum((without - without.mean()) ** 2)))
+    if error <= 1e-12:
+        return None, None
+    half = float(stdtrit(n - 1, 0.975)) * error
+    return value - half, min(1.0, value + half)

@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 from plantain.metrics.resampling import Estimate, Resampling
 
+ROUNDING = 1e-12
+"""Differences that vary by less than this vary by rounding only."""
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -19,11 +22,13 @@ class Difference:
     Attributes:
         first, second: the models.
         estimate: the mean difference with its 95 % interval.
-        p: two-sided p of Student's t over clusters; None below two clusters.
+        p: two-sided p of Student's t over clusters; None below two clusters. Where the clusters do not vary there is
+            no t, and p is that of the sign test, 2^(1 - clusters): two sources that say the same prove little.
         p_holm: the same, corrected for all compared pairs.
         effect: mean difference over the standard deviation of differences (Cohen's d_z); None without
             variation.
-        detectable: the difference that this many clusters find with 80 % power at the 5 % level.
+        detectable: the difference that this many clusters find with 80 % power at the 5 % level; None where they do
+            not vary.
     """
 
     first: str
@@ -63,10 +68,11 @@ def paired_differences(
     for first, second in combinations(arrays, 2):
         difference = arrays[first] - arrays[second]
         estimate = plan.mean(difference)
-        p, detectable = _test(estimate.value, plan.standard_error(difference))
+        p, detectable = _test(estimate, plan.standard_error(difference))
         finite = difference[np.isfinite(difference)]
         deviation = float(np.std(finite, ddof=1)) if finite.size > 1 else 0.0
-        effect = estimate.value / deviation if estimate.value is not None and deviation > 0 else None
+        varies = estimate.value is not None and deviation > ROUNDING * max(1.0, abs(estimate.value))
+        effect = estimate.value / deviation if estimate.value is not None and varies else None
         found.append((first, second, estimate, p, effect, detectable))
     corrected = holm([row[3] for row in found])
     return [
@@ -75,16 +81,16 @@ def paired_differences(
     ]
 
 
-def _test(value: float | None, error: tuple[float, int] | None) -> tuple[float | None, float | None]:
-    """Two-sided p of Student's t, and the difference found with 80 % power."""
+def _test(estimate: Estimate, error: tuple[float, int] | None) -> tuple[float | None, float | None]:
+    """Two-sided p of Student's t (of the sign test where nothing varies), and the difference found with 80 % power."""
     from scipy.special import stdtr, stdtrit
 
-    if value is None or error is None:
+    if estimate.value is None or error is None:
         return None, None
-    deviation, freedom = error
-    if deviation == 0.0:
-        return (1.0 if value == 0.0 else 0.0), 0.0
-    p = 2.0 * float(stdtr(freedom, -abs(value) / deviation))
+    size, (deviation, freedom) = abs(estimate.value), error
+    if deviation <= ROUNDING * max(1.0, size):
+        return (1.0 if size <= ROUNDING else 2.0 ** (1 - estimate.clusters)), None
+    p = 2.0 * float(stdtr(freedom, -size / deviation))
     return p, deviation * float(stdtrit(freedom, 0.975) + stdtrit(freedom, 0.8))
 
 
