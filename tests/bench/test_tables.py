@@ -78,6 +78,24 @@ def test_unscored_outputs_are_bounded_by_the_ends_of_the_scale(table: Table) -> 
     assert (distance.best or 1.0) < (distance.estimate.value or 0.0)
 
 
+def test_outputs_that_are_missing_from_a_mean_count_in_coverage_and_bounds(tmp_path: Path) -> None:
+    # Two outputs a sample, whose mean counts; the second is refused on every sample: the means look complete.
+    bench = make_benchmark(tmp_path / "bench", ("Skin",), 4)
+    arm = Arm("a", "a", grid=(GridPoint(0), GridPoint(1)), rule="mean")
+
+    def scores(arm: Arm, i: int, k: int) -> dict[str, float | None]:
+        return {"ea@j/D": None if k else 0.8}
+
+    run = make_run(tmp_path / "run", bench, [arm], scores, pictures=False)
+    with BenchRun.open(run) as opened:
+        table = make_table(read_scores(opened))
+    cell = table.cell("a", OVERALL, "EA")
+    assert cell is not None
+    assert (cell.estimate.value, cell.estimate.n, cell.samples) == (pytest.approx(0.8), 4, 4)
+    assert (cell.scored, cell.outputs, cell.coverage) == (4, 8, 0.5)
+    assert (cell.worst, cell.best) == (pytest.approx(0.4), pytest.approx(0.9))
+
+
 def test_marks_follow_differences_not_means(tmp_path: Path) -> None:
     bench = make_benchmark(tmp_path / "bench", ("Skin",), 12)
     rng = np.random.default_rng(3)

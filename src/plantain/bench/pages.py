@@ -225,7 +225,7 @@ def _has(cell: Cell | None) -> bool:
 
 
 def _partial(cell: Cell) -> bool:
-    return cell.estimate.n < cell.samples
+    return cell.scored < cell.outputs
 
 
 def interval(estimate: Estimate, digits: int = 2) -> str:

@@ -88,10 +88,14 @@ class Scores:
 
     def values(self, arm: Arm, metric: str) -> Floats:
         """One value per sample by the arm's rule, (samples,); NaN where unscored."""
+        return mean_of_known(self.each(arm, metric))
+
+    def each(self, arm: Arm, metric: str) -> Floats:
+        """The outputs that the arm's rule names, (samples, outputs); NaN where unscored."""
         found = self.outputs.get((arm.label, metric))
         if found is None:
-            return np.full(len(self.samples), np.nan)
-        return mean_of_known(found[:, list(arm.scored)])
+            return np.full((len(self.samples), len(arm.scored)), np.nan)
+        return found[:, list(arm.scored)]
 
 
 def baseline(arm: Arm) -> bool:

@@ -34,7 +34,8 @@ class Cell:
         organ: a name, `OVERALL` or `MACRO`; task: "" unless the table goes by task.
         metric: name in the table.
         estimate: mean with its 95 % interval.
-        samples: that the arm covers in this group; coverage: the share of them that has a score.
+        samples: that the arm covers in this group.
+        outputs: that its rule names on them, one a sample or several whose mean counts; scored: those with a score.
         worst, best: the mean if every unscored output counted as the worst, or the best, that the metric allows; None
             where the metric has no such end. Samples on which no arm at all was scored are left out of both.
         mark: "best" or "second" where the paired differences say so, else "".
@@ -47,13 +48,16 @@ class Cell:
     metric: str
     estimate: Estimate
     samples: int
+    outputs: int
+    scored: int
     worst: float | None
     best: float | None
     mark: str = ""
 
     @property
     def coverage(self) -> float:
-        return self.estimate.n / self.samples if self.samples else 0.0
+        """The share of the outputs that has a score, in [0, 1]."""
+        return self.scored / self.outputs if self.outputs else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +214,8 @@ class _Group:
         self, measure: Measure, arm: Arm, values: Floats, measurable: npt.NDArray[np.bool_], macro: bool
     ) -> Cell:
         covered = self.covered[arm.label]
-        worst, best = _bounds(measure, values[covered & measurable])
+        outputs = self.scores.each(arm, measure.stored)[self.chosen]
+        worst, best = _bounds(measure, outputs[covered & measurable])
         return Cell(
             model=arm.label,
             baseline=baseline(arm),
@@ -219,6 +224,8 @@ class _Group:
             metric=measure.name,
             estimate=_within(measure, self.plan.mean(values, macro=macro)),
             samples=int(covered.sum()),
+            outputs=outputs[covered].size,
+            scored=int(np.isfinite(outputs[covered]).sum()),
             worst=None if macro else worst,
             best=None if macro else best,
         )
@@ -239,7 +246,7 @@ def _marked(cell: Cell, found: Mapping[str, str]) -> Cell:
 
 
 def _bounds(measure: Measure, values: Floats) -> tuple[float | None, float | None]:
-    """The mean with everything unscored at the worst, and at the best, that the metric allows."""
+    """The mean of (samples, outputs) with everything unscored at the worst, and at the best, that the metric allows."""
     if not values.size:
         return None, None
     ends = (measure.low, measure.high) if measure.higher_is_better else (measure.high, measure.low)
@@ -265,6 +272,7 @@ def table_json(cells: Iterable[Cell]) -> list[dict[str, object]]:
             "n": cell.estimate.n,
             "coverage": cell.coverage,
             "samples": cell.samples,
+            "outputs": cell.outputs,
             "clusters": cell.estimate.clusters,
             "interval": cell.estimate.method,
             "worst": cell.worst,
