@@ -113,6 +113,83 @@ def test_frames_are_chosen(tmp_path: Path) -> None:
         assert list(catalogue.count_by("source_sha256").values()) == [10]
 
 
+def test_which_frame_was_taken_is_said(tmp_path: Path) -> None:
+    copy("color3d_jpeg_baseline.dcm", tmp_path / "cine.dcm")
+    copy("CT_small.dcm", tmp_path / "one.dcm")
+    notes = {e.name: e.image.note for e in scanned(read(tmp_path, "brain_mri"))[0].values()}
+    assert "frame 61 of 120" in notes["cine.dcm"]
+    assert "frame" not in notes["one.dcm"]
+    entries = scanned(read(tmp_path, "brain_mri", frames="all"))[0]
+    assert len(entries) == 121
+    assert {e.image.frame: e.image.note for e in entries.values()}[119].endswith("frame 120 of 120")
+
+
+def test_frames_of_one_file_have_planes_and_spacing_of_their_own(tmp_path: Path) -> None:
+    copy("eCT_Supplemental.dcm", tmp_path / "ct.dcm")
+    images = [e.image for e in scanned(read(tmp_path, "brain_mri", frames="all"))[0].values()]
+    assert {(image.plane, image.spacing_mm) for image in images} == {("axial", 0.388672)}
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("liver.dcm", "a segmentation, not a picture"),
+        ("rtdose.dcm", "a dose map, not a picture"),
+        ("rtstruct.dcm", "outlines for radiotherapy, not a picture"),
+        ("test-SR.dcm", "a report, not a picture"),
+        ("waveform_ecg.dcm", "holds no picture"),
+    ],
+)
+def test_objects_that_are_no_pictures_are_named(tmp_path: Path, name: str, says: str) -> None:
+    copy(name, tmp_path / name)
+    assert scanned(read(tmp_path, "brain_mri"))[1] == {name: says}
+
+
+def test_a_study_folder_as_a_viewer_exports_it(tmp_path: Path) -> None:
+    """DICOMDIR, files without ending, in capitals or without preamble, hidden litter, a link out, a second copy."""
+    root = tmp_path / "CD"
+    copy("CT_small.dcm", root / "IMAGES/IM000001")
+    copy("MR_small.dcm", root / "IMAGES/IM000002.DCM")
+    whole = (root / "IMAGES/IM000001").read_bytes()
+    put(root / "IMAGES/old", whole[132:])
+    put(root / "IMAGES/._IM000001", b"\0\5\x16\7 of a Mac")
+    put(root / ".DS_Store", b"x")
+    put(root / "DICOMDIR", b"x")
+    put(root / "VIEWER/README.TXT", b"x")
+    put(root / "VIEWER/run.exe", b"MZ")
+    (root / "IMAGES/out").symlink_to("/etc/hostname")
+    copy("CT_small.dcm", root / "IMAGES/cut.dcm", SOPInstanceUID="1.2.3")
+    put(root / "IMAGES/cut.dcm", (root / "IMAGES/cut.dcm").read_bytes()[:20_000])
+    entries, refused, _ = scanned(read(root, "brain_mri"))
+    found = {entry.name for entry in entries.values()}
+    assert found == {"IMAGES/IM000001", "IMAGES/IM000002.DCM", "IMAGES/cut.dcm"}  # its header is whole
+    same = "the same SOP instance as IMAGES/IM000001"
+    assert refused["IMAGES/old"] == same
+    assert refused["VIEWER/run.exe"] == "not a DICOM file"
+    with Catalogue.create(tmp_path / "out") as catalogue:
+        done = ingest(read(root, "brain_mri"), catalogue)
+        assert done.added == 2
+        assert {item.name for item in done.refused} == {"IMAGES/cut.dcm", "IMAGES/old", "VIEWER/run.exe"}
+
+
+def test_colour_captures_and_burned_in_marks_are_told(tmp_path: Path) -> None:
+    copy("examples_rgb_color.dcm", tmp_path / "Glaucoma/sc.dcm", BurnedInAnnotation="YES", Laterality="L")
+    (entry,) = scanned(read(tmp_path, "fundus"))[0].values()
+    assert (entry.image.labels, entry.image.laterality) == (("Glaucoma",), "left")
+    assert "text is burned in" in entry.image.note
+    assert entry.decode(entry.path.read_bytes()).shape == (240, 320, 3)
+
+
+@pytest.mark.parametrize(
+    ("agent", "wanted"),
+    [(None, "unknown"), ("", "unknown"), ("Gadovist 7 ml", "yes"), ("None.", "none"), ("NO", "none")],
+)
+def test_contrast_is_what_the_field_says(tmp_path: Path, agent: str | None, wanted: str) -> None:
+    copy("MR_small.dcm", tmp_path / "a.dcm", **({} if agent is None else {"ContrastBolusAgent": agent}))
+    (entry,) = scanned(read(tmp_path, "brain_mri"))[0].values()
+    assert entry.image.contrast == wanted
+
+
 def test_mimic_reads_dicom_in_its_place(tmp_path: Path) -> None:
     path = get_testdata_file("RG1_J2KI.dcm", download=False)
     tree = Tree(tmp_path / "mimic-cxr")
