@@ -6,17 +6,13 @@ plantain's own choice, on the safe side: what is not known to be harmless is tak
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import re
-import threading
 import unicodedata
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
-
-import numpy as np
 
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
@@ -24,10 +20,8 @@ from plantain.pixels.boxes import Box
 SURE = 0.6
 """Least confidence of a reading that counts; real letters read above 0.85, texture mostly below 0.6."""
 
-DARK = 24
-"""Grey level up to which padding and air count as black; outside of everything brighter there is no text."""
-
-_MODELS = {"Det": "PP-OCRv6_det_small.onnx", "Rec": "PP-OCRv6_rec_small.onnx"}
+MODELS = {"Det": "PP-OCRv6_det_small.onnx", "Rec": "PP-OCRv6_rec_small.onnx"}
+"""What finds text and what reads it, inside rapidocr's wheel."""
 
 
 class TextKind(StrEnum):
@@ -135,89 +129,24 @@ def why_no_reader() -> str:
     for package in ("rapidocr", "onnxruntime"):
         if importlib.util.find_spec(package) is None:
             return f"{package} is not installed (pip install -e '.[ocr]')"
-    missing = [name for name in _MODELS.values() if not (_folder() / name).is_file()]
+    folder = model_folder()
+    missing = [name for name in MODELS.values() if not (folder / name).is_file()]
     return f"rapidocr came without {missing[0]}, and nothing is downloaded" if missing else ""
 
 
-def open_reader() -> TextReader | None:
-    """The reader of the extra `ocr`; None where it is not installed, or has no models of its own."""
-    return None if why_no_reader() else _RapidReader()
-
-
-def _folder() -> Path:
+def model_folder() -> Path:
+    """Where rapidocr's wheel has its models; an empty path where it is not installed."""
     spec = importlib.util.find_spec("rapidocr")
     return Path(spec.origin).parent / "models" if spec is not None and spec.origin else Path()
 
 
-class _RapidReader:
-    """rapidocr with the models in its wheel, one engine of one thread for each thread that reads."""
-
-    def __init__(self) -> None:
-        self.name = f"rapidocr {importlib.metadata.version('rapidocr')}, PP-OCRv6 small"
-        self._local = threading.local()
-
-    def read(self, pixels: Pixels) -> tuple[Text, ...]:
-        content = _content(pixels)
-        if content is None:
-            return ()
-        # OpenCV's order of channels, as the models were trained.
-        found = self._engine()(np.ascontiguousarray(content.cut(pixels)[:, :, ::-1]))
-        if found.txts is None or found.boxes is None:
-            return ()
-        texts = []
-        for words, sure, corners in zip(found.txts, found.scores, found.boxes, strict=True):
-            left, top = (max(0, int(value)) for value in np.floor(np.min(corners, axis=0)))
-            right, bottom = (int(value) for value in np.ceil(np.max(corners, axis=0)))
-            box = Box(left, top, max(1, right - left), max(1, bottom - top)).moved(content.left, content.top)
-            kind = classify(words) if sure >= SURE else TextKind.STRAY
-            texts.append(Text(" ".join(words.split()), kind, box, round(float(sure), 3)))
-        return tuple(sorted(texts, key=lambda text: (text.box.top, text.box.left, text.text)))
-
-    def _engine(self) -> _Engine:
-        if not hasattr(self._local, "engine"):
-            from rapidocr import RapidOCR
-
-            threads = "EngineConfig.onnxruntime"
-            self._local.engine = RapidOCR(
-                params={
-                    "Global.log_level": "critical",
-                    "Global.use_cls": False,
-                    f"{threads}.intra_op_num_threads": 1,
-                    f"{threads}.inter_op_num_threads": 1,
-                    # What can hardly be read is told too: a marker in doubt must not vanish unnoticed.
-                    "Global.text_score": 0.0,
-                    "Det.box_thresh": 0.3,
-                    "Det.limit_type": "max",
-                    "Det.limit_side_len": 1024,
-                    # A path given is a path used: without one, rapidocr would look for newer models on the network.
-                    **{f"{part}.model_path": str(_folder() / name) for part, name in _MODELS.items()},
-                }
-            )
-        engine: _Engine = self._local.engine
-        return engine
-
-
-class _Found(Protocol):
-    """What rapidocr returns."""
-
-    txts: tuple[str, ...] | None
-    scores: tuple[float, ...]
-    boxes: np.ndarray | None
-
-
-class _Engine(Protocol):
-    def __call__(self, img_content: Pixels) -> _Found: ...
-
-
-def _content(pixels: Pixels) -> Box | None:
-    """The part of an image that is not black, with a little around it; None where there is none."""
-    bright = pixels.max(axis=2) > DARK
-    rows, columns = np.flatnonzero(bright.any(axis=1)), np.flatnonzero(bright.any(axis=0))
-    if rows.size == 0:
+def open_reader() -> TextReader | None:
+    """The reader of the extra `ocr`; None where it is not installed, or has no models of its own."""
+    if why_no_reader():
         return None
-    box = Box(int(columns[0]), int(rows[0]), int(np.ptp(columns)) + 1, int(np.ptp(rows)) + 1)
-    height, width = bright.shape
-    return box.grown(16, width, height)
+    from plantain.pixels.rapid_text import RapidReader  # half a second
+
+    return RapidReader()
 
 
 def shifted(text: Text, across: int, down: int) -> Text:

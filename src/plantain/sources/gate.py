@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode
+from plantain.pixels.small_text import small_texts
 from plantain.pixels.text import Text, TextKind, TextReader
 from plantain.records import Geometry, SourceImage
 from plantain.sources.catalogue import Catalogue
@@ -58,6 +59,25 @@ class Gate:
         """Faces in a decoded image, told where they lie in the prepared one."""
         boxes = entry.faces(image, pixels)
         return tuple(Suspicion(FACE, "", in_prepared(box, image.geometry)) for box in boxes)
+
+    def small(
+        self, image: SourceImage, pixels: Pixels, texts: Iterable[Text] | None
+    ) -> tuple[Suspicion, ...]:
+        """What a decoded image says in letters too small for the prepared one, told where they lie in it.
+
+        Args:
+            image: its complete record.
+            pixels: as decoded, of its own size.
+            texts: what was read in the prepared image, which is not told twice; None where nothing is to be read.
+        """
+        if self.reader is None or texts is None:
+            return ()
+        told = [text.box for text in texts if text.kind.identifying]
+        geometry = image.geometry
+        side = max(geometry.inner_width, geometry.inner_height)
+        small = suspicious(small_texts(pixels, self.reader, side))
+        moved = [replace(one, box=in_prepared(one.box, geometry)) for one in small]
+        return tuple(one for one in moved if not any(one.box.overlaps(box) for box in told))
 
     def remember(self, image: SourceImage, texts: tuple[Text, ...]) -> None:
         """Keeps what was read in an image, its markers among it; by the thread that adds to the catalogue."""

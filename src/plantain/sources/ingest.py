@@ -68,12 +68,13 @@ class _Prepared:
     """None where the catalogue holds the file's bytes already."""
     code: bytes = b""
     texts: tuple[Text, ...] | None = None
-    faces: tuple[Suspicion, ...] = ()
+    seen: tuple[Suspicion, ...] = ()
+    """Faces, and letters too small for the prepared image."""
 
     @property
     def found(self) -> tuple[Suspicion, ...]:
         """What may identify a person."""
-        return (*self.faces, *suspicious(self.texts or ()))
+        return (*self.seen, *suspicious(self.texts or ()))
 
 
 def ingest(
@@ -203,8 +204,8 @@ class _Workshop:
         if self._gate is None:
             return done
         texts = self._gate.texts(prepared, image.prepared_sha256)
-        faces = self._gate.faces(entry, image, pixels)
-        return replace(done, image=replace(image, text_checked=texts is not None), texts=texts, faces=faces)
+        seen = (*self._gate.faces(entry, image, pixels), *self._gate.small(image, pixels, texts))
+        return replace(done, image=replace(image, text_checked=texts is not None), texts=texts, seen=seen)
 
 
 class _Fate(Enum):

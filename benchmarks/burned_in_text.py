@@ -1,0 +1,252 @@
+"""How much burned-in text the gate sees: planted names, dates and numbers on real images, and clean images beside them.
+
+Every film gets six lines in one condition: size, angle, mirroring, contrast and polarity, each varied from one plain
+condition, on films 3000 pixels wide with grain. A line counts as seen where something identifying is told that overlaps
+it. "before" reads the prepared 1024-pixel image as it stands; "now" also turns what makes no sense, and looks for fine
+strokes in the original. False alarms are clean images in which anything identifying is told.
+
+Targets: every line that a person can read in the prepared image is seen (plain condition, and turned or mirrored), and
+no alarm in the clean images that arrive with the dependencies.
+Run: python benchmarks/burned_in_text.py [--films 2] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import cv2
+import matplotlib
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+from pydicom.data import get_testdata_file
+
+from plantain.pixels.arrays import Field, Pixels
+from plantain.pixels.boxes import Box
+from plantain.pixels.decode import decode, decode_untrusted
+from plantain.pixels.dicom import decode_dicom
+from plantain.pixels.encode import encode_source
+from plantain.pixels.prepare import prepare
+from plantain.pixels.small_text import small_texts
+from plantain.pixels.text import Text, TextReader, open_reader, why_no_reader
+from plantain.sources.samples import sample_images
+
+FONT = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
+CAPITAL = 0.729
+"""Height of a capital of this font by its size."""
+
+WIDTH, GRAIN = 3000, 4.0
+LINES = ("MARY SMITH", "lee, ann", "14-MAR-1962", "3/14/62", "MRN 4711382", "A00718822")
+CLEAN_DICOM = ("693_UNCR.dcm", "MR2_UNCR.dcm", "CT_small.dcm", "MR_small.dcm")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """How lines are drawn; `capital` is the height of capitals in pixels of the film."""
+
+    capital: int = 60
+    angle: int = 0
+    mirrored: bool = False
+    contrast: int = 110
+    dark: bool = False
+
+    def __str__(self) -> str:
+        more = ["mirrored"] * self.mirrored + ["dark"] * self.dark
+        small = self.capital * 1024 / WIDTH
+        return (
+            f"{self.capital:3d} px ({small:4.1f} prepared), {self.angle:3d} deg, {self.contrast:3d} levels"
+            + (f", {' '.join(more)}" if more else "")
+        )
+
+
+PLAIN = Condition()
+CONDITIONS = {
+    "size": [replace(PLAIN, capital=capital) for capital in (7, 9, 12, 16, 24, 60, 120)],
+    "angle": [replace(PLAIN, angle=angle) for angle in (10, 30, 45, 90, 135, 180, 270)],
+    "small and turned": [replace(PLAIN, capital=16, angle=angle) for angle in (30, 90, 180)],
+    "mirrored": [
+        replace(PLAIN, capital=c, angle=a, mirrored=True) for c, a in ((60, 0), (16, 0), (60, 90), (60, 180))
+    ],
+    "contrast": [
+        replace(PLAIN, contrast=levels, dark=dark) for levels in (8, 12, 20, 40) for dark in (False, True)
+    ],
+    "small and faint": [replace(PLAIN, capital=16, contrast=levels) for levels in (20, 40)],
+}
+QUICK = {
+    "size": CONDITIONS["size"][1:6:2],
+    "angle": CONDITIONS["angle"][3:6:2],
+    "mirrored": CONDITIONS["mirrored"][:1],
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--films", type=int, default=2)
+    parser.add_argument(
+        "--quick", action="store_true", help="a few conditions, and only the clean images of packages"
+    )
+    arguments = parser.parse_args()
+    cv2.setNumThreads(1)
+    reader = open_reader()
+    if reader is None:
+        print(why_no_reader())
+        return 0
+    films = _films()[: arguments.films]
+    met = _recall(reader, films, QUICK if arguments.quick else CONDITIONS)
+    met &= _clean(reader, everything=not arguments.quick)
+    return 0 if met else 1
+
+
+def _recall(reader: TextReader, films: Sequence[Pixels], conditions: dict[str, list[Condition]]) -> bool:
+    print(f"lines seen of {len(LINES) * len(films)}; processor seconds an image")
+    print(f"{'':52} {'before':>8} {'now':>8} {'s before':>9} {'s now':>7}")
+    met, rng = True, np.random.default_rng(4)
+    for name, group in conditions.items():
+        print(name)
+        for condition in group:
+            seen, seconds = np.zeros(2, int), np.zeros(2)
+            for film in films:
+                planted, places = plant(film, condition, rng)
+                (plain, now), took = _read_both(planted, reader)
+                seen += [sum(_overlap(texts, place) for place in places) for texts in (plain, now)]
+                seconds += took
+            all_lines = len(LINES) * len(films)
+            told = seconds / len(films)
+            print(f"  {condition!s:50} {seen[0]:8d} {seen[1]:8d} {told[0]:9.2f} {told[1]:7.2f}", flush=True)
+            legible = condition.capital >= 16 and condition.contrast >= 40
+            met &= seen[1] == all_lines if legible else True
+    return met
+
+
+def _read_both(film: Pixels, reader: TextReader) -> tuple[tuple[list[Text], list[Text]], tuple[float, float]]:
+    """Identifying text in pixels of the film as it was read once and is now, and the seconds of both."""
+    prepared, geometry = prepare(film)
+    shown = decode(encode_source(prepared))
+    begun = time.thread_time()
+    plain = _upright_only(reader, shown)
+    middle = time.thread_time()
+    texts = reader.read(shown)
+    small = small_texts(film, reader)
+    took = (middle - begun, time.thread_time() - middle)
+    across, down = geometry.width / geometry.inner_width, geometry.height / geometry.inner_height
+
+    def in_film(found: Sequence[Text]) -> list[Text]:
+        moved = []
+        for text in found:
+            left, top = (text.box.left - geometry.left) * across, (text.box.top - geometry.top) * down
+            box = Box(round(left), round(top), round(text.box.width * across), round(text.box.height * down))
+            moved.append(replace(text, box=box))
+        return [text for text in moved if text.kind.identifying]
+
+    return (in_film(plain), in_film(texts) + [text for text in small if text.kind.identifying]), took
+
+
+def _upright_only(reader: TextReader, shown: Pixels) -> tuple[Text, ...]:
+    """As text was read before doubtful lines were turned."""
+    turning = type(reader)._turn
+    type(reader)._turn = lambda *_: None
+    try:
+        return reader.read(shown)
+    finally:
+        type(reader)._turn = turning
+
+
+def plant(film: Pixels, condition: Condition, rng: np.random.Generator) -> tuple[Pixels, list[Box]]:
+    """The film with all lines drawn on it, each in a sixth of its own, and where they lie."""
+    out = film.astype(np.float32)
+    height, width = film.shape[:2]
+    places = []
+    for number, line in enumerate(LINES):
+        stamp = _stamp(line, condition)
+        high, wide = stamp.shape
+        cell_top, cell_left = (number // 2) * height // 3, (number % 2) * width // 2
+        top = cell_top + int(rng.integers(0, max(1, height // 3 - high)))
+        left = cell_left + int(rng.integers(0, max(1, width // 2 - wide)))
+        part = out[top : top + high, left : left + wide]
+        stamp = stamp[: part.shape[0], : part.shape[1], None]
+        # Letters on white are dark and on black are bright, whatever was asked for: else nobody could read them.
+        usual = float(np.median(part))
+        dark = (condition.dark and usual > condition.contrast) or usual > 250 - condition.contrast
+        part += stamp * condition.contrast * (-1 if dark else 1)
+        places.append(Box(left, top, wide, high))
+    return np.clip(np.rint(out), 0, 255).astype(np.uint8), places
+
+
+def _stamp(line: str, condition: Condition) -> Field:
+    font = ImageFont.truetype(str(FONT), max(4, round(condition.capital / CAPITAL)))
+    left, top, right, bottom = font.getbbox(line)
+    image = Image.new("L", (int(right - left) + 4, int(bottom - top) + 4), 0)
+    ImageDraw.Draw(image).text((2 - left, 2 - top), line, font=font, fill=255)
+    if condition.mirrored:
+        image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    turned = image.rotate(condition.angle, expand=True, resample=Image.Resampling.BICUBIC)
+    return np.asarray(turned, np.float32) / 255.0
+
+
+def _overlap(texts: Sequence[Text], place: Box) -> bool:
+    return any(text.box.overlaps(place) for text in texts)
+
+
+def _films() -> list[Pixels]:
+    """The radiograph and the fundus of the packages at a film's width, with grain of their own width."""
+    rng, films = np.random.default_rng(3), []
+    for sample in sample_images():
+        if min(sample.pixels.shape[:2]) > 1024:
+            high = round(WIDTH * sample.pixels.shape[0] / sample.pixels.shape[1])
+            film = cv2.resize(sample.pixels, (WIDTH, high), interpolation=cv2.INTER_CUBIC)
+            grain = rng.normal(0.0, GRAIN, (high, WIDTH, 1))
+            films.append(np.clip(np.rint(film + grain), 0, 255).astype(np.uint8))
+    return films
+
+
+def _clean(reader: TextReader, *, everything: bool) -> bool:
+    print("\nclean images in which something identifying is told")
+    met = True
+    for name, images in (
+        ("packages", _packages()),
+        ("../shared/data", _shared() if everything else iter(())),
+    ):
+        number, alarms, seconds = 0, [], np.zeros(2)
+        for title, pixels in images:
+            (plain, now), took = _read_both(pixels, reader)
+            number += 1
+            seconds += took
+            if plain or now:
+                alarms.append(f"{title}: before {[t.text for t in plain]}, now {[t.text for t in now]}")
+        if number:
+            told = seconds / number
+            print(f"  {name}: {len(alarms)} of {number}; {told[0]:.2f} s before, {told[1]:.2f} s now")
+            met &= not alarms or name != "packages"
+        for alarm in alarms:
+            print(f"    {alarm}")
+    return met
+
+
+def _packages() -> Iterator[tuple[str, Pixels]]:
+    for sample in sample_images():
+        yield sample.image.id, sample.pixels
+    for name in CLEAN_DICOM:
+        path = get_testdata_file(name, download=False)
+        if path is not None:
+            yield name, decode_dicom(Path(str(path)).read_bytes(), name)
+
+
+def _shared() -> Iterator[tuple[str, Pixels]]:
+    root = Path(__file__).parents[2] / "shared" / "data"
+    for folder in ("nih-chest-xray", "med-banana-samples"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix.lower() in (".png", ".jpg", ".jpeg"):
+                yield path.name, decode_untrusted(path.read_bytes(), path.name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
