@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -132,6 +133,56 @@ def test_ranks_and_scores_say_the_same(table: Table, tmp_path: Path) -> None:
     np.testing.assert_array_equal(*read)
     assert read[0][0].tolist() == [1.0, pytest.approx(2 / 3), pytest.approx(1 / 3), 0.0]
     assert np.isnan(read[0][1]).all()
+
+
+def test_raters_of_scores_and_of_ranks_who_order_alike_agree(table: Table, tmp_path: Path) -> None:
+    # Two score from 0 to 10, one gives ranks: the numbers have nothing in common, the order is the same.
+    def rows(column: str, said: Callable[[int, int], float]) -> list[dict[str, object]]:
+        return [
+            {"sample": i + 1, "model": m, column: said(i, (MODELS.index(m) + i) % 4)}
+            for i in range(6)
+            for m in MODELS
+        ]
+
+    files = [
+        write(tmp_path / "ana.csv", rows("EA", lambda i, place: 2 * place + i % 2)),
+        write(tmp_path / "ben.csv", rows("EA", lambda i, place: place + 1)),
+        write(tmp_path / "cleo.csv", rows("EA_rank", lambda i, place: 4 - place)),
+    ]
+    ratings = read_ratings(files, [s.id for s in table.scores.samples], list(MODELS))
+    assert ratings.mixed == {"EA"}
+    found = rank(table, ratings)
+    assert found.ceiling["EA"]["spearman"].value == pytest.approx(1.0)
+    (one,) = found.agreement
+    assert (one.level, one.krippendorff.value) == ("ordinal of ranks", pytest.approx(1.0))
+
+
+@pytest.mark.parametrize("scales", [("EA", "EA", "EA"), ("EA", "EA", "EA_rank")])
+def test_the_ceiling_does_not_hang_on_the_scales_that_people_used(
+    table: Table, tmp_path: Path, scales: tuple[str, ...]
+) -> None:
+    # Ana uses the whole scale and Ben a narrow one; Cleo's order is Ben's. By raw means Ana would speak for both.
+    orders = {"ana": (0, 9, 3, 6), "ben": (5.3, 5.0, 5.2, 5.1), "cleo": (4, 1, 3, 2)}
+    files = [
+        write(
+            tmp_path / f"{name}.csv",
+            [
+                {"sample": 1, "model": m, scale: 5 - order[i] if scale == "EA_rank" else order[i]}
+                for i, m in enumerate(MODELS)
+            ],
+        )
+        for (name, order), scale in zip(orders.items(), scales, strict=True)
+    ]
+    ids = [s.id for s in table.scores.samples]
+    found = rank(table, read_ratings(files, ids, list(MODELS)))
+    ranks = {"ana": [0, 3, 1, 2], "ben": [3, 0, 2, 1], "cleo": [3, 0, 2, 1]}
+    expected = [
+        spearmanr(own, others).statistic
+        for name, own in ranks.items()
+        for others in [np.sum([ranks[other] for other in ranks if other != name], axis=0)]
+        if len(set(others)) > 1  # an all-tied mean of others has no order, and counts for nothing
+    ]
+    assert found.ceiling["EA"]["spearman"].value == pytest.approx(np.mean(expected))
 
 
 @settings(max_examples=30, deadline=None)

@@ -38,11 +38,13 @@ class Ratings:
         raters: by the names of their files.
         models: labels of the arms that anyone rated, in the order of the run.
         values: by dimension, (raters, samples, models), higher is better, NaN where not rated; a rank r is kept as -r.
+        mixed: dimensions in which some raters gave scores and others ranks: only the order is common to them.
     """
 
     raters: tuple[str, ...]
     models: tuple[str, ...]
     values: Mapping[str, Floats]
+    mixed: frozenset[str] = frozenset()
 
 
 def read_ratings(paths: Sequence[Path], samples: Sequence[str], models: Sequence[str]) -> Ratings:
@@ -62,17 +64,23 @@ def read_ratings(paths: Sequence[Path], samples: Sequence[str], models: Sequence
     place = {sample: i for i, sample in enumerate(samples)}
     arm = {model: i for i, model in enumerate(models)}
     values = {name: np.full((len(paths), len(samples), len(models)), np.nan) for name in DIMENSIONS}
+    columns: set[str] = set()
     for number, path in enumerate(paths):
-        _read(path, place, arm, {name: table[number] for name, table in values.items()})
+        columns |= _read(path, place, arm, {name: table[number] for name, table in values.items()})
     rated = np.logical_or.reduce([np.isfinite(table).any(axis=(0, 1)) for table in values.values()])
     kept = np.flatnonzero(rated)
     found = {name: table[:, :, kept] for name, table in values.items() if np.isfinite(table).any()}
     if not found:
         raise InputError(f"{paths[0] if paths else '--ratings'}: no ratings in it")
-    return Ratings(tuple(raters), tuple(models[int(i)] for i in kept), found)
+    mixed = frozenset(name for name in found if {name.lower(), f"{name.lower()}_rank"} <= columns)
+    return Ratings(tuple(raters), tuple(models[int(i)] for i in kept), found, mixed)
 
 
-def _read(path: Path, place: Mapping[str, int], arm: Mapping[str, int], into: Mapping[str, Floats]) -> None:
+def _read(
+    path: Path, place: Mapping[str, int], arm: Mapping[str, int], into: Mapping[str, Floats]
+) -> set[str]:
+    """Fills in one rater's ratings; returns the columns that have any."""
+    columns: set[str] = set()
     seen: dict[tuple[int, int], int] = {}
     for line, row in _lines(path):
         sample = _known(path, line, "sample", row["sample"], place)
@@ -87,6 +95,8 @@ def _read(path: Path, place: Mapping[str, int], arm: Mapping[str, int], into: Ma
             if column in _COLUMNS and text:
                 name, sign = _COLUMNS[column]
                 into[name][sample, model] = sign * _number(path, line, column, text)
+                columns.add(column)
+    return columns
 
 
 def _lines(path: Path) -> list[tuple[int, dict[str, str]]]:

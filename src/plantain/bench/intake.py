@@ -25,7 +25,6 @@ MAX_K = 9_999
 _NAME = re.compile(r"(?P<id>.+)_(?P<k>\d{1,4})\Z", re.DOTALL)
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}\Z")
 """Names that a person may give an arm: they become folders and headings."""
-"""Names that a person may give an arm: they become folders and headings."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,12 @@ from plantain.metrics.resampling import Estimate
 ORGANS_ACROSS = 6
 """Organs side by side before the table goes on in another block."""
 
+CAPTIONS = {
+    "CP": "CP is SSIM over windows wholly outside the region.",
+    "cp_reference": "cp\\_reference is SSIM after emptying the region, as published, which counts the region as kept.",
+}
+"""What either form of context preservation is."""
+
 _SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
     "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -48,11 +54,15 @@ def table_two(table: Table) -> str:
     lines = [r"% needs \usepackage{booktabs}", r"\begin{table*}", r"\centering\small"]
     for block in blocks:
         lines.extend(_block(table, block, last=block is blocks[-1]))
-    judge = escaped(table.judge or "no judge")
-    caption = (
-        f"{escaped(table.scores.benchmark)}: {len(table.scores.samples)} samples. EA and VQ by {judge}, in [0, 1]; "
-        "CP is SSIM over windows wholly outside the region. Bold: best, underlined: second best, both only where the "
-        "paired difference from all that follow is significant after Holm's correction at the 5\\,\\% level."
+    said = [f"{escaped(table.scores.benchmark)}: {len(table.scores.samples)} samples."]
+    said += [f"EA and VQ by {escaped(table.judge)}, in [0, 1]."] if table.judge else []
+    said += [CAPTIONS[measure.name] for measure in table.main if measure.name in CAPTIONS]
+    caption = " ".join(
+        [
+            *said,
+            "Bold: best, underlined: second best, both only where the paired difference from all that follow is "
+            "significant after Holm's correction at the 5\\,\\% level.",
+        ]
     )
     lines += [rf"\caption{{{caption}}}", r"\end{table*}"]
     return "\n".join(lines) + "\n"
@@ -172,7 +182,7 @@ def _pair(rho: Estimate, tau: Estimate) -> str:
     if rho.value is None or tau.value is None:
         return "--"
     spread = "" if rho.spread is None else rf" $\pm$ {rho.spread:.2f}"
-    return f"{rho.value:.2f}{spread}, {tau.value:.2f}".replace("-0", "$-$0")
+    return f"{rho.value:.2f}{spread}, {tau.value:.2f}".replace("-", "$-$")
 
 
 def escaped(text: str) -> str:

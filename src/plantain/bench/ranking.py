@@ -40,7 +40,8 @@ class RaterAgreement:
     """Agreement of raters in one dimension.
 
     Attributes:
-        krippendorff: alpha, "ordinal" or, with many different values, "interval", as `level` says.
+        krippendorff: alpha, "ordinal" or, with many different values, "interval", as `level` says; "of ranks" where
+            some raters gave scores and others ranks, which have nothing but the order within an image in common.
         fleiss: kappa over the outputs that all have rated; None where the values are no categories.
         cohen: quadratically weighted kappa of each pair; empty where the values are no categories.
     """
@@ -97,19 +98,26 @@ def rank(table: Table, ratings: Ratings) -> Ranking:
     )
 
 
-def consensus(ratings: Floats) -> Floats:
-    """(raters, images, models) to (images, models): the mean over raters of each one's ranks of an image's outputs.
+def ranks_within(ratings: Floats) -> Floats:
+    """(raters, images, models): each rater's ranks of the outputs of an image.
 
     Ranks are brought to [0, 1] by the number of outputs that the rater saw, 1 for the best, so that a rater who saw
     fewer, or used another scale, counts alike. NaN where nobody rated; a single rated output has no rank.
     """
-    total, count = np.zeros(ratings.shape[1:]), np.zeros(ratings.shape[1:])
-    for rater in ratings:
-        for image, row in enumerate(rater):
-            seen = np.flatnonzero(np.isfinite(row))
-            if seen.size > 1:
-                total[image, seen] += (average_ranks(row[seen]) - 1.0) / (seen.size - 1)
-                count[image, seen] += 1
+    ranks = np.full(ratings.shape, np.nan)
+    for rater, image in np.ndindex(ratings.shape[:2]):
+        seen = np.flatnonzero(np.isfinite(ratings[rater, image]))
+        if seen.size > 1:
+            ranks[rater, image, seen] = (average_ranks(ratings[rater, image, seen]) - 1.0) / (seen.size - 1)
+    return ranks
+
+
+def consensus(ratings: Floats) -> Floats:
+    """(raters, images, models) to (images, models): the mean over raters of their `ranks_within` an image."""
+    ranks = ranks_within(ratings)
+    known = np.isfinite(ranks)
+    count = known.sum(axis=0)
+    total = np.where(known, ranks, 0.0).sum(axis=0)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
@@ -128,21 +136,26 @@ def _row(
 
 def _ceiling(scores: Scores, ratings: Floats) -> dict[str, Estimate]:
     seed = derive_seed(scores.seed, "ceiling")
+    ranks = ranks_within(
+        ratings
+    )  # what metrics are held against, too: the others' mean is of ranks, not of scales
     return {
-        name: human_ceiling(ratings, scores.clusters, statistic=statistic, seed=seed)
+        name: human_ceiling(ranks, scores.clusters, statistic=statistic, seed=seed)
         for name, statistic in STATISTICS.items()
     }
 
 
 def _agreement(scores: Scores, dimension: str, ratings: Ratings) -> RaterAgreement:
-    table = ratings.values[dimension]
+    mixed = dimension in ratings.mixed
+    table = ranks_within(ratings.values[dimension]) if mixed else ratings.values[dimension]
+    level = " of ranks" if mixed else ""
     flat = table.reshape(table.shape[0], -1)
     clusters = [cluster for cluster in scores.clusters for _ in ratings.models]
     seed = derive_seed(scores.seed, "agreement")
     kinds = np.unique(flat[np.isfinite(flat)])
     if kinds.size > MANY:
         alpha = krippendorff_alpha(flat, "interval", clusters=clusters, seed=seed)
-        return RaterAgreement(dimension, "interval", alpha, None, {})
+        return RaterAgreement(dimension, f"interval{level}", alpha, None, {})
     alpha = krippendorff_alpha(flat, "ordinal", clusters=clusters, seed=seed)
     complete = np.flatnonzero(np.isfinite(flat).all(axis=0))
     counts = np.stack([(flat[:, complete] == kind).sum(axis=0) for kind in kinds], axis=1)
@@ -158,7 +171,7 @@ def _agreement(scores: Scores, dimension: str, ratings: Ratings) -> RaterAgreeme
             clusters=[clusters[i] for i in both],
             seed=seed,
         )
-    return RaterAgreement(dimension, "ordinal", alpha, fleiss, cohen)
+    return RaterAgreement(dimension, f"ordinal{level}", alpha, fleiss, cohen)
 
 
 def ranking_json(ranking: Ranking) -> dict[str, object]:

@@ -2,7 +2,8 @@
 
 All of them are functions of sums over items, so whole clusters of items are resampled by adding up their tables: by a
 bootstrap from 50 clusters on, below that by leaving out one at a time with Student's t, since a bootstrap of ten items
-covers 85 % where it says 95. Prevalence stands beside every coefficient: 92 % raw agreement can go with a kappa below 0.
+covers 85 % where it says 95. Prevalence stands beside every coefficient: 92 % raw agreement can go with a kappa
+below 0.
 """
 
 from __future__ import annotations
