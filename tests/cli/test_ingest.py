@@ -170,7 +170,7 @@ def test_stretch_and_pad_do_not_mix(
         assert catalogue.get("plain").geometry.inner_height == 1024
     code, _, errors = ingest(capsys, *options)
     assert code == 1
-    assert "plain.jpg: is there already, prepared with stretch; choose another --out" in errors
+    assert "is there already, prepared with stretch; choose another --out" in errors
 
 
 def test_wrong_use_is_one_line_and_leaves_nothing(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plantain.findings import load_taxonomy
-from plantain.records import InputError, Licence
+from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.entries import Entry, Refused, SourceOptions
 from plantain.sources.folder import FolderReader
 
@@ -141,3 +141,67 @@ def test_options_are_checked_before_anything_is_read(tmp_path: Path) -> None:
         FolderReader(SourceOptions(tmp_path, "chestxray"), TAXONOMY)
     with pytest.raises(InputError, match="not a folder"):
         FolderReader(SourceOptions(tmp_path / "gone", "chest_xray"), TAXONOMY)
+
+
+def described(root: Path) -> dict[str, SourceImage]:
+    found = FolderReader(SourceOptions(root, "chest_xray", Licence.OPEN), TAXONOMY).scan()
+    return {item.name: item.image for item in found if isinstance(item, Entry)}
+
+
+def test_flat_pictures_and_a_table_of_labels(tmp_path: Path) -> None:
+    put(tmp_path, a_dot_png=b"a", b_dot_png=b"b", c_dot_png=b"c", spare_dot_png=b"s", images__d_dot_jpg=b"d")
+    (tmp_path / "labels.csv").write_text(
+        "file,labels,group,split\n"
+        "a.png,Edema|pleural effusion,p1,train\nb.png,normal,p1,train\nc.png,,p2,\n"
+        "images\\d.jpg,Fracture,p3,test\ngone.png,Edema,p4,\n"
+    )
+    images = described(tmp_path)
+    assert {name: image.labels for name, image in images.items()} == {
+        "a.png": ("Edema", "Pleural Effusion"),
+        "b.png": ("No Finding",),
+        "c.png": (),
+        "images/d.jpg": ("Fracture",),
+    }
+    assert [image.group for image in images.values()] == ["p1", "p1", "p2", "p3"]
+    assert [image.split for image in images.values()] == ["train", "train", "", "test"]
+    assert "no label" in images["c.png"].note
+    _, refused = read(tmp_path)
+    assert refused == {
+        "spare.png": "has no row in labels.csv",
+        "gone.png": "the table of labels names it, and no such picture is there",
+    }
+
+
+def test_a_table_speaks_before_the_folder_and_may_be_parted_by_semicolons(tmp_path: Path) -> None:
+    put(tmp_path, Edema__a_dot_png=b"a", Edema__b_dot_png=b"b")
+    (tmp_path / "labels.csv").write_text(
+        "\ufefffile;labels;group\r\nEdema/a.png;Fracture;p1\r\n", encoding="utf-8"
+    )
+    images = described(tmp_path)
+    assert {name: (image.labels, image.group) for name, image in images.items()} == {
+        "Edema/a.png": (("Fracture",), "p1"),
+        "Edema/b.png": (("Edema",), None),
+    }
+
+
+def test_a_wrong_label_in_the_table_costs_one_picture_and_names_the_nearest(tmp_path: Path) -> None:
+    put(tmp_path, a_dot_png=b"a", b_dot_png=b"b")
+    (tmp_path / "labels.csv").write_text("file,labels\na.png,Pneumotorax\nb.png,Edema;normal\n")
+    entries, refused = read(tmp_path)
+    assert not entries
+    assert "did you mean 'Pneumothorax'" in refused["a.png"]
+    assert refused["b.png"] == "labels.csv calls it normal and not"
+
+
+def test_the_same_picture_in_two_groups_is_refused(tmp_path: Path) -> None:
+    put(tmp_path, one__s_dot_png=b"x", two__s_dot_png=b"x")
+    (tmp_path / "labels.csv").write_text("file,labels,group\none/s.png,Edema,p1\ntwo/s.png,Edema,p2\n")
+    entries, refused = read(tmp_path)
+    assert not entries
+    assert "another group or split" in refused["two/s.png"]
+
+
+def test_flat_pictures_without_a_table_are_told_what_to_do(tmp_path: Path) -> None:
+    put(tmp_path, a_dot_png=b"a")
+    _, refused = read(tmp_path)
+    assert "list it in a labels.csv beside it (file,labels[,group,split])" in refused["a.png"]

@@ -7,6 +7,7 @@ import shlex
 import sqlite3
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from types import TracebackType
 
@@ -30,8 +31,8 @@ from plantain.sources.settings import parse_settings
 
 app = application()
 
-SHOWN = 20
-"""Refused files told one by one; the rest are in rejected.csv."""
+SHOWN, ALIKE = 20, 3
+"""Refused files told one by one, and of one reason; the rest are counted, and in rejected.csv."""
 
 BAR_AFTER_S = 2.0
 PLAIN_EVERY_S = 10.0
@@ -63,8 +64,9 @@ def command(
 
     Example: plantain ingest folder scans/ --modality chest_xray --licence open --out catalogue
 
-    scans/ holds one folder per finding (normal/, Pneumothorax/, ...) with pictures inside. A file that cannot be
-    used is one line in catalogue/rejected.csv and stops nothing. Running it again adds what is new. An image with
+    scans/ holds one folder per finding (normal/, Pneumothorax/, ...) with pictures inside, or pictures and a table
+    labels.csv (or .xlsx) with the columns file, labels and maybe group (the patient) and split. A file that cannot
+    be used is one line in catalogue/rejected.csv and stops nothing. Running it again adds what is new. An image with
     text that may be somebody's name, date or number, or with a face, waits for `plantain quarantine`.
     """
     if list_kinds:
@@ -191,7 +193,9 @@ class _Watch:
             console=console,
         )
         self._task = self._bar.add_task("", total=total, rate="0")
-        self._total, self._done, self._refused = total, 0, 0
+        self._total, self._done, self._told_refused = total, 0, 0
+        self._reasons: Counter[str] = Counter()
+        self._untold: Counter[str] = Counter()
         self._shown = False
         self._begun = self._told = time.monotonic()
 
@@ -203,8 +207,10 @@ class _Watch:
     ) -> None:
         if self._shown:
             self._bar.stop()
-        if self._refused > SHOWN:
-            print(f"plantain: and {self._refused - SHOWN} more rejected files", file=sys.stderr)
+        for reason, count in self._untold.most_common(SHOWN):
+            print(f"plantain: and {count} more rejected: {reason}", file=sys.stderr)
+        if rest := sum(count for _, count in self._untold.most_common()[SHOWN:]):
+            print(f"plantain: and {rest} more rejected files", file=sys.stderr)
 
     def file(self, refused: Refused | None) -> None:
         """One more file is done."""
@@ -213,8 +219,11 @@ class _Watch:
         rate = f"{self._done / max(now - self._begun, 1e-3):.0f}"
         self._bar.update(self._task, completed=self._done, rate=rate)
         if refused is not None:
-            self._refused += 1
-            if self._refused <= SHOWN:
+            self._reasons[refused.reason] += 1
+            if self._reasons[refused.reason] > ALIKE or self._told_refused >= SHOWN:
+                self._untold[refused.reason] += 1
+            else:
+                self._told_refused += 1
                 print(f"plantain: rejected {refused.name}: {refused.reason}", file=sys.stderr)
         if self._live and not self._shown and now - self._begun > BAR_AFTER_S:
             self._shown = True

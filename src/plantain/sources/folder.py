@@ -1,4 +1,4 @@
-"""A folder of pictures sorted by label, PATH/<label>/*.jpg: the layout that Med-Banana's own scripts read."""
+"""A folder of pictures, sorted by label (PATH/<label>/*.jpg, as Med-Banana reads it) or told by a labels.csv."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from pathlib import Path
 from plantain.findings import Taxonomy
 from plantain.findings.taxonomy import suggest
 from plantain.pixels.decode import one_line
-from plantain.records import Finding, InputError, SourceImage
+from plantain.records import InputError, SourceImage
 from plantain.sources.entries import UNPREPARED, Entry, Refused, SourceOptions
 from plantain.sources.files import read_regular
+from plantain.sources.label_table import LabelTable, Told
+from plantain.sources.places import walk
 from plantain.sources.registry import SourceKind
 
 PICTURES = frozenset(
@@ -25,17 +27,22 @@ PICTURES = frozenset(
 
 _CLUTTER = frozenset({"thumbs.db", "desktop.ini"})
 
+_UNLABELLED = (
+    "no label: put it into a folder named like its finding, or list it in a labels.csv beside it "
+    "(file,labels[,group,split])"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _File:
     folder: str
     name: str
     path: Path
-    finding: Finding
+    told: Told
 
     @property
     def shown(self) -> str:
-        return one_line(f"{self.folder}/{self.name}")
+        return one_line(f"{self.folder}/{self.name}" if self.folder else self.name)
 
     @property
     def stem(self) -> str:
@@ -45,6 +52,9 @@ class _File:
 class FolderReader:
     """Lists PATH/<label>/<picture>; a label folder is named like a finding, its case, spaces and underscores aside.
 
+    A table PATH/labels.csv (see `label_table`) tells labels, groups and splits of files that lie anywhere below PATH;
+    for a file in a label folder, what it says comes first.
+
     An image's id is its file name without ending. Files that share it are one image with several labels
     when their bytes are the same, else all of them get the folder's name (and the ending) into their ids.
     """
@@ -52,13 +62,17 @@ class FolderReader:
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         if not options.modality:
             raise InputError(f"--modality: say what the pictures show: {', '.join(taxonomy.modalities)}")
-        self._order = {finding.name: rank for rank, finding in enumerate(taxonomy.of(options.modality))}
+        own = taxonomy.of(options.modality)
+        self._order = {finding.name: rank for rank, finding in enumerate(own)}
+        self._normal = frozenset(finding.name for finding in own if finding.normal)
         if not options.path.is_dir():
             raise InputError(f"{options.path}: not a folder")
         self._options = options
         self._taxonomy = taxonomy
         self._root = options.path.resolve()
+        self._table = LabelTable(self._root, taxonomy)
         self._refused: list[Refused] = []
+        self._seen: list[str] = []
         self._by_stem: dict[str, list[_File]] = {}
         for file in self._list():
             self._by_stem.setdefault(file.stem, []).append(file)
@@ -76,31 +90,61 @@ class FolderReader:
     def _list(self) -> Iterator[_File]:
         for child in self._children(self._root):
             shown = one_line(child.name)
-            if not child.is_dir():
-                self._refuse(shown, "lies beside the label folders, not in one")
+            folder = child.is_dir()
+            if child == self._table.path:
                 continue
-            finding = self._taxonomy.match_label(self._options.modality, child.name)
-            if finding is None:
-                names = list(self._order)
-                hint = suggest(child.name, names)
+            if child.is_symlink() and not self._inside(child):
+                self._refuse(
+                    f"{shown}/" if folder else shown, "a link that leads out of the folder, or nowhere"
+                )
+            elif folder and self._taxonomy.match_label(self._options.modality, child.name):
+                yield from self._pictures(child)
+            elif self._table.path is not None:
+                yield from self._told_by_table(child)
+            elif folder:
+                hint = suggest(child.name, list(self._order))
                 why = f"no {self._options.modality} finding is named like this folder; {hint}"
                 self._refuse_folder(child, f"{shown}/", why)
-            elif not self._inside(child):
-                self._refuse(f"{shown}/", "a link that leads out of the folder")
             else:
-                yield from self._pictures(child, finding)
+                self._refuse(shown, _UNLABELLED if _is_picture(child) else "not a picture by its name")
+        for name in self._table.without(self._seen):
+            self._refuse(name, "the table of labels names it, and no such picture is there")
 
-    def _pictures(self, folder: Path, finding: Finding) -> Iterator[_File]:
+    def _pictures(self, folder: Path) -> Iterator[_File]:
+        """What lies in a label folder."""
         for path in self._children(folder):
-            file = _File(folder.name, path.name, path, finding)
+            shown = one_line(f"{folder.name}/{path.name}")
             if path.is_symlink() and not self._inside(path):
-                self._refuse(file.shown, "a link that leads out of the folder, or nowhere")
+                self._refuse(shown, "a link that leads out of the folder, or nowhere")
             elif path.is_dir():
-                self._refuse_folder(path, f"{file.shown}/", "a folder inside a label folder is not read")
-            elif path.suffix.lower() not in PICTURES:
-                self._refuse(file.shown, "not a picture by its name")
+                self._refuse_folder(path, f"{shown}/", "a folder inside a label folder is not read")
+            elif not _is_picture(path):
+                self._refuse(shown, "not a picture by its name")
             else:
-                yield file
+                yield from self._told(folder.name, path)
+
+    def _told_by_table(self, place: Path) -> Iterator[_File]:
+        """A file beside the label folders, or what lies below a folder that is none."""
+        for path in walk(place) if place.is_dir() else [place]:
+            below = path.relative_to(self._root)
+            shown = one_line(below.as_posix())
+            if path.name.lower() in _CLUTTER:
+                continue
+            if not _is_picture(path):
+                self._refuse(shown, "not a picture by its name")
+            elif not self._table.names(below.as_posix()):
+                self._refuse(shown, f"has no row in {self._table.path.name if self._table.path else ''}")
+            else:
+                folder = below.parent.as_posix()
+                yield from self._told("" if folder == "." else folder, path)
+
+    def _told(self, folder: str, path: Path) -> Iterator[_File]:
+        name = f"{folder}/{path.name}" if folder else path.name
+        self._seen.append(name)
+        try:
+            yield _File(folder, path.name, path, self._table.of(name, self._options.modality))
+        except InputError as error:
+            self._refuse(one_line(name), str(error).removeprefix(f"{name}: "))
 
     def _children(self, folder: Path) -> list[Path]:
         """A folder's content in order of its names as bytes, which no locale changes; hidden files left out."""
@@ -148,17 +192,21 @@ class FolderReader:
             if len(contents) == 1:
                 yield self._entry(stem, copies)
             elif folders.count(first.folder) == 1:
-                yield self._entry(f"{_slug(first.folder)}_{stem}", copies)
+                yield self._entry(f"{_prefix(first.folder)}{stem}", copies)
             else:
-                yield self._entry(f"{_slug(first.folder)}_{_clean(first.name)}", copies)
+                yield self._entry(f"{_prefix(first.folder)}{_clean(first.name)}", copies)
 
     def _entry(self, image_id: str, copies: list[_File]) -> Entry | Refused:
         first = copies[0]
-        labels = {file.finding.name: file for file in copies}
-        normal = next((file for file in labels.values() if file.finding.normal), None)
-        if normal is not None and len(labels) > 1:
-            other = next(file for file in labels.values() if not file.finding.normal)
+        labels = {label: file for file in copies for label in file.told.labels}
+        normal = next((file for label, file in labels.items() if label in self._normal), None)
+        other = next((file for label, file in labels.items() if label not in self._normal), None)
+        if normal is not None and other is not None:
             return Refused(normal.shown, f"the same picture as {other.shown}: it cannot be normal and not")
+        for copy in copies:
+            if (copy.told.group, copy.told.split) != (first.told.group, first.told.split):
+                why = f"the same picture as {first.shown}, which is of another group or split"
+                return Refused(copy.shown, why)
         image = SourceImage(
             id=image_id,
             dataset=_clean(self._root.name),
@@ -168,8 +216,15 @@ class FolderReader:
             source_sha256="",
             prepared_sha256="",
             geometry=UNPREPARED,
+            group=first.told.group,
+            split=first.told.split,
+            note="" if labels else "no label: the source has none",
         )
         return Entry(image, first.path, first.shown)
+
+
+def _is_picture(path: Path) -> bool:
+    return path.suffix.lower() in PICTURES
 
 
 def _clean(name: str) -> str:
@@ -177,11 +232,12 @@ def _clean(name: str) -> str:
     return one_line(unicodedata.normalize("NFC", name)).strip() or "unnamed"
 
 
-def _slug(folder: str) -> str:
-    return "_".join(_clean(folder).split())
+def _prefix(folder: str) -> str:
+    return "_".join(_clean(folder).replace("/", "_").split()) + "_" if folder else ""
 
 
 KIND = SourceKind(
-    "pictures sorted into folders by finding: PATH/<label>/*.{jpg,png,...}; needs --modality",
+    "pictures in folders named like a finding, or listed in PATH/labels.csv (file,labels[,group,split]); "
+    "needs --modality",
     FolderReader,
 )

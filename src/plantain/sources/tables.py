@@ -1,5 +1,6 @@
 """Tables as datasets publish them, read by header, never by position: .csv, .csv.gz and the first sheet of an .xlsx.
 
+Columns are parted by commas, or by what the header is parted by (";" as spreadsheets of many countries save, tabs).
 A published table may be large (MIMIC-CXR has 377,000 rows), so rows are streamed; it may be damaged, so every fault is
 one line that names the file and the row.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import itertools
 import re
 import zipfile
 import zlib
@@ -90,7 +92,9 @@ def _csv_rows(path: Path) -> Iterator[list[str]]:
             bounded = io.BufferedReader(_Bounded(raw, path))
             # Lone surrogates cannot come out of UTF-8; a byte order mark is what Excel writes first.
             with io.TextIOWrapper(bounded, encoding="utf-8-sig", newline="") as text:
-                for cells in csv.reader(text):
+                first = text.readline()
+                parted = next((mark for mark in ",;\t" if mark in first), ",")
+                for cells in csv.reader(itertools.chain([first], text), delimiter=parted):
                     number += 1
                     yield [cell.strip() for cell in cells]
     except _FAULTS as error:
