@@ -273,7 +273,7 @@ def test_negbio_and_radiologists_are_chosen(usual: Tree) -> None:
 def test_what_does_not_fit_is_refused_in_one_line(usual: Tree) -> None:
     with pytest.raises(InputError, match="is credentialed"):
         MimicReader(SourceOptions(usual.root, licence=Licence.OPEN), TAXONOMY)
-    with pytest.raises(InputError, match=r"mimic-cxr-2.0.0-split.csv.gz is not there"):
+    with pytest.raises(InputError, match=r"mimic-cxr-2.0.0-metadata.csv.gz is not there"):
         usual.open()
     usual.labels[0][2] = "2"
     with pytest.raises(InputError, match=r"row 2: Atelectasis: '2' is none of 1, 0, -1 and blank"):

@@ -1,15 +1,16 @@
 """MIMIC-CXR: chest radiographs as JPEG (MIMIC-CXR-JPG) or DICOM, with the labels of their reports.
 
-PATH holds files/ and the tables of MIMIC-CXR-JPG, which DICOM users copy beside their files/. The data is credentialed,
-and so is all that is made of it.
+PATH holds files/ and the tables of MIMIC-CXR-JPG, or DICOM users name the folder of those tables. The data is
+credentialed, and so is all that is made of it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from plantain.pixels.decode import one_line
 from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.dicom import DicomEntry
 from plantain.sources.entries import UNPREPARED, Entry, Found, LeftOut, Refused, SourceOptions
+from plantain.sources.mimic_files import MimicFiles
 from plantain.sources.mimic_labels import LabelRule, Marks, StudyLabels, read_marks
 from plantain.sources.registry import SourceKind
 from plantain.sources.settings import Setting, resolve_settings, whole_number
@@ -32,9 +34,10 @@ SETTINGS = {
     "views": Setting("frontal", ("frontal", "all")),
     "level": Setting("image", ("image", "study")),
     "test_labels": Setting("reports", ("reports", "radiologists")),
+    "tables": Setting(""),
 }
 """`selection=single per_class=1000` is the paper's "single_disease_selection", 1k per class; `per_class=0` is no cap.
-`level=study` takes one image of each study, PA before AP."""
+`level=study` takes one image of each study, PA before AP. `tables` is a folder, where they do not lie in PATH."""
 
 FRONTAL = ("PA", "AP")
 
@@ -57,7 +60,11 @@ class _Image:
 
     @property
     def stem(self) -> str:
-        return f"files/p{self.subject[:2]}/p{self.subject}/s{self.study}/{self.dicom}"
+        return f"{self.folder}/{self.dicom}"
+
+    @property
+    def folder(self) -> str:
+        return f"p{self.subject[:2]}/p{self.subject}/s{self.study}"
 
 
 class MimicReader:
@@ -71,14 +78,14 @@ class MimicReader:
         self._settings = resolve_settings("mimic-cxr", SETTINGS, options.settings)
         self._cap = whole_number("per_class", self._settings["per_class"])
         self._seed = whole_number("seed", self._settings["seed"])
-        self._root = options.path
-        if not self._root.is_dir():
-            raise InputError(f"{self._root}: not a folder")
+        self._files = MimicFiles(options.path, self._settings["tables"])
+        self._version = self._files.version
         self._rule = LabelRule(
             taxonomy, self._settings["uncertain"], single=self._settings["selection"] == "single"
         )
         self._refused: list[Refused] = []
         self._left_out: Counter[str] = Counter()
+        self._named: set[str] = set()
         self._splits = self._read_splits()
         self._images = self._read_images()
         self._frontals = Counter(image.study for image in self._images)
@@ -92,8 +99,9 @@ class MimicReader:
         """Faults first, then images in order of patient, study and dicom id, then what was not asked for."""
         yield from self._refused
         for image, path, labels in self._chosen:
-            kind = DicomEntry if path.suffix == ".dcm" else Entry
-            yield kind(self._describe(image, labels), path, f"{image.stem}{path.suffix}")
+            kind = DicomEntry if path.suffix.lower() == ".dcm" else Entry
+            name = self._files.shown(image.stem) + path.suffix
+            yield kind(self._describe(image, labels), path, name)
         for reason, count in sorted((+self._left_out).items()):
             yield LeftOut(reason, count)
 
@@ -107,6 +115,7 @@ class MimicReader:
         return SourceImage(
             id=f"s{image.study}_{image.dicom}" if several else f"s{image.study}",
             dataset="MIMIC-CXR",
+            version=self._version,
             modality="chest_xray",
             labels=labels.labels,
             licence=Licence.CREDENTIALED,
@@ -122,26 +131,28 @@ class MimicReader:
         )
 
     def _read_splits(self) -> dict[str, str]:
-        path = self._table("split")
+        path = self._files.table("split")
         splits: dict[str, str] = {}
         for row in read_table(path, ["dicom_id", "split"]):
             if row["split"] not in _SPLITS:
                 raise InputError(f"{path}: split: {one_line(row['split'])!r} is none of {', '.join(_SPLITS)}")
-            splits[row["dicom_id"]] = row["split"]
+            splits[sys.intern(row["dicom_id"])] = sys.intern(row["split"])
         return splits
 
     def _read_images(self) -> list[_Image]:
         """Rows of the metadata with a wanted view, in order of their ids."""
         images: dict[str, _Image] = {}
-        for row in read_table(self._table("metadata"), _METADATA):
+        for row in read_table(self._files.table("metadata"), _METADATA):
             view = row["ViewPosition"].upper()
+            # Interned, since most of them stand in several of 377,000 rows, and the ids in another table as well.
             image = _Image(
-                row["subject_id"].removesuffix(".0"),
-                row["study_id"].removesuffix(".0"),
-                row["dicom_id"],
-                view,
-                row.get(_POSITION, "").lower(),
+                sys.intern(row["subject_id"].removesuffix(".0")),
+                sys.intern(row["study_id"].removesuffix(".0")),
+                sys.intern(row["dicom_id"]),
+                sys.intern(view),
+                sys.intern(row.get(_POSITION, "").lower()),
             )
+            self._named.add(image.dicom)
             fault = self._fault(image)
             if fault or images.get(image.dicom, image) != image:
                 why = fault or "two rows of this image differ; the first counts"
@@ -162,27 +173,44 @@ class MimicReader:
         return "" if image.dicom in self._splits else "split: the split table does not name it"
 
     def _choose(self) -> list[tuple[_Image, Path, StudyLabels]]:
+        endings, tops = self._find_files(), self._files.tops()
         found = []
         for image, labels in self._labelled():
-            path = next((p for p in self._places(image) if p.is_file()), None)
-            if path is None:
-                self._refused.append(
-                    Refused(f"{image.stem}.jpg", "is not there, neither as .jpg nor as .dcm")
-                )
-            else:
+            top = image.folder.partition("/")[0]
+            if image.dicom in endings:
+                path = self._files.pictures / f"{image.stem}{endings[image.dicom]}"
                 found.append((image, path, labels))
+            elif top not in tops:
+                self._left_out[f"not downloaded: {self._files.shown(top)} is not there"] += 1
+            else:
+                name = self._files.shown(image.stem)
+                self._refused.append(Refused(f"{name}.jpg", "is not there, neither as .jpg nor as .dcm"))
         if self._settings["level"] == "study":
             found = self._one_per_study(found)
         return self._capped(found) if self._cap else found
 
-    def _places(self, image: _Image) -> Iterable[Path]:
-        return (self._root / f"{image.stem}{ending}" for ending in (".jpg", ".dcm"))
+    def _find_files(self) -> dict[str, str]:
+        """Endings of the files that are there, by dicom id; files that no row places where they lie are refused."""
+        wanted = {image.dicom: image for image in self._images}
+        endings: dict[str, str] = {}
+        for place in self._files.listing():
+            image = wanted.get(place.dicom)
+            name = self._files.shown(f"{place.folder}/{place.dicom}{place.ending}")
+            if image is None and place.dicom not in self._named:
+                self._refused.append(Refused(name, "no row of the tables names it, so it has no label"))
+            elif image is not None and image.folder != place.folder:
+                said = self._files.shown(image.folder)
+                self._refused.append(Refused(name, f"lies in another folder than its row says: {said}"))
+            elif image is not None and endings.get(image.dicom, ".dcm").lower() == ".dcm":
+                # The key of the row is shared; a JPEG goes before the DICOM file beside it.
+                endings[image.dicom] = sys.intern(place.ending)
+        return endings
 
     def _labelled(self) -> Iterator[tuple[_Image, StudyLabels]]:
-        marks = read_marks(self._table(self._settings["labeller"]))
+        marks = read_marks(self._files.table(self._settings["labeller"]))
         read: dict[str, Marks] | None = None
         if self._settings["test_labels"] == "radiologists":
-            read = read_marks(self._table("test-set-labeled"))
+            read = read_marks(self._files.table("test-set-labeled"))
         known: dict[Marks, StudyLabels] = {}
         for image in self._images:
             by_people = read is not None and self._splits[image.dicom] == "test"
@@ -220,16 +248,6 @@ class MimicReader:
         kept = {dicom for ranked in ranks.values() for _, dicom in sorted(ranked)[: self._cap]}
         self._left_out[f"beyond {self._cap} of its class (--set per_class)"] += len(found) - len(kept)
         return [item for item in found if item[0].dicom in kept]
-
-    def _table(self, what: str) -> Path:
-        """The table of that name, packed or not; of several releases the newest by name."""
-        pattern = re.compile(rf"mimic-cxr-[\d.]+-{what}\.csv(\.gz)?")
-        found = sorted(path for path in self._root.iterdir() if pattern.fullmatch(path.name))
-        if not found:
-            raise InputError(
-                f"{self._root}: mimic-cxr-2.0.0-{what}.csv.gz is not there; it is a file of MIMIC-CXR-JPG"
-            )
-        return found[-1]
 
 
 def _preference(image: _Image) -> tuple[int, str]:

@@ -6,6 +6,7 @@ absent). "No Finding" is 1 or nothing. Labels are the study's; every image of it
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,7 @@ def read_marks(path: Path) -> dict[str, Marks]:
             value = one_line(row[column])
             raise InputError(f"{path}: row {number}: {column}: {value!r} is none of 1, 0, -1 and blank")
         study = row["study_id"].removesuffix(".0").removeprefix("s")
-        if studies.setdefault(study, marks) != marks:
+        if studies.setdefault(sys.intern(study), sys.intern(marks)) != marks:
             raise InputError(
                 f"{path}: row {number}: study_id {one_line(study)}: two rows differ in their labels"
             )

@@ -1,0 +1,165 @@
+"""Downloads of MIMIC-CXR as people have them: deeper down, unpacked, half there, with links, litter and strays."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+
+import pytest
+
+from plantain.findings import load_taxonomy
+from plantain.records import InputError
+from plantain.sources.catalogue import Catalogue
+from plantain.sources.entries import SourceOptions
+from plantain.sources.ingest import ingest
+from plantain.sources.mimic_cxr import MimicReader
+from plantain.sources.mimic_files import MimicFiles
+from plantain.sources.mimic_labels import COLUMNS
+from sources.published import csv_bytes, jpeg, put, scanned
+from sources.test_mimic_cxr import Tree, dicom_id
+
+TAXONOMY = load_taxonomy()
+
+
+def read(root: Path, **settings: str) -> MimicReader:
+    return MimicReader(SourceOptions(root, settings=settings), TAXONOMY)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    """As wget leaves it: release 2.1.0, whose tables are still called 2.0.0."""
+    tree = Tree(tmp_path / "physionet.org/files/mimic-cxr-jpg/2.1.0")
+    tree.study(10000032, 50000001, {"Pneumothorax": "1.0"}, "PA,LATERAL")
+    tree.study(10000032, 50000002, {"No Finding": "1.0"}, "AP")
+    tree.study(11000033, 50000003, {"Edema": "1.0"}, "PA", "test")
+    tree.write()
+    return tree
+
+
+IDS = {"s50000001", "s50000002", "s50000003"}
+
+
+def test_the_download_is_found_some_levels_down_and_its_release_is_kept(tree: Tree, tmp_path: Path) -> None:
+    put(tmp_path / "physionet.org/robots.txt", b"x")
+    put(tree.root / "README", b"x")
+    put(tree.root / "._mimic-cxr-2.0.0-metadata.csv.gz", b"of a Mac")
+    put(tree.root / "files/index.html", b"x")
+    put(
+        tree.root / "files/p10/p10000032/s50000001.txt",
+        b"a report, as MIMIC-CXR keeps them beside the folders",
+    )
+    for root in (tmp_path, tmp_path / "physionet.org", tree.root):
+        entries, refused, _ = scanned(read(root))
+        assert (entries.keys(), refused) == (IDS, {})
+        assert {entry.image.version for entry in entries.values()} == {"2.1.0"}
+        name = f"files/p10/p10000032/s50000001/{dicom_id(0)}.jpg"
+        assert entries["s50000001"].name == name
+
+
+def test_the_release_is_that_of_the_radiologists_table_or_not_told(tree: Tree, tmp_path: Path) -> None:
+    root = tmp_path / "mimic"
+    shutil.move(tree.root, root)
+    assert MimicFiles(root, "").version == ""
+    put(root / "mimic-cxr-2.1.0-test-set-labeled.csv", csv_bytes([["study_id", *COLUMNS]]))
+    assert MimicFiles(root, "").version == "2.1.0"
+
+
+@pytest.mark.parametrize("form", ["plain", "plain, named .gz", "windows", "BOM", "capitals of the ending"])
+def test_tables_and_endings_in_any_form(tree: Tree, form: str) -> None:
+    for packed in list(tree.root.glob("*.csv.gz")):
+        text = gzip.decompress(packed.read_bytes())
+        if form == "plain, named .gz":
+            packed.write_bytes(text)  # some browsers unpack and keep the name
+        elif form != "capitals of the ending":
+            text = text.replace(b"\n", b"\r\n") if form == "windows" else text
+            text = b"\xef\xbb\xbf" + text if form == "BOM" else text
+            packed.unlink()
+            put(packed.with_suffix(""), text)
+    if form == "capitals of the ending":
+        for path in list(tree.root.rglob("*.jpg")):
+            path.rename(path.with_suffix(".JPG"))
+    entries, refused, _ = scanned(read(tree.root))
+    assert (entries.keys(), refused) == (IDS, {})
+    assert all(entry.path.is_file() for entry in entries.values())
+
+
+def test_tables_may_lie_elsewhere_and_images_behind_links(tree: Tree, tmp_path: Path) -> None:
+    tables, disk = tmp_path / "tables", tmp_path / "disk"
+    for path in list(tree.root.glob("*.csv.gz")):
+        put(tables / path.name, path.read_bytes())
+        path.unlink()
+    shutil.move(tree.root / "files/p11", disk / "p11")
+    (tree.root / "files/p11").symlink_to(disk / "p11")
+    assert scanned(read(tree.root, tables=str(tables)))[0].keys() == IDS
+    with pytest.raises(InputError, match=r"metadata.csv.gz is not there"):
+        read(tree.root)
+    with pytest.raises(InputError, match="--set tables=nowhere: not a folder"):
+        read(tree.root, tables="nowhere")
+
+
+def test_what_was_not_downloaded_is_counted_and_what_is_missing_is_named(tree: Tree, tmp_path: Path) -> None:
+    shutil.rmtree(tree.root / "files/p11")
+    lost = next((tree.root / "files/p10/p10000032/s50000002").glob("*.jpg"))
+    lost.unlink()
+    entries, refused, left_out = scanned(read(tree.root))
+    assert entries.keys() == {"s50000001"}
+    name = f"files/p10/p10000032/s50000002/{lost.name}"
+    assert refused == {name: "is not there, neither as .jpg nor as .dcm"}
+    assert left_out["not downloaded: files/p11 is not there"] == 1
+    # The rest comes later: what is there already stays as it is.
+    with Catalogue.create(tmp_path / "out") as catalogue:
+        assert ingest(read(tree.root), catalogue).added == 1
+        put(lost, jpeg("chest_xray", 77))
+        put(tree.root / f"files/p11/p11000033/s50000003/{dicom_id(3)}.jpg", jpeg("chest_xray", 78))
+        done = ingest(read(tree.root), catalogue)
+        assert (done.added, done.unchanged, done.refused) == (2, 1, [])
+    shutil.rmtree(tree.root / "files")
+    with pytest.raises(InputError, match=r"files/p10 ... files/p19 is not there"):
+        read(tree.root)
+
+
+def test_files_that_no_row_places_there_are_named(tree: Tree) -> None:
+    picture = jpeg("chest_xray", 5)
+    put(tree.root / f"files/p10/p10000032/s50000001/{dicom_id(500)}.jpg", picture)
+    put(tree.root / f"files/p10/p10000032/s50000002/{dicom_id(0)}.jpg", picture)  # another study's image
+    put(tree.root / f"files/p10/p10000032/s50000002/{dicom_id(2)}.dcm", b"the JPEG beside it counts")
+    entries, refused, _ = scanned(read(tree.root))
+    assert entries.keys() == IDS
+    assert entries["s50000002"].path.suffix == ".jpg"
+    assert refused == {
+        f"files/p10/p10000032/s50000001/{dicom_id(500)}.jpg": "no row of the tables names it, so it has no label",
+        f"files/p10/p10000032/s50000002/{dicom_id(0)}.jpg": "lies in another folder than its row says: "
+        "files/p10/p10000032/s50000001",
+    }
+
+
+def test_two_downloads_side_by_side_are_not_mixed(tree: Tree, tmp_path: Path) -> None:
+    shutil.copytree(tree.root, tmp_path / "physionet.org/files/mimic-cxr/2.1.0")
+    with pytest.raises(InputError, match="name the one that you mean"):
+        read(tmp_path / "physionet.org")
+
+
+def test_a_download_cut_short_is_one_line(tree: Tree, tmp_path: Path) -> None:
+    path = next(tree.root.rglob(f"{dicom_id(0)}.jpg"))
+    path.write_bytes(path.read_bytes()[:3000])
+    with Catalogue.create(tmp_path / "out") as catalogue:
+        done = ingest(read(tree.root), catalogue)
+        assert [item.reason for item in done.refused] == ["damaged or cut short (the JPEG has no end)"]
+        assert done.added == 2
+    table = tree.root / "mimic-cxr-2.0.0-metadata.csv.gz"
+    table.write_bytes(table.read_bytes()[:-20])
+    with pytest.raises(InputError, match=r"metadata.csv.gz: row \d+: cannot be read"):
+        read(tree.root)
+
+
+def test_the_catalogue_is_the_same_from_wherever_the_download_lies(tree: Tree, tmp_path: Path) -> None:
+    with Catalogue.create(tmp_path / "out") as catalogue:
+        ingest(read(tree.root), catalogue)
+        digest = catalogue.digest()
+        moved = tmp_path / "elsewhere/2.1.0"
+        shutil.move(tree.root, moved)
+        assert (ingest(read(moved), catalogue).unchanged, catalogue.digest()) == (3, digest)
+    with Catalogue.create(tmp_path / "again") as catalogue:
+        ingest(read(moved), catalogue, workers=1)
+        assert catalogue.digest() == digest
