@@ -15,11 +15,12 @@ def has_module(module: str) -> bool:
         return False
 
 
-def require_extra(name: str, extra: str, module: str) -> None:
-    """Makes sure that a model's SDK is there, without importing it.
+def require_extra(name: str, extra: str, *modules: str) -> None:
+    """Makes sure that the packages that a model needs are there, without importing them.
 
     Raises:
-        InputError: it is not; the line says what to install.
+        InputError: one is not; the line says what to install.
     """
-    if not has_module(module):
-        raise InputError(f"{name} needs the package {module}: pip install -e '.[{extra}]'")
+    for module in modules:
+        if not has_module(module):
+            raise InputError(f"{name} needs the package {module}: pip install -e '.[{extra}]'")

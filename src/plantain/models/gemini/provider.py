@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from plantain.models.gemini.wire import GeminiTransport, GeminiWire
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
-EXTRA = ("gemini", "google.genai")
+EXTRA = ("gemini", "google.genai", "pybase64")
 MODELS = {name: model.roles for name, model in known_models().items() if name.startswith("gemini/")}
 
 THRESHOLDS = ("BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from plantain.models.openai.wire import OpenAITransport, OpenAIWire
 
 KEYS = ("OPENAI_API_KEY",)
-EXTRA = ("openai", "openai")
+EXTRA = ("openai", "openai", "pybase64")
 MODELS = {name: model.roles for name, model in known_models().items() if name.startswith("openai/")}
 ADDRESS = "https://api.openai.com/v1"
 
