@@ -30,7 +30,7 @@ def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_folder_is_there() -> None:
     assert isinstance(load("folder"), SourceKind)
-    assert "PATH/<label>" in kinds()["folder"]
+    assert "PATH/labels.csv" in kinds()["folder"]
 
 
 @pytest.mark.usefixtures("other_package")

@@ -24,6 +24,7 @@ from plantain.sources.catalogue import Catalogue
 from plantain.sources.entries import Refused, SourceOptions
 from plantain.sources.gate import Gate
 from plantain.sources.ingest import REJECTED, Ingested, check_earlier, ingest, write_rejected
+from plantain.sources.naming import Named
 from plantain.sources.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.sources.quarantine import held
 from plantain.sources.registry import kinds, load
@@ -47,6 +48,8 @@ def command(
     licence: str = typer.Option(
         "unknown", help="What their owner allows: open, attribution, credentialed, unknown."
     ),
+    dataset: str = typer.Option("", help="Name of the dataset; else what the kind or the folder is called."),
+    version: str = typer.Option("", help="Its version, where the source does not tell."),
     stretch: bool = typer.Option(
         False, "--stretch", help="Stretch to a square instead of padding with black."
     ),
@@ -78,7 +81,8 @@ def command(
     if licence not in tuple(Licence):
         raise InputError(f"--licence {licence!r}: choose one of {', '.join(Licence)}")
     options = SourceOptions(path, modality, Licence(licence), parse_settings(settings))
-    reader = load(kind).open(options, load_taxonomy(findings))
+    source = load(kind)
+    reader = Named(source.open(options, load_taxonomy(findings)), dataset, version)
     try:
         with Catalogue.create(out) as catalogue:
             gate = Gate(catalogue, None if skip_text else open_reader())
@@ -87,12 +91,14 @@ def command(
                 done = ingest(reader, catalogue, mode=mode, on_file=watch.file, gate=gate)
             if gate.reader is not None:
                 _read_earlier(catalogue, gate, done)
-            write_rejected(out, path.resolve().name, done.refused)
+            write_rejected(out, dataset or source.dataset or path.resolve().name, done.refused)
             write_near_duplicates(out / NEAR, done.near)
             _report(catalogue, done, out, _why_unread(catalogue, skip_text), as_json)
     except KeyboardInterrupt:
         again = ["plantain", "ingest", kind, str(path), "--out", str(out), "--licence", licence]
         again += ["--modality", modality] if modality else []
+        again += ["--dataset", dataset] if dataset else []
+        again += ["--version", version] if version else []
         again += ["--stretch"] if stretch else []
         again += ["--skip-text"] if skip_text else []
         again += [word for setting in settings for word in ("--set", setting)]
@@ -230,8 +236,16 @@ class _Watch:
             self._bar.start()
         elif not self._live and now - self._told > PLAIN_EVERY_S:
             self._told = now
-            print(
-                f"plantain: {self._done}/{self._total or '?'} files, {rate} files/s",
-                file=sys.stderr,
-                flush=True,
+            left = (
+                f", {_left(self._total - self._done, now - self._begun, self._done)} left"
+                if self._total
+                else ""
             )
+            told = f"plantain: {self._done}/{self._total or '?'} files, {rate} files/s{left}"
+            print(told, file=sys.stderr, flush=True)
+
+
+def _left(files: int, seconds: float, done: int) -> str:
+    """The time that so many files will take, as h:mm:ss, at the rate so far."""
+    minutes, rest = divmod(round(max(files, 0) * seconds / done), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

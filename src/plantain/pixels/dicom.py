@@ -232,7 +232,8 @@ def _looked_up(values: npt.NDArray[np.floating], dataset: Dataset, invert: bool)
     held = dataset.VOILUTSequence[0].LUTData
     largest = int(np.frombuffer(held, "<u2").max()) if isinstance(held, bytes) else int(np.max(held))
     share = (entries / ((1 << max(8, largest.bit_length())) - 1)).clip(0.0, 1.0)
-    return np.rint((1.0 - share if invert else share) * 255.0).astype(np.uint8)
+    shown: Pixels = np.rint((1.0 - share if invert else share) * 255.0).astype(np.uint8)
+    return shown
 
 
 def _sigmoid(values: npt.NDArray[np.floating], centre: float, width: float, invert: bool) -> Pixels:

@@ -1,11 +1,15 @@
 """Brain Tumor MRI (Nickparvar, Kaggle): slices in {Training,Testing}/{glioma,meningioma,notumor,pituitary}/.
 
-The label is the folder's, never the name's. There are no patient ids, so no image has a group: slices of one patient
-may stand in both of its splits, and no split by patient can be promised. Sequence and contrast are not recorded.
+The label is the folder's, never the name's; a picture that lies in the folders of two labels has none to trust. There
+are no patient ids, so no image has a group: slices of one patient may stand in both of its splits, and no split by
+patient can be promised. Sequence and contrast are not recorded.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,11 +22,15 @@ from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
 from plantain.sources.brain_plane import UNKNOWN, estimate_plane
 from plantain.sources.entries import UNPREPARED, Entry, Found, Refused, SourceOptions
+from plantain.sources.files import read_regular
+from plantain.sources.folder import PICTURES
 from plantain.sources.places import shown, walk
 from plantain.sources.registry import SourceKind
 from plantain.sources.settings import Setting, resolve_settings
 
 SPLITS = {"training": "train", "testing": "test"}
+
+DATASET = "Brain Tumor MRI"
 
 SETTINGS = {
     "plane": Setting("estimate", ("estimate", "axial", "coronal", "sagittal", UNKNOWN)),
@@ -68,15 +76,19 @@ class BrainTumorReader:
         return len(self._files) + len(self._refused)
 
     def scan(self) -> Iterator[Found]:
-        """Refused files first, then slices in order of their paths."""
+        """Refused files first, then slices in order of their paths; none whose picture has two labels."""
         yield from self._refused
+        doubtful = self._with_two_labels()
         stems = Counter(path.stem for path, _, _ in self._files)
         ids = Counter(_id(path, stems) for path, _, _ in self._files)
         for path, split, label in self._files:
+            if path in doubtful:
+                yield Refused(one_line(shown(path, self._root)), f"the same picture has {doubtful[path]}")
+                continue
             name = _id(path, stems)
             image = SourceImage(
                 id=name if ids[name] == 1 else f"{name}{path.suffix}",
-                dataset="Brain Tumor MRI",
+                dataset=DATASET,
                 modality="brain_mri",
                 labels=(label,),
                 licence=self._licence,
@@ -92,18 +104,42 @@ class BrainTumorReader:
             kind = SliceEntry if self._settings["plane"] == "estimate" else Entry
             yield kind(image, path, one_line(shown(path, self._root)))
 
+    def _with_two_labels(self) -> dict[Path, str]:
+        """Files whose bytes lie in the folders of several labels, with those labels in words."""
+        by_size: dict[int, list[tuple[Path, str]]] = {}
+        for path, _, label in self._files:
+            with contextlib.suppress(OSError):
+                by_size.setdefault(path.stat().st_size, []).append((path, label))
+        found: dict[Path, str] = {}
+        for alike in by_size.values():
+            # Only files of equal size can be equal: most need not be read here.
+            if len({label for _, label in alike}) > 1:
+                by_content: dict[str, list[tuple[Path, str]]] = {}
+                for path, label in alike:
+                    with contextlib.suppress(InputError):
+                        digest = hashlib.sha256(read_regular(path, path.name)).hexdigest()
+                        by_content.setdefault(digest, []).append((path, label))
+                for same in by_content.values():
+                    labels = sorted({label for _, label in same})
+                    if len(labels) > 1:
+                        found |= {path: f"the labels {' and '.join(labels)}" for path, _ in same}
+        return found
+
     def _place(self, path: Path) -> None:
         """Sorts one file by its folders: the last is the label, one above it the split."""
         folders = path.relative_to(self._root).parts[:-1]
         name = one_line(shown(path, self._root))
-        if path.suffix.lower() not in (".jpg", ".jpeg"):
-            self._refused.append(Refused(name, "not a JPEG by its name"))
+        if path.suffix.lower() not in PICTURES:
+            self._refused.append(Refused(name, "not a picture by its name"))
             return
         split = next((SPLITS[part.lower()] for part in reversed(folders) if part.lower() in SPLITS), None)
         if split is None or folders[-1].lower() in SPLITS:
             self._refused.append(Refused(name, "not in Training/<label>/ or Testing/<label>/"))
             return
+        # One of the collections that were merged calls its folders glioma_tumor and meningioma_tumor.
+        label = re.sub(r"(?i)[ _-]tumou?r$", "", folders[-1])
         finding = self._taxonomy.match_label("brain_mri", folders[-1])
+        finding = finding or self._taxonomy.match_label("brain_mri", label)
         if finding is None:
             names = [finding.name for finding in self._taxonomy.of("brain_mri")]
             self._refused.append(
@@ -121,4 +157,5 @@ def _id(path: Path, stems: Counter[str]) -> str:
 KIND = SourceKind(
     "Brain Tumor MRI (Nickparvar): {Training,Testing}/{glioma,meningioma,notumor,pituitary}/*.jpg",
     BrainTumorReader,
+    DATASET,
 )

@@ -16,7 +16,7 @@ from plantain.records import InputError, SourceImage
 from plantain.sources.entries import UNPREPARED, Entry, Refused, SourceOptions
 from plantain.sources.files import read_regular
 from plantain.sources.label_table import LabelTable, Told
-from plantain.sources.places import walk
+from plantain.sources.places import CLUTTER, walk
 from plantain.sources.registry import SourceKind
 
 PICTURES = frozenset(
@@ -24,8 +24,6 @@ PICTURES = frozenset(
     | {".heic", ".heif", ".avif", ".jp2", ".dcm"}
 )
 """Names that claim to be a picture; those that we cannot read are refused with what they are."""
-
-_CLUTTER = frozenset({"thumbs.db", "desktop.ini"})
 
 _UNLABELLED = (
     "no label: put it into a folder named like its finding, or list it in a labels.csv beside it "
@@ -128,7 +126,7 @@ class FolderReader:
         for path in walk(place) if place.is_dir() else [place]:
             below = path.relative_to(self._root)
             shown = one_line(below.as_posix())
-            if path.name.lower() in _CLUTTER:
+            if path.name.lower() in CLUTTER:
                 continue
             if not _is_picture(path):
                 self._refuse(shown, "not a picture by its name")
@@ -153,7 +151,7 @@ class FolderReader:
         except OSError as error:
             self._refuse(f"{one_line(folder.name)}/", f"cannot be read ({error.strerror})")
             return []
-        children = [path for path in children if path.name.lower() not in _CLUTTER]
+        children = [path for path in children if path.name.lower() not in CLUTTER]
         return sorted(children, key=lambda path: os.fsencode(path.name))
 
     def _inside(self, path: Path) -> bool:

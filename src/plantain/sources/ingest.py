@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import os
+import shlex
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -242,7 +243,10 @@ def _compare(
     waiting = held_one(catalogue, there_id)
     there = waiting.image if waiting is not None else catalogue.get(there_id)
     if (there.id, there.labels, there.dataset) != (image.id, image.labels, image.dataset):
-        return Refused(name, f"the same picture as {there.id} ({', '.join(there.labels)}) of {there.dataset}")
+        why = f"the same picture as {there.id} ({', '.join(there.labels)}) of {there.dataset}"
+        if (there.id, there.labels) == (image.id, image.labels):
+            why += f"; if its folder was renamed, say --dataset {shlex.quote(there.dataset)}"
+        return Refused(name, why)
     if there.geometry.mode != mode:
         return Refused(name, f"is there already, prepared with {there.geometry.mode}; choose another --out")
     if there.licence != image.licence:

@@ -25,6 +25,8 @@ from plantain.sources.registry import SourceKind
 from plantain.sources.settings import Setting, resolve_settings, whole_number
 from plantain.sources.tables import read_table
 
+DATASET = "MIMIC-CXR"
+
 SETTINGS = {
     "labeller": Setting("chexpert", ("chexpert", "negbio")),
     "uncertain": Setting("ignore", ("ignore", "positive", "negative", "exclude")),
@@ -114,7 +116,7 @@ class MimicReader:
         notes += ["position recorded as recumbent"] if lying else []
         return SourceImage(
             id=f"s{image.study}_{image.dicom}" if several else f"s{image.study}",
-            dataset="MIMIC-CXR",
+            dataset=DATASET,
             version=self._version,
             modality="chest_xray",
             labels=labels.labels,
@@ -257,4 +259,5 @@ def _preference(image: _Image) -> tuple[int, str]:
 KIND = SourceKind(
     "MIMIC-CXR-JPG or MIMIC-CXR: files/p10/... and mimic-cxr-2.0.0-{metadata,split,chexpert}.csv.gz",
     MimicReader,
+    DATASET,
 )

@@ -24,6 +24,8 @@ from plantain.sources.tables import Row, has_columns, read_table
 LETTERS = "NDGCAHMO"
 """Normal, diabetes, glaucoma, cataract, AMD, hypertension, myopia, other."""
 
+DATASET = "ODIR-5K"
+
 SETTINGS = {
     "labels": Setting("auto", ("auto", "eye", "keywords")),
     "quality": Setting("usable", ("usable", "strict", "any")),
@@ -160,7 +162,7 @@ class OdirReader:
         notes += ["other disease as well"] if "O" in eye.letters else []
         image = SourceImage(
             id=f"{eye.patient}_{eye.side}",
-            dataset="ODIR-5K",
+            dataset=DATASET,
             modality="fundus",
             labels=labels,
             licence=self._licence,
@@ -263,4 +265,5 @@ def _patient_rows(rows: Iterator[Row]) -> Iterator[_Eye]:
 KIND = SourceKind(
     "ODIR-5K, fundus photographs: full_df.csv, or the annotation sheet data.xlsx, and the training images",
     OdirReader,
+    DATASET,
 )

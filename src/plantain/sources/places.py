@@ -8,9 +8,12 @@ from pathlib import Path
 
 from plantain.records import InputError
 
+CLUTTER = frozenset({"thumbs.db", "desktop.ini"})
+"""What Windows leaves in folders; hidden files, which a Mac leaves, are recognised by their dot."""
+
 
 def walk(root: Path, *, deepest: int = 12) -> Iterator[Path]:
-    """Every file below a folder that is not hidden, sorted by names as bytes; links that lead out are skipped.
+    """Every file below a folder that is not hidden or clutter, sorted by names as bytes; links that lead out skipped.
 
     Raises:
         InputError: the root is no folder that can be read.
@@ -25,7 +28,9 @@ def walk(root: Path, *, deepest: int = 12) -> Iterator[Path]:
         folders[:] = sorted((name for name in folders if not name.startswith(".")), key=os.fsencode)
         for name in sorted(files, key=os.fsencode):
             path = here / name
-            if not name.startswith(".") and (not path.is_symlink() or _inside(path, real)):
+            if name.startswith(".") or name.lower() in CLUTTER:
+                continue
+            if not path.is_symlink() or _inside(path, real):
                 yield path
 
 

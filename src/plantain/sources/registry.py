@@ -33,10 +33,12 @@ class SourceKind:
     Attributes:
         summary: one line for `plantain ingest --list`.
         open: makes the reader; raises InputError when path or options do not fit.
+        dataset: the name of its images' dataset, where this kind reads one dataset only; "" otherwise.
     """
 
     summary: str
     open: Callable[[SourceOptions, Taxonomy], Reader]
+    dataset: str = ""
 
 
 def kinds() -> dict[str, str]:
