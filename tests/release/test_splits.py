@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plantain.records import SourceImage
-from plantain.release.splits import Groups, canary_of, split_of
+from plantain.release.splits import canary_of, split_of
+from plantain.sources.related import Groups
 
 from .runs import source_image
 

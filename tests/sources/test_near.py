@@ -11,7 +11,7 @@ from PIL import Image
 
 from plantain.findings import load_taxonomy
 from plantain.pixels.likeness import LIMIT, close_pairs, distances, likeness
-from plantain.release.splits import Groups
+from plantain.sources.related import Groups
 from plantain.sources.brain_tumor_mri import BrainTumorReader
 from plantain.sources.catalogue import Catalogue
 from plantain.sources.entries import SourceOptions

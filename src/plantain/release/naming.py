@@ -15,6 +15,7 @@ import orjson
 from plantain.journal.blobs import sync_folder
 from plantain.records import Direction, InputError, Licence, SourceImage, TaskKind
 from plantain.release.task_record import TaskRecord
+from plantain.sources.related import JOINED
 
 CROSSWALK = "release-crosswalk.json"
 """In the run's folder, never in a release: the salt, and every pseudonym with the id that it stands for."""
@@ -58,6 +59,7 @@ class Pseudonyms:
         self._imported = imported
         self._salt = ""
         self._known: dict[str, str] = {}
+        self._reaching: set[str] = set()
         if self._path.exists():
             try:
                 kept = orjson.loads(self._path.read_bytes())
@@ -71,20 +73,25 @@ class Pseudonyms:
         for image in images:
             if self._needed(image):
                 for name in {image.id, image.id.partition("+")[0], image.group or image.id}:
-                    self._make(image.dataset, name)
+                    if name.startswith(JOINED):
+                        # Named after one of its images, and known to those of other datasets: no split may part them.
+                        self._reaching.add(name)
+                        self._make("", name)
+                    else:
+                        self._make(image.dataset, name)
         if len(self._known) != before:
             self._save()
 
     def released(self, image: SourceImage) -> SourceImage:
         """The image as a release describes it: pseudonyms where needed, and nobody's consent."""
         if not self._needed(image):
-            return replace(image, consent=None)
+            return replace(image, group=self._group(image), consent=None)
         base, plus, rest = image.id.partition("+")
         name = self._known[f"{image.dataset}/{base}"]
         return replace(
             image,
             id=name + plus + rest,
-            group=None if image.group is None else self._known[f"{image.dataset}/{image.group}"],
+            group=self._group(image),
             note=image.note.replace(base, name),
             # The owner's list of checksums would turn the file's hash back into its name.
             source_sha256=self._keyed(f"source {image.source_sha256}") if image.source_sha256 else "",
@@ -108,6 +115,13 @@ class Pseudonyms:
             self._known = kept
             self._save()
 
+    def _group(self, image: SourceImage) -> str | None:
+        if image.group in self._reaching:
+            return self._known[f"/{image.group}"]
+        if image.group is None or not self._needed(image):
+            return image.group
+        return self._known[f"{image.dataset}/{image.group}"]
+
     def _needed(self, image: SourceImage) -> bool:
         return image.licence is Licence.CREDENTIALED and not self._imported
 
@@ -116,7 +130,7 @@ class Pseudonyms:
             self._salt = os.urandom(32).hex()
         key = f"{dataset}/{name}"
         if key not in self._known:
-            self._known[key] = f"x{self._keyed(key)[:20]}"
+            self._known[key] = f"{JOINED if name.startswith(JOINED) else ''}x{self._keyed(key)[:20]}"
 
     def _keyed(self, text: str) -> str:
         return hmac.new(bytes.fromhex(self._salt), text.encode(), hashlib.sha256).hexdigest()

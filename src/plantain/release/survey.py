@@ -16,10 +16,11 @@ from plantain.release.naming import Pseudonyms, safe, slug, task_word
 from plantain.release.pairs import WITHIN_TASK_SUCCESS, pairs_of, why_no_pair
 from plantain.release.permission import released_terms
 from plantain.release.plan import IMPORTED, ExportOptions, RunFacts
-from plantain.release.splits import SPLITS, Groups, canary_of, split_of
+from plantain.release.splits import SPLITS, canary_of, split_of
 from plantain.release.staging import Staging
 from plantain.release.task_record import AttemptRecord, Picture, TaskRecord, make_record, to_json
 from plantain.release.terms import as_json
+from plantain.sources.related import Groups
 
 TREE_BATCH = 64
 """Files of the tree that become durable together."""

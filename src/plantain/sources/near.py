@@ -12,6 +12,7 @@ import numpy as np
 
 from plantain.pixels.likeness import close_pairs
 from plantain.sources.catalogue import Catalogue
+from plantain.sources.related import JOINED
 
 NEAR = "near_duplicates.csv"
 
@@ -91,7 +92,7 @@ def _joined(groups: dict[str, tuple[str, str | None]], pairs: list[NearPair]) ->
         join(pair.one, pair.other)
     reached = {find(pair.one) for pair in pairs}
     return {
-        image_id: f"joined:{hashlib.sha256(find(image_id).encode()).hexdigest()[:16]}"
+        image_id: f"{JOINED}{hashlib.sha256(find(image_id).encode()).hexdigest()[:16]}"
         if find(image_id) in reached
         else group
         for image_id, (_, group) in groups.items()
