@@ -42,7 +42,7 @@ class Lung:
 
     @property
     def top(self) -> float:
-        return float(self.lateral[:, 1].min())
+        return max(0.0, float(self.lateral[:, 1].min()))
 
     @property
     def bottom(self) -> float:
