@@ -202,6 +202,15 @@ def test_preferences_of_one_group_cannot_be_split() -> None:
         split_preferences([Listed("0", "t", "c"), Listed("1", "t", "c")], 0.2, 0)
 
 
+def test_a_release_s_test_split_is_neither_learned_from_nor_watched() -> None:
+    # What is watched decides when the training ends. One group has one example in the test split, and one outside.
+    listed = [Listed(f"{n}", "t", f"c{n // 2}", reserved=n >= 14, final=n >= 17) for n in range(20)]
+    learn, watch = split_preferences(listed, 0.2, 0)
+    assert {"14", "15"} <= set(watch)  # validation
+    assert not {"16", "17", "18", "19"} & {*learn, *watch}
+    assert len(learn) + len(watch) == 16
+
+
 def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "model_index.json").write_text('{"_class_name": "Flux2KleinPipeline"}', encoding="utf-8")
     with pytest.raises(InputError, match="only InstructPix2Pix"):

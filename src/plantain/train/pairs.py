@@ -55,12 +55,19 @@ class PreferencePair:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An example before its pixels are read; `reserved` ones are never learned from (a release's own test split)."""
+    """An example before its pixels are read.
+
+    Attributes:
+        id, task, cluster: as for `TrainingPair`.
+        reserved: never learned from (a release's own validation and test split).
+        final: of a release's own test split: nothing may be chosen by it either, such as when a training ends.
+    """
 
     id: str
     task: str
     cluster: str
     reserved: bool = False
+    final: bool = False
 
 
 class PairSource(Protocol):

@@ -115,9 +115,14 @@ def split_preferences(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Ids to learn from and ids to watch; clusters stay whole, reserved ones are watched.
 
+    What is watched decides when the training ends, so that a release's test split is left for whoever measures the
+    result: it is neither learned from nor watched, nor is anything that shares a cluster with it.
+
     Raises:
         InputError: there are too few clusters for both.
     """
+    final = {example.cluster for example in listed if example.final}
+    listed = [example for example in listed if example.cluster not in final]
     clusters = sorted(
         {example.cluster for example in listed}, key=lambda name: derive_seed(seed, "dpo", name)
     )
@@ -129,8 +134,8 @@ def split_preferences(
     watch = tuple(example.id for example in listed if example.cluster in watched)
     if not learn or not watch:
         raise InputError(
-            f"{len(listed)} preferences of {len(clusters)} groups are too few to learn from some and watch others: a "
-            "preference needs a task with both a success and a failure"
+            f"{len(listed)} preferences of {len(clusters)} groups outside the test split are too few to learn from "
+            "some and watch others: a preference needs a task with both a success and a failure"
         )
     return learn, watch
 

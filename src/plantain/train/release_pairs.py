@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import orjson
+from pydantic import TypeAdapter, ValidationError
 
 from plantain.journal import JsonValue
 from plantain.pixels.decode import BadImage, decode_mask, decode_untrusted
-from plantain.records import InputError
+from plantain.records import InputError, SourceImage
+from plantain.sources.related import Groups
 from plantain.train.originals import Originals
 from plantain.train.pairs import Listed, PreferencePair, TrainingPair
 
@@ -24,16 +26,29 @@ TABLES = "data"
 TRAINING = "train"
 """The split that may be learned from."""
 
+TEST = "test"
+"""The split that nothing may be chosen by, either."""
+
+
+_IMAGE = TypeAdapter(SourceImage)
+
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What a release's record says of a task that training needs."""
+    """What a release's record says of a task that training needs; `split` is "" in a release without splits."""
 
     task: str
-    cluster: str
-    image: str
-    prepared: str
-    reserved: bool
+    image: SourceImage
+    split: str
+
+    @property
+    def prepared(self) -> str:
+        return self.image.prepared_sha256
+
+    def listed(self, name: str, groups: Groups) -> Listed:
+        return Listed(
+            name, self.task, groups.name(self.image), self.split not in ("", TRAINING), self.split == TEST
+        )
 
 
 class ReleasePairs:
@@ -57,7 +72,7 @@ class ReleasePairs:
     def listed(self) -> list[Listed]:
         """Every success whose original is at hand, by task id. Raises InputError when there is none."""
         listed = [
-            Listed(task_id, told.task, told.cluster, told.reserved)
+            told.listed(task_id, self._groups)
             for task_id, told in sorted(self._told.items())
             if self._originals.has(told.prepared)
         ]
@@ -82,17 +97,27 @@ class ReleasePairs:
                 told[str(row["task_id"])] = _tell(row["record"])
         return told
 
+    @cached_property
+    def _groups(self) -> Groups:
+        return Groups(told.image for told in self._told.values())
+
     def _pair(self, task_id: str, row: Mapping[str, JsonValue]) -> TrainingPair:
         told, image = self._told[task_id], row["image"]
         assert isinstance(image, dict)
         after = _decoded(image["bytes"], task_id)
-        before = self._originals.read(told.prepared, told.image)
+        before = self._originals.read(told.prepared, told.image.id)
         if before.shape != after.shape:
             raise InputError(
                 f"{self.name}: task {task_id}: the edited image is {after.shape[:2]}, its original {before.shape[:2]}"
             )
         return TrainingPair(
-            task_id, told.task, told.cluster, str(row["instruction"]), before, after, _region(row["mask"])
+            task_id,
+            told.task,
+            self._groups.name(told.image),
+            str(row["instruction"]),
+            before,
+            after,
+            _region(row["mask"]),
         )
 
 
@@ -110,32 +135,40 @@ class ReleasePreferences:
 
     def listed(self) -> list[Listed]:
         """Every pair whose original is at hand, in the release's order. Raises InputError when there is none."""
-        listed = []
-        for number, row in enumerate(_rows(self._files, ["record"])):
-            told = _tell(row["record"])
-            if self._originals.has(told.prepared):
-                listed.append(Listed(str(number), told.task, told.cluster, told.reserved))
+        listed = [
+            told.listed(str(number), self._groups)
+            for number, told in enumerate(self._told)
+            if self._originals.has(told.prepared)
+        ]
         return self._originals.some(listed, self.name)
 
     def read(self, ids: Sequence[str]) -> Iterator[PreferencePair]:
         """The pairs of these ids, in the release's order, one at a time."""
         wanted = set(ids)
-        columns = ["jpg_0", "jpg_1", "label_0", "caption_0", "caption_1", "record"]
+        columns = ["jpg_0", "jpg_1", "label_0", "caption_0", "caption_1"]
         for number, row in enumerate(_rows(self._files, columns)):
             if str(number) not in wanted:
                 continue
-            told = _tell(row["record"])
+            told = self._told[number]
             better = 0 if row["label_0"] == 1 else 1
             images = [_decoded(row[f"jpg_{slot}"], str(number)) for slot in (better, 1 - better)]
             yield PreferencePair(
                 str(number),
                 told.task,
-                told.cluster,
+                self._groups.name(told.image),
                 str(row[f"caption_{better}"]),
-                self._originals.read(told.prepared, told.image),
+                self._originals.read(told.prepared, told.image.id),
                 images[0],
                 images[1],
             )
+
+    @cached_property
+    def _told(self) -> list[_Told]:
+        return [_tell(row["record"]) for row in _rows(self._files, ["record"])]
+
+    @cached_property
+    def _groups(self) -> Groups:
+        return Groups(told.image for told in self._told)
 
 
 def _files(release: Path, table: str) -> list[Path]:
@@ -169,16 +202,9 @@ def _tell(record: JsonValue) -> _Told:
     """What a row's record says of its task. Raises InputError when it is not a record of ours."""
     try:
         said = orjson.loads(str(record))
-        image = said["image"]
-        prepared = str(image["prepared_sha256"])
-        return _Told(
-            f"{said['direction']} {said['finding']}",
-            str(image["group"] or prepared),
-            str(image["id"]),
-            prepared,
-            bool(said["split"]) and said["split"] != TRAINING,
-        )
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        image = _IMAGE.validate_python(said["image"])
+        return _Told(f"{said['direction']} {said['finding']}", image, str(said["split"] or ""))
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValidationError) as error:
         raise InputError(f"a row's record is not what a release of ours holds: {error}") from error
 
 

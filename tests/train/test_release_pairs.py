@@ -1,0 +1,94 @@
+"""What a release says of its examples: which belong together, and which nothing may be learned from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from plantain.records import Geometry, InputError, Licence, SourceImage
+from plantain.sources.catalogue import Catalogue
+from plantain.train.originals import Originals
+from plantain.train.release_pairs import ReleasePairs, ReleasePreferences
+
+PICTURE = b"no training looks at these bytes"
+BASE = SourceImage(
+    id="eye",
+    dataset="mine",
+    modality="fundus",
+    labels=("normal",),
+    licence=Licence.OPEN,
+    source_sha256="1" * 64,
+    prepared_sha256=hashlib.sha256(PICTURE).hexdigest(),
+    geometry=Geometry(64, 64, "pad", 0, 0, 1024, 1024),
+)
+
+
+def image(name: str, **changes: object) -> tuple[SourceImage, bytes]:
+    data = PICTURE + name.encode()
+    made = replace(BASE, id=name, source_sha256=hashlib.sha256(name.encode()).hexdigest())
+    return replace(made, prepared_sha256=hashlib.sha256(data).hexdigest(), **changes), data  # type: ignore[arg-type]
+
+
+def release(folder: Path, images: Sequence[tuple[SourceImage, bytes]], splits: Sequence[str]) -> Path:
+    """A release whose every image has one task, with as much of its tables as a list of examples needs."""
+    with Catalogue.create(folder / "catalogue") as catalogue:
+        for one, data in images:
+            catalogue.add(one, data)
+    rows = [
+        {
+            "task_id": f"{number:020x}",
+            "outcome": "success",
+            "record": orjson.dumps(
+                {"direction": "remove", "finding": "AMD", "split": split, "image": one}
+            ).decode(),
+        }
+        for number, ((one, _), split) in enumerate(zip(images, splits, strict=True))
+    ]
+    for table in ("success", "trajectories", "preference"):
+        (folder / "release" / "data" / table).mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist(rows), folder / "release" / "data" / table / "0.parquet")
+    return folder / "release"
+
+
+@pytest.mark.parametrize("source", [ReleasePairs, ReleasePreferences])
+def test_what_comes_from_one_picture_is_one_cluster(
+    tmp_path: Path, source: type[ReleasePairs] | type[ReleasePreferences]
+) -> None:
+    # No source gave a patient: an image, two findings drawn on it, and another slice of its file. A stranger.
+    eye = image("eye")
+    drawn = [image(f"eye+{name}", synthetic=True) for name in ("AMD", "Glaucoma")]
+    slice_ = image("slice", source_sha256=eye[0].source_sha256, frame=3)
+    made = release(tmp_path, [eye, *drawn, slice_, image("stranger")], [""] * 5)
+    listed = source(made, Originals(tmp_path / "catalogue")).listed()
+    assert len({example.cluster for example in listed[:4]}) == 1
+    assert listed[4].cluster != listed[0].cluster
+    assert not any(example.reserved or example.final for example in listed)
+
+
+@pytest.mark.parametrize("source", [ReleasePairs, ReleasePreferences])
+def test_a_release_s_own_splits_are_kept(
+    tmp_path: Path, source: type[ReleasePairs] | type[ReleasePreferences]
+) -> None:
+    made = release(tmp_path, [image(name) for name in "abc"], ["train", "validation", "test"])
+    listed = source(made, Originals(tmp_path / "catalogue")).listed()
+    assert [(example.reserved, example.final) for example in listed] == [
+        (False, False),
+        (True, False),
+        (True, True),
+    ]
+
+
+def test_a_record_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    made = release(tmp_path, [image("a")], [""])
+    table = pq.read_table(made / "data/preference/0.parquet").to_pylist()
+    table[0]["record"] = '{"direction": "add", "finding": "AMD", "split": "", "image": {"id": 3}}'
+    pq.write_table(pa.Table.from_pylist(table), made / "data/preference/0.parquet")
+    with pytest.raises(InputError, match="not what a release of ours holds"):
+        ReleasePreferences(made, Originals(tmp_path / "catalogue")).listed()
