@@ -72,6 +72,43 @@ def test_misplaced_files_are_one_line_each(tree: Path) -> None:
     assert {"Training/b.jpg", "elsewhere/glioma/c.jpg", "Training/glioma/d.txt"} < refused.keys()
 
 
+def test_one_picture_under_two_labels_has_neither(tree: Path, tmp_path: Path) -> None:
+    both = jpeg("brain_mri", 200)
+    put(tree / "Testing/glioma/x.jpg", both)
+    put(tree / "Training/notumor/y.jpg", both)
+    put(tree / "Training/pituitary/again.jpg", (tree / "Testing/pituitary/Te-pi_0010.jpg").read_bytes())
+    entries, refused, _ = scanned(read(tree))
+    assert refused == dict.fromkeys(
+        ["Testing/glioma/x.jpg", "Training/notumor/y.jpg"],
+        "the same picture has the labels glioma and notumor",
+    )
+    assert {"x", "y"}.isdisjoint(entries)
+    with Catalogue.create(tmp_path / "out") as catalogue:  # one label twice is one image, in one split
+        (left,) = [item for item in ingest(read(tree), catalogue).refused if "again" in item.name]
+        assert left.reason.startswith("the same picture as Te-pi_0010 (pituitary) of Brain Tumor MRI")
+        assert catalogue.get("Te-pi_0010").split == "test"
+
+
+def test_the_archive_as_kaggle_packs_it(tree: Path, tmp_path: Path) -> None:
+    """A level more, Mac and Windows litter, the merged collections' own names, capitals, another kind of picture."""
+    root = tmp_path / "archive (1)"
+    (root / "Brain Tumor MRI").mkdir(parents=True)
+    for split in ("Training", "Testing"):
+        (tree / split).rename(root / "Brain Tumor MRI" / split)
+    put(root / "__MACOSX/Training/glioma/._Tr-gl_0010.jpg", b"x")
+    put(root / "Brain Tumor MRI/Training/glioma/Thumbs.db", b"x")
+    top = root / "Brain Tumor MRI/Training"
+    (top / "meningioma").rename(top / "Meningioma_Tumor")
+    put(top / "no_tumor/Tr-noTr_0009.JPG", jpeg("brain_mri", 300))
+    put(top / "glioma tumour/Tr-aug-gl_1.png", jpeg("brain_mri", 301))
+    entries, refused, _ = scanned(read(root))
+    assert not refused
+    assert len(entries) == 18
+    assert entries["Tr-me_0010"].image.labels == ("meningioma",)
+    assert entries["Tr-noTr_0009"].image.labels == ("notumor",)
+    assert entries["Tr-aug-gl_1"].image.labels == ("glioma",)
+
+
 def test_ingest_estimates_the_plane_and_says_so(tree: Path, tmp_path: Path) -> None:
     with Catalogue.create(tmp_path / "out") as catalogue:
         assert ingest(read(tree), catalogue).added == 16

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from plantain.findings import load_taxonomy
@@ -118,6 +119,69 @@ def test_annotation_sheet_gives_labels_by_keyword(tree: Path, form: str) -> None
     reasons = {Path(file).name: reason for file, reason in refused.items()}
     assert "which the patient's letters deny" in reasons["4_left.jpg"]
     assert reasons["7_left.jpg"].endswith("but it is not there")
+
+
+def test_the_archive_as_kaggle_packs_it(tree: Path, tmp_path: Path) -> None:
+    """Windows line ends, a byte order mark, capitals, litter, zeros before numbers, cells that Excel made decimal."""
+    rows = [["0" + str(row[0]) if row[0] == 1 else f"{row[0]}.0", *row[1:]] for row in eyes()]
+    put(tree / "full_df.csv", csv_bytes([EYE, *rows], bom=True).replace(b"\n", b"\r\n"))
+    put(tree / "._full_df.csv", b"of a Mac")
+    put(tree / "ODIR-5K/ODIR-5K/Training Images/Thumbs.db", b"x")
+    put(tree / "ODIR-5K/ODIR-5K/Training Images/notes.txt", b"x")
+    put(tree / "__MACOSX/ODIR-5K/Training Images/._0_left.jpg", b"x")
+    for name in ("0_left", "3_right"):
+        path = tree / "ODIR-5K/ODIR-5K/Training Images" / f"{name}.jpg"
+        path.rename(path.with_suffix(".JPG"))
+    found = labels(read(tree))
+    assert len(found) == 9
+    assert (found["0_left"], found["3_right"]) == (("Cataract",), ("AMD",))
+
+
+def test_half_a_download_names_what_is_missing(tree: Path, tmp_path: Path) -> None:
+    put(tree / "full_df.csv", csv_bytes([EYE, *eyes()]))
+    lost = tree / "ODIR-5K/ODIR-5K/Training Images/0_left.jpg"
+    data = lost.read_bytes()
+    lost.unlink()
+    _, refused, _ = scanned(read(tree))
+    assert refused["0_left.jpg"] == "full_df.csv names this picture, but it is not there"
+    with Catalogue.create(tmp_path / "out") as catalogue:
+        assert ingest(read(tree), catalogue).added == 8
+        put(lost, data)
+        done = ingest(read(tree), catalogue)
+        assert (done.added, done.unchanged) == (1, 8)
+
+
+def test_ten_thousand_eyes_round_trip(tmp_path: Path) -> None:
+    """5,000 patients of random keywords, in both shapes; letters counted apart from the reader."""
+    rng = np.random.default_rng(5)
+    words = {"N": "normal fundus", "D": "mild nonproliferative retinopathy", "G": "suspected glaucoma"}
+    words |= {"C": "cataract", "A": "dry age-related macular degeneration", "H": "hypertensive retinopathy"}
+    words |= {"M": "pathological myopia", "O": "epiretinal membrane"}
+    names = dict(
+        zip(
+            "NDGCAHM",
+            ("normal", "Diabetes", "Glaucoma", "Cataract", "AMD", "Hypertension", "Myopia"),
+            strict=True,
+        )
+    )
+    patients, rows, wanted = [], [], {}
+    for number in range(5000):
+        drawn = [str(letter) for letter in rng.choice(list(words), 2)]
+        marks = ["lens dust，" if rng.random() < 0.1 else "" for _ in drawn]
+        said = [mark + words[letter] for mark, letter in zip(marks, drawn, strict=True)]
+        row = patient(number, *said, "".join(drawn))
+        patients.append(row)
+        for side, letter in zip(("left", "right"), drawn, strict=True):
+            file = f"{number}_{side}.jpg"
+            put(tmp_path / "ODIR-5K/Training Images" / file, b"x")
+            rows.append([*row, DEAD + file, f"['{letter}']", [], file])
+            if letter in names:
+                wanted[f"{number}_{side}"] = (names[letter],)
+    rng.shuffle(rows)
+    put(tmp_path / "data.xlsx", xlsx_bytes([PATIENT, *patients]))
+    put(tmp_path / "full_df.csv", csv_bytes([EYE, *rows]))
+    assert labels(read(tmp_path)) == wanted
+    assert labels(read(tmp_path, labels="keywords")) == wanted
 
 
 def test_both_shapes_agree_where_both_label(tree: Path) -> None:
