@@ -76,10 +76,18 @@ def test_every_success_goes_there_and_back(build: Path, bench: Benchmark) -> Non
             assert home.key_concept
 
 
-def test_images_of_one_patient_share_a_cluster(build: Path, bench: Benchmark) -> None:
+def test_what_comes_from_one_picture_shares_a_cluster(build: Path, bench: Benchmark) -> None:
+    """A patient's images, and a real image with those that a finding was drawn on: intervals draw them together."""
     with JournalReader.open(build) as reader:
-        groups = {f"{image.dataset}/{image.group or image.id}" for image in reader.images()}
-    assert {sample.cluster for sample in bench.samples} <= groups
+        images = {image.id: image for image in reader.images()}
+        rows = {row.id[:12]: images[row.task.image_id] for row in reader.tasks()}
+    clusters: dict[str, set[str]] = {}
+    for sample in bench.samples:
+        image = rows[sample.id.partition("-")[0]]
+        base = f"{image.dataset}/{image.group or image.id.partition('+')[0]}"
+        clusters.setdefault(base, set()).add(sample.cluster)
+    assert all(len(found) == 1 for found in clusters.values()), clusters
+    assert len({name for found in clusters.values() for name in found}) == len(clusters)
 
 
 def test_only_real_ground_truth_when_asked(build: Path, tmp_path: Path) -> None:

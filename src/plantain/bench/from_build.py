@@ -33,6 +33,7 @@ from plantain.records import (
     TaskKind,
     TaskState,
 )
+from plantain.sources.related import Groups
 
 REAL = "real ground truth: the image after is an original"
 SYNTHETIC = "synthetic ground truth: the image after is an edit that a judge let pass"
@@ -91,12 +92,13 @@ def benchmark_from_build(
         InputError: not a run; `out` holds something; nothing in the run can become a sample.
     """
     taxonomy = taxonomy or load_taxonomy()
-    tally = _Tally()
+    tally, names = _Tally(), _Names()
     with JournalReader.open(run) as reader:
         wanted = reader.counts(TaskKind.EDIT).get(TaskState.SUCCESS, 0)
         facts: dict[str, object] = {"made_from": {"run": reader.header.run_id, "build": reader.header.name}}
         writer = BenchmarkWriter(out, name or f"{reader.header.name}, as a benchmark", facts)
         blobs = BlobStore(run / "blobs")
+        groups = Groups(reader.images())
         edits = (row for row in reader.tasks(TaskState.SUCCESS) if row.task.kind is TaskKind.EDIT)
         for done, row in enumerate(edits, 1):
             attempt, finding = _success(reader, row), _finding(taxonomy, row)
@@ -104,7 +106,7 @@ def benchmark_from_build(
                 tally.left_out["no edited image" if finding else f"unknown finding {row.task.finding!r}"] += 1
             else:
                 image = reader.image(row.task.image_id)
-                success = _Success(row, attempt, finding, image, taxonomy, blobs, side)
+                success = _Success(row, attempt, finding, image, groups.name(image), taxonomy, blobs, side)
                 for sample, pixels in success.samples(real_only):
                     writer.add(sample, *pixels)
                     tally.add(sample)
@@ -116,6 +118,21 @@ def benchmark_from_build(
         )
         raise InputError(f"{run}: nothing in it can become a sample ({why})")
     return tally.conversion(writer.close(), wanted)
+
+
+class _Names:
+    """Images as a benchmark tells of them: of credentialed sources without ids, their patients counted through."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def told(self, image: SourceImage) -> SourceImage:
+        """The image with a number for its group, and without the file hash that its owner's list would name."""
+        if image.licence is not Licence.CREDENTIALED:
+            return image
+        group = image.group or image.id.partition("+")[0]
+        number = self._known.setdefault(f"{image.dataset}/{group}", f"group {len(self._known) + 1}")
+        return replace(image, group=number, source_sha256="")
 
 
 class _Tally:
@@ -165,11 +182,13 @@ class _Success:
         attempt: Attempt,
         finding: Finding,
         image: SourceImage,
+        cluster: str,
         taxonomy: Taxonomy,
         blobs: BlobStore,
         side: int,
     ) -> None:
         self._row, self._attempt, self._finding, self._image = row, attempt, finding, image
+        self._cluster = cluster
         self._title = taxonomy.titles[image.modality]
         self._asked = read_instruction(attempt.instruction, (finding,))
         assert attempt.edited is not None
@@ -212,7 +231,7 @@ class _Success:
             key_concept=finding.title,
             direction=direction,
             finding=finding.name,
-            cluster=f"{self._image.dataset}/{self._image.group or self._image.id}",
+            cluster=self._cluster,
             image=self._pictured(sample_id, forward),
             previous=Path(),
             size=(self._original.shape[1], self._original.shape[0]),
