@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 from pathlib import Path
 
 import nibabel
@@ -36,9 +37,9 @@ def made(values: np.ndarray, affine: np.ndarray | None = None, *, packed: bool =
 
 
 def corner() -> np.ndarray:
-    """A dim block with a bright spot at right, front and top of right-anterior-superior space."""
+    """A dim grainy block with a bright spot at right, front and top of right-anterior-superior space."""
     values = np.zeros((40, 50, 60), np.int16)
-    values[5:35, 5:45, 5:55] = 400
+    values[5:35, 5:45, 5:55] = np.random.default_rng(1).integers(380, 420, (30, 40, 50))
     values[28:34, 36:44, 44:54] = 1000
     return values
 
@@ -65,6 +66,115 @@ def test_display_is_radiological_however_it_is_stored(
         show_slice(swapped, plane, index)[:, :, 0],
         show_slice(read_volume(made(corner()), "a"), plane, index)[:, :, 0],
     )
+
+
+AXES_OF_LETTERS = "RLAPSI"
+CODES = [
+    "".join(letters)
+    for letters in itertools.product(AXES_OF_LETTERS, repeat=3)
+    if len({AXES_OF_LETTERS.index(letter) // 2 for letter in letters}) == 3
+]
+
+
+def stored(values: np.ndarray, code: str, qform: int, sform: int, tilt: float = 0.0) -> bytes:
+    """A right-anterior-superior volume stored with other axes, its orientation in qform, sform or both."""
+    turn = nibabel.affines.from_matvec(nibabel.eulerangles.euler2mat(x=np.radians(tilt)))
+    image = nibabel.Nifti1Image(values, turn)
+    ways = nibabel.orientations.ornt_transform(
+        nibabel.orientations.axcodes2ornt("RAS"), nibabel.orientations.axcodes2ornt(code)
+    )
+    image = image.as_reoriented(ways)
+    affine = image.affine
+    image = nibabel.Nifti1Image(np.asarray(image.dataobj), None)
+    image.header.set_data_dtype(values.dtype)
+    image.set_qform(affine if qform else None, qform)
+    image.set_sform(affine if sform else None, sform)
+    return image.to_bytes()
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_all_48_orientations_show_the_same(code: str) -> None:
+    assert len(CODES) == 48
+    wanted = read_volume(made(corner()), "ras")
+    for qform, sform in ((1, 0), (0, 2), (1, 1)):
+        volume = read_volume(stored(corner(), code, qform, sform), code)
+        assert volume.oblique_degrees < 0.1
+        for plane, index in (("axial", 50), ("coronal", 40), ("sagittal", 31)):
+            assert np.array_equal(show_slice(volume, plane, index), show_slice(wanted, plane, index))
+
+
+@pytest.mark.parametrize(
+    ("tilt", "plane", "note"),
+    [
+        (3.0, "axial", ""),
+        (15.0, "axial", "oblique by 15 degrees"),
+        (40.0, "unknown", "oblique by 40 degrees"),
+    ],
+)
+def test_oblique_volumes_are_shown_as_they_lie_and_said_to_be(
+    tmp_path: Path, tilt: float, plane: str, note: str
+) -> None:
+    put(tmp_path / "notumor/a.nii", stored(corner(), "LPS", 1, 1, tilt))
+    (entry, *_) = scanned(NiftiReader(SourceOptions(tmp_path), TAXONOMY))[0].values()
+    assert (entry.image.plane, entry.image.note) == (plane, note)
+
+
+def test_two_orientations_that_contradict_each_other_are_refused() -> None:
+    image = nibabel.Nifti1Image(corner(), np.eye(4))
+    image.set_qform(np.eye(4), 1)
+    image.set_sform(np.diag([-1.0, 1.0, 1.0, 1.0]), 1)  # mirrored by a careless tool
+    with pytest.raises(BadImage, match="qform and sform state two orientations"):
+        read_volume(image.to_bytes(), "x.nii")
+    image.set_sform(nibabel.affines.from_matvec(nibabel.eulerangles.euler2mat(x=0.4)), 4)  # a template's
+    assert read_volume(image.to_bytes(), "x.nii").oblique_degrees == pytest.approx(22.9, abs=0.1)
+
+
+def test_of_a_series_the_first_volume_is_taken_and_said_to_be(tmp_path: Path) -> None:
+    series = np.stack([corner(), corner()[::-1], corner() // 2], axis=3)
+    put(tmp_path / "notumor/bold.nii.gz", made(series, packed=True))
+    (entry, *_) = scanned(NiftiReader(SourceOptions(tmp_path), TAXONOMY))[0].values()
+    assert entry.image.note == "volume 1 of 3"
+    alone = read_volume(made(corner()), "alone")
+    assert np.array_equal(
+        show_slice(read_volume(made(series), "4-D"), "axial", 30), show_slice(alone, "axial", 30)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("BraTS_007_seg.nii.gz", "a mask or label map by its name"),
+        ("sub-01_desc-brain_mask.nii", "a mask or label map by its name"),
+        ("sub-01_label-GM_probseg.nii.gz", "a mask or label map by its name"),
+        ("aparc+aseg.nii.gz", "a mask or label map by its name"),
+        ("lesion.nii.gz", "only 4 different values: a mask or label map"),
+    ],
+)
+def test_masks_beside_volumes_are_no_pictures(tmp_path: Path, name: str, says: str) -> None:
+    labels = np.zeros((20, 20, 20), np.uint8)
+    labels[5:15, 5:15, 5:15], labels[8:12, 8:12, 8:12], labels[9, 9, 9] = 1, 2, 4
+    put(tmp_path / "glioma" / name, made(labels, packed=name.endswith("gz")))
+    put(tmp_path / "glioma/BraTS_007_flair.nii.gz", made(corner(), packed=True))
+    entries, refused, _ = scanned(NiftiReader(SourceOptions(tmp_path), TAXONOMY))
+    assert says in refused[f"glioma/{name}"]
+    assert {entry.name for entry in entries.values()} == {"glioma/BraTS_007_flair.nii.gz"}
+
+
+def test_scaled_integers_and_voxels_that_are_no_numbers() -> None:
+    image = nibabel.Nifti1Image(corner(), np.eye(4))
+    image.header.set_slope_inter(0.25, -50)
+    scaled = nibabel.Nifti1Image(corner() * 0.25 - 50, np.eye(4))
+    one, other = (read_volume(i.to_bytes(), "x") for i in (image, scaled))
+    assert np.array_equal(show_slice(one, "axial", 30), show_slice(other, "axial", 30))
+    holed = corner().astype(np.float32)
+    plain = show_slice(read_volume(made(holed), "x"), "axial", 30)
+    holed[10, 10, 30], holed[10, 12, 30], holed[10, 14, 30] = np.nan, np.inf, -np.inf
+    shown = show_slice(read_volume(made(holed), "x"), "axial", 30)
+    # x = 10 is column 39 - 10, y is row 49 - y.
+    assert [shown[row, 29, 0] for row in (39, 37, 35)] == [0, 255, 0]
+    assert np.count_nonzero(shown != plain) <= 9 + 0.02 * plain.size
+    unsigned = read_volume(made(corner().astype(np.uint16) + 40_000), "x")
+    assert np.array_equal(show_slice(unsigned, "axial", 30), plain)
 
 
 def test_slices_lie_where_the_head_is_and_not_at_its_ends() -> None:

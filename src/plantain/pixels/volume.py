@@ -26,6 +26,9 @@ from plantain.pixels.decode import BadImage, one_line
 AXES = {"sagittal": 0, "coronal": 1, "axial": 2}
 """The axis of right-anterior-superior space that each plane cuts across."""
 
+MASK_VALUES = 16
+"""A volume with no more different values is a mask or label map (BraTS has 4); a noisy scan has hundreds."""
+
 MAX_VOXELS = 256 * 1024 * 1024
 MAX_BYTES = 512 * 1024 * 1024
 """Most that one volume may unpack to: a head at 0.5 mm in 16 bits takes 270 MB."""
@@ -52,12 +55,16 @@ class Volume:
         values: (X, Y, Z), right-anterior-superior.
         spacing_mm: of the three axes.
         low, high: values shown black and white: percentiles of what is not background.
+        volumes: how many the file holds, of which this is the first.
+        oblique_degrees: by how much the axes are off the patient's, at most; the display does not turn them.
     """
 
     values: npt.NDArray[np.integer] | npt.NDArray[np.floating]
     spacing_mm: tuple[float, float, float]
     low: float
     high: float
+    volumes: int = 1
+    oblique_degrees: float = 0.0
 
 
 def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) -> Volume:
@@ -69,7 +76,7 @@ def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) ->
         low, high: percentiles of the voxels above background that become black and white.
 
     Raises:
-        BadImage: not NIfTI, damaged, larger than 512 MB unpacked, colour, or without orientation.
+        BadImage: not NIfTI, damaged, larger than 512 MB unpacked, colour, a mask, without orientation, or with two.
     """
     name = one_line(name)
     try:
@@ -92,16 +99,14 @@ def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) ->
             raise BadImage(f"{name}: voxels of kind {image.header.get_data_dtype()} are not read")
         if int(np.prod(shape[:3], dtype=np.float64)) * image.header.get_data_dtype().itemsize > len(raw):
             raise BadImage(f"{name}: cut short: its header announces more voxels than it holds")
-        if not (int(image.header["qform_code"]) or int(image.header["sform_code"])):
-            raise BadImage(
-                f"{name}: states no orientation (qform and sform are 0): left and right are unknown"
-            )
+        _check_orientation(image, name)
         first = (
             image.slicer[(slice(None),) * 3 + (slice(0, 1),) * (len(shape) - 3)] if len(shape) > 3 else image
         )
         canonical = nibabel.as_closest_canonical(first)
         values = np.asarray(canonical.dataobj).reshape(canonical.shape[:3])
         zooms = [float(zoom) for zoom in canonical.header.get_zooms()[:3]]
+        straight = float(np.abs(_directions(canonical.affine)).max(axis=0).min())
     except BadImage:
         raise
     except _DAMAGE as error:
@@ -111,7 +116,9 @@ def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) ->
     if not all(0.01 <= zoom <= 100 for zoom in zooms):
         raise BadImage(f"{name}: voxels of {'x'.join(f'{zoom:g}' for zoom in zooms)} mm")
     bottom, top = _range(values, low, high, name)
-    return Volume(values, (zooms[0], zooms[1], zooms[2]), bottom, top)
+    oblique = round(float(np.degrees(np.arccos(min(1.0, straight)))), 1)
+    volumes = int(np.prod(shape[3:]))
+    return Volume(values, (zooms[0], zooms[1], zooms[2]), bottom, top, volumes, oblique)
 
 
 def choose_slices(volume: Volume, plane: str, count: int) -> list[int]:
@@ -155,6 +162,30 @@ def show_slice(volume: Volume, plane: str, index: int) -> Pixels:
     return np.repeat(np.ascontiguousarray(grey)[:, :, None], 3, axis=2)
 
 
+def _check_orientation(image: nibabel.Nifti1Image, name: str) -> None:
+    """Refuses a file that does not say how it lies, or says it in two ways that contradict each other.
+
+    A file has room for two orientations: qform, of the scanner, and sform, which goes before it. After a change by a
+    careless tool one of them may be mirrored, and nothing tells which.
+    """
+    ways = [way for way in ("qform", "sform") if int(image.header[f"{way}_code"])]
+    if not ways:
+        raise BadImage(f"{name}: states no orientation (qform and sform are 0): left and right are unknown")
+    if len(ways) == 2:
+        cosines = (_directions(image.get_qform()) * _directions(image.get_sform())).sum(axis=0)
+        if float(cosines.min()) < 0.5:
+            raise BadImage(f"{name}: qform and sform state two orientations: left and right are unknown")
+
+
+def _directions(affine: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+    """The unit vectors of an affine's three axes, as columns."""
+    axes = affine[:3, :3].astype(np.float64)
+    lengths = np.linalg.norm(axes, axis=0)
+    if not (np.isfinite(axes).all() and lengths.min() > 0):
+        raise ValueError("its axes have no direction")
+    return np.asarray(axes / lengths)
+
+
 def _unpack(data: bytes, name: str) -> bytes:
     if data[:2] != b"\x1f\x8b":
         return data
@@ -171,6 +202,9 @@ def _range(values: npt.NDArray[np.generic], low: float, high: float, name: str) 
     sample = sample[np.isfinite(sample)]
     if sample.size == 0:
         raise BadImage(f"{name}: holds no finite value")
+    different = np.unique(sample).size
+    if 1 < different <= MASK_VALUES:
+        raise BadImage(f"{name}: only {different} different values: a mask or label map, not a picture")
     floor, ceiling = (float(bound) for bound in np.percentile(sample, (0.5, 99.5)))
     above = sample[sample > floor + 0.05 * (ceiling - floor)]
     if above.size == 0:

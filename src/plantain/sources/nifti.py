@@ -29,6 +29,12 @@ SETTINGS = {
 }
 """`sequence=name` reads it from words of the file's name as BIDS and BraTS write it (T1w, t1ce, FLAIR)."""
 
+_MASK = re.compile(r"(?i)(^|[^a-z])(d|prob|a)?(seg|mask|labels?|labelmap|parc)$")
+"""Names, without ending, of volumes that outline something in another, as BIDS, BraTS and FreeSurfer call them."""
+
+_STRAIGHT_DEGREES, _OBLIQUE_DEGREES = 5.0, 32.0
+"""Slices more oblique than the first are said to be, than the second are of no plane (as for DICOM, cosine 0.85)."""
+
 PLANE_STEP = 10_000
 """Frames are numbered plane by plane, so that no two slices of one file share a number."""
 
@@ -86,8 +92,10 @@ class NiftiReader:
         for path in self._files:
             name = one_line(shown(path, self._root))
             try:
+                if _MASK.search(_stem(name)):
+                    raise InputError(f"{name}: a mask or label map by its name")
                 volume = read_volume(read_regular(path, name), name)
-                image = self._describe(name)
+                image = self._describe(name, volume)
             except InputError as error:
                 yield Refused(name, str(error).removeprefix(f"{name}: "))
                 continue
@@ -100,9 +108,13 @@ class NiftiReader:
                 cut = replace(image, id=f"{image.id}_{plane}_{index:03d}", frame=frame, spacing_mm=spacing)
                 yield SliceOfVolume(cut, path, name, plane, face, volume.values.shape)
 
-    def _describe(self, name: str) -> SourceImage:
+    def _describe(self, name: str, volume: Volume) -> SourceImage:
         told = self._labels.of(name, self._modality)
-        stem = re.sub(r"(?i)\.nii(\.gz)?$", "", name)
+        stem = _stem(name)
+        notes = [] if told.labels else ["no label: the source has none"]
+        notes += [f"volume 1 of {volume.volumes}"] if volume.volumes > 1 else []
+        oblique = volume.oblique_degrees
+        notes += [f"oblique by {oblique:g} degrees"] if oblique >= _STRAIGHT_DEGREES else []
         sequence, contrast = self._settings["sequence"], self._settings["contrast"]
         words = next(((s, c) for pattern, s, c in _WORDS if pattern.search(stem.rpartition("/")[2])), None)
         subject = re.search(r"(^|/)(sub-[A-Za-z0-9]+)", stem)
@@ -119,13 +131,17 @@ class NiftiReader:
             split=told.split,
             sequence=(words[0] if words else "unknown") if sequence == "name" else sequence,
             contrast=(words[1] if words else "unknown") if contrast == "name" else contrast,
-            plane=self._settings["plane"],
-            note="" if told.labels else "no label: the source has none",
+            plane=self._settings["plane"] if oblique < _OBLIQUE_DEGREES else "unknown",
+            note="; ".join(notes),
         )
 
 
 def _face(volume: Volume) -> Head | None:
     return face_of_volume(volume.values, volume.spacing_mm, volume.low + 0.1 * (volume.high - volume.low))
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"(?i)\.nii(\.gz)?$", "", name)
 
 
 def _short(text: str) -> str:
