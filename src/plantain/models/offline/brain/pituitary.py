@@ -15,14 +15,19 @@ from plantain.models.offline.brain.fields import (
     smooth_noise,
     window_around,
 )
+from plantain.models.offline.brain.mass import find_mass
 from plantain.models.offline.brain.protocol import Protocol, read_protocol
-from plantain.models.offline.brain.sella import Sella, find_mass, find_sella
+from plantain.models.offline.brain.sella import Sella, find_sella
 from plantain.models.offline.brain.texture import edge_sigma, tissue_grain
-from plantain.models.offline.rendering import Rendering, Scene
+from plantain.models.offline.rendering import Mask, Rendering, Scene
 from plantain.pixels.blend import dilate
 from plantain.pixels.grain import inpaint_smooth
 
 _RADIUS_MM = {"small": (5.0, 6.0), "moderate": (7.5, 9.5), "large": (11.0, 14.0)}
+
+BORDER = 0.2
+"""Where the brain's border is drawn on across the place of a removed mass, between brain (0) and cistern (1): low,
+since the mass had lifted the brain."""
 
 _EDGE_MM = {"crisp": 0.6, "medium": 1.1, "soft": 2.0}
 
@@ -65,26 +70,56 @@ def remove(scene: Scene) -> Rendering:
     ys, xs = np.nonzero(mass)
     reach = max(int(np.ptp(xs)), int(np.ptp(ys))) / 2 + 80
     window = window_around(float(xs.mean()), float(ys.mean()), reach, brain.gray.shape)
-    inner, gray = window.cut_mask(mass), window.cut(brain.gray)
-    ring = dilate(inner, 5.0 / protocol.mm) & ~inner
-    bright = protocol.sequence == "T2"
-    fluid = (
-        ring & (gray > 0.5 * (protocol.fluid + protocol.grey))
-        if bright
-        else ring & (gray < 0.3 * protocol.grey)
-    )
-    if fluid.sum() < 200 and not bright:
-        fluid = ring & (gray < 0.6 * protocol.grey)
-    # The membrane hangs in fluid or bone only: brain that touched the mass must not be smeared into the cistern.
-    level = float(np.median(gray[fluid])) if fluid.sum() > 50 else protocol.fluid
-    edge = np.where(fluid | inner, gray, np.float32(level)).astype(np.float32)
-    filled = inpaint_smooth(edge, inner)
-    soft = cv2.GaussianBlur(inner.astype(np.float32), (0, 0), max(edge_sigma(brain), 1.5))
-    alpha = np.maximum(soft, inner) * dilate(inner, 8)
-    drawn = gray + alpha * (filled - gray)
-    drawn = np.where(inner, filled + tissue_grain(brain, window, inner, scene.rng) * np.float32(0.5), drawn)
+    inner = window.cut_mask(mass)
+    drawn = _without(brain, protocol, window, inner, scene.rng)
     note = f"pituitary mass removed, cistern restored: plausible, not this patient's anatomy{protocol.remark}"
-    return finish(scene.pixels, window, np.clip(drawn, 0, 255).astype(np.float32), inner, note)
+    return finish(scene.pixels, window, drawn, inner, note)
+
+
+def _without(brain: Brain, protocol: Protocol, window: Window, inner: Mask, rng: np.random.Generator) -> Gray:
+    """The window with the cistern where the mass was, and brain where the brain's border runs across it."""
+    gray = window.cut(brain.gray)
+    ring = dilate(inner, 5.0 / protocol.mm) & ~inner
+    fluid = ring & _is_fluid(gray, protocol)
+    if brain.stripped or fluid.sum() < 200:
+        cistern = np.full(gray.shape, _emptiness(brain, protocol), np.float32)
+    else:
+        # The membrane hangs in fluid or bone only: brain that touched the mass must not be smeared into the cistern.
+        level = np.float32(np.median(gray[fluid]))
+        cistern = inpaint_smooth(np.where(fluid | inner, gray, level).astype(np.float32), inner)
+        cistern += tissue_grain(brain, window, inner, rng) * np.float32(0.5)
+    empty = _is_fluid(gray, protocol) & ~inner
+    blur = max(edge_sigma(brain), 2.2)
+    free = inpaint_smooth(cv2.GaussianBlur(empty.astype(np.float32), (0, 0), 2.0), inner)
+    # A mass that filled the cistern leaves no border to continue: then all of its place is cistern.
+    hollow = inner & (free > BORDER) if fluid.sum() > 0.5 * ring.sum() else inner
+    closed = inner & ~hollow
+    drawn = gray
+    near = window.cut_mask(brain.inside) & ~dilate(inner | empty, blur)
+    if closed.any() and near.any():
+        tissue = inpaint_smooth(gray, ~near) + tissue_grain(brain, window, closed, rng)
+        drawn = gray + _eased(closed, blur) * (tissue - gray)
+    # Brain ends at the cistern as softly as everything else here does.
+    cleared: Gray = np.clip(drawn + _eased(hollow, blur) * (cistern - drawn), 0, 255).astype(np.float32)
+    return cleared
+
+
+def _eased(mask: Mask, blur: float) -> Gray:
+    """1 in the mask, falling to 0 a little outside it."""
+    ease: Gray = cv2.GaussianBlur(dilate(mask, 1.2 * blur).astype(np.float32), (0, 0), blur)
+    return ease
+
+
+def _is_fluid(gray: Gray, protocol: Protocol) -> Mask:
+    if protocol.sequence == "T2":
+        return np.asarray(gray > 0.5 * (protocol.fluid + protocol.grey), np.bool_)
+    return np.asarray(gray < 0.3 * protocol.grey, np.bool_)
+
+
+def _emptiness(brain: Brain, protocol: Protocol) -> float:
+    """What fills the sella where the mass left none of it to be seen: with the skull its contents were taken off."""
+    outside = brain.gray[~brain.head]
+    return float(np.median(outside)) if brain.stripped and outside.size else protocol.fluid
 
 
 def _centre(scene: Scene, protocol: Protocol, sella: Sella, radius: float) -> tuple[float, float]:
