@@ -3,11 +3,18 @@
 The fake runs in a process of its own and answers at once, each edit with another photograph. Ours is a whole build:
 walk, loop, prompts, adapter, SDK, admission, money, journal with FULL sync, and keeping edited images: decode, check,
 encode as released, hash pixels, store twice, sync. The bare SDK is handed the very requests that our adapters hand it,
-and reads the answers; it looks at no picture. A second peer does: it decodes each one and saves it as a JPEG of the
-same quality, without sync, hash or journal. Beside them, where aiohttp is installed: requests with the same pictures.
+and reads the answers; it looks at no picture. Three more peers do, behind the same bare SDK:
 
-Target: at most 1.5 times the bare SDK for what an SDK does too, and at most 1.5 times the second peer for all of it.
-All of it beside the bare SDK is printed as well. Providers send JPEG or PNG; a PNG costs more and is shown apart.
+* "saved": each picture is decoded and saved as a JPEG of the same quality, without sync, hash or journal;
+* "kept": the least that must be done with it here: decoded, brought to normal form, what came and what is kept stored
+  under their SHA-256 and synced; no guards, no journal;
+* "kept, pixels hashed": and with the hash of its pixels, which a release lists as recorded at normalisation.
+
+Target: at most 1.5 times the bare SDK. The floor of that is the third peer: nobody who keeps such pictures can cost
+less. Beside them, where aiohttp is installed: requests with the same pictures. Providers send JPEG or PNG; decoding a
+PNG costs several times as much and is shown apart.
+
+Exit code 1 where images apart we cost more than 1.5 times the bare SDK, or all in all more than the floor.
 
 Run: python benchmarks/overhead.py [--tasks 60]
 """
@@ -17,6 +24,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import base64
+import hashlib
 import importlib.util
 import io
 import json
@@ -39,7 +47,8 @@ from plantain.build.recipe import Recipe
 from plantain.build.rounds import Rounds
 from plantain.build.run import run_build
 from plantain.journal import JournalReader, Settlement
-from plantain.pixels.encode import encode_source
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.pixels.prepare import prepare
 from plantain.records import Attempt
 from plantain.roles import EditedImage
@@ -56,6 +65,8 @@ MODELS = {
     "openai": ("openai/gpt-5", "openai/gpt-image-1.5"),
 }
 Send = Callable[[str], Awaitable[object]]
+Close = Callable[[], Awaitable[None]]
+Look = Callable[[object, Path], object]
 
 
 def catalogue_of(folder: Path, count: int) -> tuple[Path, bytes]:
@@ -67,15 +78,9 @@ def catalogue_of(folder: Path, count: int) -> tuple[Path, bytes]:
             pixels, _ = prepare(retina[: 1411 - i, i:])
             data = encode_source(pixels)
             first = first or data
-            image = source_image(_digest(data))
+            image = source_image(hashlib.sha256(data).hexdigest())
             catalogue.add(_named(image, f"retina-{i}"), data)
     return folder / "catalogue", first
-
-
-def _digest(data: bytes) -> str:
-    import hashlib
-
-    return hashlib.sha256(data).hexdigest()
 
 
 def _named(image: object, name: str) -> object:
@@ -156,7 +161,7 @@ class Recorded:
 KEEPING, RECORDED = Keeping(), Recorded()
 
 
-def bare_gemini(url: str, key: str, recorded: Recorded) -> Send:
+def bare_gemini(url: str, key: str, recorded: Recorded) -> tuple[Send, Close]:
     from google import genai
     from google.genai import types
 
@@ -168,10 +173,10 @@ def bare_gemini(url: str, key: str, recorded: Recorded) -> Send:
         contents, config = recorded.requests[f"gemini {step}"]
         return await client.aio.models.generate_content(model="m", contents=contents, config=config)
 
-    return send
+    return send, client.aio.aclose
 
 
-def bare_openai(url: str, key: str, recorded: Recorded) -> Send:
+def bare_openai(url: str, key: str, recorded: Recorded) -> tuple[Send, Close]:
     from openai import AsyncOpenAI
 
     client = AsyncOpenAI(api_key=key, base_url=f"{url}/v1", max_retries=0, timeout=60.0)
@@ -183,7 +188,7 @@ def bare_openai(url: str, key: str, recorded: Recorded) -> Send:
         image = ("image.jpg", picture.data, picture.media_type)
         return await client.images.edit(image=image, **fields)
 
-    return send
+    return send, client.close
 
 
 async def aiohttp_gemini(url: str, key: str, image: bytes, steps: dict[str, int]) -> float:
@@ -232,54 +237,93 @@ async def drive(send: Send, steps: dict[str, int]) -> float:
     return time.process_time() - begun
 
 
-def compare(provider: str, kind: str, url: str, key: str, folder: Path, tasks: int) -> float:
-    """Prints our CPU per call beside the peers'; returns the larger of the two ratios that have a target.
+def compare(provider: str, kind: str, url: str, key: str, folder: Path, tasks: int) -> bool:
+    """Prints our CPU per call beside the peers'; True where we stay below the ratios that have a target.
 
     What a run costs once (clients, certificates, plan) is taken out by a short run; the peers' clients are made
     before their clock starts.
     """
-    recorded, keeping = RECORDED, KEEPING
     catalogue, image = catalogue_of(folder, tasks)
     few = catalogue_of(folder / "few", SHORT)[0]
     whole_path(provider, url, few, folder / "warm")
     once, few_steps = whole_path(provider, url, few, folder / "short")
-    before = keeping.seconds
+    before = KEEPING.seconds
     spent, steps = whole_path(provider, url, catalogue, folder / "run")
-    kept, calls = keeping.seconds - before, sum(steps.values())
+    calls = sum(steps.values())
+    keep = (KEEPING.seconds - before) / calls
     ours = (spent - once) / (calls - sum(few_steps.values()))
-    keep = kept / calls
-    bare = {"gemini": bare_gemini, "openai": bare_openai}[provider]
-    peer, script = (
-        sorted(asyncio.run(_drive_bare(bare, url, key, recorded, steps, look)) for _ in range(3))[1] / calls
-        for look in (None, save_as_a_script)
-    )
+    peers = dict.fromkeys(PEERS, 0.0)
+    for name, look in PEERS.items():
+        times = [
+            asyncio.run(_drive_bare(provider, url, key, steps, look, folder / f"{name} {i}"))
+            for i in range(3)
+        ]
+        peers[name] = sorted(times)[1] / calls
+    bare, floor = peers["bare SDK"], peers[FLOOR]
     counted = ", ".join(f"{n} {s}" for s, n in sorted(steps.items()))
     print(
         f"{provider}, answers as {kind[1:].upper()}: {calls} calls ({counted}), "
         f"originals of {len(image) / 1e3:.0f} kB\n"
-        f"  plantain, whole path      {1000 * ours:6.2f} ms CPU per call, of it keeping images {1000 * keep:.2f}\n"
-        f"  bare SDK                  {1000 * peer:6.2f} ms; plantain {ours / peer:.2f}x (target {TARGET:.2f}x), "
-        f"images apart {(ours - keep) / peer:.2f}x\n"
-        f"  bare SDK, pictures saved  {1000 * script:6.2f} ms; plantain {ours / script:.2f}x",
-        flush=True,
+        f"  {'plantain, whole path':<28} {1000 * ours:6.2f} ms CPU per call, of it keeping images {1000 * keep:.2f};"
+        f" images apart {(ours - keep) / bare:.2f}x the bare SDK"
     )
+    for name, each in peers.items():
+        beside = (
+            f", itself {each / bare:.2f}x the bare SDK" if name != "bare SDK" else f" (target {TARGET:.2f}x)"
+        )
+        print(f"  {name:<28} {1000 * each:6.2f} ms; plantain {ours / each:.2f}x{beside}", flush=True)
     if provider == "gemini" and importlib.util.find_spec("aiohttp"):
         other = asyncio.run(aiohttp_gemini(url, key, image, steps)) / calls
-        print(f"  aiohttp, same pictures    {1000 * other:6.2f} ms")
-    return max((ours - keep) / peer, ours / script)
+        print(f"  aiohttp, same pictures       {1000 * other:6.2f} ms")
+    return (ours - keep) / bare <= TARGET and ours <= floor
 
 
-def save_as_a_script(answer: object) -> None:
-    """What a script does with an edited picture if it is to be of use: decodes it, and saves it as a good JPEG."""
+def picture_of(answer: object) -> bytes | None:
+    """The bytes of an answer's picture, where it has one."""
     if isinstance(answer, GenerateContentResponse):
-        data = next((p.inline_data.data for p in answer.parts or () if p.inline_data), None)
-    else:
-        pictures = getattr(answer, "data", None)
-        data = base64.b64decode(pictures[0].b64_json) if pictures else None
-    if data:
+        return next((p.inline_data.data for p in answer.parts or () if p.inline_data), None)
+    pictures = getattr(answer, "data", None)
+    return base64.b64decode(pictures[0].b64_json) if pictures else None
+
+
+def save(answer: object, folder: Path) -> None:
+    """What a script does with an edited picture if it is to be of use: decodes it, and saves it as a good JPEG."""
+    if data := picture_of(answer):
         picture = Image.open(io.BytesIO(data)).convert("RGB")
-        with tempfile.NamedTemporaryFile(suffix=".jpg") as file:
+        with tempfile.NamedTemporaryFile(suffix=".jpg", dir=folder) as file:
             picture.save(file, "JPEG", quality=95, subsampling=0)
+
+
+def keep(answer: object, folder: Path) -> bytes | None:
+    """The least that is done here with an edited picture; returns its normal form."""
+    data = picture_of(answer)
+    if data is None:
+        return None
+    normal = encode_jpeg(decode(data))
+    for content in (data, normal):
+        with (folder / hashlib.sha256(content).hexdigest()).open("wb") as file:
+            file.write(content)
+            os.fsync(file.fileno())
+    return normal
+
+
+def keep_and_hash(answer: object, folder: Path) -> None:
+    """The same, and the hash of what the normal form decodes to."""
+    if normal := keep(answer, folder):
+        hashlib.sha256(decode(normal)).hexdigest()
+
+
+def look_away(answer: object, folder: Path) -> None:
+    """Does nothing with the answer."""
+
+
+FLOOR = "  kept, pixels hashed"
+PEERS: dict[str, Look] = {
+    "bare SDK": look_away,
+    "  saved": save,
+    "  kept": keep,
+    FLOOR: keep_and_hash,
+}
 
 
 def main() -> int:
@@ -296,28 +340,26 @@ def main() -> int:
         ):
             os.environ |= {"GEMINI_API_KEY": key, "OPENAI_API_KEY": key}
             RECORDED.requests.clear()
-            ratio = compare(provider, kind, url, key, Path(name), tasks)
-            good &= ratio <= TARGET or kind == ".png"
+            good &= compare(provider, kind, url, key, Path(name), tasks) or kind == ".png"
     return 0 if good else 1
 
 
 async def _drive_bare(
-    bare: Callable[[str, str, Recorded], Send],
-    url: str,
-    key: str,
-    recorded: Recorded,
-    steps: dict[str, int],
-    look: Callable[[object], None] | None,
+    provider: str, url: str, key: str, steps: dict[str, int], look: Look, folder: Path
 ) -> float:
-    send = bare(url, key, recorded)
+    send, close = {"gemini": bare_gemini, "openai": bare_openai}[provider](url, key, RECORDED)
+    folder.mkdir()
 
     async def send_and_look(step: str) -> object:
         answer = await send(step)
-        if look is not None:
-            look(answer)
+        if step == "edit" and look is not look_away:
+            await asyncio.to_thread(look, answer, folder)
         return answer
 
-    return await drive(send_and_look, steps)
+    try:
+        return await drive(send_and_look, steps)
+    finally:
+        await close()
 
 
 if __name__ == "__main__":
