@@ -47,9 +47,16 @@ def test_pituitary_lies_on_the_midline_in_what_was_not_brain(scene: MakeScene, n
     assert abs(ndimage.center_of_mass(change)[1] - middle) < 15
 
 
-@pytest.mark.parametrize("extent", ["small", "moderate", "large"])
 @pytest.mark.parametrize(
-    "name", ["axial:-26", "axial:-20", "sagittal:0", "sagittal:2", "coronal:1", "coronal:6"]
+    ("name", "extent"),
+    [
+        ("axial:-26", "large"),
+        ("axial:-20", "moderate"),
+        ("sagittal:0", "small"),
+        ("sagittal:2", "moderate"),
+        ("coronal:1", "large"),
+        ("coronal:6", "moderate"),
+    ],
 )
 def test_pituitary_removal_gives_the_cistern_back(scene: MakeScene, name: str, extent: str) -> None:
     given = scene(name, "pituitary", extent=extent, conspicuity="marked")
