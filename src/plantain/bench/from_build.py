@@ -106,7 +106,8 @@ def benchmark_from_build(
                 tally.left_out["no edited image" if finding else f"unknown finding {row.task.finding!r}"] += 1
             else:
                 image = reader.image(row.task.image_id)
-                success = _Success(row, attempt, finding, image, groups.name(image), taxonomy, blobs, side)
+                image, cluster = names.told(image, groups.name(image))
+                success = _Success(row, attempt, finding, image, cluster, taxonomy, blobs, side)
                 for sample, pixels in success.samples(real_only):
                     writer.add(sample, *pixels)
                     tally.add(sample)
@@ -126,13 +127,12 @@ class _Names:
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
 
-    def told(self, image: SourceImage) -> SourceImage:
-        """The image with a number for its group, and without the file hash that its owner's list would name."""
+    def told(self, image: SourceImage, cluster: str) -> tuple[SourceImage, str]:
+        """The image and its cluster; a number for both names, and no file hash that an owner's list would name."""
         if image.licence is not Licence.CREDENTIALED:
-            return image
-        group = image.group or image.id.partition("+")[0]
-        number = self._known.setdefault(f"{image.dataset}/{group}", f"group {len(self._known) + 1}")
-        return replace(image, group=number, source_sha256="")
+            return image, cluster
+        number = self._known.setdefault(cluster, f"group {len(self._known) + 1}")
+        return replace(image, group=number, source_sha256=""), f"{image.dataset}/{number}"
 
 
 class _Tally:

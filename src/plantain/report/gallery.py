@@ -10,7 +10,7 @@ from plantain.journal import JournalReader, StoredVerdict, TaskRow
 from plantain.journal.verify import BLOBS_ABSENT
 from plantain.pages.thumbnails import Mask, Pixels, data_uri, difference
 from plantain.pixels.decode import decode, decode_mask
-from plantain.records import Attempt, Direction, SourceImage, TaskKind
+from plantain.records import Attempt, Direction, Licence, SourceImage, TaskKind
 
 ORDER = ("success", "failed", "not_applicable", "stopped", "pending")
 
@@ -48,6 +48,11 @@ class Story:
     rounds: tuple[RoundStory, ...]
     remark: str
     whole: bool
+
+    @property
+    def name(self) -> str:
+        """The image's id; "" where its owner restricts ids, since pages are passed on."""
+        return "" if self.image.licence is Licence.CREDENTIALED else self.image.id
 
     @property
     def counted(self) -> int:

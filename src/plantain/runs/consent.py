@@ -47,11 +47,14 @@ def check_consent(terms: Terms, images: Iterable[SourceImage]) -> None:
             first = first or image
     if first is None:
         return
-    what = "is credentialed" if first.licence is Licence.CREDENTIALED else "has no known licence"
+    credentialed = first.licence is Licence.CREDENTIALED
+    # Errors end in logs that are passed around: an id of a credentialed source is not for them.
+    which = f"an image of {first.dataset}" if credentialed else f"image {first.id!r} of {first.dataset}"
+    what = "is credentialed" if credentialed else "has no known licence"
     others = f" (and {refused - 1} more images may not be sent)" if refused > 1 else ""
     provider = models[0].partition("/")[0]
     raise InputError(
-        f"image {first.id!r} of {first.dataset} {what}{others}, and {models[0]} is a hosted model: its owner has "
+        f"{which} {what}{others}, and {models[0]} is a hosted model: its owner has "
         "not allowed a copy to leave this machine. Use a model that runs here; or, where the service is your "
         f"institution's own, set providers.{provider}.on_premises = true; or record the owner's permission: "
         f'[{terms.consent_section}] by = "who allowed it", agreement = "where that is written down"'
