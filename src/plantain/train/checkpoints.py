@@ -38,12 +38,42 @@ class Checkpoint:
 
 
 def save(folder: Path, weights: dict[str, nn.Parameter], optimizer: Optimizer, state: Checkpoint) -> None:
-    """Replaces the checkpoint in `folder` by this one, at once or not at all."""
-    from safetensors.torch import save_file
+    """Replaces the checkpoint in `folder` by this one, at once or not at all.
+
+    Raises:
+        InputError: it cannot be written, as on a full disk; the one before is left as it was.
+    """
+    from safetensors import SafetensorError
 
     folder.mkdir(parents=True, exist_ok=True)
     new, old, whole = folder / NEW, folder / OLD, folder / NAME
     shutil.rmtree(new, ignore_errors=True)
+    try:
+        _write(new, weights, optimizer, state)
+    except (OSError, RuntimeError, SafetensorError) as error:  # torch reports a full disk as a RuntimeError
+        shutil.rmtree(new, ignore_errors=True)
+        raise cannot_write(folder, f"the checkpoint of step {state.step}", error) from error
+    shutil.rmtree(old, ignore_errors=True)
+    if whole.exists():
+        whole.rename(old)
+    new.rename(whole)
+    sync_folder(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def cannot_write(folder: Path, what: str, error: Exception) -> InputError:
+    """The error to raise for what could not be written to a folder; what was there before is whole."""
+    free = shutil.disk_usage(folder).free / 1e6
+    return InputError(
+        f"{folder}: {what} cannot be written ({free:.1f} MB free): {' '.join(str(error).split())[:200]}; nothing before "
+        "it is lost: make room and run the same command again"
+    )
+
+
+def _write(new: Path, weights: dict[str, nn.Parameter], optimizer: Optimizer, state: Checkpoint) -> None:
+    """All files of a checkpoint, flushed to the disk."""
+    from safetensors.torch import save_file
+
     new.mkdir()
     save_file(
         {name: weight.detach().cpu().contiguous() for name, weight in weights.items()},
@@ -55,12 +85,6 @@ def save(folder: Path, weights: dict[str, nn.Parameter], optimizer: Optimizer, s
         with path.open("rb") as file:
             os.fsync(file.fileno())
     sync_folder(new)
-    shutil.rmtree(old, ignore_errors=True)
-    if whole.exists():
-        whole.rename(old)
-    new.rename(whole)
-    sync_folder(folder)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def load(

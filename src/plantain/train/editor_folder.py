@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plantain.journal.blobs import sync_folder
+from plantain.train.checkpoints import cannot_write
 from plantain.train.latents import InstructionPipeline
 from plantain.train.weights import save_lora
 
@@ -43,11 +44,31 @@ def save_editor(pipe: InstructionPipeline, base: Path, folder: Path, card: Card,
         folder: to be made; one that exists is replaced.
         card: for its README.
         lora: adapters were trained, else the whole UNet.
+
+    Raises:
+        InputError: it cannot be written, as on a full disk.
     """
-    merge = lora and (base / LORA).is_file()  # adapters on top of adapters: the UNet takes both
+    from safetensors import SafetensorError
+
     unfinished = folder.with_name(folder.name + ".part")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
+    try:
+        _write(pipe, base, unfinished, card, lora=lora)
+    except (
+        OSError,
+        RuntimeError,
+        SafetensorError,
+    ) as error:  # torch and safetensors have their own words for it
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise cannot_write(folder.parent, f"the editor {folder.name}", error) from error
+    shutil.rmtree(folder, ignore_errors=True)
+    unfinished.rename(folder)
+    sync_folder(folder.parent)
+
+
+def _write(pipe: InstructionPipeline, base: Path, unfinished: Path, card: Card, *, lora: bool) -> None:
+    merge = lora and (base / LORA).is_file()  # adapters on top of adapters: the UNet takes both
     for path in sorted(base.rglob("*")):
         place = path.relative_to(base)
         changed = place.parts[0] == "unet" and (merge or not lora)
@@ -62,9 +83,6 @@ def save_editor(pipe: InstructionPipeline, base: Path, folder: Path, card: Card,
         pipe.unet.save_pretrained(unfinished / "unet")
     (unfinished / CARD).write_text(_readme(card), encoding="utf-8")
     sync_folder(unfinished)
-    shutil.rmtree(folder, ignore_errors=True)
-    unfinished.rename(folder)
-    sync_folder(folder.parent)
 
 
 def _link(source: Path, target: Path) -> None:

@@ -149,8 +149,7 @@ def prefer(
         so.
 
     Raises:
-        InputError: the checkpoint in `folder` is of another training.
-        FloatingPointError: the loss is not finite.
+        InputError: as `plantain.train.training.run`.
     """
     weights = make_trainable(pipe, lora_rank, schedule.seed)
     gap = _Gap(pipe, pairs)

@@ -86,8 +86,7 @@ def fine_tune(
         on_step, stop: as for `plantain.train.training.run`.
 
     Raises:
-        InputError: the checkpoint in `folder` is of another training.
-        FloatingPointError: the loss is not finite.
+        InputError: as `plantain.train.training.run`.
     """
     weights = make_trainable(pipe, lora_rank, schedule.seed)
     denoising = Denoising(pipe)

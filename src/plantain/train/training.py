@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from plantain.records import InputError
 from plantain.train import checkpoints
 from plantain.train.checkpoints import Checkpoint
 
@@ -95,8 +96,8 @@ def run(
             training then ends with the weights of the checkpoint before.
 
     Raises:
-        InputError: the checkpoint is of another training.
-        FloatingPointError: the loss is not finite.
+        InputError: the checkpoint is of another training, or cannot be written; the loss, or its gradient, is not
+            finite.
     """
     optimizer = torch.optim.AdamW(
         weights.values(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay
@@ -137,10 +138,21 @@ def run(
 def _descend(
     loss: Tensor, weights: dict[str, nn.Parameter], optimizer: torch.optim.Optimizer, clip: float, step: int
 ) -> None:
-    """One step down. Raises FloatingPointError when the loss is not finite, before any weight is changed."""
+    """One step down. Raises InputError when loss or gradient is not finite, before any weight is changed."""
     if not torch.isfinite(loss):
-        raise FloatingPointError(f"step {step}: the loss is {float(loss)}; a smaller learning rate may help")
+        raise _diverged(step, f"the loss is {float(loss.detach())}")
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
-    torch.nn.utils.clip_grad_norm_(weights.values(), clip)
+    norm = torch.nn.utils.clip_grad_norm_(weights.values(), clip)
+    if not torch.isfinite(
+        norm
+    ):  # one such step makes every weight NaN, and the loss shows it a step too late
+        raise _diverged(step, f"the gradient is {float(norm)}")
     optimizer.step()
+
+
+def _diverged(step: int, what: str) -> InputError:
+    return InputError(
+        f"training step {step}: {what}; a smaller learning rate may help. What was learned up to the last checkpoint "
+        "is kept for this rate; another rate needs another --out folder"
+    )
