@@ -6,8 +6,10 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -199,6 +201,58 @@ def test_no_usable_picture_exits_1(tmp_path: Path, capsys: pytest.CaptureFixture
     )
     assert code == 1
     assert "no picture could be used" in errors
+
+
+def test_name_version_and_consent_are_recorded(
+    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "catalogue"
+    options = ("folder", hostile, "--modality", "chest_xray", "--out", out)
+    code, _, errors = ingest(capsys, *options, "--consent-by", "Dr Roe")
+    assert (code, out.exists()) == (2, False)
+    assert "--consent-by, --agreement: say both" in errors
+    stated = ("--dataset", "Ward 3", "--version", "2026-01", "--consent-by", "Dr Roe", "--agreement", "DUA 7")
+    assert ingest(capsys, *options, *stated)[0] == 0
+    query = "SELECT DISTINCT dataset, version, consent FROM image"
+    with sqlite3.connect(out / "catalogue.sqlite") as database:
+        assert database.execute(query).fetchall() == [
+            ("Ward 3", "2026-01", '{"by":"Dr Roe","agreement":"DUA 7"}')
+        ]
+    assert (out / "rejected.csv").read_text().splitlines()[1].startswith("Ward 3,")
+
+
+KIND = """
+from pathlib import Path
+from plantain.sources.folder import FolderReader
+from plantain.sources.registry import SourceKind
+KIND = SourceKind("chests from the moon", FolderReader, "Moon")
+"""
+
+
+def test_a_kind_of_another_package_is_ingested_like_ours(
+    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "moon_kind.py").write_text(KIND)
+    put = tmp_path / "moonkind-1.0.dist-info"
+    put.mkdir()
+    (put / "METADATA").write_text("Metadata-Version: 2.1\nName: moonkind\nVersion: 1.0\n")
+    (put / "entry_points.txt").write_text("[plantain.sources]\nmoon-chests = moon_kind:KIND\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    out = tmp_path / "catalogue"
+    code, told, _ = ingest(capsys, "moon-chests", hostile, "--modality", "chest_xray", "--out", out, "--json")
+    assert (code, json.loads(told)["images"]) == (0, 7)
+    assert (out / "rejected.csv").read_text().splitlines()[1].startswith("Moon,")
+    assert "moon-chests" in ingest(capsys, "--list", "--json")[1]
+
+
+def test_without_a_terminal_rate_and_time_left_are_lines(
+    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plantain.cli.ingest.PLAIN_EVERY_S", -1.0)
+    options = ("folder", hostile, "--modality", "chest_xray", "--out", tmp_path / "catalogue")
+    errors = ingest(capsys, *options)[2]
+    found = re.findall(r"plantain: (\d+)/17 files, \d+ files/s, \d+:\d\d:\d\d left", errors)
+    assert found == [str(number) for number in range(1, 18)]
 
 
 def test_list_names_the_kinds(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,9 +19,9 @@ from rich.table import Table
 from plantain.cli.application import application
 from plantain.findings import load_taxonomy
 from plantain.pixels.text import open_reader, why_no_reader
-from plantain.records import InputError, Licence
+from plantain.records import Consent, InputError, Licence
 from plantain.sources.catalogue import Catalogue
-from plantain.sources.entries import Refused, SourceOptions
+from plantain.sources.entries import Reader, Refused, SourceOptions
 from plantain.sources.gate import Gate
 from plantain.sources.ingest import REJECTED, Ingested, check_earlier, ingest, write_rejected
 from plantain.sources.naming import Named
@@ -50,6 +50,8 @@ def command(
     ),
     dataset: str = typer.Option("", help="Name of the dataset; else what the kind or the folder is called."),
     version: str = typer.Option("", help="Its version, where the source does not tell."),
+    consent_by: str = typer.Option("", help="Who allowed hosted models to see these images; recorded."),
+    agreement: str = typer.Option("", help="Where that permission is written down."),
     stretch: bool = typer.Option(
         False, "--stretch", help="Stretch to a square instead of padding with black."
     ),
@@ -80,31 +82,18 @@ def command(
         raise InputError(f"ingest: {missing} is missing; as in `plantain ingest folder PATH --out CATALOGUE`")
     if licence not in tuple(Licence):
         raise InputError(f"--licence {licence!r}: choose one of {', '.join(Licence)}")
+    if bool(consent_by) != bool(agreement):
+        raise InputError("--consent-by, --agreement: say both, who allowed it and where that is written down")
     options = SourceOptions(path, modality, Licence(licence), parse_settings(settings))
     source = load(kind)
-    reader = Named(source.open(options, load_taxonomy(findings)), dataset, version)
+    stated = Consent(consent_by, agreement) if consent_by else None
+    reader = Named(source.open(options, load_taxonomy(findings)), dataset, version, stated)
+    name = dataset or source.dataset or path.resolve().name
     try:
-        with Catalogue.create(out) as catalogue:
-            gate = Gate(catalogue, None if skip_text else open_reader())
-            mode = "stretch" if stretch else "pad"
-            with _Watch(reader.count(), quiet=as_json) as watch:
-                done = ingest(reader, catalogue, mode=mode, on_file=watch.file, gate=gate)
-            if gate.reader is not None:
-                _read_earlier(catalogue, gate, done)
-            write_rejected(out, dataset or source.dataset or path.resolve().name, done.refused)
-            write_near_duplicates(out / NEAR, done.near)
-            _report(catalogue, done, out, _why_unread(catalogue, skip_text), as_json)
+        done = _run(reader, out, name, "stretch" if stretch else "pad", skip_text, as_json)
     except KeyboardInterrupt:
-        again = ["plantain", "ingest", kind, str(path), "--out", str(out), "--licence", licence]
-        again += ["--modality", modality] if modality else []
-        again += ["--dataset", dataset] if dataset else []
-        again += ["--version", version] if version else []
-        again += ["--stretch"] if stretch else []
-        again += ["--skip-text"] if skip_text else []
-        again += [word for setting in settings for word in ("--set", setting)]
-        again += [word for file in findings for word in ("--findings", str(file))]
         print(f"plantain: interrupted; what is done stays in {out}. Go on with:", file=sys.stderr)
-        print(f"  {shlex.join(again)}", file=sys.stderr)
+        print(f"  {shlex.join(['plantain', *sys.argv[1:]])}", file=sys.stderr)
         raise typer.Exit(3) from None
     except (OSError, sqlite3.OperationalError) as error:
         why = getattr(error, "strerror", None) or error
@@ -112,6 +101,20 @@ def command(
     if not done.added and not done.unchanged and not done.quarantined:
         print(f"plantain: {path}: no picture could be used", file=sys.stderr)
         raise typer.Exit(1)
+
+
+def _run(reader: Reader, out: Path, name: str, mode: str, skip_text: bool, as_json: bool) -> Ingested:
+    """Ingests under a dataset's name, writes both lists, and prints the summary."""
+    with Catalogue.create(out) as catalogue:
+        gate = Gate(catalogue, None if skip_text else open_reader())
+        with _Watch(reader.count(), quiet=as_json) as watch:
+            done = ingest(reader, catalogue, mode=mode, on_file=watch.file, gate=gate)
+        if gate.reader is not None:
+            _read_earlier(catalogue, gate, done)
+        write_rejected(out, name, done.refused)
+        write_near_duplicates(out / NEAR, done.near)
+        _report(catalogue, done, out, _why_unread(catalogue, skip_text), as_json)
+    return done
 
 
 def _print_kinds(as_json: bool) -> None:

@@ -251,6 +251,11 @@ def _compare(
         return Refused(name, f"is there already, prepared with {there.geometry.mode}; choose another --out")
     if there.licence != image.licence:
         return Refused(name, f"is there already with licence {there.licence}; choose another --out")
+    if waiting is None and image.consent not in (None, there.consent):
+        # Permission that came later; nothing else of an image that is there ever changes.
+        catalogue.flush()
+        with catalogue.transaction():
+            catalogue.replace(there, replace(there, consent=image.consent))
     return _Fate.UNCHANGED
 
 
