@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -155,3 +156,39 @@ def test_a_missing_catalogue_blob_is_one_line(project: Path, tmp_path: Path) -> 
     (tmp_path / "r.toml").write_text(RECIPE)
     done = plantain("build", tmp_path / "r.toml", "--run", tmp_path / "run")
     assert done.returncode == 1 and "is missing" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_way_on_can_be_pasted_and_the_end_says_what_became_of_the_tasks(
+    project: Path, tmp_path: Path
+) -> None:
+    """A folder with spaces and umlauts, as people have them."""
+    run = tmp_path / "Läufe 2026" / "erster Lauf"
+    first = plantain("build", project / "pilot.toml", "--run", run, "--limit", 1)
+    assert first.returncode == 3, first.stderr
+    words = shlex.split(first.stderr.rpartition("resume with: ")[2])
+    assert words == ["plantain", "build", str(project / "pilot.toml"), "--run", str(run)]
+    assert first.stdout.startswith("4 tasks: ") and "3 pending" in first.stdout.splitlines()[0]
+    assert "plantain report" not in first.stdout  # not yet
+
+
+@pytest.mark.parametrize(
+    ("args", "usage"),
+    [
+        (["build"], "Usage: plantain build [OPTIONS] RECIPE\n"),
+        (["demo"], "Usage: plantain demo [OPTIONS] [DIR]\n"),
+        (["withdraw"], "Usage: plantain withdraw [OPTIONS] DIR...\n"),
+        (["bench", "rank"], "Usage: plantain bench rank [OPTIONS] RUN [FILE]...\n"),
+    ],
+)
+def test_help_is_written_for_who_types_it(
+    args: list[str], usage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*args, "--help"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(usage)
+    assert "range>" not in told and "list[str]" not in told
+
+
+def test_an_example_of_help_stays_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "attend", "--help"]) == 0
+    assert "--editor diffusers/medebench-instruct-pix2pix\n" in capsys.readouterr().out

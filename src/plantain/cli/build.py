@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Protocol
@@ -15,6 +16,7 @@ from plantain.build.recipe import Recipe, load_recipe
 from plantain.build.run import RunSummary, run_build
 from plantain.cli.application import application
 from plantain.cli.progress import BuildProgress
+from plantain.cli.status import reasons, tasks_line
 from plantain.journal import JournalReader
 from plantain.journal.telemetry import status_summary
 from plantain.models.offline.workers import close_workers
@@ -43,9 +45,14 @@ def build(
     summary = build_watched(recipe, run, limit=limit, quiet=as_json, accept_model_change=accept_model_change)
     with JournalReader.open(run) as reader:
         status = status_summary(reader)
+        causes = reasons(reader)
     if as_json:
         print(orjson.dumps(status, option=orjson.OPT_INDENT_2).decode())
-    return tell_end(summary, f"plantain build {recipe_file} --run {run}")
+    else:
+        print("\n".join([tasks_line(status), *causes]))
+        if summary.stopped is None:
+            print(f"tables, figures and pictures: {shlex.join(['plantain', 'report', str(run)])}")
+    return tell_end(summary, shlex.join(["plantain", "build", str(recipe_file), "--run", str(run)]))
 
 
 def build_watched(

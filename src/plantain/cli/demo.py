@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -61,4 +62,4 @@ def demo(
         console = Console()
         console.print(table_one(run))
         console.print(f"Look at it: {report}", soft_wrap=True)
-    return tell_end(summary, f"plantain demo {folder}")
+    return tell_end(summary, shlex.join(["plantain", "demo", str(folder)]))

@@ -14,6 +14,7 @@ from plantain.cli.application import application
 from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
 from plantain.journal.telemetry import status_summary
+from plantain.pixels.decode import one_line
 
 app = application()
 
@@ -31,6 +32,7 @@ def status(
         told = status_summary(reader)
         jobs = jobs_waiting(reader)
         name = reader.header.name
+        causes = reasons(reader)
     if as_json:
         print(orjson.dumps({**told, "batch_jobs": jobs}, option=orjson.OPT_INDENT_2).decode())
         return
@@ -45,6 +47,8 @@ def status(
             for key, n in values.items()
         )
         table.add_row("success in" if section == "rounds" else section, ", ".join(told_values) or "none")
+        if section == "tasks" and causes:
+            table.add_row("", "\n".join(cause.strip() for cause in causes))
     table.add_row("attempts", str(told["attempts"]))
     cost = told["cost_usd"]
     table.add_row("cost", "unknown" if cost is None else f"${cost:.4f}")
@@ -54,3 +58,29 @@ def status(
             "batch job", f"{job['id'] or job['key']}: {job['state']}, {job['requests']} requests{trouble}"
         )
     Console().print(table)
+
+
+def tasks_line(told: dict[str, object]) -> str:
+    """The tasks of a `status_summary` in one line: "28 tasks: 22 success, 0 failed, 6 not applicable"."""
+    tasks = told["tasks"]
+    assert isinstance(tasks, dict)
+    always = ("success", "failed")
+    parts = [f"{tasks[state]} {state}" for state in always]
+    parts += [
+        f"{n} {state.replace('_', ' ')}"
+        for state, n in tasks.items()
+        if n and state not in (*always, "total")
+    ]
+    return f"{tasks['total']} tasks: {', '.join(parts)}"
+
+
+def reasons(reader: JournalReader, most: int = 4) -> list[str]:
+    """Why tasks ended as neither success nor failure: the `most` commonest reasons, one line each with its count."""
+    rows = reader.connection.execute(
+        "SELECT state, reason, count(*) FROM task WHERE state IN ('not_applicable', 'stopped') AND reason <> ''"
+        " GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
+    ).fetchall()
+    lines = [f"  {n} {state.replace('_', ' ')}: {one_line(reason)}" for state, reason, n in rows[:most]]
+    if len(rows) > most:
+        lines.append(f"  {sum(n for *_, n in rows[most:])} for other reasons: see the report")
+    return lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -134,7 +135,8 @@ def generate_outputs(
     else:
         _print_table(rows)
     options = "".join(f" --{name} …" for name, given in (("editor", editor), ("preset", preset)) if given)
-    return tell_end(summary, f"plantain bench generate {bench} --run {run}{options} (the same options)")
+    again = shlex.join(["plantain", "bench", "generate", str(bench), "--run", str(run)])
+    return tell_end(summary, f"{again}{options} (the same options)")
 
 
 def parse_shots(text: str) -> tuple[int, ...]:
