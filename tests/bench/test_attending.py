@@ -105,6 +105,28 @@ def test_maps_are_measured_once_and_kept(made: tuple[Path, Benchmark]) -> None:
     asyncio.run(attend(run, benchmark, ARM, watched, Measuring()))
 
 
+def test_a_concept_that_was_named_anew_is_measured_anew(tmp_path: Path) -> None:
+    plain = small_bench(tmp_path / "plain", 3)
+
+    def named(folder: Path, concepts: tuple[str, ...]) -> Benchmark:
+        with BenchmarkWriter(folder, "Discs") as writer:
+            for sample, concept in zip(plain.samples, concepts, strict=True):
+                writer.add(
+                    replace(sample, key_concept=concept),
+                    plain.previous(sample),
+                    plain.changed(sample),
+                    plain.roi(sample),
+                )
+        return Benchmark.load(folder)
+
+    wanted = Wanted(own={ARM: Brightener(name=ARM)})
+    for folder, concepts, measured in (("a", ("disc",) * 3, 3), ("b", ("disc", "bright disc", "disc"), 1)):
+        benchmark = named(tmp_path / folder, concepts)
+        asyncio.run(generate(benchmark, tmp_path / "run", wanted, Terms(wanted.models)))
+        found = asyncio.run(attend(tmp_path / "run", benchmark, ARM, Planted(), Measuring()))
+        assert found.measured == measured
+
+
 def test_a_stop_keeps_what_is_done(made: tuple[Path, Benchmark]) -> None:
     run, benchmark = made
     watched = Planted()

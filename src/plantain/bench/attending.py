@@ -166,7 +166,9 @@ async def attend(
             if stop():
                 summary.stopped = "interrupted"
                 break
-            if _is_there(journal, run, arm, output, measuring):
+            if _is_there(
+                journal, run, arm, output, concept_of(benchmark.sample(output.sample_id)), measuring
+            ):
                 summary.kept += 1
             else:
                 scores = await asyncio.to_thread(
@@ -185,11 +187,15 @@ def map_path(run: Path, arm: Arm, sample_id: str, k: int) -> Path:
     return run / FOLDER / arm.folder / f"{sample_id}_{k}.png"
 
 
-def _is_there(journal: Journal, run: Path, arm: Arm, output: Output, measuring: Measuring) -> bool:
-    """Whether it was measured with these options, and its map, where there is one, lies there."""
+def _is_there(
+    journal: Journal, run: Path, arm: Arm, output: Output, concept: str, measuring: Measuring
+) -> bool:
+    """Whether it was measured of this concept with these options, and its map, where there is one, lies there."""
     rows = {row.metric: row for row in _rows(journal, output)}
     found = rows.get(f"attention_{MEASURES[0]}")
     if found is None or found.detail.get("options") != measuring.digest:
+        return False
+    if found.detail.get("concept") != concept:  # a person may name it, or name it better, at any time
         return False
     return not found.score.scored or map_path(run, arm, output.sample_id, output.k).is_file()
 

@@ -65,8 +65,8 @@ def cannot_write(folder: Path, what: str, error: Exception) -> InputError:
     """The error to raise for what could not be written to a folder; what was there before is whole."""
     free = shutil.disk_usage(folder).free / 1e6
     return InputError(
-        f"{folder}: {what} cannot be written ({free:.1f} MB free): {' '.join(str(error).split())[:200]}; nothing before "
-        "it is lost: make room and run the same command again"
+        f"{folder}: {what} cannot be written ({free:.1f} MB free): {' '.join(str(error).split())[:200]}; what was "
+        "there before is whole: make room and run the same command again"
     )
 
 
