@@ -30,6 +30,7 @@ MAX_SHEET_BYTES = 128 * 1024 * 1024
 """Most that the parts of an .xlsx may unpack to; the sheet of ODIR-5K takes 4 MB."""
 
 MAX_COLUMNS = 4096
+MAX_LINE = 4 << 20
 
 _SHEET = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _FAULTS = (OSError, EOFError, zlib.error, csv.Error, UnicodeDecodeError)
@@ -92,16 +93,25 @@ def _csv_rows(path: Path) -> Iterator[list[str]]:
             bounded = io.BufferedReader(_Bounded(raw, path))
             # Lone surrogates cannot come out of UTF-8; a byte order mark is what Excel writes first.
             with io.TextIOWrapper(bounded, encoding="utf-8-sig", newline="") as text:
-                first = text.readline()
+                first = text.readline(MAX_LINE)
                 parted = next((mark for mark in ",;\t" if mark in first), ",")
-                for cells in csv.reader(itertools.chain([first], text), delimiter=parted):
+                lines = itertools.chain([first], iter(lambda: text.readline(MAX_LINE), ""))
+                for cells in csv.reader(map(_short_line, lines), delimiter=parted):
                     number += 1
                     yield [cell.strip() for cell in cells]
     except _FAULTS as error:
-        why = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error) or "cut short"
+        encoded = isinstance(error, UnicodeDecodeError)
+        why = "not UTF-8 text; save it as CSV UTF-8" if encoded else str(error) or "cut short"
         raise InputError(
             f"{path}: row {number + 1}: cannot be read ({' '.join(why.split())[:120]})"
         ) from error
+
+
+def _short_line(line: str) -> str:
+    """The line; one without an end in sight would have to be held in memory whole."""
+    if len(line) >= MAX_LINE:
+        raise csv.Error(f"a line of more than {MAX_LINE} characters")
+    return line
 
 
 class _Bounded(io.RawIOBase):
