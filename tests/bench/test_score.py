@@ -23,6 +23,7 @@ from plantain.bench.suite import PIXEL_METRICS
 from plantain.bench.suite_learned import Networks
 from plantain.bench.table_rows import read_scores
 from plantain.journal import JournalReader
+from plantain.pixels.text import why_no_reader
 from plantain.records import InputError, Outcome, OutcomeKind, ScaleReport, Score, Usage, unscored
 from plantain.roles import Reply, ScaleRequest, failed
 from plantain.runs.terms import Limits, Terms
@@ -77,7 +78,8 @@ def report(ea: float | None, cp: float = 8, vq: float = 6) -> ScaleReport:
 
 def test_every_output_has_every_score_or_a_reason(folder: Path) -> None:
     summary = run_score(folder, ScoreWish())
-    assert summary.measured == len(PIXEL_METRICS) * (IMAGES + 1)
+    pixel = len(PIXEL_METRICS) + (not why_no_reader())
+    assert summary.measured == pixel * (IMAGES + 1)
     found = scores(folder / "run")
     for metric in PIXEL_METRICS:
         assert found["planted/shy", "1", metric.name] == (None, "refused: the provider declined")

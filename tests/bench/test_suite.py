@@ -12,7 +12,7 @@ from discs import SIDE, exact, make_bench, weak
 
 from plantain.bench.benchmark import Benchmark
 from plantain.bench.field import field_of_view
-from plantain.bench.suite import LEARNED, PIXEL_METRICS, SETS, Case, chosen
+from plantain.bench.suite import LEARNED, PIXEL_METRICS, SETS, TEXT, Case, chosen
 from plantain.bench.suite_learned import Networks, find_networks, learned_metrics
 from plantain.metrics import cp_reference, masked_ssim, psnr, ssim
 from plantain.records import InputError
@@ -76,7 +76,7 @@ def test_a_photograph_is_field_all_over_and_a_black_frame_too() -> None:
 def test_an_unknown_metric_is_refused_with_the_nearest() -> None:
     with pytest.raises(InputError, match=r"no metric 'psn'; did you mean 'psnr'\?"):
         chosen(["psn"])
-    assert chosen(None) == {m.name for m in PIXEL_METRICS} | set(LEARNED) | set(SETS)
+    assert chosen(None) == {m.name for m in PIXEL_METRICS} | {TEXT} | set(LEARNED) | set(SETS)
 
 
 def test_learned_metrics_bear_the_name_of_their_network(bench: Benchmark) -> None:

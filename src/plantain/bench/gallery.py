@@ -14,6 +14,7 @@ from plantain.bench.benchmark import Benchmark
 from plantain.bench.generate_plan import content_of
 from plantain.bench.runfile import BenchRun, SampleFacts
 from plantain.bench.samples import Sample
+from plantain.bench.suite import TEXT
 from plantain.bench.sweeps import Sweep
 from plantain.bench.table_rows import Scores, baseline
 from plantain.bench.tables import Table
@@ -159,6 +160,9 @@ def _picture(table: Table, run: BenchRun, facts: SampleFacts, arm: Arm, k: int, 
         found = table.scores.outputs.get((arm.label, measure.stored))
         value = found[place, k] if found is not None else np.nan
         values.append((measure.name, f"{value:.2f}" if np.isfinite(value) else "–"))
+    texts = table.scores.outputs.get((arm.label, TEXT))
+    if texts is not None and texts[place, k] == 0.0:
+        values.append(("text", "drawn or changed"))
     edited, reason = _edited(run, facts.id, arm.label, k)
     image = None
     if edited is not None:

@@ -34,6 +34,7 @@ _KNOWN = {
     "ssim_previous": ("ssim_previous", "plain SSIM with the image before", True, -1.0, 1.0, 2),
     "ssim": ("ssim", "SSIM with the truth", True, -1.0, 1.0, 2),
     "psnr": ("psnr", "PSNR with the truth, dB", True, None, None, 1),
+    "text_kept": ("text_kept", "share that left burned-in text alone and drew none", True, 0.0, 1.0, 2),
     "lpips": ("lpips", "LPIPS with the truth", False, 0.0, None, 3),
     "clip_isim": ("clip_isim", "CLIP similarity with the truth", True, -1.0, 1.0, 2),
     "clip_talign": ("clip_talign", "CLIP alignment with the text", True, -1.0, 1.0, 2),

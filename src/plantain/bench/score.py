@@ -20,8 +20,9 @@ from plantain.bench.runfile import BenchRun, Output
 from plantain.bench.score_judges import Judgement
 from plantain.bench.score_pixels import Lacking, by_sample, lacking, measure
 from plantain.bench.sets import measure_sets
-from plantain.bench.suite import PIXEL_METRICS, SETS, chosen
+from plantain.bench.suite import PIXEL_METRICS, SETS, SuiteMetric, chosen
 from plantain.bench.suite_learned import Networks, find_networks, learned_metrics
+from plantain.bench.suite_text import find_text_metric
 from plantain.findings import load_taxonomy
 from plantain.journal import DiskFull, Journal
 from plantain.models.batch.desk import BatchDesk
@@ -134,7 +135,9 @@ async def score_run(
     jobs = BatchDesk()
     seats = _seats(wish.judges, judges, terms, jobs)
     networks = wish.networks if wish.networks is not None else find_networks(wanted)
-    summary = ScoreSummary(notes=[f"{name} not measured: {reason}" for name, reason in networks.why_not])
+    texts, no_texts = find_text_metric(wanted)
+    why_not = (*networks.why_not, *no_texts)
+    summary = ScoreSummary(notes=[f"{name} not measured: {reason}" for name, reason in why_not])
     for line in summary.notes:
         watch.note(line)
     journal = Journal.open(run)
@@ -144,7 +147,7 @@ async def score_run(
         bench_run, walkers = BenchRun(journal.reader), Walkers(desk)
         async with interruptible(desk, watch.stopping), time_cap(terms.limits, journal.reader, walkers):
             scoring = _Scoring(benchmark, bench_run, journal, walkers, watch)
-            summary.measured = await scoring.metrics(wanted, networks)
+            summary.measured = await scoring.metrics(wanted, networks, texts)
             summary.sets = await scoring.sets(wanted, networks)
             summary.judged = await scoring.judges(await seat(journal, seats), wish, tasks_under_way(terms))
         summary.left = await jobs.close()
@@ -199,10 +202,10 @@ class _Scoring:
     walkers: Walkers
     watch: ScoreWatch
 
-    async def metrics(self, wanted: set[str], networks: Networks) -> int:
+    async def metrics(self, wanted: set[str], networks: Networks, texts: Sequence[SuiteMetric]) -> int:
         """Measures what is lacking, a sample per thread."""
         metrics = [metric for metric in PIXEL_METRICS if metric.name in wanted]
-        metrics += learned_metrics(networks, wanted)
+        metrics += [*texts, *learned_metrics(networks, wanted)]
         self.watch.begun("metrics", len(self.run.samples))
         loop, one_network, stored = asyncio.get_running_loop(), Lock(), 0
 

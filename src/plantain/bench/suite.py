@@ -112,6 +112,9 @@ PIXEL_METRICS = (
 )
 """Metrics that need no network. The first three compare with the image before, the others with the ground truth."""
 
+TEXT = "text_kept"
+"""Whether text was left alone and none was drawn, where the extra `ocr` is there; named as a build's check is."""
+
 LEARNED = (
     "lpips",
     "clip_isim",
@@ -134,7 +137,7 @@ def chosen(names: Sequence[str] | None) -> set[str]:
     Raises:
         InputError: no metric of that name; the nearest is named.
     """
-    known = [metric.name for metric in PIXEL_METRICS] + list(LEARNED) + list(SETS)
+    known = [metric.name for metric in PIXEL_METRICS] + [TEXT, *LEARNED, *SETS]
     for name in names or ():
         if name not in known:
             nearest = difflib.get_close_matches(name, known, n=1)
