@@ -189,6 +189,12 @@ def test_both_shapes_agree_where_both_label(tree: Path) -> None:
     put(tree / "data.xlsx", xlsx_bytes([PATIENT, *PATIENTS]))
     by_eye, by_word = labels(read(tree)), labels(read(tree, labels="keywords"))
     assert labels(read(tree, labels="eye")) == by_eye
+    (tree / "data.xlsx").unlink()
+    entries, refused, _ = scanned(
+        read(tree, labels="keywords")
+    )  # from full_df.csv, which holds the sheet's columns
+    assert {key: entry.image.labels for key, entry in entries.items()} == by_word
+    assert not any("two rows" in reason for reason in refused.values())
     shared = by_eye.keys() & by_word.keys()
     assert len(shared) == 8
     assert all(by_eye[key][0] in by_word[key] for key in shared)

@@ -242,8 +242,16 @@ def _eye_rows(rows: Iterator[Row]) -> Iterator[_Eye]:
 
 
 def _patient_rows(rows: Iterator[Row]) -> Iterator[_Eye]:
-    """The annotation sheet: an eye's letters come from its keywords, and must be among the patient's."""
+    """The annotation sheet: an eye's letters come from its keywords, and must be among the patient's.
+
+    full_df.csv can be read as one: each patient then stands in as many rows as eyes, alike in these columns.
+    """
+    seen: set[tuple[str, ...]] = set()
     for row in rows:
+        said = tuple(row[column] for column in _PATIENT_COLUMNS)
+        if said in seen:
+            continue
+        seen.add(said)
         patient = {letter for letter in LETTERS if row[letter] in ("1", "1.0")}
         for side in ("left", "right"):
             file = row[f"{side.title()}-Fundus"]
