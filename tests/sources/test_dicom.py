@@ -180,6 +180,14 @@ def test_colour_captures_and_burned_in_marks_are_told(tmp_path: Path) -> None:
     assert entry.decode(entry.path.read_bytes()).shape == (240, 320, 3)
 
 
+def test_a_modality_that_the_header_denies_is_told(tmp_path: Path) -> None:
+    copy("US1_UNCR.dcm", tmp_path / "us.dcm")
+    copy("RG1_UNCR.dcm", tmp_path / "cr.dcm")
+    notes = {e.name: e.image.note for e in scanned(read(tmp_path, "chest_xray"))[0].values()}
+    assert "the header says Modality US" in notes["us.dcm"]
+    assert "Modality" not in notes["cr.dcm"]
+
+
 @pytest.mark.parametrize(
     ("agent", "wanted"),
     [(None, "unknown"), ("", "unknown"), ("Gadovist 7 ml", "yes"), ("None.", "none"), ("NO", "none")],

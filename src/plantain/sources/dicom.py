@@ -45,6 +45,12 @@ _NO_PICTURES = {
     "SR": "a report, not a picture",
     "KO": "a list of other objects, not a picture",
 }
+_SCANNERS = {
+    "chest_xray": frozenset({"CR", "DX", "RG", "XR", "OT", "SC"}),
+    "brain_mri": frozenset({"MR", "OT", "SC"}),
+    "fundus": frozenset({"OP", "XC", "OT", "SC"}),
+}
+"""What a header's Modality may be for ours; where a person says otherwise, the image is taken and the header told."""
 _NO_AGENT = frozenset({"NO", "NONE", "N", "NIL", "WITHOUT", "NATIVE", "NOT APPLICABLE"})
 _SEQUENCES = (
     ("FLAIR", ("FLAIR",)),
@@ -153,6 +159,12 @@ class DicomReader:
             else []
         )
         notes += [] if told.labels else ["no label: the source has none"]
+        kind = _text(dataset, "Modality")
+        notes += (
+            [f"the header says Modality {one_line(kind)[:16]}"]
+            if kind and kind not in _SCANNERS.get(modality, {kind})
+            else []
+        )
         side = _text(dataset, "ImageLaterality") or _text(dataset, "Laterality")
         return SourceImage(
             id=f"dicom-{self._hash(_text(dataset, 'SOPInstanceUID') or name)}",
