@@ -75,10 +75,12 @@ def test_patients_are_groups_and_a_salt_changes_their_names(tmp_path: Path) -> N
     copy("CT_small.dcm", tmp_path / "c.dcm", PatientID="two", SOPInstanceUID="1.2.5")
     copy("CT_small.dcm", tmp_path / "d.dcm", PatientID="two", SOPInstanceUID="1.2.5")
     copy("CT_small.dcm", tmp_path / "e.dcm", PatientID="", SOPInstanceUID="1.2.6")
+    copy("CT_small.dcm", tmp_path / "f.dcm", PatientID="", StudyInstanceUID="", SOPInstanceUID="1.2.7")
     entries, refused, _ = scanned(read(tmp_path, "brain_mri"))
     groups = {entry.name: entry.image.group for entry in entries.values()}
     assert groups["a.dcm"] == groups["b.dcm"] != groups["c.dcm"]
-    assert groups["e.dcm"] is None
+    assert str(groups["e.dcm"]).startswith("study:")
+    assert groups["f.dcm"] is None
     assert refused == {"d.dcm": "the same SOP instance as c.dcm"}
     salted = {e.name: e.image.group for e in scanned(read(tmp_path, "brain_mri", salt="s"))[0].values()}
     assert salted["a.dcm"] == salted["b.dcm"]

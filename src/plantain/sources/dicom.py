@@ -151,7 +151,6 @@ class DicomReader:
             kind, part = _text(dataset, "Modality") or "none", _text(dataset, "BodyPartExamined") or "none"
             raise InputError(f"{name}: Modality {kind}, body part {part}: say what it shows with --modality")
         told = self._labels.of(name, modality)
-        patient = _text(dataset, "PatientID")
         projection = _text(dataset, "ViewPosition")
         notes = (
             ["the header says that text is burned in"]
@@ -175,7 +174,7 @@ class DicomReader:
             source_sha256="",
             prepared_sha256="",
             geometry=UNPREPARED,
-            group=told.group or (f"patient:{self._hash(patient)}" if patient else None),
+            group=told.group or self._group(dataset),
             split=told.split,
             view="frontal"
             if projection in ("PA", "AP")
@@ -190,6 +189,13 @@ class DicomReader:
             spacing_mm=_spacing(dataset),
             note="; ".join(notes),
         )
+
+    def _group(self, dataset: Dataset) -> str | None:
+        """The patient; where the header names none, the study, so that its slices stay together."""
+        for kind, field in (("patient", "PatientID"), ("study", "StudyInstanceUID")):
+            if said := _text(dataset, field):
+                return f"{kind}:{self._hash(said)}"
+        return None
 
     def _hash(self, text: str) -> str:
         key = hashlib.sha256(self._settings["salt"].encode()).digest()
