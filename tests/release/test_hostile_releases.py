@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,12 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from plantain.records import InputError
+from plantain.release.importing import import_release
 from plantain.release.manifest import MANIFEST
 from plantain.release.sums import SUMS
 from plantain.release.verify import verify_release
 
 from .proofs import SEED, named
-from .resealing import entries_of, reseal
+from .resealing import entries_of, reseal, seal_sums
 
 
 @pytest.mark.parametrize(
@@ -73,8 +76,6 @@ def test_verify_of_a_hostile_manifest_is_a_problem_and_no_crash(
     (copy / SUMS).unlink()
     proof = verify_release(copy)
     assert not proof.ok and {MANIFEST, SUMS} <= named(proof)
-    from .resealing import seal_sums
-
     seal_sums(copy)
     assert MANIFEST in named(verify_release(copy))
 
@@ -88,6 +89,72 @@ def test_verify_of_a_hostile_shard_is_a_problem_and_no_crash(
     spoil(path)
     reseal(copy)
     assert path.relative_to(copy).as_posix() in named(verify_release(copy))
+
+
+def refilled(path: Path, data: bytes, **options: object) -> None:
+    """Every picture of a shard is these bytes."""
+    table = pq.read_table(path)
+    cells = pa.array([{"bytes": data, "path": None}] * table.num_rows, table.schema.field("image").type)
+    table = table.set_column(table.schema.get_field_index("image"), table.schema.field("image"), cells)
+    pq.write_table(table, path, store_schema=False, **options)
+
+
+def test_a_shard_that_unpacks_to_far_more_than_it_holds_is_refused_unread(copy: Path, tmp_path: Path) -> None:
+    # 40 MB of zeros in some kilobytes; with gigabytes in their place, reading it would take the whole machine.
+    path = next(copy.glob("data/success/*.parquet"))
+    refilled(path, bytes(40 << 20), compression="zstd", use_dictionary=False)
+    assert path.stat().st_size < 100_000
+    reseal(copy)
+    told = [p for p in verify_release(copy).problems if p.path == path.relative_to(copy).as_posix()]
+    assert [(p.kind, p.detail.endswith("refused unread")) for p in told] == [("rows", True)]
+    with pytest.raises(InputError, match=f"{path.name}: unpacks .* refused unread"):
+        import_release(copy, tmp_path / "run")
+
+
+def test_a_shard_whose_pictures_stand_in_a_dictionary_is_no_shard_of_ours(copy: Path) -> None:
+    path = next(copy.glob("data/success/*.parquet"))
+    refilled(path, b"one picture for all rows", compression="none", use_dictionary=True)
+    reseal(copy)
+    told = [p for p in verify_release(copy).problems if p.path == path.relative_to(copy).as_posix()]
+    assert [(p.kind, "image.bytes is compressed" in p.detail) for p in told] == [("schema", True)]
+
+
+def test_a_manifest_that_unpacks_too_far_is_a_problem(copy: Path) -> None:
+    manifest = pq.read_table(copy / MANIFEST)
+    at = manifest.schema.get_field_index("member")
+    long = pa.array(["x" * (40 << 20)] + [None] * (manifest.num_rows - 1), pa.string())
+    manifest = manifest.set_column(at, manifest.schema.field("member"), long)
+    schema = pq.read_schema(copy / MANIFEST)
+    with pq.ParquetWriter(copy / MANIFEST, schema, compression="zstd", store_schema=False) as writer:
+        writer.add_key_value_metadata({"plantain.release": "1"})
+        writer.write_table(manifest.cast(schema))
+    seal_sums(copy)
+    told = [p.detail for p in verify_release(copy).problems if p.path == MANIFEST]
+    assert any("refused unread" in detail for detail in told), told
+
+
+def test_a_picture_too_large_to_look_at_is_refused(copy: Path, tmp_path: Path) -> None:
+    # A few kilobytes that announce 400 million pixels, under the hash that the records name.
+    entry = next(e for e, _ in entries_of(copy) if e.path.endswith(".jpeg") and e.role == "success")
+    data = bytearray((copy / entry.path).read_bytes())
+    frame = data.index(b"\xff\xc0")
+    data[frame + 5 : frame + 9] = (20_000).to_bytes(2, "big") * 2
+    forged = hashlib.sha256(data).hexdigest()
+    (copy / entry.path).write_bytes(data)
+    records = copy / "trajectories" / "trajectories.jsonl"
+    records.write_text(records.read_text().replace(entry.sha256, forged))
+    entries = [
+        (
+            replace(e, sha256=forged, bytes=len(data)) if e.path == entry.path else e,
+            rows,
+        )
+        for e, rows in entries_of(copy)
+    ]
+    reseal(copy, entries=entries)
+    told = [p for p in verify_release(copy, pixels=True).problems if p.path == entry.path]
+    assert any(p.kind == "pixels" and "refused undecoded" in p.detail for p in told), told
+    with pytest.raises(InputError, match="refused undecoded"):
+        import_release(copy, tmp_path / "run")
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,15 @@ def decode_planes(data: bytes, name: str) -> Pixels:
         raise BadImage(f"{name}: damaged or cut short ({_why(error)})") from error
 
 
+def check_header(data: bytes, name: str) -> None:
+    """Refuses by its header what is no picture that we read, or too large to be decoded.
+
+    Raises:
+        BadImage: one line that says why.
+    """
+    _open(data, one_line(name))
+
+
 def declared_pixels(data: bytes) -> int:
     """Number of pixels that a file's header announces; 0 where it is no picture that we read."""
     width, height = declared_size(data)

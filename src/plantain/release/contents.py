@@ -17,11 +17,12 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plantain.pixels.decode import BadImage
+from plantain.pixels.decode import BadImage, check_header
 from plantain.pixels.fingerprint import pixel_sha256
 from plantain.release.layouts.columns import IMAGE, IMAGE_TABLE, PREFERENCE_TABLE, TRAJECTORY_TABLE
 from plantain.release.plan import ReleaseFile
 from plantain.release.problems import Problem
+from plantain.release.unpacking import is_packed, unpacks_too_far
 
 _KNOWN_TABLES = {"trajectories": TRAJECTORY_TABLE, "preference": PREFERENCE_TABLE}
 _LONGEST_LINE = 64 << 20
@@ -89,6 +90,7 @@ def _image(
         yield from _signature(bytes(data), entry, where)
     if looking.pixels and entry.pixel_sha256 is not None:
         try:
+            check_header(bytes(data), entry.member or entry.path)
             found = pixel_sha256(bytes(data))
         except BadImage as error:
             yield Problem(entry.path, "pixels", f"{where}cannot be decoded: {error}")
@@ -139,6 +141,15 @@ def _parquet(
         columns = [
             column.name for column in schema if column.type == IMAGE or pa.types.is_binary(column.type)
         ]
+        if too_far := unpacks_too_far(table, frozenset(("task_id", *columns))):
+            yield Problem(file.path, "rows", too_far)
+            return
+        leaves = frozenset(f"{name}.bytes" if schema.field(name).type == IMAGE else name for name in columns)
+        if packed := is_packed(table, leaves):
+            yield Problem(
+                file.path, "schema", f"its column {packed} is compressed, as no picture of a release is"
+            )
+            return
         start = 0
         for group in range(table.num_row_groups):
             part = table.read_row_group(group, columns=["task_id", *columns])

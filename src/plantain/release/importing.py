@@ -15,6 +15,7 @@ import orjson
 from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeader
 from plantain.journal.blobs import sync_folder
 from plantain.journal.verify import BLOBS_ABSENT
+from plantain.pixels.decode import check_header
 from plantain.records import InputError, SourceImage
 from plantain.release.plan import IMPORTED
 from plantain.release.provenance import PROVENANCE, without_manifest
@@ -186,16 +187,20 @@ def _hash(text: str, record: TaskRecord) -> bytes:
 
 
 def _take_pictures(journal: Journal, source: Source, survey: _Survey) -> _Taken:
-    """Stores the pictures that a record names; others in the folder are none of ours."""
+    """Stores the pictures that a record names; others in the folder are none of ours.
+
+    What is no picture, or too large to be looked at later, is refused.
+    """
     wanted = survey.edited | survey.others
     taken = _Taken()
-    for _, data in source.pictures():
+    for where, data in source.pictures():
         judged = data
         name = bytes.fromhex(digest(data))
         if name not in survey.edited and name not in survey.others:
             judged = without_manifest(data)
             name = bytes.fromhex(digest(judged))
         if name in wanted:
+            check_header(judged, where)
             journal.put_blob(judged, "image/jpeg" if name in survey.edited else "image/png")
             wanted.discard(name)
             taken.found += 1

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from plantain.release.plan import ReleaseFile
 from plantain.release.sums import write_file
+from plantain.release.unpacking import unpacks_too_far
 
 MANIFEST = "manifest.parquet"
 FORMAT = 1
@@ -102,6 +103,8 @@ class ManifestReader:
         self.rows = self._file.metadata.num_rows
         if self.rows > 1000 + 20 * path.stat().st_size:
             raise BadManifest(f"claims {self.rows:,} rows in {path.stat().st_size:,} bytes")
+        if too_far := unpacks_too_far(self._file):
+            raise BadManifest(too_far)
 
     def __iter__(self) -> Iterator[tuple[ReleaseFile, int | None]]:
         """Every entry with its `rows`."""

@@ -20,7 +20,8 @@ LARGEST_IMAGE = 64_000_000
 
 FACTS = "run.json"
 
-_BATCH = 16
+_BATCH = 4
+"""Rows at once: a dictionary can make every one of them as large as the largest image."""
 
 
 class Source(Protocol):
@@ -142,8 +143,12 @@ def _from_table(path: Path) -> Iterator[TaskRecord]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from plantain.release.unpacking import unpacks_too_far
+
     try:
         with pq.ParquetFile(path) as table:
+            if too_far := unpacks_too_far(table, frozenset(("record",))):
+                raise InputError(f"{path}: {too_far}")
             for batch in table.iter_batches(_BATCH, columns=["record"]):
                 for line in batch.column("record").to_pylist():
                     yield _parse(line or "", f"{path}: record")
@@ -164,11 +169,15 @@ def _pictures_of_table(path: Path) -> Iterator[tuple[str, bytes]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from plantain.release.unpacking import unpacks_too_far
+
     try:
         with pq.ParquetFile(path) as table:
             wanted = [
                 name for name in ("image", "mask", "jpg_0", "jpg_1") if name in table.schema_arrow.names
             ]
+            if too_far := unpacks_too_far(table, frozenset(wanted)):
+                raise InputError(f"{path}: {too_far}")
             for batch in table.iter_batches(_BATCH, columns=wanted):
                 for name in wanted:
                     for cell in batch.column(name).to_pylist():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import sqlite3
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import orjson
 
@@ -27,8 +29,15 @@ from plantain.release.naming import Pseudonyms
 from plantain.release.provenance import PROVENANCE
 from plantain.release.register import forget, releases_with
 
-DERIVED = ("report.html", "report.json", "report.telemetry.json")
-"""Made of a run's pictures and numbers; `plantain report` makes them again without what was withdrawn."""
+DERIVED = (
+    *("report.html", "report.json", "report.telemetry.json", "report.telemetry.html"),
+    *("leaderboard.html", "leaderboard.json", "leaderboard.csv", "leaderboard.tex"),
+    *("attention.html", "learning.html"),
+)
+"""Made of a run's pictures and numbers; `plantain report` and `plantain bench table` make them again without them."""
+
+BENCH, BENCH_SAMPLES, BENCH_SETS = "bench", "bench.samples", "bench.sets"
+"""What a benchmark's run keeps beside its tasks: which it is, what it knows of each sample, distances between all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +56,28 @@ class WithdrawnRun:
     releases: tuple[str, ...] = ()
     before: bool = False
     image_ids: frozenset[str] = field(default=frozenset(), repr=False)
+    tasks: frozenset[str] = field(default=frozenset(), repr=False)
 
 
-def concerned(run: Path, group: str, others: Collection[SourceImage] = ()) -> WithdrawnRun | None:
+def concerned(
+    run: Path,
+    group: str,
+    others: Collection[SourceImage] = (),
+    samples: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> WithdrawnRun | None:
     """What withdrawing a group from a run would take; None where the run knows nothing of it. Changes nothing.
 
     Args:
         run: the run's folder.
         group: as the source, a joined group or a release calls it.
         others: images of the group that a catalogue names: the run may know them by another group.
+        samples: of the group, by the name of the benchmark that holds them.
     """
     with JournalReader.open(run) as reader:
         names = Pseudonyms(run, imported=False)
         wanted = {group, *names.behind(group)}
         ids = {image.id for image in reader.images() if image.group in wanted}
-        ids |= _same(reader, others)
+        ids |= _same(reader, others) | _samples(reader, samples)
         account = account_of(reader.connection)
         if not ids and account.holds(f"group {group}"):
             releases = account.releases.get(account.mark(f"group {group}"), [])
@@ -70,7 +86,10 @@ def concerned(run: Path, group: str, others: Collection[SourceImage] = ()) -> Wi
             return None
         extent = extent_of(reader.connection, ids)
         released = sorted(names.called(image) for image in reader.images() if image.id in ids)
-    return WithdrawnRun(extent, tuple(released), tuple(releases_with(run, ids)), image_ids=frozenset(ids))
+        query = "SELECT id FROM task WHERE image_id = ?"
+        tasks = {task for name in ids for (task,) in reader.connection.execute(query, (name,))}
+    releases = tuple(releases_with(run, ids))
+    return WithdrawnRun(extent, tuple(released), releases, False, frozenset(ids), frozenset(tasks))
 
 
 def withdraw_from_run(run: Path, group: str, found: WithdrawnRun) -> None:
@@ -82,13 +101,14 @@ def withdraw_from_run(run: Path, group: str, found: WithdrawnRun) -> None:
     with held_for_withdrawal(run) as connection:
         if found.image_ids:
             take_out(connection, group, found.image_ids, found.releases)
-        finish(connection, run, partial(_clear, run))
+        finish(connection, run, partial(_clear, run, connection))
 
 
-def _clear(run: Path, note: Note) -> None:
-    """What names the images outside of the journal: pages, lists, the crosswalk, the register of releases."""
+def _clear(run: Path, connection: sqlite3.Connection, note: Note) -> None:
+    """What names the images beside the journal's rows: pages, lists, the crosswalk, the register of releases."""
     for name in DERIVED:
         (run / name).unlink(missing_ok=True)
+    _cut_samples(connection, set(note.images))
     _cut_provenance(run, set(note.tasks))
     names = Pseudonyms(run, imported=False)
     for group in note.groups:
@@ -118,6 +138,26 @@ def _same(reader: JournalReader, others: Collection[SourceImage]) -> set[str]:
     planned = {image.id for image in others} - met.keys()
     query = "SELECT 1 FROM task WHERE image_id = ? LIMIT 1"
     return ids | {name for name in planned if reader.connection.execute(query, (name,)).fetchone()}
+
+
+def _samples(reader: JournalReader, samples: Mapping[str, Collection[str]]) -> set[str]:
+    """Those of a benchmark's samples that a run of it holds or plans."""
+    header = orjson.loads(reader.meta(BENCH) or "{}")
+    wanted = set(samples.get(str(header.get("name")), ()))
+    known = {str(row["id"]) for row in orjson.loads(reader.meta(BENCH_SAMPLES) or "[]")}
+    return wanted & known
+
+
+def _cut_samples(connection: sqlite3.Connection, gone: Collection[str]) -> None:
+    """What a benchmark's run says of withdrawn samples, and distances that were computed with them."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (BENCH_SAMPLES,)).fetchone()
+    if row is None:
+        return
+    kept = [sample for sample in orjson.loads(row[0]) if sample["id"] not in gone]
+    connection.execute(
+        "UPDATE meta SET value = ? WHERE key = ?", (orjson.dumps(kept).decode(), BENCH_SAMPLES)
+    )
+    connection.execute("DELETE FROM meta WHERE key = ?", (BENCH_SETS,))
 
 
 def _cut_provenance(run: Path, tasks: Collection[str]) -> None:

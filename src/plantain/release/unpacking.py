@@ -1,0 +1,49 @@
+"""How far a Parquet file from outside may unpack: a few kilobytes can claim gigabytes, and reading would take them."""
+
+from __future__ import annotations
+
+import pyarrow.parquet as pq
+
+ROOM = 32 << 20
+"""Bytes that a column of one row group may always unpack to: our writer ends a group at about as many."""
+
+MOST = 100
+"""Beyond that, how many bytes may come out of one; records as JSON come to about ten, pictures to one."""
+
+
+def unpacks_too_far(file: pq.ParquetFile, columns: frozenset[str] | None = None) -> str:
+    """Why a file must not be read, in a sentence without its subject; "" when it may be.
+
+    Args:
+        file: opened, unread.
+        columns: top-level names of those that will be read; None for all.
+    """
+    told = file.metadata
+    for group in range(told.num_row_groups):
+        rows = told.row_group(group)
+        for number in range(rows.num_columns):
+            column = rows.column(number)
+            if columns is not None and column.path_in_schema.partition(".")[0] not in columns:
+                continue
+            packed, unpacked = column.total_compressed_size, column.total_uncompressed_size
+            if not 0 <= unpacked <= ROOM + MOST * max(0, packed):
+                return f"unpacks {packed:,} bytes of {column.path_in_schema} to {unpacked:,}: refused unread"
+    return ""
+
+
+def is_packed(file: pq.ParquetFile, columns: frozenset[str]) -> str:
+    """Which of these columns is compressed or has a dictionary, so that memory is not bounded by the file; "" for none.
+
+    Pictures stand in our files as they are: they do not compress, and one that is repeated by a dictionary would be
+    unpacked row by row.
+    """
+    told = file.metadata
+    for group in range(told.num_row_groups):
+        rows = told.row_group(group)
+        for number in range(rows.num_columns):
+            column = rows.column(number)
+            if column.path_in_schema in columns and (
+                column.compression != "UNCOMPRESSED" or column.has_dictionary_page
+            ):
+                return str(column.path_in_schema)
+    return ""
