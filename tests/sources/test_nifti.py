@@ -265,6 +265,25 @@ def test_ingest_keeps_labels_groups_and_counts(tmp_path: Path) -> None:
         assert ingest(other, catalogue).added == 6
 
 
+def test_slices_are_the_same_whichever_volumes_are_held(tmp_path: Path) -> None:
+    """More volumes than are held, more slices than threads; each compared with its volume read on its own."""
+    for number in range(4):
+        put(tmp_path / f"notumor/{number}.nii.gz", made(corner() + 7 * number, packed=True))
+    reader = NiftiReader(SourceOptions(tmp_path, settings={"slices": "6"}), TAXONOMY)
+    entries = list(scanned(reader)[0].values())
+    np.random.default_rng(2).shuffle(entries)
+    for entry in entries:
+        data = entry.path.read_bytes()
+        alone = show_slice(read_volume(data, "x"), "axial", entry.image.frame)
+        assert np.array_equal(entry.decode(data), alone)
+    digests = set()
+    for workers in (1, 4):
+        with Catalogue.create(tmp_path / str(workers)) as catalogue:
+            assert ingest(reader, catalogue, workers=workers).added == 24
+            digests.add(catalogue.digest())
+    assert len(digests) == 1
+
+
 def test_a_folder_without_volumes_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no .nii or .nii.gz"):
         NiftiReader(SourceOptions(tmp_path), TAXONOMY)

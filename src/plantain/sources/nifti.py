@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
@@ -47,16 +48,39 @@ _WORDS = (
 )
 
 
+class Shelf:
+    """The volumes that were read last, for their slices: unpacking one takes ten times as long as showing a slice.
+
+    Few, since a head takes a hundred MB. Used by all worker threads; one that wants a volume waits while it is read.
+    """
+
+    def __init__(self, most: int = 2) -> None:
+        self._most = most
+        self._held: dict[bytes, Volume] = {}
+        self._lock = threading.Lock()
+
+    def read(self, data: bytes, name: str) -> Volume:
+        """The volume of a file's bytes. Raises BadImage, as `read_volume` does."""
+        key = hashlib.sha256(data).digest()
+        with self._lock:
+            volume = self._held.pop(key, None) or read_volume(data, name)
+            self._held[key] = volume
+            while len(self._held) > self._most:
+                del self._held[next(iter(self._held))]
+        return volume
+
+
 @dataclass(frozen=True, slots=True)
 class SliceOfVolume(Entry):
-    """One slice; the volume is read anew for each, since a head unpacked takes more memory than a file read twice."""
+    """One slice of a volume."""
 
     plane: str = "axial"
     face: Head | None = None
     shape: tuple[int, int, int] = (1, 1, 1)
+    shelf: Shelf = field(default_factory=Shelf, repr=False, compare=False)
 
     def decode(self, data: bytes) -> Pixels:
-        volume = read_volume(data, self.name)
+        volume = self.shelf.read(data, self.name)
         return show_slice(volume, self.plane, self.image.frame % PLANE_STEP)
 
     def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
@@ -89,12 +113,13 @@ class NiftiReader:
 
     def scan(self) -> Iterator[Found]:
         """Volumes in order of their paths, slices from right to left, back to front or feet to head."""
+        shelf = Shelf()
         for path in self._files:
             name = one_line(shown(path, self._root))
             try:
                 if _MASK.search(_stem(name)):
                     raise InputError(f"{name}: a mask or label map by its name")
-                volume = read_volume(read_regular(path, name), name)
+                volume = shelf.read(read_regular(path, name), name)
                 image = self._describe(name, volume)
             except InputError as error:
                 yield Refused(name, str(error).removeprefix(f"{name}: "))
@@ -106,7 +131,7 @@ class NiftiReader:
             for index in choose_slices(volume, plane, self._slices):
                 frame = sorted(AXES).index(plane) * PLANE_STEP + index
                 cut = replace(image, id=f"{image.id}_{plane}_{index:03d}", frame=frame, spacing_mm=spacing)
-                yield SliceOfVolume(cut, path, name, plane, face, volume.values.shape)
+                yield SliceOfVolume(cut, path, name, plane, face, volume.values.shape, shelf)
 
     def _describe(self, name: str, volume: Volume) -> SourceImage:
         told = self._labels.of(name, self._modality)
