@@ -2,9 +2,10 @@
 
 from plantain.models.offline.fundus.arterioles import add_hypertension, remove_hypertension
 from plantain.models.offline.fundus.cataract import add_cataract, remove_cataract
-from plantain.models.offline.fundus.crescent import add_crescent, remove_crescent
+from plantain.models.offline.fundus.crescent import add_crescent
 from plantain.models.offline.fundus.cup import add_cup, remove_cup
 from plantain.models.offline.fundus.drusen import add_drusen
+from plantain.models.offline.fundus.pigment import remove_crescent
 from plantain.models.offline.fundus.retinopathy import add_retinopathy
 from plantain.models.offline.fundus.spots import remove_drusen, remove_retinopathy
 from plantain.models.offline.rendering import FindingRenderer
