@@ -8,7 +8,7 @@ direction comes along with the judged success as its ground truth, marked as syn
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -92,21 +92,20 @@ def benchmark_from_build(
         InputError: not a run; `out` holds something; nothing in the run can become a sample.
     """
     taxonomy = taxonomy or load_taxonomy()
-    tally, names = _Tally(), _Names()
+    tally = _Tally()
     with JournalReader.open(run) as reader:
         wanted = reader.counts(TaskKind.EDIT).get(TaskState.SUCCESS, 0)
         facts: dict[str, object] = {"made_from": {"run": reader.header.run_id, "build": reader.header.name}}
         writer = BenchmarkWriter(out, name or f"{reader.header.name}, as a benchmark", facts)
         blobs = BlobStore(run / "blobs")
-        groups = Groups(reader.images())
+        names = _Names(tuple(reader.images()))
         edits = (row for row in reader.tasks(TaskState.SUCCESS) if row.task.kind is TaskKind.EDIT)
         for done, row in enumerate(edits, 1):
             attempt, finding = _success(reader, row), _finding(taxonomy, row)
             if attempt is None or finding is None:
                 tally.left_out["no edited image" if finding else f"unknown finding {row.task.finding!r}"] += 1
             else:
-                image = reader.image(row.task.image_id)
-                image, cluster = names.told(image, groups.name(image))
+                image, cluster = names.told(reader.image(row.task.image_id))
                 success = _Success(row, attempt, finding, image, cluster, taxonomy, blobs, side)
                 for sample, pixels in success.samples(real_only):
                     writer.add(sample, *pixels)
@@ -124,15 +123,24 @@ def benchmark_from_build(
 class _Names:
     """Images as a benchmark tells of them: of credentialed sources without ids, their patients counted through."""
 
-    def __init__(self) -> None:
+    def __init__(self, images: Sequence[SourceImage]) -> None:
+        self._groups = Groups(images)
+        self._restricted = {self._groups.name(image) for image in images if _restricted(image)}
         self._known: dict[str, str] = {}
 
-    def told(self, image: SourceImage, cluster: str) -> tuple[SourceImage, str]:
-        """The image and its cluster; a number for both names, and no file hash that an owner's list would name."""
-        if image.licence is not Licence.CREDENTIALED:
-            return image, cluster
-        number = self._known.setdefault(cluster, f"group {len(self._known) + 1}")
-        return replace(image, group=number, source_sha256=""), f"{image.dataset}/{number}"
+    def told(self, image: SourceImage) -> tuple[SourceImage, str]:
+        """The image and its cluster; a number for both names, and no file hash that an owner's list would name.
+
+        An open image that is near one of a credentialed source shares its cluster, and so its number.
+        """
+        cluster = self._groups.name(image)
+        if cluster in self._restricted:
+            cluster = self._known.setdefault(cluster, f"group {len(self._known) + 1}")
+        return replace(image, group=cluster, source_sha256="") if _restricted(image) else image, cluster
+
+
+def _restricted(image: SourceImage) -> bool:
+    return image.licence is Licence.CREDENTIALED
 
 
 class _Tally:
