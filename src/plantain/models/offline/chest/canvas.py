@@ -155,6 +155,14 @@ def blur(plane: FloatImage, sigma: float) -> FloatImage:
     return narrow
 
 
+def blur_row(row: FloatImage, sigma: float) -> FloatImage:
+    """Gaussian blur of one row (1, W), its ends carried on."""
+    wide: FloatImage = cv2.GaussianBlur(
+        row, (0, 0), sigmaX=sigma, sigmaY=0.1, borderType=cv2.BORDER_REPLICATE
+    )
+    return wide
+
+
 def masked_blur(plane: FloatImage, known: Mask, sigma: float) -> FloatImage:
     """Gaussian mean over the known pixels only, carried smoothly into the unknown."""
     weight = known.astype(np.float32)

@@ -157,3 +157,16 @@ def clear(
     gain = np.clip(usual / np.maximum(strength, 0.2), 1.0, 2.2)
     drawn = drawn + shape * (gain - 1.0) * np.clip(band, -12.0, 12.0)
     return drawn.astype(np.float32), (opacity > 1.0) & (shape > 0.05)
+
+
+def markings(canvas: Canvas, donor: Mask, region: Mask) -> FloatImage:
+    """Vessel-scale texture of the lung beside the space, as strong as there, laid out anew."""
+    band = blur(canvas.gray, 1.4) - blur(canvas.gray, 5.0)
+    if donor.sum() < 500:
+        return np.zeros_like(band)
+    wanted = float(np.median(np.abs(band[donor]))) * 1.48
+    present = float(np.median(np.abs(band[region]))) * 1.48 if region.any() else 0.0
+    lacking = np.sqrt(max(wanted**2 - present**2, 0.0))
+    noise = canvas.rng.standard_normal(band.shape).astype(np.float32)
+    texture = blur(noise, 1.6) - blur(noise, 5.0)
+    return texture * np.float32(lacking / max(float(texture.std()), 1e-6))

@@ -15,6 +15,7 @@ from plantain.models.offline.chest.canvas import (
     masked_blur,
     open_canvas,
 )
+from plantain.models.offline.chest.clearing import markings
 from plantain.models.offline.chest.drawing import FloatImage, Points
 from plantain.models.offline.chest.outline import Lung, cheapest_path
 from plantain.models.offline.rendering import CannotShow, FindingRenderer, Mask, Rendering, Scene
@@ -313,21 +314,8 @@ def _restore(canvas: Canvas, side: str, space: Space, step: float) -> tuple[Floa
     thin = np.maximum(thin - masked_blur(thin, space.region & ~line, 10.0), 0)
     drawn = drawn - feather(dilate(line, 1), 2.0) * thin
     donor = lung.mask & ~dilate(space.region, 4) & dilate(space.region, 70)
-    markings = _markings(canvas, donor, space.region)
-    return drawn + markings * feather(space.region, 4.0), dilate(space.region | line, 2)
-
-
-def _markings(canvas: Canvas, donor: Mask, region: Mask) -> FloatImage:
-    """Vessel-scale texture of the lung beside the space, as strong as there, laid out anew."""
-    band = blur(canvas.gray, 1.4) - blur(canvas.gray, 5.0)
-    if donor.sum() < 500:
-        return np.zeros_like(band)
-    wanted = float(np.median(np.abs(band[donor]))) * 1.48
-    present = float(np.median(np.abs(band[region]))) * 1.48 if region.any() else 0.0
-    lacking = np.sqrt(max(wanted**2 - present**2, 0.0))
-    noise = canvas.rng.standard_normal(band.shape).astype(np.float32)
-    texture = blur(noise, 1.6) - blur(noise, 5.0)
-    return texture * np.float32(lacking / max(float(texture.std()), 1e-6))
+    texture = markings(canvas, donor, space.region)
+    return drawn + texture * feather(space.region, 4.0), dilate(space.region | line, 2)
 
 
 RENDERER = FindingRenderer(add, remove)
