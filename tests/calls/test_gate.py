@@ -78,6 +78,22 @@ def test_gate_learns_a_limit_and_follows_it_down_and_up(hint: bool) -> None:
     assert provider.refused_share(120, 240) < 0.01
 
 
+@pytest.mark.parametrize(("kind", "latency"), [("fixed", 0.2), ("fixed", 2.0), ("sliding", 0.2)])
+def test_gate_learns_whole_minutes_of_which_nobody_tells(kind: str, latency: float) -> None:
+    """From the second minute all of the limit is used and one try a minute refused; halved, then doubled again."""
+    steps = [(0.0, 600.0), (240.0, 300.0), (420.0, 600.0)]
+    provider = LimitedProvider(kind, steps, hint=False)
+    run_simulated(drive(gate_with(LaneRules(64)), provider, 600.0, latency=latency))
+    for begin in (60, 120, 180):
+        assert provider.utilisation(begin, begin + 60) >= 0.95
+    assert provider.refused_share(60, 240) < 0.01
+    assert provider.utilisation(360, 420) >= 0.95
+    assert provider.utilisation(540, 600) >= 0.9
+    if kind == "fixed":
+        assert provider.utilisation(470, 480) >= 0.9  # a minute after the change
+        assert provider.refused_share(60, 600) < 0.015
+
+
 def test_gate_finds_how_many_calls_may_be_in_flight() -> None:
     provider = LimitedProvider("parallel", [(0.0, 10.0)])
     run_simulated(drive(gate_with(LaneRules(64)), provider, 300.0))

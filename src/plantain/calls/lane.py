@@ -219,7 +219,7 @@ class Lane:
                 self.history.note(at, "window", self.window.size, "refused")
         elif outcome.kind not in (OutcomeKind.TRANSPORT, OutcomeKind.CANCELLED):
             self.history.accepted += 1
-            if self.requests.accepted(now):
+            if self.requests.accepted(now, sent_at=ticket.sent_at):
                 self.history.note(at, "requests_per_minute", self.requests.per_minute, "raised")
             if self.window.accepted(now, ticket.sent_at, ticket.level):
                 self.history.note(at, "window", self.window.size, "grown")
