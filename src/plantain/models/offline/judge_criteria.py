@@ -15,15 +15,21 @@ LEAST_VISIBILITY = 0.35
 MOST_LEVEL = 150.0
 LEAST_ON_SIDE = 0.7
 LEAST_IN_REGION = 0.6
+LEAST_IN_REGION_BASED, LEAST_TOUCHING = 0.4, 0.05
+"""A large lesion may reach out of its region when it sits upon the line that this follows."""
 MOST_LEFTOVER = 0.5
 LEAST_LEFTOVER = -1.2
 LEFTOVER_SPREADS = 2.6
-MOST_SEAM, MOST_SEAM_CRISP, MOST_SEAM_REMOVED = 0.5, 0.83, 0.38
+MOST_SEAM, MOST_SEAM_CRISP, MOST_SEAM_REMOVED = 0.5, 0.95, 0.38
 """Of the outline: a crisp finding may begin with a step, what is left after a removal may not."""
+LEAST_SPREAD = 0.1
+"""A border of its own crosses ribs and vessels and rises unevenly; what was pasted rises by one level all along."""
 LEAST_GRAIN_RATIO = 0.66
+MOST_LOST = 0.12
+"""Of the blocks under added foci, which lie over the grain: a removal, or a moved border, takes structure away."""
 MOST_GRAIN_RATIO = 1.9
 MOST_SHIFT = 2.5
-MOST_COPIED, MOST_COPIED_SMOOTH = 450, 1000
+MOST_COPIED, MOST_COPIED_SMOOTH = 350, 1120
 """Pixels. Where an image has no grain, a smooth fold resembles another one more easily by chance."""
 LEAST_OUTSIDE_SSIM = 0.93
 MOST_COLOUR = 8.0
@@ -73,7 +79,7 @@ def at_most(criterion: Criterion, value: float, threshold: float, text: str, cod
 
 def checks_of(evidence: Evidence, intent: Intent, direction: Direction) -> list[Check]:
     """Every check that suits the finding."""
-    checks = [*_colour(evidence), *_grain(evidence)]
+    checks = [*_colour(evidence), *_grain(evidence, direction)]
     if evidence.presentation.parts == "diffuse":
         return [*checks, *_copies(evidence), *_strays(evidence), *_haze(evidence, direction)]
     return [
@@ -158,11 +164,12 @@ def _place(evidence: Evidence, intent: Intent) -> list[Check]:
     if not evidence.main:
         return []
     name = evidence.presentation.region or "image field"
+    based = bool(evidence.presentation.base) and evidence.touching >= LEAST_TOUCHING
     checks = [
         at_least(
             criterion,
             evidence.in_region,
-            LEAST_IN_REGION,
+            LEAST_IN_REGION_BASED if based else LEAST_IN_REGION,
             f"{evidence.in_region:.0%} of the change lies in the {name}",
             FailureCode.WRONG_LOCATION,
         )
@@ -209,7 +216,8 @@ def _seam(evidence: Evidence, direction: Direction) -> list[Check]:
     if evidence.border.length == 0:
         return []
     border = evidence.border
-    most = MOST_SEAM_CRISP if evidence.presentation.crisp else MOST_SEAM
+    crisp = evidence.presentation.crisp and border.spread >= LEAST_SPREAD
+    most = MOST_SEAM_CRISP if crisp else MOST_SEAM
     if direction is Direction.REMOVE:
         most = MOST_SEAM_REMOVED
     text = f"{border.seam:.0%} of the outline is a step, median {border.step:.1f} grey levels"
@@ -219,7 +227,7 @@ def _seam(evidence: Evidence, direction: Direction) -> list[Check]:
     ]
 
 
-def _grain(evidence: Evidence) -> list[Check]:
+def _grain(evidence: Evidence, direction: Direction) -> list[Check]:
     grain = evidence.grain
     if grain.blocks == 0 or evidence.presentation.parts == "diffuse":
         return []
@@ -229,6 +237,19 @@ def _grain(evidence: Evidence) -> list[Check]:
     return [
         at_least(FIDELITY, grain.kept, LEAST_GRAIN_RATIO, text, FailureCode.LOST_GRAIN),
         at_most(REALISM, grain.kept, MOST_GRAIN_RATIO, text, FailureCode.BLENDING_ARTEFACT),
+        *(
+            [
+                at_most(
+                    FIDELITY,
+                    grain.lost,
+                    MOST_LOST,
+                    f"{grain.lost:.0%} of it smoothed",
+                    FailureCode.LOST_GRAIN,
+                )
+            ]
+            if direction is Direction.ADD and evidence.presentation.parts == "many"
+            else []
+        ),
     ]
 
 

@@ -30,11 +30,16 @@ class Border:
         length: number of outline pixels measured: those where the anatomy itself has no edge.
         step: median height of the steepest rise across the outline, in grey levels.
         seam: share of those that begin with a step.
+        spread: spread of the heights of all rises over their mean: next to 0 where one level was pasted all along.
     """
 
     length: int
     step: float
     seam: float
+    spread: float
+
+
+NO_BORDER = Border(0, 0.0, 0.0, 1.0)
 
 
 def border_of(
@@ -54,7 +59,7 @@ def border_of(
     """
     mask, points = _outline(delta, tau, smallest)
     if len(points) == 0:
-        return Border(0, 0.0, 0.0)
+        return NO_BORDER
     normals = _outward(mask)[:, points[:, 1], points[:, 0]]
     offsets = np.arange(-(SEARCH + FAR), SEARCH + FAR + 0.25, 0.5)
     change = _profiles(blur(delta, 1.0), points, normals, offsets * unit)
@@ -75,9 +80,15 @@ def border_of(
     # Where the anatomy itself has an edge, a step of the change says nothing.
     free = own_rise < np.maximum(1.5 * height, 6.0)
     if free.sum() < LEAST_POINTS * unit:
-        return Border(0, 0.0, 0.0)
+        return NO_BORDER
     seam = sharp & (height >= step_levels) & visible
-    return Border(int(free.sum()), float(np.median(height[free])), float(seam[free].mean()))
+    heights = height[free]
+    return Border(
+        int(free.sum()),
+        float(np.median(heights)),
+        float(seam[free].mean()),
+        float(heights.std() / max(float(heights.mean()), 1e-3)),
+    )
 
 
 def _outline(delta: Plane, tau: float, smallest: float) -> tuple[Mask, np.ndarray]:

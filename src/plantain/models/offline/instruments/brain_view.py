@@ -37,6 +37,9 @@ def brain_view(level: Plane, plane: str) -> Anatomy:
     if midline is not None:
         all_columns = np.arange(level.shape[1])[None, :]
         dura = dura | (brain & (np.abs(all_columns - midline) < 0.12 * width))
+    line = brain & ~shrunken(brain, 0.06 * width)
+    if midline is not None:
+        line = line | (brain & (np.abs(all_columns - midline) < 0.04 * width))
     centre_x = midline if midline is not None else float(columns.mean())
     # On a coronal slice the sella lies at the lower border of the brain, on an axial one somewhat behind its
     # middle.
@@ -47,6 +50,7 @@ def brain_view(level: Plane, plane: str) -> Anatomy:
         {
             "brain": brain,
             "dura": grow(dura, 0.012 * width) & grow(brain, 0.012 * width),
+            "dural line": grow(line, 0.012 * width),
             "sella": sella & head,
             "head": head,
         },

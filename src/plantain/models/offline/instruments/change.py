@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from plantain.models.offline.instruments.pair import Mask, Pair, Plane, blur, shrink
+from plantain.models.offline.instruments.pair import Mask, Pair, Plane, blur, grow, shrink
 
 FACTOR = 2
 """Changes are mapped at half size."""
@@ -19,6 +19,8 @@ RELIEF = 0.4
 """A part stood out before when it differed from its surroundings by this share of its change."""
 LEAST_LEVELS = 1.5
 """Below this many grey levels, after smoothing, a difference is coding noise."""
+FADING = 0.35
+"""An island of a fading border has at most this share of the peak of what it belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,19 @@ class Change:
 
     def mask(self, parts: tuple[Part, ...]) -> Mask:
         """Bool (h, w): the pixels of the given parts."""
-        return np.isin(self.labels, [part.label for part in parts])
+        return np.asarray(np.isin(self.labels, [part.label for part in parts]), bool)
+
+    def fading_from(self, part: Part, reach: float) -> tuple[Part, ...]:
+        """Islands of a part's soft border: fainter, of its sign, each within `reach` half-size pixels of another."""
+        faint = [one for one in self.parts if one.sign == part.sign and one.peak <= FADING * part.peak]
+        found: list[Part] = [part]
+        while True:
+            core = self.mask(tuple(found))
+            near = set(np.unique(self.labels[grow(core, reach)]).tolist())
+            more = [one for one in faint if one.label in near and one not in found]
+            if not more:
+                return tuple(found[1:])
+            found += more
 
 
 def change_of(pair: Pair, field: Mask, place: Mask) -> Change:

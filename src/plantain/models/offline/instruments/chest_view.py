@@ -54,7 +54,9 @@ def chest_view(level: Plane) -> Anatomy:
         {
             "lungs": grow(both | lower, 0.04 * thorax) & field,
             "pleura": (grow(both | down, 0.05 * thorax)) & field,
-            "bases": (grow(both | down, 0.05 * thorax)) & (rows_all > apex + 0.35 * depth) & field,
+            "bases": grow(_with_angles(both | down, midline, 0.08 * thorax), 0.05 * thorax)
+            & (rows_all > apex + 0.35 * depth)
+            & field,
             "heart": heart & field,
             "mediastinum": mediastinum & (rows_all < base) & field,
             "chest": grow(chest | down, 0.06 * thorax) & field,
@@ -63,6 +65,19 @@ def chest_view(level: Plane) -> Anatomy:
         thorax,
         tuple(notes),
     )
+
+
+def _with_angles(lungs: Mask, midline: float, outward: float) -> Mask:
+    """The lungs with the angles that they leave out: as low on one side as on the other, and further out."""
+    columns = np.rint(2 * midline - np.arange(lungs.shape[1])).astype(int)
+    inside = (columns >= 0) & (columns < lungs.shape[1])
+    out = lungs.copy()
+    out[:, inside] |= lungs[:, columns[inside]]
+    step, middle = max(1, round(outward)), min(max(1, round(midline)), lungs.shape[1] - 1)
+    even = out.copy()
+    out[:, : middle - step] |= even[:, step:middle]
+    out[:, middle + step :] |= even[:, middle : even.shape[1] - step]
+    return out
 
 
 def _midline(smooth: Plane, box: tuple[int, int, int, int]) -> float:

@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from plantain.metrics.ssim import masked_ssim
 from plantain.models.offline.instruments.anatomy import MAP_SIDE, Anatomy
-from plantain.models.offline.instruments.border import Border, border_of
+from plantain.models.offline.instruments.border import NO_BORDER, Border, border_of
 from plantain.models.offline.instruments.brain_view import brain_view
 from plantain.models.offline.instruments.change import FACTOR, Change, Part, change_of
 from plantain.models.offline.instruments.chest_view import chest_view
 from plantain.models.offline.instruments.fundus_view import fundus_view
-from plantain.models.offline.instruments.grain import Grain, grain_of
+from plantain.models.offline.instruments.grain import NOTHING, Grain, grain_of
 from plantain.models.offline.instruments.leftover import Leftover, leftover_of
 from plantain.models.offline.instruments.marks import Stray, beyond_field, strays_of
 from plantain.models.offline.instruments.pair import Mask, Pair, Pixels, Plane, blur, grow, shrink
@@ -44,6 +44,7 @@ class Evidence:
         area: pixels of the edit.
         region_share: area of the edit over the area of the region where the finding lies.
         in_region: share of the edit's mass inside that region.
+        touching: share of the edit's mass along the line that its region follows, 1 where it follows none.
         left, right: share of the change in that region on the patient's left and right; None without sides.
         height: middle of the edit between top (0) and bottom (1) of the region.
         level: mean absolute change in the core of the edit.
@@ -67,6 +68,7 @@ class Evidence:
     area: int
     region_share: float
     in_region: float
+    touching: float
     left: float | None
     right: float | None
     height: float
@@ -131,7 +133,7 @@ def measure(
     level, visibility = (
         _line_strength(pair, change, where, clean)
         if presentation.hairline
-        else _strength(change, where, clean)
+        else _strength(change, where, clean, 90 if presentation.mixed else 50)
     )
     return Evidence(
         presentation=presentation,
@@ -141,6 +143,9 @@ def measure(
         area=int(where.sum()) * FACTOR**2,
         region_share=float(where.sum() / max(1, int(region.sum()))),
         in_region=_weighted(change.smooth, where, region),
+        touching=_weighted(change.smooth, where, _enlarged(anatomy.region(presentation.base), size))
+        if presentation.base
+        else 1.0,
         left=left,
         right=right,
         height=_height(change.smooth, where, region),
@@ -194,12 +199,12 @@ def _height(smooth: Plane, where: Mask, region: Mask) -> float:
     return float((middle - rows[0]) / (rows[-1] - rows[0]))
 
 
-def _strength(change: Change, where: Mask, clean: Plane) -> tuple[float, float]:
-    """Mean absolute change in the core (its stronger half), and that over the texture it has to stand out from."""
+def _strength(change: Change, where: Mask, clean: Plane, beyond: float) -> tuple[float, float]:
+    """Mean absolute change in the core (above a percentile), and that over the texture it has to stand out from."""
     values = np.abs(change.smooth[where])
     if values.size == 0:
         return 0.0, 0.0
-    core = float(values[values >= np.percentile(values, 50)].mean())
+    core = float(values[values >= np.percentile(values, beyond)].mean())
     small = shrink(clean, FACTOR)
     texture = (blur(small, 1.5) - blur(small, 12.0))[where]
     return core, core / (float(np.median(np.abs(texture))) * 1.4826 + 1.0)
@@ -235,7 +240,7 @@ def _close_up(pair: Pair, change: Change, where: Mask, clean: Plane, diffuse: bo
     """Border and grain, measured at full size in the box around the edit."""
     ys, xs = np.nonzero(where)
     if ys.size == 0:
-        return Border(0, 0.0, 0.0), Grain(0, 0.0, 0.0, 0.0)
+        return NO_BORDER, NOTHING
     margin = pair.px(24)
     top, left = max(0, int(ys.min()) * FACTOR - margin), max(0, int(xs.min()) * FACTOR - margin)
     bottom, right = int(ys.max()) * FACTOR + margin, int(xs.max()) * FACTOR + margin
@@ -245,7 +250,7 @@ def _close_up(pair: Pair, change: Change, where: Mask, clean: Plane, diffuse: bo
     place = _enlarged(_closed(where, pair.px(24) // FACTOR), size)[box]
     delta = pair.delta[box] - np.float32(change.shift)
     tau = max(2.0, 3.0 * change.noise)
-    border = Border(0, 0.0, 0.0)
+    border = NO_BORDER
     if not diffuse:
         border = border_of(
             delta,

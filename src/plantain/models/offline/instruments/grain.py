@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -47,12 +47,14 @@ class Grain:
         before: typical of those blocks in the original.
         after: typical of the same blocks in the edited image.
         around: typical of the blocks just outside the change in the edited image.
+        lost: share of the blocks that kept less than half of their own grain.
     """
 
     blocks: int
     before: float
     after: float
     around: float
+    lost: float
 
     @property
     def kept(self) -> float:
@@ -65,7 +67,7 @@ class Grain:
         return min(ratios, key=lambda ratio: abs(np.log(max(ratio, 1e-3))), default=1.0)
 
 
-NOTHING = Grain(0, 0.0, 0.0, 0.0)
+NOTHING = Grain(0, 0.0, 0.0, 0.0, 0.0)
 
 
 def grain_of(before: Plane, after: Plane, where: Mask, reach: float) -> Grain:
@@ -79,7 +81,11 @@ def grain_of(before: Plane, after: Plane, where: Mask, reach: float) -> Grain:
     covered = _cover(where)
     ring = (_cover(grow(where, reach)) > 0.75) & (covered == 0)
     measured = [_in_band(band, before, after, covered > 0.75, ring) for band in BANDS]
-    return min((grain for grain in measured if grain.blocks), key=lambda grain: grain.kept, default=NOTHING)
+    told = [grain for grain in measured if grain.blocks]
+    if not told:
+        return NOTHING
+    # Single pixels are few: only the wider band tells of one block.
+    return replace(min(told, key=lambda grain: grain.kept), lost=measured[-1].lost)
 
 
 def _in_band(band: Band, before: Plane, after: Plane, inside: Mask, ring: Mask) -> Grain:
@@ -94,7 +100,13 @@ def _in_band(band: Band, before: Plane, after: Plane, inside: Mask, ring: Mask) 
         return NOTHING
     outside = _plain(second, ring, band.least)
     around = _typical(second[outside]) if outside.sum() >= LEAST_BLOCKS else 0.0
-    return Grain(int(measurable.sum()), _typical(first[measurable]), _typical(second[measurable]), around)
+    return Grain(
+        int(measurable.sum()),
+        _typical(first[measurable]),
+        _typical(second[measurable]),
+        around,
+        float((second[measurable] < 0.5 * first[measurable]).mean()),
+    )
 
 
 def _typical(texture: Plane) -> float:

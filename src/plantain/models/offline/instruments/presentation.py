@@ -20,6 +20,9 @@ class Presentation:
         crisp: a sharp border belongs to it.
         pure: every part of it goes the same way, brighter or darker.
         hairline: the finding is a line of a few pixels, looked at without the smoothing that suits larger ones.
+        base: name of a line that it sits upon, where being near is enough if it touches; "" for none.
+        lines: thin lines anywhere in the region belong to it (septal lines beside a haze).
+        mixed: strong and faint signs together make it up, and the strong ones say whether it is seen.
         focus: largest radius of one focus, as a share of the modality's yardstick (see `Anatomy.length`).
     """
 
@@ -31,30 +34,33 @@ class Presentation:
     focus: float = 9.0
     pure: bool = False
     hairline: bool = False
+    base: str = ""
+    lines: bool = False
+    mixed: bool = False
 
 
 KNOWN: dict[tuple[str, str], Presentation] = {
     ("chest_xray", "Atelectasis"): Presentation("lungs", 1, "many"),
     ("chest_xray", "Cardiomegaly"): Presentation("heart", 1, "warp", 2.0),
     ("chest_xray", "Consolidation"): Presentation("lungs", 1, "many", pure=True),
-    ("chest_xray", "Edema"): Presentation("lungs", 1, "many", 0.95, pure=True),
+    ("chest_xray", "Edema"): Presentation("lungs", 1, "many", 0.95, pure=True, lines=True),
     ("chest_xray", "Enlarged Cardiomediastinum"): Presentation("mediastinum", 1, "warp", 2.0),
     ("chest_xray", "Fracture"): Presentation("chest", 0, "single", 0.05, True, hairline=True),
     ("chest_xray", "Lung Lesion"): Presentation("lungs", 1, "single", 0.2, pure=True),
     ("chest_xray", "Lung Opacity"): Presentation("lungs", 1, "many", pure=True),
-    ("chest_xray", "Pleural Effusion"): Presentation("bases", 1, "many", pure=True),
+    ("chest_xray", "Pleural Effusion"): Presentation("bases", 1, "single", pure=True),
     ("chest_xray", "Pleural Other"): Presentation("pleura", 1, "single"),
     ("chest_xray", "Pneumonia"): Presentation("lungs", 1, "many", pure=True),
     ("chest_xray", "Pneumothorax"): Presentation("pleura", -1, "single", 0.6, True),
     ("brain_mri", "glioma"): Presentation("brain", 0, "single", 0.55),
-    ("brain_mri", "meningioma"): Presentation("dura", 0, "single", 0.4),
+    ("brain_mri", "meningioma"): Presentation("dura", 0, "single", 0.4, base="dural line"),
     ("brain_mri", "pituitary"): Presentation("sella", 0, "single", 0.8, True),
     ("fundus", "AMD"): Presentation("macula", 1, "many", focus=0.3),
     ("fundus", "Cataract"): Presentation("field", 0, "diffuse", 1.0),
     ("fundus", "Diabetes"): Presentation("retina", 0, "many", 0.3, True, 0.25),
     ("fundus", "Glaucoma"): Presentation("disc", 0, "single", 0.9),
-    ("fundus", "Hypertension"): Presentation("retina", 0, "many", 0.3, True, 0.3),
-    ("fundus", "Myopia"): Presentation("retina", 1, "many", 0.5),
+    ("fundus", "Hypertension"): Presentation("retina", 0, "many", 0.3, True, 0.3, mixed=True),
+    ("fundus", "Myopia"): Presentation("retina", 1, "many", 0.5, mixed=True),
 }
 
 GLIOMA_SIGN = {"T1": -1, "T2": 1, "FLAIR": 1, "PD": 1}

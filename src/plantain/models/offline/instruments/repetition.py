@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import cv2
@@ -15,15 +16,22 @@ STEP = 8
 MOST_BLOCKS = 8
 CANDIDATE = 0.65
 """Correlation of a block with another place from which the shift between them is looked at more closely."""
-SAME = 0.92
-"""Local correlation under that shift from which a pixel counts as copied."""
+PLACES = 2
+"""How many of the places that resemble a block most are looked at: chance may beat a copy that was encoded."""
+DIFFERS = 0.1
+"""Texture is copied where its difference from another place holds less than this share of its power.
+
+Two places that resemble each other by chance share structure and differ in grain: a tenth and more of their power. What
+was copied differs by what encoding left, in half of its area by less than a fiftieth."""
+CODING = 0.12
+"""Power of that difference that encoding may leave in any texture, in grey levels squared."""
 WINDOW = 13
 NEW = 0.6
 """A block whose texture correlates less than this with the original's at the same place has new texture."""
-MOST_ALIGNED = 0.8
+MOST_ALIGNED = 0.92
 """Coherence of the gradients in a window: 1 on a straight edge, 0 where they point everywhere."""
-LEAST_POWER = 0.7
-"""Texture power below which a correlation means nothing, in grey levels squared."""
+LEAST_POWER = 0.35
+"""Texture power below which a likeness means nothing, in grey levels squared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,60 +56,74 @@ def repetition_of(pair: Pair, where: Mask) -> Repetition:
 
     An added haze leaves the texture under it alone, so only blocks whose texture is no longer the original's
     are looked up. Where one resembles another place, the whole change is compared with itself under that
-    shift: a copy matches over an area, a chance resemblance does not.
+    shift: a copy is the same over an area, a chance resemblance is not.
 
     Args:
         pair: the two images.
         where: bool (h, w) at half size, the changed place.
     """
     before, after = (_band(shrink(level, FACTOR)) for level in (pair.before_level, pair.after_level))
-    blocks = _new_blocks(_newness(before, after) & where, after)
+    fresh = _newness(before, after)
+    blocks = _new_blocks(fresh & where, after)
+    near = grow(where, 12.0) & fresh & _many_ways(after)
     flat = _flat_places(after)
-    near = grow(where, 12.0) & _newness(before, after) & _many_ways(after)
-    found = Repetition(len(blocks), 0.0, 0, (0, 0))
-    best = 0.0
-    for y, x in blocks:
-        surface = cv2.matchTemplate(after, after[y : y + BLOCK, x : x + BLOCK], cv2.TM_CCOEFF_NORMED)
-        surface[flat] = -1
-        surface[max(0, y - BLOCK // 2) : y + BLOCK // 2 + 1, max(0, x - BLOCK // 2) : x + BLOCK // 2 + 1] = -1
-        peak = float(surface.max())
-        best = max(best, peak)
-        if peak < CANDIDATE:
-            continue
-        row, column = np.unravel_index(int(surface.argmax()), surface.shape)
-        shift = (int(column) - x, int(row) - y)
+    shifts: dict[tuple[int, int], float] = {}
+    for block in blocks:
+        for shift, likeness in _places_like(after, block, flat):
+            shifts[shift] = max(likeness, shifts.get(shift, 0.0))
+    best = max(shifts.values(), default=0.0)
+    found = Repetition(len(blocks), best, 0, (0, 0))
+    for shift in shifts:
         copied = int((_repeats(after, shift) & near).sum()) * FACTOR**2
         if copied > found.copied:
-            found = Repetition(len(blocks), peak, copied, (FACTOR * shift[0], FACTOR * shift[1]))
-    return Repetition(len(blocks), best, found.copied, found.offset)
+            found = Repetition(len(blocks), best, copied, (FACTOR * shift[0], FACTOR * shift[1]))
+    return found
+
+
+def _places_like(after: Plane, block: tuple[int, int], flat: Mask) -> Iterator[tuple[tuple[int, int], float]]:
+    """The shifts (dx, dy) to the places that resemble a block most, with their correlation, best first."""
+    y, x = block
+    surface = cv2.matchTemplate(after, after[y : y + BLOCK, x : x + BLOCK], cv2.TM_CCOEFF_NORMED)
+    surface[flat] = -1
+    _put_out(surface, y, x, BLOCK // 2)
+    for _ in range(PLACES):
+        row, column = (int(i) for i in np.unravel_index(int(surface.argmax()), surface.shape))
+        likeness = float(surface[row, column])
+        if likeness < CANDIDATE:
+            return
+        yield (column - x, row - y), likeness
+        _put_out(surface, row, column, BLOCK // 4)
+
+
+def _put_out(surface: np.ndarray, row: int, column: int, reach: int) -> None:
+    """Leaves out a place and what lies within `reach` of it."""
+    surface[max(0, row - reach) : row + reach + 1, max(0, column - reach) : column + reach + 1] = -1
 
 
 def _band(plane: Plane) -> Plane:
     return blur(plane, 0.6) - blur(plane, 4.0)
 
 
-def _local_correlation(first: Plane, second: Plane) -> Plane:
-    """Correlation of two planes of mean 0 in the window around each pixel; 0 where either has next to no texture."""
-
-    def mean(values: Plane) -> Plane:
-        return np.asarray(cv2.boxFilter(values, cv2.CV_32F, (WINDOW, WINDOW)), np.float32)
-
-    powers = mean(first * first), mean(second * second)
-    weak = np.minimum(powers[0], powers[1]) < LEAST_POWER
-    correlation = mean(first * second) / np.sqrt(np.maximum(powers[0] * powers[1], 1e-6))
-    return np.asarray(np.where(weak, 0.0, correlation), np.float32)
+def _mean(values: Plane) -> Plane:
+    return np.asarray(cv2.boxFilter(values, cv2.CV_32F, (WINDOW, WINDOW)), np.float32)
 
 
 def _newness(before: Plane, after: Plane) -> Mask:
-    power = cv2.boxFilter(after * after, cv2.CV_32F, (WINDOW, WINDOW))
-    return np.asarray((_local_correlation(before, after) < NEW) & (power >= LEAST_POWER), bool)
+    """Where there is texture that is no longer the original's."""
+    powers = _mean(before * before), _mean(after * after)
+    alike = _mean(before * after) / np.sqrt(np.maximum(powers[0] * powers[1], 1e-6))
+    return np.asarray(((alike < NEW) | (powers[0] < LEAST_POWER)) & (powers[1] >= LEAST_POWER), bool)
 
 
 def _repeats(after: Plane, shift: tuple[int, int]) -> Mask:
-    """Where the image resembles itself at (x + dx, y + dy)."""
+    """Where the image is the same again at (x + dx, y + dy), but for what encoding leaves."""
     matrix = np.array([[1, 0, -shift[0]], [0, 1, -shift[1]]], np.float32)
-    there = cv2.warpAffine(after, matrix, after.shape[::-1], flags=cv2.INTER_NEAREST)
-    return np.asarray(_local_correlation(after, np.asarray(there, np.float32)) > SAME, bool)
+    moved = cv2.warpAffine(after, matrix, after.shape[::-1], flags=cv2.INTER_NEAREST)
+    there = np.asarray(moved, np.float32)
+    powers = _mean(after * after), _mean(there * there)
+    difference = _mean((after - there) ** 2)
+    same = difference <= 0.5 * DIFFERS * (powers[0] + powers[1]) + CODING
+    return np.asarray(same & (np.minimum(*powers) >= LEAST_POWER), bool)
 
 
 def _many_ways(after: Plane) -> Mask:

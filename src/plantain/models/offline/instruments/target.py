@@ -18,6 +18,8 @@ WITH_MARGIN = 1.2
 """A removal takes a focus with its blurred border, and the ground between two that nearly touch."""
 GLARING, THIN = 80.0, 4.0
 """Grey levels and half-size pixels of a stroke."""
+FRINGE = 72.0
+"""Faint islands of a haze lie within this many pixels of a 1024-pixel frame of it: a rib and its gap."""
 CLOSE = 18.0
 """A part within this many pixels of a 1024-pixel frame of a single lesion belongs to it."""
 
@@ -51,17 +53,25 @@ def target_parts(
     if presentation.pure:
         pool = _mostly(pool, tuple(part for part in pool if part.sign == sign))
     if presentation.pure and direction is Direction.REMOVE:
-        first = _first_of_each_side(pool, anatomy, side, change.smooth.shape[1])
-        pool = _mostly(pool, tuple(part for part in pool if part in first or part.relief * sign < 0))
-    several = side == "bilateral" or (direction is Direction.REMOVE and sign != 0)
-    if presentation.parts != "single" or several:
+        pool = _mostly(
+            pool, _taken_away(pool, change, presentation, _first_of_each_side(pool, anatomy, side, change))
+        )
+    # A removal may take several lesions; what takes several is told from a stray by having stood out before.
+    if presentation.parts != "single" or (presentation.pure and direction is Direction.REMOVE):
         widest = presentation.focus * anatomy.length * change.smooth.shape[1] / MAP_SIDE
         if direction is Direction.REMOVE:
             widest *= WITH_MARGIN
         return tuple(part for part in pool if part.radius <= widest) or pool[:1]
-    near = grow(change.labels == pool[0].label, CLOSE * change.smooth.shape[1] * FACTOR / 1024)
-    close = set(np.unique(change.labels[near]).tolist())
-    return tuple(part for part in change.parts if part.label in close)
+    first = _first_of_each_side(pool, anatomy, side, change)
+    near = grow(change.mask(first), CLOSE * change.smooth.shape[1] * FACTOR / 1024)
+    own = set(np.unique(change.labels[near]).tolist())
+    own |= {one.label for part in first for one in change.fading_from(part, _fringe(change))}
+    return tuple(part for part in change.parts if part.label in own)
+
+
+def _fringe(change: Change) -> float:
+    """How far faint islands may lie, in half-size pixels."""
+    return float(FRINGE * change.smooth.shape[1] / 1024)
 
 
 def _stroke(part: Part) -> bool:
@@ -74,13 +84,28 @@ def _mostly(pool: tuple[Part, ...], kept: tuple[Part, ...]) -> tuple[Part, ...]:
     return kept if sum(part.mass for part in kept) >= 0.5 * sum(part.mass for part in pool) else pool
 
 
+def _taken_away(
+    pool: tuple[Part, ...], change: Change, presentation: Presentation, first: tuple[Part, ...]
+) -> tuple[Part, ...]:
+    """Of a removal: the strongest parts, what fades out from them, what stood out before, and lines that belong."""
+    fading = {one.label for part in first for one in change.fading_from(part, _fringe(change))}
+    return tuple(
+        part
+        for part in pool
+        if part in first
+        or part.label in fading
+        or part.relief * part.sign < 0
+        or (presentation.lines and part.radius < THIN)
+    )
+
+
 def _first_of_each_side(
-    pool: tuple[Part, ...], anatomy: Anatomy, side: str | None, change_side: int
+    pool: tuple[Part, ...], anatomy: Anatomy, side: str | None, change: Change
 ) -> tuple[Part, ...]:
     """The strongest part, and of a removal on both sides the strongest on either."""
     if anatomy.midline is None or side != "bilateral":
         return pool[:1]
-    middle = anatomy.midline * change_side / MAP_SIDE
+    middle = anatomy.midline * change.smooth.shape[1] / MAP_SIDE
     halves = [[part for part in pool if (part.x > middle) == left] for left in (True, False)]
     return tuple(half[0] for half in halves if half)
 
