@@ -97,8 +97,10 @@ def _pixel_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
         picture.save(buffer, kind)
         images.append(buffer.getvalue())
     names = ("CT_small.dcm", "MR_small.dcm", "MR_small_RLE.dcm", "MR_small_jp2klossless.dcm", "JPEG-lossy.dcm",
-             "color-px.dcm", "examples_overlay.dcm")  # fmt: skip
+             "color-px.dcm", "examples_overlay.dcm", "image_dfl.dcm", "mlut_18.dcm", "vlut_04.dcm", "OT-PAL-8-face.dcm",
+             "MR_small_implicit.dcm")  # fmt: skip
     dicoms = [Path(path).read_bytes() for name in names if (path := get_testdata_file(name, download=False))]
+    dicoms.append(dicoms[0][132:])  # without preamble
 
     def volume(data: bytes, folder: Path) -> object:
         read = read_volume(data, "volume.nii")
@@ -145,7 +147,7 @@ def _table_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
 
         return parse
 
-    csv = b"filename,label\na.png,normal\nb.png,Cataract\n"
+    csv = b"file,labels\na.png,normal\nb.png,Cataract\n"
     odir = (
         b"ID,Patient Age,Patient Sex,Left-Fundus,Right-Fundus,Left-Diagnostic Keywords,Right-Diagnostic Keywords,"
         b"N,D,G,C,A,H,M,O,filepath,labels,target,filename\n0,69,Female,0_left.jpg,0_right.jpg,cataract,normal fundus,"
@@ -155,15 +157,27 @@ def _table_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
         b"Atelectasis,Cardiomegaly,Consolidation,Edema,Enlarged Cardiomediastinum,Fracture,Lung Lesion,Lung Opacity,"
         b"No Finding,Pleural Effusion,Pleural Other,Pneumonia,Pneumothorax,Support Devices"
     )
+    one, other = b"-".join([b"02aa804e"] * 5), b"-".join([b"174413ec"] * 5)
     mimic = gzip.compress(
         b"subject_id,study_id,"
         + columns
         + b"\n10000032,50414267,1.0,,,,,,,,,,,,,\n10000032,53189527,,,,,,,,,1.0,,,,,\n"
     )
     metadata = gzip.compress(
-        b"dicom_id,subject_id,study_id,ViewPosition,Rows,Columns\nabc,10000032,50414267,PA,3056,2544\ndef,10000032,53189527,AP,3056,2544\n"
+        b"dicom_id,subject_id,study_id,ViewPosition,Rows,Columns\n"
+        + b"".join(
+            b"%s,10000032,%d,%s,3056,2544\n" % row
+            for row in ((one, 50414267, b"PA"), (other, 53189527, b"AP"))
+        )
     )
-    split = gzip.compress(b"dicom_id,study_id,subject_id,split\nabc,50414267,10000032,train\n")
+    split = gzip.compress(
+        b"dicom_id,study_id,subject_id,split\n%s,50414267,10000032,train\n%s,53189527,10000032,test\n"
+        % (one, other)
+    )
+    pictures = {
+        f"files/p10/p10000032/s{study}/{dicom.decode()}.jpg": b""
+        for study, dicom in ((50414267, one), (53189527, other))
+    }
     labels_file, metadata_file, split_file = (
         f"mimic-cxr-2.0.0-{part}.csv.gz" for part in ("chexpert", "metadata", "split")
     )
@@ -174,17 +188,17 @@ def _table_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
             reader(
                 "mimic-cxr",
                 labels_file,
-                {metadata_file: metadata, split_file: split},
+                {metadata_file: metadata, split_file: split, **pictures},
             ),
-            [mimic],
+            [mimic, gzip.decompress(mimic)],
         ),
         "mimic metadata": (
             reader(
                 "mimic-cxr",
                 metadata_file,
-                {labels_file: mimic, split_file: split},
+                {labels_file: mimic, split_file: split, **pictures},
             ),
-            [metadata],
+            [metadata, gzip.decompress(metadata)],
         ),
     }
 

@@ -41,6 +41,7 @@ def test_every_form_reads_the_same_by_header(tmp_path: Path, name: str, data: by
         (b"", "is empty"),
         (b"a,a\n1,2\n", "column 'a': stands twice"),
         (b"x,b\n1,2\n", "column 'a': is missing; the header says x, b"),
+        (b'"x\ny",b\n1,2\n', r"the header says x\\ny, b"),
         (b"a,b\n1,2\n1,2,3\n", "row 3: 3 cells under 2 columns"),
         (b"a,b\n\xff\xfe,2\n", "not UTF-8 text; save it as CSV UTF-8"),
         ("ID,words\n1,晶状体尘埃，正常眼底\n".encode("gbk"), "not UTF-8 text; save it as CSV UTF-8"),

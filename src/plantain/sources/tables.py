@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
+from plantain.pixels.decode import one_line
 from plantain.records import InputError
 from plantain.sources.files import read_regular
 
@@ -78,7 +79,7 @@ def _check_header(path: Path, cells: list[str], needed: Sequence[str]) -> list[s
         raise InputError(f"{path}: column {doubled[0]!r}: stands twice in the header")
     missing = [name for name in needed if name not in cells]
     if missing:
-        found = ", ".join(cells[:20])[:300]
+        found = one_line(", ".join(cells[:20]))
         raise InputError(f"{path}: column {missing[0]!r}: is missing; the header says {found}")
     return cells
 
