@@ -375,3 +375,15 @@ def test_same_label_for_another_model_is_refused(tmp_path: Path) -> None:
         made(benchmark, run, Wanted(own={"mine": replace(editor, name="offline/b")}))
     with pytest.raises(InputError, match="two arms are called"):
         made(benchmark, run, Wanted(own={"copy-input": editor}))
+
+
+def test_retry_of_a_build_points_to_the_one_of_a_benchmark(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # It would open whole tasks again, and pay once more for the outputs that are there.
+    run = tmp_path / "run"
+    benchmark = small_bench(tmp_path / "bench", 2)
+    asyncio.run(generate(benchmark, run, Wanted(), Terms(())))
+    assert main(["retry", str(run), "--outcome", "refused,malformed"]) == 2
+    said = capsys.readouterr().err
+    assert "plantain bench generate BENCH" in said and "--retry refused,malformed" in said

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from plantain.bench.runfile import BENCH
 from plantain.build.retry import ENDINGS, RetryChoice, ended_tasks
 from plantain.cli.application import application
 from plantain.journal import Journal, JournalReader
@@ -41,6 +42,11 @@ def retry(
     if not choice.endings:
         raise InputError(f"--outcome: name at least one of {', '.join(ENDINGS)}")
     with JournalReader.open(run) as reader:
+        if reader.meta(BENCH) is not None:
+            raise InputError(
+                f"{run}: the run of a benchmark, whose tasks hold several outputs each: plantain bench generate BENCH "
+                f"--run {run} --retry {','.join(choice.endings)} asks again for those outputs and leaves the others"
+            )
         choice.check(reader)
         chosen = list(ended_tasks(reader, choice))
     reopened = 0 if dry_run else asyncio.run(_reopen(run, [ended.task_id for ended in chosen]))
