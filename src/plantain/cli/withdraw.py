@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
+from enum import Enum
+from itertools import filterfalse
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import orjson
 import typer
 
+from plantain.bench.withdrawal import (
+    WithdrawnSamples,
+    is_benchmark,
+    samples_of_group,
+    withdraw_from_benchmark,
+)
 from plantain.cli.application import application
 from plantain.journal.withdrawal import Extent
 from plantain.records import InputError, SourceImage
-from plantain.release.withdraw import WithdrawnRun, concerned, is_run, unknown_group, withdraw_from_run
+from plantain.release.withdraw import (
+    WithdrawnRun,
+    concerned,
+    is_bench_run,
+    is_run,
+    unknown_group,
+    withdraw_from_run,
+)
 from plantain.sources.catalogue import NAME, Catalogue
 from plantain.sources.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.sources.preview import write_preview
@@ -25,13 +40,17 @@ from plantain.sources.withdrawal import (
     images_of_group,
     withdraw_from_catalogue,
 )
+from plantain.train.finished import DONE, trainings
 
 app = application()
 
 
 @app.command(epilog="Example: plantain withdraw runs/cxr-pilot catalogue --group patient:10000032 --dry-run")
 def withdraw(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Runs, catalogues, or both.")],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR...", help="Runs, catalogues, benchmarks, trainings: any of them."),
+    ],
     group: Annotated[
         str, typer.Option("--group", metavar="ID", help="As the catalogue or a release of the run calls it.")
     ],
@@ -40,25 +59,40 @@ def withdraw(
 ) -> None:
     """Take a patient or study out for good: images, tasks, edits, verdicts. Names the releases that hold some of it.
 
-    Name the catalogue too: it knows groups that near duplicates were joined under, and a later build takes from it.
+    Name everything that there is in one command: the catalogue knows groups that near duplicates were joined under,
+    the run knows which samples of a benchmark were made of it. Trained models cannot forget; they are named.
     """
-    for folder in folders:
-        if not is_run(folder) and not (folder / NAME).is_file():
-            raise InputError(f"{folder}: neither a run nor a catalogue")
-    catalogues = {folder: _in_catalogue(folder, group) for folder in folders if not is_run(folder)}
+    kinds = {folder: _kind(folder) for folder in folders}
+    of = {kind: [folder for folder in folders if kinds[folder] is kind] for kind in Kind}
+    catalogues = {folder: _in_catalogue(folder, group) for folder in of[Kind.CATALOGUE]}
     images = [image for found in catalogues.values() for image in found.images]
-    runs = {folder: concerned(folder, group, images) for folder in folders if is_run(folder)}
-    if not images and not any(runs.values()) and not any(found.before for found in catalogues.values()):
+    builds = {folder: concerned(folder, group, images) for folder in of[Kind.RUN]}
+    tasks = {task for run in builds.values() if run is not None for task in run.tasks}
+    benchmarks = {folder: samples_of_group(folder, group, tasks) for folder in of[Kind.BENCHMARK]}
+    samples = {found.name: found.ids for found in benchmarks.values()}
+    runs = {folder: concerned(folder, group, images, samples) for folder in of[Kind.RUN]}
+    if not (
+        images
+        or any(runs.values())
+        or any(found.before for found in catalogues.values())
+        or any(found.ids for found in benchmarks.values())
+    ):
         raise _unknown(folders, group)
+    trained = {folder: _learned(folder, runs, samples, tasks) for folder in of[Kind.TRAINING]}
     if not dry_run:
-        # Runs first: while the catalogue stands, a second call still knows which images are meant.
-        for folder, found in runs.items():
-            if found is not None:
-                withdraw_from_run(folder, group, found)
+        # Whoever is known only by another's word goes before that other: a second call still knows what is meant.
+        for folder in filter(is_bench_run, runs):
+            _take(folder, group, runs[folder])
+        for sampled in benchmarks.values():
+            withdraw_from_benchmark(sampled)
+        for folder in filterfalse(is_bench_run, runs):
+            _take(folder, group, runs[folder])
         for folder, taken in catalogues.items():
             _clear_catalogue(folder, group, taken.images)
     told = [_of_catalogue(folder, taken) for folder, taken in catalogues.items()]
     told += [_of_run(folder, found) for folder, found in runs.items()]
+    told += [_of_benchmark(folder, sampled) for folder, sampled in benchmarks.items()]
+    told += [_of_training(folder, models) for folder, models in trained.items()]
     if as_json:
         told_all = {"group": group, "dry_run": dry_run, "folders": told}
         print(orjson.dumps(told_all, option=orjson.OPT_INDENT_2).decode())
@@ -66,6 +100,48 @@ def withdraw(
     for one in told:
         print(_line(one, dry_run))
     _name_releases(runs)
+    _name_models(trained)
+
+
+def _take(folder: Path, group: str, found: WithdrawnRun | None) -> None:
+    if found is not None:
+        withdraw_from_run(folder, group, found)
+
+
+class Kind(Enum):
+    """What a folder can be."""
+
+    RUN, CATALOGUE, BENCHMARK, TRAINING = range(4)
+
+
+def _kind(folder: Path) -> Kind:
+    """Raises InputError for any other folder."""
+    if is_run(folder):
+        return Kind.RUN
+    if (folder / NAME).is_file():
+        return Kind.CATALOGUE
+    if is_benchmark(folder):
+        return Kind.BENCHMARK
+    if folder.is_dir() and next(folder.rglob(DONE), None) is not None:
+        return Kind.TRAINING
+    raise InputError(f"{folder}: neither a run nor a catalogue, a benchmark in our own format or a training")
+
+
+def _learned(
+    folder: Path,
+    runs: Mapping[Path, WithdrawnRun | None],
+    samples: Mapping[str, Collection[str]],
+    tasks: Collection[str],
+) -> list[Path]:
+    """Models that learned from what goes; where a training tells no examples, from a release that holds some of it."""
+    releases = {Path(path).name for run in runs.values() if run is not None for path in run.releases}
+    gone = {*tasks, *(sample for ids in samples.values() for sample in ids)}
+    return [
+        learned.folder
+        for learned in trainings(folder)
+        if learned.source in releases | samples.keys()
+        and (learned.examples is None or learned.examples & gone or not gone)
+    ]
 
 
 def _in_catalogue(folder: Path, group: str) -> WithdrawnImages:
@@ -107,10 +183,27 @@ def _of_run(folder: Path, found: WithdrawnRun | None) -> dict[str, object]:
     }
 
 
+def _of_benchmark(folder: Path, found: WithdrawnSamples) -> dict[str, object]:
+    return {"folder": str(folder), "kind": "benchmark", "samples": list(found.ids), "before": False}
+
+
+def _of_training(folder: Path, models: Sequence[Path]) -> dict[str, object]:
+    return {
+        "folder": str(folder),
+        "kind": "training",
+        "models": [str(path) for path in models],
+        "before": False,
+    }
+
+
 def _line(told: dict[str, object], dry_run: bool) -> str:
     if told["before"]:
         return f"{told['folder']}: withdrawn before; nothing of it is left"
     word = "would take out" if dry_run else "took out"
+    if told["kind"] == "benchmark":
+        return f"{told['folder']}: {word} {len(cast('list[str]', told['samples']))} samples"
+    if told["kind"] == "training":
+        return f"{told['folder']}: {len(cast('list[str]', told['models']))} models learned from it"
     more = ""
     if told["kind"] == "run":
         more = f", {told['tasks']} tasks, {told['attempts']} attempts, {told['calls']} calls, {told['blobs']} files"
@@ -126,3 +219,8 @@ def _name_releases(runs: dict[Path, WithdrawnRun | None]) -> None:
         for path in found.releases:
             print(f"  {path}")
         print("  export them anew, and ask everybody who has a copy to delete it", file=sys.stderr)
+
+
+def _name_models(trained: Mapping[Path, Sequence[Path]]) -> None:
+    for path in (path for models in trained.values() for path in models):
+        print(f"  {path}: learned from what was withdrawn, and cannot forget it: delete it, train anew")

@@ -88,8 +88,8 @@ def concerned(
         released = sorted(names.called(image) for image in reader.images() if image.id in ids)
         query = "SELECT id FROM task WHERE image_id = ?"
         tasks = {task for name in ids for (task,) in reader.connection.execute(query, (name,))}
-    releases = tuple(releases_with(run, ids))
-    return WithdrawnRun(extent, tuple(released), releases, False, frozenset(ids), frozenset(tasks))
+    held = tuple(releases_with(run, ids))
+    return WithdrawnRun(extent, tuple(released), held, False, frozenset(ids), frozenset(tasks))
 
 
 def withdraw_from_run(run: Path, group: str, found: WithdrawnRun) -> None:
@@ -128,6 +128,12 @@ def unknown_group(run: Path, group: str) -> InputError:
 def is_run(folder: Path) -> bool:
     """Whether a folder holds a run."""
     return (folder / JOURNAL_NAME).is_file()
+
+
+def is_bench_run(run: Path) -> bool:
+    """Whether a run is one of a benchmark."""
+    with JournalReader.open(run) as reader:
+        return reader.meta(BENCH) is not None
 
 
 def _same(reader: JournalReader, others: Collection[SourceImage]) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,3 +38,26 @@ def write_json(path: Path, value: object) -> None:
     unfinished = path.with_name(path.name + ".part")
     unfinished.write_text(json.dumps(value, indent=1, ensure_ascii=False), encoding="utf-8")
     unfinished.replace(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What a finished training learned from: a release or benchmark by name, and its examples, None where not told."""
+
+    folder: Path
+    source: str
+    examples: frozenset[str] | None
+
+
+def trainings(folder: Path) -> list[Learned]:
+    """Every finished training below a folder. Raises InputError where one does not say what it learned from."""
+    found = []
+    for path in sorted(folder.rglob(DONE)):
+        try:
+            told = json.loads(path.read_text(encoding="utf-8"))
+            ids = told.get("trained_on")
+            examples = None if ids is None else frozenset(map(str, ids))
+            found.append(Learned(path.parent, str(told["source"]["name"]), examples))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"{path}: does not say what it learned from ({error})") from error
+    return found
