@@ -148,6 +148,12 @@ def test_modality_and_voi_tables_are_looked_up() -> None:
     assert np.abs(grey(again.getvalue()).astype(int) - grey(file("vlut_04.dcm"))).max() <= 1
 
 
+def test_monochrome1_is_the_negative_of_monochrome2() -> None:
+    ends = {"WindowCenter": 1000, "WindowWidth": 500}
+    plain, inverted = grey(made(**ends)), grey(made(PhotometricInterpretation="MONOCHROME1", **ends))
+    assert np.abs(inverted.astype(int) + plain - 255).max() <= 1
+
+
 def test_rescale_comes_before_the_window() -> None:
     data = made(RescaleSlope=2, RescaleIntercept=-1000, WindowCenter=500, WindowWidth=1000)
     assert np.array_equal(grey(data), window(RAMP.astype(int) * 2 - 1000, 500, 1000))

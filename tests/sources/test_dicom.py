@@ -182,6 +182,18 @@ def test_colour_captures_and_burned_in_marks_are_told(tmp_path: Path) -> None:
     assert entry.decode(entry.path.read_bytes()).shape == (240, 320, 3)
 
 
+def test_what_was_not_made_for_reading_is_told(tmp_path: Path) -> None:
+    copy(
+        "RG1_UNCR.dcm", tmp_path / "raw.dcm", PresentationIntentType="FOR PROCESSING", SOPInstanceUID="1.2.3"
+    )
+    copy("RG1_UNCR.dcm", tmp_path / "scout.dcm", ImageType=["ORIGINAL", "PRIMARY", "LOCALIZER"])
+    notes = {e.name: e.image.note for e in scanned(read(tmp_path, "chest_xray"))[0].values()}
+    assert "raw detector values" in notes["raw.dcm"]
+    assert "a localizer" in notes["scout.dcm"]
+    filmed = scanned(read(tmp_path, "chest_xray", window="film"))[0].values()
+    assert not any("raw" in entry.image.note for entry in filmed)
+
+
 def test_a_modality_that_the_header_denies_is_told(tmp_path: Path) -> None:
     copy("US1_UNCR.dcm", tmp_path / "us.dcm")
     copy("RG1_UNCR.dcm", tmp_path / "cr.dcm")

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage
-
-if TYPE_CHECKING:
-    from pydicom import Dataset
 
 Values = npt.NDArray[np.integer] | npt.NDArray[np.floating]
 
@@ -73,52 +68,3 @@ def film_window(values: Values, low: float = 0.5, high: float = 99.5, *, invert:
     bottom, top = np.log(np.percentile(positive, (low, high)))
     logs = np.log(np.maximum(values, positive.min()).astype(np.float32)).clip(bottom, top)
     return percentile_window(logs, 0.0, 100.0, invert=invert)
-
-
-def dicom_to_gray(dataset: Dataset, name: str) -> Pixels:
-    """The first frame of a grey DICOM image as a viewer shows it: uint8 (H, W).
-
-    Modality LUT, then the file's first VOI window or LUT, then MONOCHROME1 inverted. A missing window, or
-    one narrower than 1 (some scanners write 0), is replaced by the 0.5th to 99.5th percentile. Nothing of
-    the header is kept.
-
-    Raises:
-        BadImage: no pixels, colour pixels, too many, or a codec that is not installed.
-    """
-    from pydicom.pixels import apply_modality_lut, apply_voi_lut
-
-    photometric = str(dataset.get("PhotometricInterpretation", ""))
-    if photometric not in ("MONOCHROME1", "MONOCHROME2"):
-        raise BadImage(f"{name}: PhotometricInterpretation {photometric!r} is not grey")
-    invert = photometric == "MONOCHROME1"
-    stored = _stored_values(dataset, name)
-    values: Values = apply_modality_lut(stored, dataset)
-    if "VOILUTSequence" in dataset:
-        return percentile_window(apply_voi_lut(values, dataset), 0.0, 100.0, invert=invert)
-    centre, width = _first(dataset.get("WindowCenter")), _first(dataset.get("WindowWidth"))
-    if centre is None or width is None or width < 1:
-        return percentile_window(values, invert=invert)
-    return window(values, centre, width, invert=invert)
-
-
-def _stored_values(dataset: Dataset, name: str) -> Values:
-    from plantain.pixels.decode import MAX_PIXELS
-
-    rows, columns = int(dataset.get("Rows", 0)), int(dataset.get("Columns", 0))
-    if not 0 < rows * columns <= MAX_PIXELS:
-        raise BadImage(f"{name}: {columns}x{rows} pixels; 1 to {MAX_PIXELS // 10**6} million are read")
-    try:
-        values: Values = dataset.pixel_array
-    except (AttributeError, ValueError, RuntimeError, NotImplementedError, OSError, KeyError) as error:
-        raise BadImage(f"{name}: its pixels cannot be read ({' '.join(str(error).split())[:160]})") from error
-    return values if values.ndim == 2 else values[0]
-
-
-def _first(value: object) -> float | None:
-    """The first of the values that a DICOM decimal string may hold; None where it is empty or no number."""
-    if isinstance(value, (list, tuple)) or (hasattr(value, "__getitem__") and not isinstance(value, str)):
-        value = next(iter(value), None)
-    try:
-        return float(str(value))
-    except ValueError:
-        return None

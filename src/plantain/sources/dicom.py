@@ -164,6 +164,13 @@ class DicomReader:
             if kind and kind not in _SCANNERS.get(modality, {kind})
             else []
         )
+        if "LOCALIZER" in [str(word).upper() for word in dataset.get("ImageType") or ()]:
+            notes.append("a localizer")
+        if (
+            _text(dataset, "PresentationIntentType") == "FOR PROCESSING"
+            and self._settings["window"] != "film"
+        ):
+            notes.append("raw detector values (--set window=film shows them as on film)")
         side = _text(dataset, "ImageLaterality") or _text(dataset, "Laterality")
         return SourceImage(
             id=f"dicom-{self._hash(_text(dataset, 'SOPInstanceUID') or name)}",

@@ -52,6 +52,9 @@ _PATIENT_COLUMNS = (
 _TABLES = {"eye": _EYE_COLUMNS, "keywords": _PATIENT_COLUMNS}
 _NAME = re.compile(r"(?i)(\d{1,9})_(left|right)\.jpe?g")
 
+_TESTING = re.compile(r"\btest(ing)? (images|set)\b")
+"""Folders without public labels: Testing Images, ODIR-5K_Testing_Images, Off-site Test Set."""
+
 _WORDS = (
     ("N", re.compile(r"^normal fundus$")),
     ("D", re.compile(r"diabetic|non-? ?proliferative retinopathy|^proliferative retinopathy")),
@@ -190,13 +193,13 @@ class OdirReader:
         testing = 0
         for path in files:
             match = _NAME.fullmatch(path.name)
-            folders = {part.lower() for part in path.relative_to(self._root).parts[:-1]}
+            folders = {part.lower().replace("_", " ") for part in path.relative_to(self._root).parts[:-1]}
             if match is None:
                 continue
-            if "testing images" in folders:
+            if any(_TESTING.search(folder) for folder in folders):
                 testing += 1
                 continue
-            kind = "preprocessed" if "preprocessed_images" in folders else "original"
+            kind = "preprocessed" if "preprocessed images" in folders else "original"
             kinds[kind].setdefault(f"{int(match[1])}_{match[2].lower()}", path)
         wanted = self._settings["images"]
         found = kinds[wanted] or kinds["original" if wanted == "preprocessed" else "preprocessed"]
