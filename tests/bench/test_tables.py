@@ -96,6 +96,22 @@ def test_outputs_that_are_missing_from_a_mean_count_in_coverage_and_bounds(tmp_p
     assert (cell.worst, cell.best) == (pytest.approx(0.4), pytest.approx(0.9))
 
 
+def test_settings_of_a_sweep_are_compared_on_the_same_samples(tmp_path: Path) -> None:
+    # The higher guidance is worse on every sample; on the hardest one it was refused.
+    bench = make_benchmark(tmp_path / "bench", ("Skin",), 4)
+    arm = Arm("a", "a", grid=tuple(GridPoint(0, {"guidance": g}) for g in (5.0, 7.5)))
+
+    def scores(arm: Arm, i: int, k: int) -> dict[str, float | None]:
+        return {"ea@j/D": None if (i, k) == (0, 1) else (0.1 if i == 0 else 0.9) - 0.05 * k}
+
+    run = make_run(tmp_path / "run", bench, [arm], scores, pictures=False)
+    with BenchRun.open(run) as opened:
+        (found,) = sweeps(make_table(read_scores(opened)))
+    low, high = (found.points[0, column].estimates["EA"] for column in (0, 1))
+    assert (low.n, high.n) == (3, 3)
+    assert (low.value, high.value) == (pytest.approx(0.9), pytest.approx(0.85))
+
+
 def test_marks_follow_differences_not_means(tmp_path: Path) -> None:
     bench = make_benchmark(tmp_path / "bench", ("Skin",), 12)
     rng = np.random.default_rng(3)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from plantain.bench.arms import Arm
-from plantain.bench.table_rows import mean_of_known
+from plantain.bench.table_rows import Floats, mean_of_known
 from plantain.bench.tables import Table
 from plantain.metrics.resampling import Estimate, Resampling
 from plantain.records import derive_seed
@@ -14,7 +16,11 @@ from plantain.records import derive_seed
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """One setting of the parameters: the first output made with it, and its means over samples and seeds."""
+    """One setting of the parameters: the first output made with it, and its means over samples and seeds.
+
+    Every mean of one metric is over the same samples, those that all settings have a score of: a refusal under one
+    setting must not make that one look better.
+    """
 
     parameters: Mapping[str, float]
     k: int
@@ -59,20 +65,34 @@ def _sweep(table: Table, arm: Arm) -> Sweep | None:
         parameters = arm.grid[k].parameters
         row, column = tuple(parameters[name] for name in down), parameters[across]
         places.setdefault((rows.index(row), columns.index(column)), []).append(k)
-    points = {place: _point(table, arm, ks) for place, ks in sorted(places.items())}
+    means = _means(table, arm, places)
+    points = {
+        place: SweepPoint(arm.grid[ks[0]].parameters, ks[0], means[place])
+        for place, ks in sorted(places.items())
+    }
     return Sweep(arm, across, tuple(down), columns, rows, points)
 
 
-def _point(table: Table, arm: Arm, ks: list[int]) -> SweepPoint:
+def _means(
+    table: Table, arm: Arm, places: Mapping[tuple[int, int], list[int]]
+) -> dict[tuple[int, int], dict[str, Estimate]]:
+    """By place and metric; without those settings that have no score at all, which are compared with nothing."""
     scores = table.scores
     plan = Resampling(
         scores.clusters,
         [sample.organ for sample in scores.samples],
         seed=derive_seed(scores.seed, "sweep"),
     )
-    estimates = {}
+    means: dict[tuple[int, int], dict[str, Estimate]] = {place: {} for place in places}
     for measure in table.main:
         found = scores.outputs.get((arm.label, measure.stored))
-        if found is not None:
-            estimates[measure.name] = plan.mean(mean_of_known(found[:, ks]))
-    return SweepPoint(arm.grid[ks[0]].parameters, ks[0], estimates)
+        if found is None:
+            continue
+        values: dict[tuple[int, int], Floats] = {
+            place: mean_of_known(found[:, ks]) for place, ks in places.items()
+        }
+        known = {place: array for place, array in values.items() if np.isfinite(array).any()}
+        common = np.logical_and.reduce([np.isfinite(array) for array in known.values()])
+        for place, array in values.items():
+            means[place][measure.name] = plan.mean(np.where(common, array, np.nan))
+    return means
