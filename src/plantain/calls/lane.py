@@ -120,8 +120,7 @@ class Lane:
         while (step := self._whose_turn()) is not None:
             if not self._purse.calls_left:
                 raise LimitReached(
-                    f"limits.max_calls = {self._purse.max_calls}: all are made; raise limits.max_calls in the recipe "
-                    "to go on"
+                    f"limits.max_calls = {self._purse.max_calls}: all are made; raise limits.max_calls to go on"
                 )
             usd = self.reservation(step)
             if usd is not None and not self._purse.fits(usd):
@@ -229,7 +228,7 @@ class Lane:
         held = f" and ${purse.held_usd:.4f} held for calls of unknown cost" if purse.held_usd else ""
         return (
             f"limits.budget_usd = {purse.budget_usd:g}: ${purse.spent_usd:.4f} spent{held}, and the next call to "
-            f"{self.model} may cost ${usd:.4f}; raise limits.budget_usd in the recipe to go on"
+            f"{self.model} may cost ${usd:.4f}; raise limits.budget_usd to go on"
         )
 
 

@@ -140,7 +140,7 @@ class Pace:
         if sent_at <= self._decreased_at or self._chance(now):
             return False
         recent, minute = self._throughput(now, RECENT_S), self._throughput(now, 60.0)
-        if (retry_after or 0.0) > WINDOWED_S:
+        if (retry_after or 0.0) > WINDOWED_S or self._silent_since(now) > WINDOWED_S:
             self._windowed_until = now + WINDOWED_FOR_S
         if self._accepted and now < self._windowed_until:
             return self._counted_by_the_minute(now)
@@ -160,6 +160,10 @@ class Pace:
         while self._refused[0] < now - 60.0:
             self._refused.popleft()
         return len(self._refused) <= CHANCE * sum(units for _, units in self._accepted)
+
+    def _silent_since(self, now: float) -> float:
+        """Seconds without an accepted request, though some were sent; 0 before the first."""
+        return now - self._accepted[-1][0] if self._accepted else 0.0
 
     def _counted_by_the_minute(self, now: float) -> bool:
         """Spreads what a whole minute took evenly over the next; True, for the pace has changed."""
