@@ -39,7 +39,7 @@ async def open_run(run: Path, name: str, seed: int, frozen: dict[str, JsonValue]
             await journal.close()
             raise InputError(
                 f"{run}: the {key} is now {_said(value)}, but this run was begun with {_said(recorded)}; models, "
-                "sampling, loop and seed are frozen in a run: use a new --run folder, or restore the recipe"
+                "sampling, loop and seed are frozen in a run: use a new --run folder, or go back to what it was"
             )
     return journal
 
