@@ -17,12 +17,12 @@ Field = npt.NDArray[np.float32]
 WIDTH = (0.22, 0.42, 0.70)
 """Width of the crescent at its widest, in disc radii."""
 
-PALE = (0.35, 0.6, 0.85)
+PALE = (0.40, 0.74, 0.90)
 EDGE = (0.05, 0.09, 0.16)
 STRIPES = (0.0, 0.04, 0.065)
 """Contrast of the choroidal pattern round the disc, by extent."""
 
-PALER = 1.08
+PALER = 1.11
 """Green over red of bare sclera, as a multiple of the disc rim's."""
 
 LEAST_SEEN = 4.0

@@ -151,7 +151,8 @@ def _fit_edge(pixels: Pixels, aperture: Aperture, disc: Disc, expected: float) -
     inner = float(np.median(rays[:, : max(int(0.1 * expected), 2)][lit[:, : max(int(0.1 * expected), 2)]]))
     outer_ray = rays[:, -max(int(0.12 * expected), 2) :]
     outer_lit = lit[:, -max(int(0.12 * expected), 2) :]
-    outer = float(np.median(outer_ray[outer_lit])) if outer_lit.any() else inner
+    # A crescent or a halo may lie along half of it.
+    outer = float(np.quantile(outer_ray[outer_lit], 0.35)) if outer_lit.any() else inner
     return Disc(x, y, wide, high, inner / max(outer, 1.0) - 1.0, float(good.mean()))
 
 

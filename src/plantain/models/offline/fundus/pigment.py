@@ -23,7 +23,7 @@ ARC = np.linspace(-1.2, 1.2, 49, dtype=np.float32)
 WEIGHTS = np.asarray((1.0, 0.5, 0.4), np.float32)
 """Of the rise of green over red, of green, and of blue over red, across the disc's own edge."""
 
-LEAST_RISE = 0.02
+LEAST_RISE = 0.016
 """What that rise must come to; across a healthy disc's edge and rim it is negative, round a cup positive."""
 
 SHARES = np.arange(0.66, 0.97, 0.02)
