@@ -133,11 +133,10 @@ def _parts(
     y = np.bincount(flat, weights * ys, count) / np.maximum(mass, 1e-9)
     net = np.bincount(flat, signed.ravel(), count)
     relief = _relief(labels, count, before, net / np.maximum(area, 1))
-    peak = np.zeros(count)
-    np.maximum.at(peak, flat, strength.ravel())
-    radius = np.zeros(count)
-    depth = cv2.distanceTransform(changed.astype(np.uint8), cv2.DIST_L2, 3)
-    np.maximum.at(radius, flat, depth.ravel())
+    peak = _highest(flat, count, strength)
+    radius = _highest(
+        flat, count, np.asarray(cv2.distanceTransform(changed.astype(np.uint8), cv2.DIST_L2, 3))
+    )
     found = [
         Part(
             i,
@@ -155,6 +154,14 @@ def _parts(
         if area[i] >= 6 and peak[i] >= 2.0
     ]
     return tuple(sorted(found, key=lambda part: -part.mass))
+
+
+def _highest(flat: np.ndarray, count: int, values: np.ndarray) -> np.ndarray:
+    """The largest value within each part; values are 0 or more, and mostly 0."""
+    highest = np.zeros(count)
+    some = np.flatnonzero(values)
+    np.maximum.at(highest, flat[some], values.ravel()[some])
+    return highest
 
 
 def _relief(labels: np.ndarray, count: int, before: Plane, change: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from plantain.models.offline.instruments.pair import Mask, Pair, Pixels, Plane, 
 from plantain.models.offline.instruments.presentation import Presentation
 from plantain.models.offline.instruments.repetition import Repetition, repetition_of
 from plantain.models.offline.instruments.target import candidates, target_parts
-from plantain.models.offline.instruments.whole_field import WholeField, whole_field_of
+from plantain.models.offline.instruments.whole_field import UNTOUCHED, WholeField, whole_field_of
 from plantain.records import Direction, SourceImage
 
 SEAM_LEVELS = 3.5
@@ -54,7 +54,7 @@ class Evidence:
         strays: changes away from the edit.
         outside_ssim: strict masked SSIM outside the edit inside the field; None where nothing is outside.
         border, grain, repetition: see their modules.
-        whole: structure of the whole field.
+        whole: structure of the whole field; looked at only where the finding has no place of its own.
         colour: largest channel spread gained by a grey image, in grey levels (99.9th percentile); 0 for
             colour.
         burnt: share of the edit that became white or black.
@@ -161,7 +161,7 @@ def measure(
         border=border,
         grain=grain,
         repetition=repetition_of(pair, field if diffuse else change.labels > 0),
-        whole=whole_field_of(pair, _enlarged(anatomy.region("retina"), size)),
+        whole=whole_field_of(pair, _enlarged(anatomy.region("retina"), size)) if diffuse else UNTOUCHED,
         colour=_colour(pair, image.modality),
         burnt=_burnt(pair, where),
         checker=_checker(pair, where),

@@ -29,6 +29,9 @@ class WholeField:
     shift: float
 
 
+UNTOUCHED = WholeField(1.0, 1.0, 1.0, 1.0, 0.0)
+
+
 def whole_field_of(pair: Pair, field: Mask) -> WholeField:
     """Compares structure of 3 to 12 pixels (in a 1024-pixel frame) inside the field.
 
@@ -40,7 +43,7 @@ def whole_field_of(pair: Pair, field: Mask) -> WholeField:
     after = _structure(shrink(pair.after_level, FACTOR))
     ys, xs = np.nonzero(field)
     if ys.size < 100:
-        return WholeField(1.0, 1.0, 1.0, 1.0, 0.0)
+        return UNTOUCHED
     rows, columns = np.arange(field.shape[0])[:, None], np.arange(field.shape[1])[None, :]
     cy, cx = float(np.median(ys)), float(np.median(xs))
     quadrants = [
