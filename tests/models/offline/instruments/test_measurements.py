@@ -20,6 +20,7 @@ from plantain.models.offline.instruments.pair import pair_of
 from plantain.models.offline.instruments.presentation import expected_sign, presentation_of
 from plantain.models.offline.instruments.repetition import repetition_of
 from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_jpeg
 from plantain.records import Direction
 from plantain.sources.samples import sample_images
 
@@ -120,6 +121,41 @@ def test_border_of_a_soft_lesion_is_no_seam_and_of_a_pasted_one_is(samples):
     assert border_around(pixels, np.clip(pasted, 0, 255).astype(np.uint8)).seam > 0.6
 
 
+def test_border_of_one_level_all_along_is_even_and_one_that_crosses_ribs_is_not(samples):
+    _, pixels = samples["rg1-chest-pa"]
+    inside = (soft_disc(pixels.shape, 700, 300, 90, 1) > 0.5)[..., None]
+    pasted = np.where(inside, pixels.astype(int) + 14, pixels)
+    scaled = np.where(inside, pixels * 1.2, pixels)
+    even, uneven = (
+        border_around(pixels, np.clip(np.rint(edited), 0, 255).astype(np.uint8))
+        for edited in (pasted, scaled)
+    )
+    # Adding one level rises alike everywhere; a fifth of what lies there rises with it, by 10 to 30 levels here.
+    assert even.spread < 0.1 < uneven.spread
+
+
+def test_islands_of_a_soft_border_belong_to_it_and_a_second_strong_change_does_not(samples):
+    image, pixels = samples["rg1-chest-pa"]
+    edited = lesion(lesion(lesion(pixels, 700, 300, 60, 40), 700, 410, 18, 5, 14), 300, 300, 60, 40)
+    everywhere = np.ones((512, 512), bool)
+    change = change_of(pair_of(pixels, edited, image.modality), everywhere, everywhere)
+    main = min(change.parts, key=lambda part: abs(part.x - 350) + abs(part.y - 150))
+    found = change.fading_from(main, 36.0)
+    assert [(round(part.x), round(part.y)) for part in found] == [(350, pytest.approx(205, abs=2))]
+    assert change.fading_from(main, 4.0) == ()
+
+
+def test_grain_lost_in_part_of_a_place_is_told_block_by_block(samples):
+    _, pixels = samples["rg1-chest-pa"]
+    where = soft_disc(pixels.shape, 700, 300, 80, 1) > 0.5
+    part = soft_disc(pixels.shape, 700, 300, 45, 1)[..., None]
+    smooth = pixels + part * (cv2.GaussianBlur(pixels, (0, 0), 2.5).astype(np.float32) - pixels)
+    pair = pair_of(pixels, np.rint(smooth).astype(np.uint8), "chest_xray")
+    # The smoothed middle is (45 / 80)^2 = 0.32 of the place.
+    assert grain_of(pair.before_level, pair.after_level, where, 24).lost == pytest.approx(0.32, abs=0.12)
+    assert grain_of(pair.before_level, pair.before_level, where, 24).lost == 0.0
+
+
 def test_grain_is_kept_under_a_haze_and_lost_under_a_blur(samples):
     _, pixels = samples["rg1-chest-pa"]
     where = soft_disc(pixels.shape, 700, 300, 60, 1) > 0.5
@@ -148,6 +184,29 @@ def test_repetition_finds_a_copied_patch_and_its_offset(samples):
     assert found.copied > 2000
     assert found.offset == (-400, 220)
     assert repetition_of(pair_of(pixels, lesion(pixels, 690, 350), "chest_xray"), where).copied == 0
+
+
+def test_repetition_finds_a_copy_that_was_encoded_and_no_mirrored_one(samples):
+    _, pixels = samples["rg1-chest-pa"]
+    where = np.zeros((512, 512), bool)
+    where[150:200, 320:370] = True
+    patch = pixels[520:620, 240:340]
+    seen = []
+    for piece in (patch, patch[:, ::-1]):
+        edited = pixels.copy()
+        edited[300:400, 640:740] = piece
+        pair = pair_of(pixels, decode(encode_jpeg(edited)), "chest_xray")
+        seen.append(repetition_of(pair, where).copied)
+    assert seen[0] > 2000 and seen[1] == 0
+
+
+def test_bases_reach_the_angles_on_both_sides(samples):
+    _, pixels = samples["rg1-chest-pa"]
+    anatomy = chest_view(small(pixels)[..., 0].astype(np.float32))
+    # Costophrenic angles of this film, read off the picture: 6 and 92 % of the width, 74 and 78 % of the height.
+    bases = anatomy.region("bases")
+    assert bases[int(0.74 * MAP_SIDE), int(0.07 * MAP_SIDE)]
+    assert bases[int(0.78 * MAP_SIDE), int(0.91 * MAP_SIDE)]
 
 
 def test_pair_refuses_images_of_different_size(samples):
