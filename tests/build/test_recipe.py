@@ -60,6 +60,8 @@ def test_judge_that_stands_twice_is_two_draws_and_the_plan_says_so(tmp_path: Pat
         (GOOD + "[loop]\nmax_rounds = 0\n", r"loop.max_rounds: input should be greater than or equal to 1"),
         (GOOD + '[loop]\npolicy = "most"\n', r"loop.policy: input should be 'all-pass' or 'weighted'"),
         (GOOD.replace("seed = 7", 'seed = "x"'), r"seed: input should be a valid integer"),
+        (GOOD + 'per_finding = "3"\n', r"data.per_finding: input should be a valid integer"),
+        (GOOD + 'check_text = "no"\n', r"data.check_text: input should be a valid boolean"),
         ('name = "x"\n', r"data: field required"),
         ("name = \n", r"not a readable TOML file"),
         (GOOD.replace("pilot", "../up"), r"name: "),

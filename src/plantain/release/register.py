@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
+from plantain.records import InputError
+
 REGISTER = "releases.sqlite"
 """In the run's folder, never in a release. Not in the journal, since an export may run while a build writes to that."""
 
@@ -19,9 +21,16 @@ _SCHEMA = (
 
 
 def register(run: Path, out: Path, state: str, image_ids: Iterable[str]) -> None:
-    """Records, durably and before the first byte of it is written, that a release will hold these images."""
+    """Records, durably and before the first byte of it is written, that a release will hold these images.
+
+    Raises:
+        InputError: the run may not be written to.
+    """
     with _opened(run) as database:
-        database.execute("BEGIN IMMEDIATE")
+        try:
+            database.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            raise _unwritable(run, error) from error
         for statement in _SCHEMA:
             database.execute(statement)
         where = (str(out.resolve()), state)
@@ -63,6 +72,16 @@ def forget(run: Path, image_ids: Collection[str]) -> None:
 
 @contextlib.contextmanager
 def _opened(run: Path) -> Iterator[sqlite3.Connection]:
-    with contextlib.closing(sqlite3.connect(run / REGISTER, isolation_level=None, timeout=30.0)) as database:
+    try:
+        database = sqlite3.connect(run / REGISTER, isolation_level=None, timeout=30.0)
+    except sqlite3.OperationalError as error:
+        raise _unwritable(run, error) from error
+    with contextlib.closing(database):
         database.execute("PRAGMA synchronous = FULL")
         yield database
+
+
+def _unwritable(run: Path, error: sqlite3.OperationalError) -> InputError:
+    return InputError(
+        f"{run / REGISTER}: cannot be written ({error}); a run remembers its releases, so that a withdrawal finds them"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -36,7 +37,8 @@ def read_toml(path: Path, model: type[M], what: str) -> M:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: not a readable TOML file: {error}") from error
     try:
-        return model.model_validate(raw)
+        # As JSON, whose strict reading takes text for a path and a list for a tuple, but never "3" for 3.
+        return model.model_validate_json(json.dumps(raw, default=str), strict=True)
     except ValidationError as error:
         raise InputError(f"{path}: {_problems(error, model)}") from error
 
