@@ -239,6 +239,10 @@ def test_ingest_keeps_labels_groups_and_counts(usual: Tree, tmp_path: Path) -> N
         assert catalogue.count_by("split") == {"test": 1, "train": 2, "validate": 2}
         assert len(catalogue.count_by("group")) == 3
         assert ingest(usual.open(), catalogue).unchanged == 5
+        other = ingest(usual.open(selection="single"), catalogue)  # another rule is another catalogue
+        assert [item.reason for item in other.refused] == [
+            "is there already, labelled Lung Opacity, Pneumonia; choose another --out"
+        ]
 
 
 def test_faulty_rows_and_missing_files_are_one_line_each(usual: Tree) -> None:

@@ -11,12 +11,12 @@ from PIL import Image
 
 from plantain.findings import load_taxonomy
 from plantain.pixels.likeness import LIMIT, close_pairs, distances, likeness
-from plantain.sources.related import Groups
 from plantain.sources.brain_tumor_mri import BrainTumorReader
 from plantain.sources.catalogue import Catalogue
 from plantain.sources.entries import SourceOptions
 from plantain.sources.ingest import ingest
-from plantain.sources.near import NEAR, write_near_duplicates
+from plantain.sources.near import NEAR, join_near_duplicates, write_near_duplicates
+from plantain.sources.related import Groups
 from plantain.sources.samples import sample_images
 from sources.published import jpeg, put
 
@@ -117,6 +117,28 @@ def test_a_catalogue_that_grew_is_the_one_made_at_once(tree: Path, tmp_path: Pat
             digests.append(catalogue.digest())
     assert digests[0] == digests[1]
     assert (tmp_path / "grown" / NEAR).read_bytes() == (tmp_path / "once" / NEAR).read_bytes()
+
+
+def test_a_thousand_copies_are_a_thousand_lines(tmp_path: Path) -> None:
+    """Each copy with the first, one look-alike of them, and a few copies of another picture in every pair."""
+    from sources.test_catalogue import record
+
+    rng = np.random.default_rng(1)
+    blank, like, other = rng.integers(0, 256, (3, 32), dtype=np.uint8)
+    like = blank.copy()
+    like[0] ^= 1
+    with Catalogue.create(tmp_path / "c") as catalogue:
+        for number in range(1000):
+            catalogue.add(record(number), b"%d" % number, blank.tobytes())
+        catalogue.add(record(1000), b"like", like.tobytes())
+        for number in range(1001, 1004):
+            catalogue.add(record(number), b"%d" % number, other.tobytes())
+        catalogue.flush()
+        pairs = join_near_duplicates(catalogue)
+        assert len(pairs) == 999 + 1 + 3
+        assert {pair.one for pair in pairs if pair.other < "i01001"} == {"i00000"}
+        assert len(catalogue.count_by("group")) == 2
+        assert {image.group for image in catalogue.images()} == {i.group for i in catalogue.images()} - {None}
 
 
 def test_no_split_parts_near_duplicates_of_two_datasets(tree: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from plantain.cli.application import application
 from plantain.findings import load_taxonomy
+from plantain.pixels.decode import one_line
 from plantain.pixels.text import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
 from plantain.sources.catalogue import Catalogue
@@ -87,8 +88,10 @@ def command(
     options = SourceOptions(path, modality, Licence(licence), parse_settings(settings))
     source = load(kind)
     stated = Consent(consent_by, agreement) if consent_by else None
-    reader = Named(source.open(options, load_taxonomy(findings)), dataset, version, stated)
-    name = dataset or source.dataset or path.resolve().name
+    reader = Named(
+        source.open(options, load_taxonomy(findings)), one_line(dataset), one_line(version), stated
+    )
+    name = one_line(dataset or source.dataset or path.resolve().name)
     try:
         done = _run(reader, out, name, "stretch" if stretch else "pad", skip_text, as_json)
     except KeyboardInterrupt:

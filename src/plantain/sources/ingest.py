@@ -243,7 +243,10 @@ def _compare(
     waiting = held_one(catalogue, there_id)
     there = waiting.image if waiting is not None else catalogue.get(there_id)
     if (there.id, there.labels, there.dataset) != (image.id, image.labels, image.dataset):
-        why = f"the same picture as {there.id} ({', '.join(there.labels)}) of {there.dataset}"
+        labels = ", ".join(there.labels) or "no label"
+        if (there.id, there.dataset) == (image.id, image.dataset):
+            return Refused(name, f"is there already, labelled {labels}; choose another --out")
+        why = f"the same picture as {there.id} ({labels}) of {there.dataset}"
         if (there.id, there.labels) == (image.id, image.labels):
             why += f"; if its folder was renamed, say --dataset {shlex.quote(there.dataset)}"
         return Refused(name, why)
