@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from threadpoolctl import threadpool_limits
 
-from plantain.metrics.resampling import BOOTSTRAP, STUDENT, Resampling, resampled_weights
+from plantain.metrics.resampling import BOOTSTRAP, STUDENT, Resampling, drawn_sums, resampled_weights
 
 
 def simulated(rng: np.random.Generator, strata: int, clusters: int) -> tuple[np.ndarray, list, list]:
@@ -112,3 +113,16 @@ def test_plan_refuses_lists_that_do_not_match():
         Resampling([1, 2], [1])
     with pytest.raises(ValueError, match="for 2 samples"):
         Resampling([1, 2]).mean([1.0])
+
+
+def test_no_digit_hangs_on_the_number_of_cores():
+    # A product of matrices is added up by as many threads as there are cores: 6e-14 apart at this size, and an interval
+    # that a page states would end in another digit.
+    rng = np.random.default_rng(0)
+    weights, table = resampled_weights(rng.integers(0, 5, 1182), 3, 500), rng.normal(size=(1182, 13))
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.append(drawn_sums(weights, table))
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(found[0], weights @ table, atol=1e-11)

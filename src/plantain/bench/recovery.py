@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 
 from plantain.bench.table_rows import Floats
-from plantain.metrics.resampling import DRAWS, resampled_weights
+from plantain.metrics.resampling import DRAWS, drawn_sums, resampled_weights
 
 
 def recovered(
@@ -43,5 +43,5 @@ def recovered(
         groups[place] = level.setdefault(strata[int(i)], len(level))
     sums = np.zeros((len(names), len(order)))
     np.add.at(sums, code, table[:, common].T)
-    totals = resampled_weights(groups, seed, draws) @ sums
+    totals = drawn_sums(resampled_weights(groups, seed, draws), sums)
     return float((np.diff(totals, axis=1) < 0).all(axis=1).mean())

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.resampling import DRAWS, FEW_CLUSTERS, resampled_weights
+from plantain.metrics.resampling import DRAWS, FEW_CLUSTERS, drawn_sums, resampled_weights
 
 Floats = npt.NDArray[np.float64]
 Level = Literal["nominal", "ordinal", "interval"]
@@ -243,7 +243,8 @@ def _bootstrap(
     """Percentiles over resampled clusters."""
     weights = resampled_weights(np.zeros(sums.shape[0]), seed, DRAWS)
     with np.errstate(invalid="ignore", divide="ignore"):
-        drawn = statistic(np.tensordot(weights, sums, axes=1))
+        flat = sums.reshape(sums.shape[0], -1)
+        drawn = statistic(drawn_sums(weights, flat).reshape(weights.shape[0], *sums.shape[1:]))
     drawn = drawn[np.isfinite(drawn)]  # a draw that saw one category only has no coefficient
     if not drawn.size:
         return None, None

@@ -113,9 +113,8 @@ class Resampling:
         if clusters < FEW_CLUSTERS:
             low, high = _student(value, error, freedom)
             return Estimate(value, low, high, n, clusters, STUDENT), (error, freedom)
-        drawn = self._weights @ np.hstack([sums, counts])
         with np.errstate(invalid="ignore", divide="ignore"):
-            means = np.nanmean(drawn[:, : size[1]] / drawn[:, size[1] :], axis=1)
+            means = np.nanmean(drawn_sums(self._weights, sums) / drawn_sums(self._weights, counts), axis=1)
         low, high = np.percentile(means, _levels(freedom))
         return Estimate(value, float(low), float(high), n, clusters, BOOTSTRAP), (error, freedom)
 
@@ -156,6 +155,20 @@ def resampled_weights(stratum: npt.ArrayLike, seed: int, draws: int) -> Floats:
             drawn = rng.multinomial(n - 1, np.full(n, 1.0 / n), size=draws)
             weights[:, members] = drawn * (n / (n - 1))
     return weights
+
+
+def drawn_sums(weights: Floats, table: Floats) -> Floats:
+    """Sums of a table's rows in each draw: (draws, clusters) times (clusters, columns).
+
+    A matrix product would add up in another order on another number of cores, and an interval would end in another
+    digit; here the order is that of the clusters.
+    """
+    drawn = np.empty((weights.shape[0], table.shape[1]))
+    for number, column in enumerate(table.T):
+        members = np.flatnonzero(column)
+        part = weights if members.size == column.size else weights[:, members]
+        drawn[:, number] = np.einsum("dm,m->d", part, np.ascontiguousarray(column[members]))
+    return drawn
 
 
 def _codes(names: Sequence[Hashable]) -> npt.NDArray[np.intp]:
