@@ -103,7 +103,8 @@ def test_identities_are_held_back_and_markers_remembered(
         assert abs(markers[0].box.bottom - 256) < 20
         named, portrait = quarantine.held(catalogue)
         assert {suspicion.kind for suspicion in named.found} == {"name", "date"}
-        assert portrait.why == "face"
+        # A colour photograph among radiographs is held back for that alone, should its face not be found.
+        assert portrait.why == "face, photograph"
         digest = catalogue.digest()
     again = read(scans, root, reader)
     assert (again.added, again.unchanged, again.newly_quarantined) == (0, 4, 0)
@@ -127,7 +128,9 @@ def test_release_and_mask_through_the_command(
     assert preview.count("<img") == 2
     assert "MARY SMITH" in preview
 
-    assert main(["quarantine", str(root), "--release", "portrait", "--mask", "named", "--json"]) == 0
+    assert main(["quarantine", str(root), "--mask", "portrait"]) == 2
+    assert "a photograph among chest_xray images" in capsys.readouterr().err
+    assert main(["quarantine", str(root), "--release", "portrait", "--mask", "all", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["waiting"], told["released"], told["masked"]) == ([], ["portrait"], ["named"])
     assert ids(root) == ["clean", "marker", "named", "portrait"]

@@ -35,7 +35,9 @@ def quarantine(
     ] = None,
     masks: Annotated[
         list[str] | None,
-        typer.Option("--mask", metavar="ID", help="Blacken what was found, then use it; or all."),
+        typer.Option(
+            "--mask", metavar="ID", help="Blacken what was found, then use it; or all (but photographs)."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
@@ -47,7 +49,9 @@ def quarantine(
         if masks and reader is None:
             print(f"plantain: masked images are not read again: {why_no_reader()}", file=sys.stderr)
         released = _decide(catalogue, releases or [], lambda name: release(catalogue, name))
-        masked = _decide(catalogue, masks or [], lambda name: mask(catalogue, name, reader))
+        maskable = [waiting.image.id for waiting in held(catalogue) if waiting.maskable]
+        wanted = maskable if masks == [ALL] else masks or []
+        masked = _decide(catalogue, wanted, lambda name: mask(catalogue, name, reader))
         if released or masked:
             write_near_duplicates(root / NEAR, join_near_duplicates(catalogue))
         waiting = list(held(catalogue))

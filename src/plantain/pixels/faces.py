@@ -1,7 +1,8 @@
-"""Faces in colour photographs, by a trained cascade.
+"""Faces in photographs, by a trained cascade, and colour where no radiograph or slice has any.
 
 The cascade arrives with scikit-image (frontal faces, local binary patterns). It finds an upright face that looks at the
-camera; it misses profiles, and faces that are turned upside down or mostly covered.
+camera; it misses profiles, and faces that are turned upside down or mostly covered. What it cannot judge is held back
+by its colour: a coloured scene among radiographs is somebody's photograph, whether a face is found in it or not.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from functools import lru_cache
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 import skimage.data
 from skimage.feature import Cascade
 
@@ -19,18 +21,27 @@ from plantain.pixels.boxes import Box
 SIDE = 512
 """Longest side in pixels at which faces are looked for; faces below a tenth of it are not."""
 
+NEIGHBOURS, NEIGHBOURS_GREY = 4, 8
+"""Detections that must agree on a face. Ventricles, discs and ribs make a face for six, lit from the front."""
+
+_SCENE_LEVELS, _SCENE_SHARE = 40, 0.1
+
 
 def photographed_faces(pixels: Pixels) -> tuple[Box, ...]:
-    """Faces in a colour photograph, uint8 (H, W, 3); none in a grey picture, which is no photograph of a person."""
-    if pixels.ndim != 3 or not _coloured(pixels):
-        return ()
+    """Faces in a photograph, uint8 (H, W, 3) or grey (H, W), where more must agree on one."""
     scale = min(1.0, SIDE / max(pixels.shape[:2]))
     small = cv2.resize(np.ascontiguousarray(pixels), None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     shorter = min(small.shape[:2])
     if shorter < 48:
         return ()
+    coloured = pixels.ndim == 3 and float(_chroma(pixels).mean()) >= 4.0
     found = _cascade().detect_multi_scale(
-        img=small, scale_factor=1.2, step_ratio=1, min_size=(48, 48), max_size=(shorter, shorter)
+        img=small,
+        scale_factor=1.2,
+        step_ratio=1,
+        min_size=(48, 48),
+        max_size=(shorter, shorter),
+        min_neighbor_number=NEIGHBOURS if coloured else NEIGHBOURS_GREY,
     )
     boxes = {
         Box(*(round(float(part[key]) / scale) for key in ("c", "r", "width", "height"))) for part in found
@@ -38,9 +49,16 @@ def photographed_faces(pixels: Pixels) -> tuple[Box, ...]:
     return tuple(sorted(boxes))
 
 
-def _coloured(pixels: Pixels) -> bool:
+def coloured_scene(pixels: Pixels) -> bool:
+    """Whether a picture is strongly coloured in a tenth of its area: no radiograph or slice, with arrows or without."""
+    return pixels.ndim == 3 and float((_chroma(pixels) >= _SCENE_LEVELS).mean()) >= _SCENE_SHARE
+
+
+def _chroma(pixels: Pixels) -> npt.NDArray[np.int16]:
+    """Difference of the strongest and the weakest channel, on a coarse grid of pixels."""
     few = pixels[:: max(1, pixels.shape[0] // 256), :: max(1, pixels.shape[1] // 256)].astype(np.int16)
-    return bool((few.max(axis=2) - few.min(axis=2)).mean() >= 4.0)
+    difference: npt.NDArray[np.int16] = few.max(axis=2) - few.min(axis=2)
+    return difference
 
 
 @lru_cache(maxsize=1)

@@ -18,13 +18,13 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import BadImage, one_line
 from plantain.pixels.dicom import WINDOWS, render_planes
-from plantain.pixels.dicom_files import DAMAGE, frame_count, read_dicom
+from plantain.pixels.dicom_files import DAMAGE, frame_count, read_dicom, read_header
 from plantain.pixels.dicom_frames import header_of_frame
 from plantain.pixels.heads import profile_in_slice
 from plantain.pixels.orientation import display, plane_of
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import UNPREPARED, Entry, Found, Refused, SourceOptions
-from plantain.sources.files import read_regular
+from plantain.sources.files import open_regular
 from plantain.sources.label_table import LabelTable
 from plantain.sources.places import shown, walk
 from plantain.sources.registry import SourceKind
@@ -77,13 +77,12 @@ class DicomEntry(Entry):
             ) from error
 
     def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
-        """The profile in a sagittal slice of a head; in colour, faces as in photographs."""
-        if pixels.ndim == 3:
-            return super(DicomEntry, self).faces(image, pixels)
-        if image.plane != "sagittal":
-            return ()
+        """Faces as in photographs, which secondary captures can be; and the profile in a sagittal slice of a head."""
+        found = super(DicomEntry, self).faces(image, pixels)
+        if pixels.ndim == 3 or image.plane != "sagittal":
+            return found
         face = profile_in_slice(pixels, self.image.spacing_mm)
-        return () if face is None else (face,)
+        return found if face is None else (*found, face)
 
 
 class DicomReader:
@@ -116,8 +115,9 @@ class DicomReader:
         for path in self._files:
             name = one_line(shown(path, self._root))
             try:
-                dataset = read_dicom(read_regular(path, name), name, header_only=True)
-                entries = list(self._entries(path, name, dataset))
+                with open_regular(path, name) as file:
+                    # Elements are parsed when they are asked for, but their bytes were read with the header.
+                    entries = list(self._entries(path, name, read_header(file, name)))
             except InputError as error:
                 yield Refused(name, str(error).removeprefix(f"{name}: "))
                 continue

@@ -61,7 +61,7 @@ class Entry:
         return image
 
     def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
-        """Where the decoded pixels show a face; by default in colour photographs. Runs in a worker thread.
+        """Where the decoded pixels show a face; by default as in photographs. Runs in a worker thread.
 
         Args:
             image: the record as `describe` left it.

@@ -16,7 +16,10 @@ from plantain.records import Geometry, SourceImage
 from plantain.sources.catalogue import Catalogue
 from plantain.sources.entries import Entry
 
-FACE = "face"
+FACE, PHOTOGRAPH = "face", "photograph"
+
+GREY = frozenset({"chest_xray", "brain_mri"})
+"""Modalities without colour: a coloured picture among them is something else, and a person must look at it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -24,7 +27,8 @@ class Suspicion:
     """Something in a prepared image that may identify a person.
 
     Attributes:
-        kind: "face", or the kind of the text (date, number, name, other).
+        kind: "face"; "photograph" for all of a coloured scene among radiographs or slices; or the kind of the text
+            (date, number, name, other).
         text: what was read; "" for a face.
         box: where, in pixels of the prepared image.
     """
@@ -56,9 +60,13 @@ class Gate:
         return self.reader.read(decode(data))
 
     def faces(self, entry: Entry, image: SourceImage, pixels: Pixels) -> tuple[Suspicion, ...]:
-        """Faces in a decoded image, told where they lie in the prepared one."""
-        boxes = entry.faces(image, pixels)
-        return tuple(Suspicion(FACE, "", in_prepared(box, image.geometry)) for box in boxes)
+        """Faces in a decoded image, told where they lie in the prepared one; and what is a photograph altogether."""
+        from plantain.pixels.faces import coloured_scene  # heavy
+
+        kinds = [(FACE, box) for box in entry.faces(image, pixels)]
+        if image.modality in GREY and coloured_scene(pixels):
+            kinds.append((PHOTOGRAPH, Box(0, 0, pixels.shape[1], pixels.shape[0])))
+        return tuple(Suspicion(kind, "", in_prepared(box, image.geometry)) for kind, box in kinds)
 
     def small(
         self, image: SourceImage, pixels: Pixels, texts: Iterable[Text] | None

@@ -13,7 +13,6 @@ import numpy as np
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.sources.catalogue import Catalogue
-from plantain.sources.gate import FACE
 from plantain.sources.quarantine import Held
 
 PAGE = "quarantine.html"
@@ -59,7 +58,7 @@ def _article(catalogue: Catalogue, waiting: Held) -> str:
     _, data = cv2.imencode(".jpg", cv2.cvtColor(small, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 85])
     picture = base64.b64encode(data.tobytes()).decode()
     lines = "".join(
-        f"<li>{html.escape('a face' if one.kind == FACE else f'{one.kind}: {one.text}')}</li>"
+        f"<li>{html.escape(f'{one.kind}: {one.text}' if one.text else f'a {one.kind}')}</li>"
         for one in waiting.found
     )
     name = html.escape(waiting.image.id)

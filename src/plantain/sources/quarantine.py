@@ -20,7 +20,7 @@ from plantain.pixels.text import TextReader
 from plantain.records import InputError, SourceImage
 from plantain.sources.catalogue import Catalogue
 from plantain.sources.discard import finish_discards, note_discard
-from plantain.sources.gate import FACE, Suspicion, suspicious, texts_to_json
+from plantain.sources.gate import FACE, PHOTOGRAPH, Suspicion, suspicious, texts_to_json
 
 _RECORD = TypeAdapter(SourceImage)
 _COLUMNS = "image_id, record, likeness, found"
@@ -40,7 +40,12 @@ class Held:
     def why(self) -> str:
         """The kinds of what was found, each once."""
         kinds = dict.fromkeys(suspicion.kind for suspicion in self.found)
-        return ", ".join("face" if kind == FACE else f"text: {kind}" for kind in kinds)
+        return ", ".join(kind if kind in (FACE, PHOTOGRAPH) else f"text: {kind}" for kind in kinds)
+
+    @property
+    def maskable(self) -> bool:
+        """Whether anything would be left of it: a photograph is held back as a whole."""
+        return all(suspicion.kind != PHOTOGRAPH for suspicion in self.found)
 
 
 def hold(
@@ -107,12 +112,17 @@ def mask(catalogue: Catalogue, image_id: str, reader: TextReader | None) -> bool
         False where it was masked before.
 
     Raises:
-        InputError: no image of that id waits, or text stays legible, in which case it waits on.
+        InputError: no image of that id waits, it is a photograph, or text stays legible; then it waits on.
     """
     waiting = _waiting(catalogue, image_id)
     if waiting is None:
         finish_discards(catalogue)  # a process may have been killed before it could
         return False
+    if not waiting.maskable:
+        raise InputError(
+            f"{catalogue.root}: {image_id}: a photograph among {waiting.image.modality} images, of which masking would "
+            "leave nothing; release it, or let it wait"
+        )
     boxes = [suspicion.box for suspicion in waiting.found]
     original = decode(catalogue.read(waiting.image))
     for _ in range(_MASKINGS):
