@@ -98,7 +98,7 @@ def test_same_output_twice_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("names", "said"),
-    [((), "no file"), (("99_0.png",), "no file"), (("1.png",), "no file"), (("1_x.png",), "no file")],
+    [((), "no file"), (("99_0.png",), "no file"), (("01.png",), "no file"), (("1_x.png",), "no file")],
 )
 def test_folder_without_any_output_is_refused(names: tuple[str, ...], said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
@@ -112,3 +112,17 @@ def test_pictures_beside_folders_are_refused(tmp_path: Path) -> None:
         find_outputs(tmp_path, "", IDS)
     with pytest.raises(InputError, match="no such folder"):
         find_outputs(tmp_path / "nowhere", "", IDS)
+
+
+def test_one_output_a_sample_needs_no_number(tmp_path: Path) -> None:
+    (one,) = find_outputs(put(tmp_path / "mine", "1.png", "2_b.png", "2_0.png"), "", IDS)
+    assert sorted(one.files) == [("1", 0), ("2", 0), ("2_b", 0)]
+    with pytest.raises(InputError, match=r"1_0\.png: the same output as 1\.png"):
+        find_outputs(put(tmp_path / "twice", "1.png", "1_0.png"), "", IDS)
+
+
+def test_model_whose_files_are_all_named_otherwise_is_not_missed_in_silence(tmp_path: Path) -> None:
+    put(tmp_path / "good", "1_0.png")
+    put(tmp_path / "other", "edit-1.png", "edit-2.png")
+    with pytest.raises(InputError, match=r"other: no file .* it holds edit-1\.png, and an id is e\.g\. 1"):
+        find_outputs(tmp_path, "", IDS)

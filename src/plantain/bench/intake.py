@@ -1,4 +1,7 @@
-"""Outputs that were made elsewhere: folders of `{model}/{id}_{k}.png`, one arm for each model's folder."""
+"""Outputs that were made elsewhere: folders of `{model}/{id}_{k}.png`, one arm for each model's folder.
+
+Where a model gave one output a sample, `{id}.png` is the same as `{id}_0.png`.
+"""
 
 from __future__ import annotations
 
@@ -114,6 +117,11 @@ def find_outputs(root: Path, name: str, sample_ids: Collection[str]) -> list[Int
         intake = _look(folder, f"{PROVIDER}/{label}", frozenset(sample_ids))
         if intake.files:
             found.append(intake)
+        elif intake.strangers:  # an arm that was meant to be there must not be missed in silence
+            raise InputError(
+                f"--outputs: {folder}: no file {{id}}_{{k}}.png or {{id}}.png of any sample of this benchmark; "
+                f"it holds {intake.strangers[0]}, and an id is e.g. {min(sample_ids, default='')}"
+            )
     if not found:
         raise InputError(f"--outputs: {root}: no file {{id}}_{{k}}.png of any sample of this benchmark")
     return found
@@ -125,17 +133,24 @@ def _look(folder: Path, label: str, sample_ids: frozenset[str]) -> Intake:
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() not in SUFFIXES:
             continue
-        match = _NAME.match(path.stem)
-        if match is None or match["id"] not in sample_ids:
+        key = _key(path.stem, sample_ids)
+        if key is None:
             strangers.append(one_line(path.name))
             continue
-        key = (match["id"], int(match["k"]))
         if key in files:
             raise InputError(
                 f"--outputs: {path}: the same output as {files[key].path.name}; keep one of them"
             )
         files[key] = TakenFile(path, _checked(path))
     return Intake(label, files, tuple(strangers))
+
+
+def _key(stem: str, sample_ids: frozenset[str]) -> tuple[str, int] | None:
+    """The sample and number that a file's name says; the sample's bare id is its first output."""
+    match = _NAME.match(stem)
+    if match is not None and match["id"] in sample_ids:
+        return match["id"], int(match["k"])
+    return (stem, 0) if stem in sample_ids else None
 
 
 def _checked(path: Path) -> str:
