@@ -17,7 +17,7 @@ from pydicom.uid import ExplicitVRLittleEndian, JPEGBaseline8Bit
 
 from plantain.pixels.decode import BadImage
 from plantain.pixels.dicom import decode_dicom, render_frame
-from plantain.pixels.dicom_files import frame_count, read_dicom
+from plantain.pixels.dicom_files import DAMAGE, frame_count, read_dicom, read_header
 from plantain.pixels.dicom_frames import header_of_frame
 from plantain.pixels.orientation import display, plane_of
 from plantain.pixels.window import percentile_window, window
@@ -379,6 +379,30 @@ def test_damaged_files_are_shown_or_refused(data: st.DataObject) -> None:
     else:
         assert pixels.dtype == np.uint8
         assert pixels.ndim == 3
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.data())
+def test_a_header_read_alone_tells_what_the_whole_file_tells(data: st.DataObject) -> None:
+    names = ["CT_small.dcm", "MR_small_RLE.dcm", "image_dfl.dcm", "OT-PAL-8-face.dcm", "test-SR.dcm"]
+    whole = file(data.draw(st.sampled_from(names)))
+    at = data.draw(st.integers(0, 3000))
+    noise = data.draw(st.binary(max_size=20))
+    damaged = whole[:at] + noise + whole[at + len(noise) :]
+    told = []
+    for read in (
+        lambda: read_dicom(damaged, "x", header_only=True),
+        lambda: read_header(io.BytesIO(damaged), "x"),
+    ):
+        try:
+            dataset = read()
+            told.append((str(dataset.get("Rows")), str(dataset.get("PatientID")), frame_count(dataset)))
+        except BadImage as error:
+            assert "\n" not in str(error)
+            told.append(("refused",))
+        except DAMAGE:  # an element whose value cannot be parsed; the reader of the source refuses it
+            told.append(("damaged",))
+    assert told[0] == told[1]
 
 
 def test_planes_and_display_are_radiological() -> None:

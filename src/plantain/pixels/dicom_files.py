@@ -7,6 +7,7 @@ import re
 import struct
 import warnings
 import zlib
+from typing import BinaryIO
 
 import pydicom
 from pydicom import Dataset
@@ -28,6 +29,7 @@ pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
 
 _DEFLATED = b"1.2.840.10008.1.2.1.99"
 _DEFLATED_FRAMES = b"1.2.840.10008.1.2.8.1"
+_HEAD = 2048
 _GROUP_LENGTH = re.compile(rb"\x02\x00\x00\x00UL\x04\x00(.{4})", re.DOTALL)
 
 # The first element of a data set without preamble: group 2 or 8, and a VR or, implicit, a length of two bytes.
@@ -60,6 +62,24 @@ def read_dicom(data: bytes, name: str, *, header_only: bool = False) -> Dataset:
         raise unreadable(name, error) from error
 
 
+def read_header(file: BinaryIO, name: str) -> Dataset:
+    """The header of an open file, of which no more is read than that, unless it is deflated or has no preamble.
+
+    Raises:
+        BadImage: as `read_dicom`.
+    """
+    head = file.read(_HEAD)
+    file.seek(0)
+    if head[128:132] != b"DICM" or _DEFLATED in head or _DEFLATED_FRAMES in head:
+        return read_dicom(file.read(), name, header_only=True)
+    try:
+        dataset = pydicom.dcmread(file, stop_before_pixels=True)
+        _settle_syntax(dataset)
+    except DAMAGE as error:
+        raise unreadable(one_line(name), error) from error
+    return dataset
+
+
 def frame_count(dataset: Dataset) -> int:
     """Number of frames that a header announces, at least 1."""
     try:
@@ -77,7 +97,7 @@ def unreadable(name: str, error: Exception) -> BadImage:
 
 def _inflated(data: bytes, name: str) -> bytes:
     """A deflated data set unpacked, within bounds, under the syntax that it then has; any other as it is."""
-    head = data[:2048]
+    head = data[:_HEAD]
     if _DEFLATED_FRAMES in head:
         raise BadImage(f"{name}: deflated frames are not read; convert it to another transfer syntax")
     if _DEFLATED not in head:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from plantain.records import InputError
 
@@ -17,6 +20,17 @@ def read_regular(path: Path, name: str) -> bytes:
     Raises:
         InputError: it is missing, not readable, not a regular file (a pipe would never end), or larger than 256 MB.
     """
+    with open_regular(path, name) as file:
+        return file.read(MAX_FILE_BYTES + 1)
+
+
+@contextmanager
+def open_regular(path: Path, name: str) -> Iterator[BinaryIO]:
+    """A regular file for reading, for those who need only its beginning.
+
+    Raises:
+        InputError: as `read_regular`, also for what goes wrong while it is read.
+    """
     try:
         # Not blocking: opening a pipe that nobody writes to would wait for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -28,6 +42,6 @@ def read_regular(path: Path, name: str) -> bytes:
                 raise InputError(
                     f"{name}: {status.st_size >> 20} MB; at most {MAX_FILE_BYTES >> 20} MB are read"
                 )
-            return file.read(MAX_FILE_BYTES + 1)
+            yield file
     except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror})") from error
+        raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
