@@ -48,6 +48,10 @@ def chest_view(level: Plane) -> Anatomy:
     heart = ellipse(
         level.shape, (midline + 0.09 * thorax, apex + 0.72 * depth), (0.42 * thorax, 0.40 * depth)
     )
+    # The clavicles reach from the apices up and out, past the lungs.
+    shoulders = (np.abs(columns_all - midline) < 0.7 * thorax) & (
+        np.abs(rows_all - apex - 0.06 * depth) < 0.18 * depth
+    )
     mediastinum = (np.abs(columns_all - midline) < 0.2 * thorax) & (rows_all > apex - 0.1 * depth)
     return Anatomy(
         field,
@@ -59,7 +63,7 @@ def chest_view(level: Plane) -> Anatomy:
             & field,
             "heart": heart & field,
             "mediastinum": mediastinum & (rows_all < base) & field,
-            "chest": grow(chest | down, 0.06 * thorax) & field,
+            "chest": (grow(chest | down, 0.06 * thorax) | shoulders) & field,
         },
         midline,
         thorax,
