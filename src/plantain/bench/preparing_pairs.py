@@ -14,6 +14,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted
 from plantain.pixels.faces import photographed_faces
 from plantain.pixels.prepare import resize
+from plantain.pixels.small_text import small_texts
 from plantain.pixels.text import TextReader
 
 SIDE = 512
@@ -84,7 +85,8 @@ def _identifying(previous: Pixels, changed: Pixels, rules: PairRules) -> str:
     """Why a pair may identify somebody; "" where nothing was found or it is accepted. What was read is not repeated."""
     for name, pixels in (("before", previous), ("after", changed)):
         if rules.reader is not None and not rules.accept_text:
-            kinds = sorted({text.kind.value for text in rules.reader.read(pixels) if text.kind.identifying})
+            texts = (*rules.reader.read(pixels), *small_texts(pixels, rules.reader))
+            kinds = sorted({text.kind.value for text in texts if text.kind.identifying})
             if kinds:
                 return f"the image {name} holds text that may identify a person ({', '.join(kinds)})"
         if not rules.accept_faces and photographed_faces(pixels):
