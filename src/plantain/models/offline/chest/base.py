@@ -83,8 +83,8 @@ def expected_base(canvas: Canvas, side: str, *, alone: bool, level: FloatImage |
     dome = np.interp(np.clip(frame.across, 0.0, 1.0), STEPS, course)
     rows = np.arange(canvas.gray.shape[0])[:, None]
     inside = (frame.share > 0.0) & (frame.share < 1.0) & (rows < dome) & canvas.chest.field
-    shown = (each.astype(np.float32) for each in (frame.across, frame.share, dome))
-    return Base(*shown, inside=inside, height=float(height))
+    across, share = frame.across.astype(np.float32), frame.share.astype(np.float32)
+    return Base(across, share, dome.astype(np.float32), inside, float(height))
 
 
 def _frame(canvas: Canvas, side: str, other: Lung | None, height: float, level: FloatImage | None) -> _Frame:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from plantain.models.offline.chest.canvas import (
     Canvas,
@@ -16,8 +13,9 @@ from plantain.models.offline.chest.canvas import (
     open_canvas,
 )
 from plantain.models.offline.chest.clearing import markings
-from plantain.models.offline.chest.drawing import FloatImage, Points
-from plantain.models.offline.chest.outline import Lung, cheapest_path
+from plantain.models.offline.chest.drawing import FloatImage
+from plantain.models.offline.chest.outline import Lung
+from plantain.models.offline.chest.pleura import Space, calm, find_space, inward_normals, outer_course
 from plantain.models.offline.rendering import CannotShow, FindingRenderer, Mask, Rendering, Scene
 from plantain.pixels.blend import dilate, feather
 from plantain.pixels.grain import grain_sigma
@@ -29,15 +27,6 @@ _REACH = ((0.30, 0.40), (0.45, 0.6), (0.70, 0.9))
 _DARK = (0.05, 0.10, 0.16)
 _LINE = (0.055, 0.095, 0.14)
 _WIDTH = (0.75, 1.0, 1.5)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Space:
-    """Air in the pleural space: the region, the lung's edge from apex down, and how far along it is open (0..1)."""
-
-    region: Mask
-    line: Points
-    weight: npt.NDArray[np.float64]
 
 
 def add(scene: Scene) -> Rendering:
@@ -65,24 +54,8 @@ def add(scene: Scene) -> Rendering:
     return canvas.finish(drawn, dilate(space.region, 2) | stroke, "local", note)
 
 
-def _outer(lung: Lung) -> Points:
-    """The pleura's outer course: over the apex from the mediastinum, then down the chest wall; evenly spaced."""
-    first = lung.medial[
-        : max(2, int(np.searchsorted(lung.medial[:, 1], lung.top + 0.07 * (lung.bottom - lung.top))))
-    ]
-    course = np.vstack([first[::-1], lung.lateral])
-    along = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(course, axis=0).T))])
-    at = np.arange(0, along[-1], 3.0)
-    return np.stack([np.interp(at, along, course[:, 0]), np.interp(at, along, course[:, 1])], axis=1)
-
-
-def _calm(values: npt.NDArray[np.float64], sigma: float) -> npt.NDArray[np.float64]:
-    wide = cv2.GaussianBlur(values[:, None], (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
-    return np.asarray(wide[:, 0], np.float64)
-
-
 def _space(canvas: Canvas, lung: Lung, depth: float, reach: float, *, lateral: bool) -> Space:
-    course = _outer(lung)
+    course = outer_course(lung)
     height = lung.bottom - lung.top
     down = (course[:, 1] - lung.top) / height
     outer = np.arange(len(course)) >= int(course[:, 1].argmin())
@@ -93,13 +66,13 @@ def _space(canvas: Canvas, lung: Lung, depth: float, reach: float, *, lateral: b
     else:
         gap = np.clip((reach - position) / reach, 0, 1) ** 0.7 * np.clip((position + 0.10) / 0.14, 0, 1)
         gap *= 0.72 + 0.28 * np.clip(1 - np.maximum(position, 0) / 0.35, 0, 1)
-    gap = _calm(gap, 10.0)
-    wobble = 1 + 0.06 * _calm(canvas.rng.standard_normal(len(course)), 22.0) * np.sqrt(22.0 * 2 * 1.77)
-    inward = _inward(course, lung)
-    smooth = np.stack([_calm(course[:, 0], 14.0), _calm(course[:, 1], 14.0)], axis=1)
+    gap = calm(gap, 10.0)
+    wobble = 1 + 0.06 * calm(canvas.rng.standard_normal(len(course)), 22.0) * np.sqrt(22.0 * 2 * 1.77)
+    inward = inward_normals(course, lung)
+    smooth = np.stack([calm(course[:, 0], 14.0), calm(course[:, 1], 14.0)], axis=1)
     smooth[0], smooth[-1] = course[0], course[-1]
     edge = smooth + (depth * gap * wobble)[:, None] * inward
-    edge = np.stack([_calm(edge[:, 0], 5.0), _calm(edge[:, 1], 5.0)], axis=1)
+    edge = np.stack([calm(edge[:, 0], 5.0), calm(edge[:, 1], 5.0)], axis=1)
     open_ = gap > 0.04
     canvas_ = np.zeros(lung.mask.shape, np.uint8)
     ring = np.vstack([course[open_], edge[open_][::-1]])
@@ -109,19 +82,6 @@ def _space(canvas: Canvas, lung: Lung, depth: float, reach: float, *, lateral: b
         raise CannotShow("no room between lung and chest wall to show air")
     strength = np.clip((depth * gap[open_] - 4) / 10, 0, 1)
     return Space(region, edge[open_], strength)
-
-
-def _inward(course: Points, lung: Lung) -> Points:
-    tangent = np.stack(
-        [_calm(np.gradient(course[:, 0]), 14.0), _calm(np.gradient(course[:, 1]), 14.0)], axis=1
-    )
-    normal = np.stack([-tangent[:, 1], tangent[:, 0]], axis=1)
-    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-6)
-    rows, columns = np.nonzero(lung.mask)
-    centre = np.array([columns.mean(), rows.mean()])
-    if np.sum((centre - course) * normal) < 0:
-        normal = -normal
-    return normal
 
 
 def _empty(gray: FloatImage, region: Mask, darker: float) -> FloatImage:
@@ -145,9 +105,7 @@ def _pleura(
 ) -> tuple[FloatImage, Mask]:
     """A hairline along the lung's edge, uneven in strength, and a faint denser rim of lung inside it."""
     count = len(space.line)
-    uneven = np.clip(
-        1 + 0.28 * _calm(canvas.rng.standard_normal(count), 9.0) * np.sqrt(9.0 * 3.54), 0.35, 1.5
-    )
+    uneven = np.clip(1 + 0.28 * calm(canvas.rng.standard_normal(count), 9.0) * np.sqrt(9.0 * 3.54), 0.35, 1.5)
     sheet = np.zeros(canvas.gray.shape, np.float32)
     points = np.round(space.line * 16).astype(np.int32)
     for index in range(count - 1):
@@ -202,7 +160,7 @@ def remove(scene: Scene) -> Rendering:
     sides = [s for s in ("right", "left") if scene.intent.side in (None, s, "bilateral", "midline")]
     # Named by a person, a fainter line is believed.
     named = scene.intent.side in ("left", "right")
-    found = [(side, each) for side in sides if (each := _find(canvas, side, named)) is not None]
+    found = [(side, each) for side in sides if (each := find_space(canvas, side, named=named)) is not None]
     if not found:
         raise CannotShow("no pneumothorax found: no pleural line runs along the chest wall")
     side, (space, _, step) = max(found, key=lambda each: each[1][1])
@@ -212,110 +170,59 @@ def remove(scene: Scene) -> Rendering:
     )
 
 
-def _find(canvas: Canvas, side: str, named: bool) -> tuple[Space, float, float] | None:
-    """The brightest thin line that runs parallel to the chest wall with a darker side towards it."""
-    lung = canvas.chest.lung(side)
-    course = _outer(lung)
-    inward = _inward(course, lung)
-    smooth = np.stack([_calm(course[:, 0], 14.0), _calm(course[:, 1], 14.0)], axis=1)
-    limit = 0.2 * canvas.chest.thoracic_width
-    depths = np.arange(7.0, limit, 1.0)
-    at = smooth[:, None] + depths[None, :, None] * inward[:, None]
-
-    def look(plane: FloatImage) -> FloatImage:
-        seen: FloatImage = cv2.remap(
-            plane, at[..., 0].astype(np.float32), at[..., 1].astype(np.float32), cv2.INTER_LINEAR
-        )
-        return seen
-
-    sheet = look(blur(canvas.gray, 0.8))
-    contrast = canvas.contrast(side)
-    # A line is brighter than what lies 4 px to both sides of it; ribs cross the course and average out along it.
-    ridge = np.full_like(sheet, -1.0)
-    ridge[:, 4:-4] = np.minimum(sheet[:, 4:-4] - sheet[:, :-8], sheet[:, 4:-4] - sheet[:, 8:])
-    ridge = np.clip(ridge / contrast, -0.05, 0.12)
-    ridge = cv2.GaussianBlur(ridge, (1, 9), 0, sigmaY=1.6)
-    # Over the apex the wall's normals run together and the upper ribs run along it: no deep line is believed there.
-    down = (course[:, 1] - lung.top) / (lung.bottom - lung.top)
-    apical = (np.arange(len(course)) <= int(course[:, 1].argmin())) | (down < 0.10)
-    ridge[apical[:, None] & (depths[None] > 0.17 * canvas.chest.thoracic_width)] = -0.05
-    path = cheapest_path(-ridge * 100, 2, 0.4)
-    rows = np.arange(len(course))
-    along = ridge[rows, path.astype(int)]
-    run = _calm((along > 0.011).astype(float), 8.0)
-    longest = _longest((run > 0.5) & ~apical)
-    if longest is None:
-        return None
-    start, stop = longest
-    gap = depths[path.astype(int)]
-    edge = smooth + _calm(gap, 2.0)[:, None] * inward
-    length = float(np.hypot(*np.diff(edge[start:stop], axis=0).T).sum()) / (lung.bottom - lung.top)
-    score = float(along[start:stop].mean()) * min(1.0, length / 0.3)
-    step = _step_across(sheet[start:stop], path[start:stop].astype(int))
-    asked = 0.7 if named else 1.0
-    if length < 0.13 or score < asked * LEAST_LINE or step < asked * LEAST_STEP * contrast:
-        return None
-    while start > 0 and run[start - 1] > 0.12:
-        start -= 1
-    while stop < len(run) and run[stop] > 0.12:
-        stop += 1
-    part = slice(start, stop)
-    region = np.zeros(lung.mask.shape, np.uint8)
-    cv2.fillPoly(region, [np.round(np.vstack([course[part], edge[part][::-1]])).astype(np.int32)], 1)
-    return Space((region > 0) & lung.mask, edge[part], np.ones(stop - start)), score, step
-
-
-def _step_across(sheet: FloatImage, columns: npt.NDArray[np.intp]) -> float:
-    """How much brighter the lung is than the space at the line itself, by a straight fit to the means on both sides.
-
-    Levels change towards the wall by themselves, so the mean of each side would mistake that for the step.
-    """
-    reach = int(np.clip(np.median(columns) + 2, 9, 20))
-    inwards, outwards = np.arange(8, 30), np.arange(-reach, -3)
-    deep = columns + outwards[0] >= 0
-    if deep.sum() < 12:
-        return 0.0
-    rows = np.flatnonzero(deep)[:, None]
-    at = columns[deep][:, None]
-    last = sheet.shape[1] - 1
-    ends = []
-    for offsets in (inwards, outwards):
-        profile = sheet[rows, np.clip(at + offsets[None], 0, last)].mean(axis=0)
-        ends.append(float(np.polyval(np.polyfit(offsets, profile, 1), 0.0)))
-    return ends[0] - ends[1]
-
-
-LEAST_LINE = 0.012
-"""Mean height of the line over lung-to-soft-tissue contrast, times its length: ribs reach this as well."""
-LEAST_STEP = 0.05
-"""Fall of brightness across the line, in parts of the same contrast: at a rib there is none."""
-
-
-def _longest(held: npt.NDArray[np.bool_]) -> tuple[int, int] | None:
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], held.astype(int), [0]])))
-    runs = list(zip(edges[::2], edges[1::2], strict=True))
-    return max(((int(a), int(b)) for a, b in runs), key=lambda r: r[1] - r[0]) if runs else None
-
-
 def _restore(canvas: Canvas, side: str, space: Space, step: float) -> tuple[FloatImage, Mask]:
-    """Closes the line, gives the space the lung's level and markings like those just inside it."""
+    """Gives the space the lung's level and markings like those just inside it, and heals over the line."""
     lung = canvas.chest.lung(side)
     stroke = np.zeros(lung.mask.shape, np.uint8)
-    cv2.polylines(stroke, [np.round(space.line * 16).astype(np.int32)], False, 1, 5, cv2.LINE_8, 4)
-    line = stroke > 0
-    # The line is found by its ridge, a few pixels inwards of where the space ends: filled past that end, a pale band
-    # along the lung's edge would remain.
-    level = feather(space.region & ~line, 2.0) * max(0.0, step)
-    drawn = canvas.gray + level
-    # Along the line, what is thin and bright is pressed down to what lies beside it.
-    soft = blur(drawn, 1.0)
-    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (9, 9))
-    thin = cv2.morphologyEx(soft, cv2.MORPH_TOPHAT, kernel)
-    thin = np.maximum(thin - masked_blur(thin, space.region & ~line, 10.0), 0)
-    drawn = drawn - feather(dilate(line, 1), 2.0) * thin
+    cv2.polylines(stroke, [np.round(space.line).astype(np.int32)], False, 1, 3)
+    # Where the space lies exactly is known to a pixel or two: filled with a hard edge, a band would remain along it.
+    drawn = canvas.gray + feather(space.region, 2.5) * max(0.0, step)
     donor = lung.mask & ~dilate(space.region, 4) & dilate(space.region, 70)
-    texture = markings(canvas, donor, space.region)
-    return drawn + texture * feather(space.region, 4.0), dilate(space.region | line, 2)
+    drawn = drawn + markings(canvas, donor, space.region) * feather(space.region, 4.0)
+    healed, near = _heal_across(drawn, space)
+    return healed, dilate(space.region | near, 2)
+
+
+def _heal_across(gray: FloatImage, space: Space) -> tuple[FloatImage, Mask]:
+    """Blurs across the line within a few pixels of it: what runs along it goes, ribs that cross it stay.
+
+    Grain, finer than the line, is left as it is.
+    """
+    stroke = np.ones(gray.shape, np.uint8)
+    points = np.round(space.line).astype(np.int32)
+    cv2.polylines(stroke, [points], False, 0, 1)
+    distance, nearest = cv2.distanceTransformWithLabels(
+        stroke, cv2.DIST_L2, cv2.DIST_MASK_5, labelType=cv2.DIST_LABEL_PIXEL
+    )
+    on_line = np.argwhere(stroke == 0)
+    order = nearest[stroke == 0]
+    tangent = np.gradient(
+        np.stack([calm(space.line[:, 0], 3.0), calm(space.line[:, 1], 3.0)], axis=1), axis=0
+    )
+    normal = np.stack([-tangent[:, 1], tangent[:, 0]], axis=1)
+    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-6)
+    apart = np.square(on_line[:, None, ::-1] - space.line[None]).sum(axis=2)
+    directions = np.zeros((int(nearest.max()) + 1, 2), np.float32)
+    directions[order] = normal[apart.argmin(axis=1)]
+    near = distance < 10.0
+    rows, columns = np.nonzero(near)
+    along = directions[nearest[near]]
+    soft = blur(gray, 0.9)
+    offsets = np.arange(-9.0, 10.0)
+    weights = np.exp(-0.5 * (offsets / 4.0) ** 2)
+    x = columns[:, None] + along[:, :1] * offsets[None]
+    y = rows[:, None] + along[:, 1:] * offsets[None]
+    looked = np.zeros(x.shape, np.float32)
+    for index in range(len(offsets)):
+        looked[:, index] = cv2.remap(
+            soft, x[:, index : index + 1].astype(np.float32), y[:, index : index + 1].astype(np.float32),
+            cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE,
+        )[:, 0]  # fmt: skip
+    across = (looked * weights[None]).sum(axis=1) / weights.sum()
+    share = np.clip((9.0 - distance[near]) / 5.0, 0.0, 1.0)
+    healed = gray.copy()
+    healed[near] += share * (across.astype(np.float32) - soft[near])
+    return healed, near
 
 
 RENDERER = FindingRenderer(add, remove)
