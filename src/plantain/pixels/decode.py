@@ -117,6 +117,8 @@ def declared_pixels(data: bytes) -> int:
 
 def declared_size(data: bytes) -> tuple[int, int]:
     """Width and height that a file's header announces; (0, 0) where it is no picture that we read."""
+    if data[128:132] == b"DICM":  # what stands before it may look like a TIFF, broken off
+        return 0, 0
     try:
         image = _open(data, "")
     except BadImage:
