@@ -90,3 +90,44 @@ def test_glaucoma_thins_the_rim_that_was_asked_for(
         make_scene(retina, "Glaucoma", zone=zone, extent="large", conspicuity="marked")
     )
     assert f"thinnest {words}temporally" in rendering.note
+
+
+@pytest.mark.parametrize("extent", ["small", "moderate", "large"])
+def test_myopia_removal_closes_the_crescent_and_keeps_the_disc(
+    make_scene: SceneMaker, retina: Pixels, extent: str
+) -> None:
+    added = RENDERERS["Myopia"].add(make_scene(retina, "Myopia", extent=extent, conspicuity="marked"))
+    removed = RENDERERS["Myopia"].remove(make_scene(added.pixels, "Myopia", direction="remove"))
+    change = added.pixels[..., 1].astype(int) - retina[..., 1]
+    crescent = change > 20
+    left = removed.pixels[..., 1].astype(int) - retina[..., 1]
+    assert left[crescent].mean() < 0.4 * change[crescent].mean()
+    ys, xs = np.mgrid[: retina.shape[0], : retina.shape[1]]
+    # Well inside the disc nothing is touched.
+    inside = np.hypot(xs - DISC[0], ys - DISC[1]) < 35
+    assert np.array_equal(removed.pixels[inside], added.pixels[inside])
+
+
+def test_myopia_is_refused_where_the_retina_is_as_pale_as_a_crescent(
+    make_scene: SceneMaker, published: dict[str, Pixels]
+) -> None:
+    with pytest.raises(CannotShow, match="pale"):
+        RENDERERS["Myopia"].add(make_scene(published["1010_right-AMD-remove"], "Myopia"))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hypertension_removal_takes_flames_and_leaves_vessels(
+    make_scene: SceneMaker, retina: Pixels, seed: int
+) -> None:
+    said = {"extent": "moderate", "conspicuity": "marked"}
+    added = RENDERERS["Hypertension"].add(make_scene(retina, "Hypertension", seed=seed, **said))
+    removed = RENDERERS["Hypertension"].remove(make_scene(added.pixels, "Hypertension", direction="remove"))
+    drawn = (retina[..., 1].astype(int) - added.pixels[..., 1]) > 18
+    before, after = (
+        (retina[..., 1].astype(int) - image.pixels[..., 1])[drawn].mean() for image in (added, removed)
+    )
+    assert after < 0.75 * before
+    # Where nothing was drawn, nothing dark is closed over: no vessel is lost.
+    same = (added.pixels == retina).all(axis=2)
+    lost = same & (removed.pixels[..., 1].astype(int) - retina[..., 1] > 25)
+    assert lost.sum() < 0.05 * drawn.sum()
