@@ -164,11 +164,13 @@ def test_padding_is_black_however_the_rest_is_shown(photometric: str, padding: i
     values = np.full_like(RAMP, 2000)
     values[:, :20] = padding
     values[:, 60:] = 2100
+    values[30:34, 40:44] = padding  # a letter of lead, not padding
     ends = {"WindowCenter": 2048, "WindowWidth": 200, "PhotometricInterpretation": photometric}
     assert grey(made(values, **ends))[:, :20].min() == 255
     got = grey(made(values, PixelPaddingValue=padding, **ends))
     assert not got[:, :20].any()
     assert np.array_equal(got[:, 20:], grey(made(values, **ends))[:, 20:])
+    assert got[32, 42] == 255
 
 
 def test_padding_may_be_a_range_or_be_written_in_more_bits_than_the_image_has() -> None:

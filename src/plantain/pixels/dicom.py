@@ -10,6 +10,7 @@ import re
 import struct
 from collections.abc import Callable
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 from pydicom import Dataset
@@ -162,23 +163,29 @@ def _grey(stored: npt.NDArray[np.integer], dataset: Dataset, how: str) -> Pixels
     """Stored values to grey levels, padding black; by a table where there are few enough different values."""
     invert = dataset.PhotometricInterpretation == "MONOCHROME1"
     low, high = int(stored.min()), int(stored.max())
-    padding = _padding(dataset, stored.dtype)
     if high - low >= 1 << 16:
         shown = _shown(apply_modality_lut(stored, dataset), stored, dataset, how, invert)
-        return shown if padding is None else _blacken(shown, stored, padding)
+        return _blacken(shown, stored, _padding(dataset, stored.dtype))
     levels = np.arange(low, high + 1, dtype=stored.dtype)
     table = _shown(apply_modality_lut(levels, dataset), stored, dataset, how, invert)
-    if padding is not None:
-        table = _blacken(table, levels, padding)
     # Indices may not be negative: signed values are moved up to begin at 0, in place of a copy twice as wide.
     places = (stored - stored.dtype.type(low)).view(f"u{stored.dtype.itemsize}")
     grey: Pixels = np.take(table, places)
-    return grey
+    return _blacken(grey, stored, _padding(dataset, stored.dtype))
 
 
-def _blacken(shown: Pixels, stored: npt.NDArray[np.integer], padding: tuple[int, int]) -> Pixels:
-    """Padding is black like the air around a body, also where MONOCHROME1 would make it white."""
-    shown[(stored >= padding[0]) & (stored <= padding[1])] = 0
+def _blacken(shown: Pixels, stored: npt.NDArray[np.integer], padding: tuple[int, int] | None) -> Pixels:
+    """Padding is black like the air around a body, also where MONOCHROME1 would make it white.
+
+    Only what reaches the border: on a film whose padding is 0, a lead letter may hold zeros as well.
+    """
+    if padding is None:
+        return shown
+    filled = ((stored >= padding[0]) & (stored <= padding[1])).astype(np.uint8)
+    if filled.any():
+        ringed = cv2.copyMakeBorder(filled, 1, 1, 1, 1, cv2.BORDER_CONSTANT, value=1)
+        cv2.floodFill(ringed, None, (0, 0), 2)
+        shown[ringed[1:-1, 1:-1] == 2] = 0
     return shown
 
 
