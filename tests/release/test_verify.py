@@ -184,3 +184,15 @@ def test_verify_command_of_what_is_no_release(tmp_path: Path, capsys: pytest.Cap
     assert main(["verify", str(tmp_path)]) == 2
     assert "no release" in capsys.readouterr().err
     assert main(["verify", str(tmp_path / "nothing")]) == 2
+
+
+def test_verify_command_tells_what_is_gone_before_what_names_it_in_vain(
+    copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without its manifest a release's every reference breaks; the reader needs the one cause."""
+    (copy / "manifest.parquet").unlink()
+    (copy / "zzz.txt").write_text("of nobody")
+    assert main(["verify", str(copy)]) == 1
+    told = capsys.readouterr().out.splitlines()[1:5]
+    assert any("manifest.parquet: missing" in line for line in told)
+    assert any("zzz.txt: extra" in line for line in told)

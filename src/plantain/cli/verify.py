@@ -15,6 +15,11 @@ app = application()
 SHOWN = 10
 """Problems that are named on the terminal; --json has all."""
 
+_CAUSES = frozenset(
+    {"unfinished", "manifest", "sums", "missing", "checksum", "size", "link", "path", "unreadable", "extra"}
+)
+"""Kinds that are told first: where a file is gone or changed, hundreds of references to it break as well."""
+
 
 @app.command(epilog="Example: plantain verify releases/pilot --against runs/pilot --pixels")
 def verify(
@@ -65,7 +70,8 @@ def verify(
         typer.echo(f"OK: {size}; release {proof.release[:16]}")
         return 0
     typer.echo(f"NOT OK: {len(proof.problems):,} problem{'s' * (len(proof.problems) != 1)} in {size}")
-    for problem in proof.problems[:SHOWN]:
+    shown = sorted(proof.problems, key=lambda problem: problem.kind not in _CAUSES)
+    for problem in shown[:SHOWN]:
         typer.echo(f"  {problem}")
     if len(proof.problems) > SHOWN:
         typer.echo(f"  and {len(proof.problems) - SHOWN:,} more (--json names all)")
