@@ -1,0 +1,79 @@
+"""How often the search for faces is right: crops of a portrait, and of real radiographs, slices and grey fundi.
+
+Printed for two settings, by how many detections must agree: 4, as coloured pictures are searched, and 8, as grey
+ones are. Crops are of 70 to 100 % of a side, half of them mirrored, of images of the packages, and of ../shared/data
+where it is there.
+
+Target: with the setting in use, no face in any grey medical picture, and one in two thirds of the portraits.
+Run: python benchmarks/faces.py
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import cv2
+import numpy as np
+import skimage.data
+
+from plantain.pixels import faces
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import decode_untrusted
+from plantain.sources.samples import sample_images
+
+CROPS = {"chest_xray": 5, "fundus": 4, "brain_mri": 2}
+FOLDERS = {"chest_xray": "Chest*", "fundus": "Fundus*", "brain_mri": "Brain*"}
+PORTRAITS = 30
+
+
+def main() -> int:
+    cv2.setNumThreads(1)
+    rng = np.random.default_rng(0)
+    portrait = grey(skimage.data.astronaut()[:400, 64:464])
+    sets = {"portrait": [crop(portrait, rng) for _ in range(PORTRAITS)]}
+    for modality, times in CROPS.items():
+        sets[modality] = [grey(crop(image, rng)) for image in images(modality) for _ in range(times)]
+    print(f"{'faces told in grey crops of':<30}" + "".join(f"{name:>14}" for name in sets))
+    in_use, found = faces.NEIGHBOURS_GREY, {}
+    for agree in (faces.NEIGHBOURS, in_use):
+        faces.NEIGHBOURS_GREY = agree
+        found[agree] = {
+            name: sum(bool(faces.photographed_faces(one)) for one in crops) for name, crops in sets.items()
+        }
+        told = "".join(f"{f'{found[agree][name]} of {len(sets[name])}':>14}" for name in sets)
+        print(f"{f'{agree} detections must agree':<30}{told}", flush=True)
+    medical = sum(found[in_use][name] for name in CROPS)
+    return 0 if medical == 0 and found[in_use]["portrait"] >= 2 * PORTRAITS / 3 else 1
+
+
+def images(modality: str) -> Iterator[Pixels]:
+    for sample in sample_images():
+        if sample.image.modality == modality:
+            yield sample.pixels
+    root = Path(__file__).parents[2] / "shared" / "data"
+    paths = sorted(root.glob(f"med-banana-samples/{FOLDERS[modality]}/*/*.jpeg"))
+    if modality == "chest_xray":
+        paths += sorted(root.glob("nih-chest-xray/*.png"))
+    for path in paths:
+        yield decode_untrusted(path.read_bytes(), path.name)
+
+
+def crop(pixels: Pixels, rng: np.random.Generator) -> Pixels:
+    height, width = pixels.shape[:2]
+    share = rng.uniform(0.7, 1.0)
+    top, left = (int(rng.uniform(0, side * (1 - share))) for side in (height, width))
+    part = pixels[top : top + int(height * share), left : left + int(width * share)]
+    return part if rng.random() < 0.5 else part[:, ::-1]
+
+
+def grey(pixels: Pixels) -> Pixels:
+    return cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
