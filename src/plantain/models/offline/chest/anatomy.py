@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 from plantain.models.offline.chest.drawing import FloatImage, exposed_field, local_contrast, locate
 from plantain.models.offline.chest.outline import Lung, trace_lung
@@ -18,6 +19,9 @@ from plantain.models.offline.rendering import CannotShow, Mask, Pixels
 
 LEAST_AGREEMENT = 0.715
 """Below this correlation no frontal chest is believed; real ones reach 0.74 and more."""
+
+STEEPEST_NODULE = 24.0
+"""Grey levels a pixel: a nodule's border is blurred by its roundness, that of an electrode or a letter is not."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,8 +84,21 @@ def _bright_structures(gray: FloatImage, field: Mask) -> Mask:
     keep[np.unique(labels[seeds])] = True
     keep[0] = False
     keep &= stats[:, cv2.CC_STAT_AREA] >= 120
+    keep &= ~_soft_and_round(gray, labels, stats)
     grown: Mask = cv2.dilate(keep[labels].astype(np.uint8), np.ones((7, 7), np.uint8)) > 0
     return grown
+
+
+def _soft_and_round(gray: FloatImage, labels: npt.NDArray[np.int32], stats: npt.NDArray[np.int32]) -> Mask:
+    """Which parts are nodules rather than metal or print: compact, and no edge as steep as theirs."""
+    soft = cv2.GaussianBlur(gray, (0, 0), 0.8)
+    steep = np.hypot(cv2.Sobel(soft, cv2.CV_32F, 1, 0), cv2.Sobel(soft, cv2.CV_32F, 0, 1)) / 8.0
+    steepest = np.zeros(len(stats))
+    np.maximum.at(steepest, labels.ravel(), steep.ravel())
+    wide, high = stats[:, cv2.CC_STAT_WIDTH], stats[:, cv2.CC_STAT_HEIGHT]
+    compact = stats[:, cv2.CC_STAT_AREA] > 0.6 * wide * high
+    found: Mask = compact & (wide < 1.7 * high) & (high < 1.7 * wide) & (steepest < STEEPEST_NODULE)
+    return found
 
 
 def _find(gray: FloatImage) -> Chest:
