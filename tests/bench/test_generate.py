@@ -242,7 +242,7 @@ def test_missing_outputs_count_until_they_come_and_changed_ones_are_refused(tmp_
     first = take_in()
     assert first[0] == ""
     assert first[1].startswith("malformed: edited image: ")
-    assert first[2] == "no_image: missing: no file 3_0.png"
+    assert first[2] == "no_image: missing: no file for this sample"
     (folder / "3_0.png").write_bytes(encode_png(benchmark.changed(benchmark.samples[2])))
     assert take_in() == [*first[:2], ""]
     (folder / "1_0.png").write_bytes(encode_png(benchmark.previous(benchmark.samples[0])))

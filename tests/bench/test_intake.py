@@ -36,7 +36,7 @@ def test_tree_gives_one_arm_for_each_model(tmp_path: Path) -> None:
     assert other.strangers == ("99_0.png",)
     reply = asyncio.run(good.output("2_b", 1))
     assert reply.outcome.kind is OutcomeKind.NO_IMAGE
-    assert reply.outcome.reason == "missing: no file 2_b_1.png"
+    assert reply.outcome.reason == "missing: no file for this sample"
 
 
 def test_flat_folder_and_names(tmp_path: Path) -> None:
