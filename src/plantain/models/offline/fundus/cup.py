@@ -22,6 +22,9 @@ HORIZONTAL = (0.56, 0.62, 0.70)
 PALLOR = (0.45, 0.65, 0.85)
 EDGE = (0.07, 0.12, 0.20)
 NOTCH = (0.03, 0.07, 0.09)
+EDGE_PALE, CUP_PALE = 0.10, 0.30
+"""How far a restored rim goes from pink to the cup's tone at the disc's edge, and how much further at the cup."""
+
 ENLARGED = 0.64
 HEALTHY = 0.40
 
@@ -81,8 +84,12 @@ def remove_cup(scene: Scene) -> Rendering:
         raise CannotShow(f"no enlarged cup found (about {ratio:.2f} of the disc's height)")
     moved = _stretched(scene.pixels, anatomy, patch, 1.45)
     reach = np.hypot(patch.u - 0.05, patch.v * 1.04)
-    rim = 0.85 * _ramp((reach - HEALTHY) / 0.22)
-    changed = _tinted(moved, patch, rim, _rim_tone(patch), 1.0)
+    rim = 0.8 * _ramp((reach - HEALTHY) / 0.22)
+    # Pink at the edge, paler towards the cup: a rim of one tone looks like a plate.
+    inward = np.clip((1 - reach) / (1 - HEALTHY), 0, 1)[..., None]
+    pink = _rim_tone(patch)
+    tone = pink + (_cup_tone(patch) - pink) * (EDGE_PALE + CUP_PALE * np.square(inward))
+    changed = _tinted(moved, patch, rim, np.asarray(tone, dtype=np.float32), 1.0)
     note = f"cup taken back from about {ratio:.2f} to {HEALTHY:.2f} of the disc's height, rim filled, disc unchanged"
     return _laid_back(scene.pixels, patch, changed, note)
 
