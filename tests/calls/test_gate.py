@@ -94,6 +94,18 @@ def test_gate_learns_whole_minutes_of_which_nobody_tells(kind: str, latency: flo
         assert provider.refused_share(60, 600) < 0.015
 
 
+def test_gate_tells_a_low_rate_from_a_narrow_window_though_answers_take_long() -> None:
+    """One a second, answers of fifteen: a second call in the same instant is refused for its rate, not for being the
+    second. Where one call is all that may be in flight, that is found nevertheless."""
+    slow = LimitedProvider("bucket", [(0.0, 60.0)], hint=False)
+    run_simulated(drive(gate_with(LaneRules(64)), slow, 600.0, latency=15.0))
+    assert slow.utilisation(300, 600) >= 0.5
+    assert slow.refused_share(300, 600) < 0.1
+    single = LimitedProvider("parallel", [(0.0, 1.0)], hint=False)
+    run_simulated(drive(gate_with(LaneRules(64)), single, 600.0, latency=15.0))
+    assert sum(60 <= at < 600 for at in single.taken) >= 0.75 * 540 / 15
+
+
 def test_gate_finds_how_many_calls_may_be_in_flight() -> None:
     provider = LimitedProvider("parallel", [(0.0, 10.0)])
     run_simulated(drive(gate_with(LaneRules(64)), provider, 300.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,6 +20,12 @@ TYPICAL_TOKENS = {Step.WRITE: 3_000, Step.EDIT: 3_000, Step.JUDGE: 5_000}
 """What a call is taken to consume of a token limit before the lane has seen one."""
 
 SMOOTHING = 0.1
+
+FEW = 2
+HASTE = 0.25
+"""Few providers let only one call through at a time; many mind two in the same instant. So a second call refused
+tells of the rate if it came within this share of an answer's time behind the first. Where it was the window all the
+same, the rate falls until calls come further apart, and is then no longer to blame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,7 @@ class LaneTicket(Ticket):
     tokens: float = field(kw_only=True)
     sent_at: float = field(kw_only=True)
     level: int = field(kw_only=True)
+    gap_s: float = field(kw_only=True, default=math.inf)
     settled: bool = False
 
     def settle(self, outcome: Outcome, usage: Usage) -> None:
@@ -84,6 +92,8 @@ class Lane:
         self._turn = list(Step)
         self._usual = dict(TYPICAL_TOKENS)
         self._dearest = dict.fromkeys(Step, 0.0)
+        self._sent_at = -math.inf
+        self._answer_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._began = _now()
 
@@ -176,7 +186,11 @@ class Lane:
         self._purse.calls += 1
         level = self.window.start()
         self.history.granted += 1
-        place.set_result(LaneTicket(usd, lane=self, step=step, tokens=tokens, sent_at=now, level=level))
+        gap = now - self._sent_at
+        self._sent_at = now
+        place.set_result(
+            LaneTicket(usd, lane=self, step=step, tokens=tokens, sent_at=now, level=level, gap_s=gap)
+        )
 
     def settled(self, ticket: LaneTicket, outcome: Outcome, usage: Usage) -> float | None:
         """Learns from how a call went; returns its cost. The next pump is the gate's."""
@@ -211,13 +225,18 @@ class Lane:
         at = now - self._began
         if outcome.kind is OutcomeKind.RATE_LIMITED and not outcome.fatal:
             self.history.limited += 1
-            by_rate = outcome.retry_after is not None or not self.window.too_many(ticket.level)
+            by_rate = (
+                outcome.retry_after is not None
+                or not self.window.too_many(ticket.level)
+                or (ticket.level <= FEW and ticket.gap_s < HASTE * self._answer_s)
+            )
             if by_rate and self.requests.limited(now, ticket.sent_at, outcome.retry_after):
                 self.history.note(at, "requests_per_minute", self.requests.per_minute, "refused")
             if self.window.limited(now, ticket.sent_at, ticket.level, by_rate=by_rate):
                 self.history.note(at, "window", self.window.size, "refused")
         elif outcome.kind not in (OutcomeKind.TRANSPORT, OutcomeKind.CANCELLED):
             self.history.accepted += 1
+            self._answer_s += (now - ticket.sent_at - self._answer_s) * (SMOOTHING if self._answer_s else 1.0)
             if self.requests.accepted(now, sent_at=ticket.sent_at):
                 self.history.note(at, "requests_per_minute", self.requests.per_minute, "raised")
             if self.window.accepted(now, ticket.sent_at, ticket.level):
