@@ -22,6 +22,8 @@ FEW_CLUSTERS = 50
 DRAWS = 2000
 BOOTSTRAP = "stratified cluster bootstrap"
 STUDENT = "Student t over clusters"
+PARTS = 32
+"""Sets of clusters whose weights are kept at hand: the organs of a benchmark, and some with gaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Resampling:
         self.cluster = _codes(clusters)
         self.group = _codes(strata if strata is not None else [0] * len(clusters))
         self.draws, self.seed = draws, seed
+        self._parts: dict[bytes, Floats] = {}
 
     def mean(self, values: npt.ArrayLike, *, macro: bool = False) -> Estimate:
         """The mean of the finite values, with its interval.
@@ -113,10 +116,30 @@ class Resampling:
         if clusters < FEW_CLUSTERS:
             low, high = _student(value, error, freedom)
             return Estimate(value, low, high, n, clusters, STUDENT), (error, freedom)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            means = np.nanmean(drawn_sums(self._weights, sums) / drawn_sums(self._weights, counts), axis=1)
+        means = self._drawn_means(sums, counts)
         low, high = np.percentile(means, _levels(freedom))
         return Estimate(value, float(low), float(high), n, clusters, BOOTSTRAP), (error, freedom)
+
+    def _drawn_means(self, sums: Floats, counts: Floats) -> Floats:
+        """The mean of each draw, of (clusters, groups): over the groups that it has anything of."""
+        means = np.empty((self.draws, counts.shape[1]))
+        for group in range(counts.shape[1]):
+            table = np.stack([sums[:, group], counts[:, group]], axis=1)
+            inside = np.flatnonzero(counts[:, group])
+            few = 2 * inside.size < counts.shape[0]
+            drawn = drawn_sums(self._of(inside), table[inside]) if few else drawn_sums(self._weights, table)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                means[:, group] = drawn[:, 0] / drawn[:, 1]
+        return means[:, 0] if counts.shape[1] == 1 else np.asarray(np.nanmean(means, axis=1))
+
+    def _of(self, clusters: npt.NDArray[np.intp]) -> Floats:
+        """The weights of a few clusters: those of an organ are asked for by every model and metric."""
+        key = clusters.tobytes()
+        if key not in self._parts:
+            if len(self._parts) == PARTS:
+                self._parts.clear()
+            self._parts[key] = np.ascontiguousarray(self._weights[:, clusters])
+        return self._parts[key]
 
     @cached_property
     def _members(self) -> Floats:
@@ -163,11 +186,7 @@ def drawn_sums(weights: Floats, table: Floats) -> Floats:
     A matrix product would add up in another order on another number of cores, and an interval would end in another
     digit; here the order is that of the clusters.
     """
-    drawn = np.empty((weights.shape[0], table.shape[1]))
-    for number, column in enumerate(table.T):
-        members = np.flatnonzero(column)
-        part = weights if members.size == column.size else weights[:, members]
-        drawn[:, number] = np.einsum("dm,m->d", part, np.ascontiguousarray(column[members]))
+    drawn: Floats = np.einsum("dc,kc->dk", weights, np.ascontiguousarray(table.T))
     return drawn
 
 
