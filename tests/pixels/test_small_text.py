@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
+from plantain.pixels import small_text
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.prepare import prepare
@@ -94,6 +95,21 @@ def test_images_of_the_prepared_size_hold_nothing_smaller(film: Pixels) -> None:
     prepared = prepare(film)[0]
     assert max(prepared.shape) < LARGE * 1024
     assert small_texts(lettered(prepared, "MARY SMITH", 100, 100, 0.4), Never()) == ()
+
+
+def test_a_huge_scan_is_shrunk_first_and_told_in_its_own_pixels(
+    film: Pixels, reader: TextReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = lettered(film, "MARY SMITH", 300, 1500, 16 / 22)
+    monkeypatch.setattr(small_text, "MOST_PIXELS", film.shape[0] * film.shape[1] // 2)
+    (name,) = [text for text in small_texts(drawn, reader) if text.kind.identifying]
+    assert name.box.overlaps(Box(300, 1484, 140, 16))
+    assert abs(name.box.left - 300) < 20
+
+
+@pytest.mark.parametrize("shape", [(33, 5000), (5000, 33), (1300, 3, 3)])
+def test_odd_shapes_are_searched_like_any_other(shape: tuple[int, ...], reader: TextReader) -> None:
+    assert small_texts(np.full(shape, 120, np.uint8), reader) == ()
 
 
 def turned(pixels: Pixels, how: str) -> Pixels:

@@ -20,6 +20,9 @@ from plantain.pixels.text import Text, TextReader
 LARGE = 1.25
 """From this many times the side of a prepared image on, an original holds what the prepared image does not."""
 
+MOST_PIXELS = 24_000_000
+"""Larger originals, as scans at several hundred dots an inch, are shrunk to it first, so that memory stays bounded."""
+
 CANVAS = 1024
 MOST_CANVASES = 4
 """A film full of fine strokes is read in its densest places only, so that no image takes more than some seconds."""
@@ -59,8 +62,14 @@ def small_texts(pixels: Pixels, reader: TextReader, side: int = CANVAS) -> tuple
         What was read, told in pixels of the original, from top to bottom; letters that the prepared image shows as well
         may be among them.
     """
-    if max(pixels.shape[:2]) < LARGE * side:
+    height, width = pixels.shape[:2]
+    if max(height, width) < LARGE * side:
         return ()
+    if height * width > MOST_PIXELS:
+        shrink = float(np.sqrt(MOST_PIXELS / (height * width)))
+        size = (max(1, int(width * shrink)), max(1, int(height * shrink)))
+        smaller = cv2.resize(np.ascontiguousarray(pixels), size, interpolation=cv2.INTER_AREA)
+        return tuple(_enlarged(text, 1 / shrink) for text in small_texts(smaller, reader, side))
     places = _packed(fine_strokes(pixels))
     texts: list[Text] = []
     for number in range(1 + max((place.canvas for place in places), default=-1)):
@@ -98,6 +107,12 @@ def _strokes(gray: Pixels) -> Pixels:
     grain = cv2.convertScaleAbs(cv2.medianBlur(coarse, 31), alpha=_OVER_GRAIN)
     least = cv2.resize(cv2.max(grain, np.full_like(grain, _LEAST_LEVELS)), gray.shape[::-1])
     return np.asarray(cv2.compare(fine, least, cv2.CMP_GT), np.uint8)
+
+
+def _enlarged(text: Text, by: float) -> Text:
+    box = text.box
+    left, top = int(box.left * by), int(box.top * by)
+    return replace(text, box=Box(left, top, max(1, round(box.width * by)), max(1, round(box.height * by))))
 
 
 def _packed(boxes: Sequence[Box]) -> list[_Place]:
