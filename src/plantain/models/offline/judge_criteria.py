@@ -12,7 +12,8 @@ from plantain.records import Criterion, CriterionResult, Direction, FailureCode
 LEAST_LEVEL = 5.0
 """Mean change of the core below which a finding is too subtle to be called visible, in grey levels."""
 LEAST_VISIBILITY = 0.35
-MOST_LEVEL = 150.0
+MOST_LEVEL = 180.0
+"""A mass in a hollow from which the skull was removed stands on black: its whole brightness is change."""
 LEAST_ON_SIDE = 0.7
 LEAST_IN_REGION = 0.6
 LEAST_IN_REGION_BASED, LEAST_TOUCHING = 0.4, 0.05
@@ -153,6 +154,8 @@ def _presence(evidence: Evidence, direction: Direction) -> list[Check]:
         )
         kept = left.share > MOST_LEFTOVER and left.beyond_chance > LEFTOVER_SPREADS
         hollow = left.share < LEAST_LEFTOVER and left.beyond_chance < -LEFTOVER_SPREADS
+        # The sella is a hollow by itself.
+        hollow = hollow and evidence.presentation.region != "sella"
         margin = min(1.0, abs(left.share - MOST_LEFTOVER))
         checks.append(Check(COMPLIANCE, not kept, margin, text, FailureCode.TOO_SUBTLE))
         hole = f"removal went past the surroundings by {-left.share:.0%}"

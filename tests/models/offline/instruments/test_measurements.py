@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
+from plantain.bench.audit.pictures import package_pictures
 from plantain.findings import load_taxonomy
 from plantain.models.offline.instruments.anatomy import MAP_SIDE
 from plantain.models.offline.instruments.border import border_of
@@ -71,6 +72,15 @@ def test_brain_view_midline_is_the_axis_of_a_symmetric_template(samples):
 def test_brain_view_of_a_sagittal_slice_has_no_sides(samples):
     _, pixels = samples["mni152-t1-axial-z20"]
     assert brain_view(small(pixels)[..., 0].astype(np.float32), "sagittal").side("left") is None
+
+
+def test_sella_of_a_brain_without_skull_lies_in_the_hollow_of_its_outline():
+    picture = next(one for one in package_pictures("tuning") if one.image.id == "mni152-t1-coronal-y-4")
+    anatomy = brain_view(small(decode(picture.data))[..., 0].astype(np.float32), "coronal")
+    # Between the temporal lobes, below the brain, read off the picture: in the middle, 77 % down the frame.
+    y, x = round(0.77 * MAP_SIDE), round(0.5 * MAP_SIDE)
+    assert anatomy.region("sella")[y, x] and not anatomy.region("brain")[y, x]
+    assert not anatomy.region("sella")[:, : round(0.3 * MAP_SIDE)].any()
 
 
 def test_fundus_view_finds_the_disc_of_a_left_eye(samples):

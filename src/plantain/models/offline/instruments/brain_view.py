@@ -6,7 +6,16 @@ import cv2
 import numpy as np
 
 from plantain.models.offline.instruments.anatomy import Anatomy, ellipse
-from plantain.models.offline.instruments.pair import Mask, Plane, blur, filled, grow, largest_part, shrunken
+from plantain.models.offline.instruments.pair import (
+    Mask,
+    Plane,
+    blur,
+    filled,
+    grow,
+    hull,
+    largest_part,
+    shrunken,
+)
 
 RAYS = 180
 OUTER_SHARE = 0.28
@@ -41,6 +50,7 @@ def brain_view(level: Plane, plane: str) -> Anatomy:
     if midline is not None:
         line = line | (brain & (np.abs(all_columns - midline) < 0.04 * width))
     centre_x = midline if midline is not None else float(columns.mean())
+    # Where the skull was taken away the sella is a hollow in the outline: inside the hull, not inside the head.
     # On a coronal slice the sella lies at the lower border of the brain, on an axial one somewhat behind its
     # middle.
     depth = {"coronal": 0.8, "sagittal": 0.62}.get(plane, 0.5)
@@ -51,7 +61,7 @@ def brain_view(level: Plane, plane: str) -> Anatomy:
             "brain": brain,
             "dura": grow(dura, 0.012 * width) & grow(brain, 0.012 * width),
             "dural line": grow(line, 0.012 * width),
-            "sella": sella & head,
+            "sella": sella & hull(head),
             "head": head,
         },
         midline,

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 
 from plantain.models.offline.instruments.anatomy import Anatomy, content_box, ellipse
-from plantain.models.offline.instruments.pair import Mask, Plane, blur, grow
+from plantain.models.offline.instruments.pair import Mask, Plane, blur, grow, hull
 
 
 def chest_view(level: Plane) -> Anatomy:
@@ -44,7 +44,7 @@ def chest_view(level: Plane) -> Anatomy:
     lower[shift // 2 :] = both[: -(shift // 2)] if shift > 1 else both
     rows_all = np.arange(level.shape[0])[:, None]
     columns_all = np.arange(level.shape[1])[None, :]
-    chest = _hull(both) & field
+    chest = hull(both) & field
     heart = ellipse(
         level.shape, (midline + 0.09 * thorax, apex + 0.72 * depth), (0.42 * thorax, 0.40 * depth)
     )
@@ -139,13 +139,5 @@ def _lung(smooth: Plane, box: tuple[int, int, int, int], midline: float, sign: i
             best, best_area = labels == index, float(area)
     if best is None:
         return None
-    hull = _hull(np.asarray(best, bool))
-    return hull if hull.sum() < 0.36 * height * width else None
-
-
-def _hull(mask: Mask) -> Mask:
-    points = cv2.findNonZero(mask.astype(np.uint8))
-    out = np.zeros(mask.shape, np.uint8)
-    if points is not None:
-        cv2.fillConvexPoly(out, cv2.convexHull(points), 1)
-    return out.astype(bool)
+    whole = hull(np.asarray(best, bool))
+    return whole if whole.sum() < 0.36 * height * width else None

@@ -28,6 +28,8 @@ from plantain.records import Direction, SourceImage
 SEAM_LEVELS = 3.5
 COLOURED = 12
 """Grey levels between channels over a tenth of the frame: the original is a colour picture."""
+BLACK = 4.0
+"""Grey levels up to which there is background, which has no grain to keep."""
 STRAY_AREA = 60
 STRAY_PEAK = 2.5
 
@@ -163,7 +165,7 @@ def measure(
         repetition=repetition_of(pair, field if diffuse else change.labels > 0),
         whole=whole_field_of(pair, _enlarged(anatomy.region("retina"), size)) if diffuse else UNTOUCHED,
         colour=_colour(pair, image.modality),
-        burnt=_burnt(pair, where),
+        burnt=_burnt(pair, where, field & ~region if presentation.region == "sella" else field),
         checker=_checker(pair, where),
     )
 
@@ -248,6 +250,7 @@ def _close_up(pair: Pair, change: Change, where: Mask, clean: Plane, diffuse: bo
     size = (pair.shape[1], pair.shape[0])
     # Grain is a matter of the whole changed place, between the foci as well as in them.
     place = _enlarged(_closed(where, pair.px(24) // FACTOR), size)[box]
+    place &= pair.after_level[box] > BLACK
     delta = pair.delta[box] - np.float32(change.shift)
     tau = max(2.0, 3.0 * change.noise)
     border = NO_BORDER
@@ -287,12 +290,13 @@ def _spread(image: Pixels) -> npt.NDArray[np.int16]:
     return np.asarray(spread, np.int16)
 
 
-def _burnt(pair: Pair, where: Mask) -> float:
+def _burnt(pair: Pair, where: Mask, field: Mask) -> float:
+    """Black counts inside the field alone: a mass taken from a hollow in a head without its skull leaves black."""
     if not where.any():
         return 0.0
-    before, after = shrink(pair.before_level, FACTOR)[where], shrink(pair.after_level, FACTOR)[where]
-    burnt = ((after > 250) & (before < 245)) | ((after < 3) & (before > 12))
-    return float(burnt.mean())
+    before, after = shrink(pair.before_level, FACTOR), shrink(pair.after_level, FACTOR)
+    burnt = ((after > 250) & (before < 245)) | (field & (after < 3) & (before > 12))
+    return float(burnt[where].mean())
 
 
 def _checker(pair: Pair, where: Mask) -> float:

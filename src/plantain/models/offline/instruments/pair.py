@@ -110,3 +110,12 @@ def filled(mask: Mask) -> Mask:
     out = np.zeros(mask.shape, np.uint8)
     cv2.drawContours(out, contours, -1, 1, cv2.FILLED)
     return out.astype(bool)
+
+
+def hull(mask: Mask) -> Mask:
+    """The smallest convex area that holds a mask."""
+    points = cv2.findNonZero(mask.astype(np.uint8))
+    out = np.zeros(mask.shape, np.uint8)
+    if points is not None:
+        cv2.fillConvexPoly(out, cv2.convexHull(points), 1)
+    return out.astype(bool)
