@@ -6,10 +6,16 @@ import cv2
 import numpy as np
 
 from plantain.models.offline.chest.airspace import fill
-from plantain.models.offline.chest.canvas import Canvas, blur, cloud, coordinates, open_canvas
+from plantain.models.offline.chest.canvas import (
+    Canvas,
+    blur,
+    cloud,
+    coordinates,
+    lung_coordinates,
+    open_canvas,
+)
 from plantain.models.offline.chest.clearing import clear_opacity
 from plantain.models.offline.chest.drawing import FloatImage, Points
-from plantain.models.offline.chest.edema import lung_coordinates
 from plantain.models.offline.rendering import CannotShow, FindingRenderer, Mask, Rendering, Scene
 from plantain.pixels.blend import dilate, erode, feather
 

@@ -181,6 +181,19 @@ def cloud(shape: tuple[int, int], scale: float, rng: np.random.Generator) -> Flo
     return even
 
 
+def lung_coordinates(canvas: Canvas, side: str) -> tuple[FloatImage, FloatImage]:
+    """For every pixel its share of the way from chest wall (0) to mediastinum (1), and from apex (0) to base (1)."""
+    lung = canvas.chest.lung(side)
+    rows = np.arange(canvas.gray.shape[0], dtype=np.float64)
+    wall, middle = lung.wall_at(rows), lung.medial_at(rows)
+    span = middle - wall
+    span = np.where(np.abs(span) < 5, 5.0 if side == "right" else -5.0, span)
+    columns = np.arange(canvas.gray.shape[1], dtype=np.float64)[None]
+    share = (columns - wall[:, None]) / span[:, None]
+    down = np.repeat(((rows - lung.top) / (lung.bottom - lung.top))[:, None], share.shape[1], axis=1)
+    return share.astype(np.float32), down.astype(np.float32)
+
+
 def coordinates(shape: tuple[int, ...]) -> tuple[FloatImage, FloatImage]:
     """y and x of every pixel, float32, broadcastable."""
     return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from plantain.models.offline.chest.canvas import Canvas, blur, masked_blur
+from plantain.models.offline.chest.canvas import Canvas, blur, lung_coordinates, masked_blur
 from plantain.models.offline.chest.drawing import FloatImage
 from plantain.models.offline.chest.lesion import ZONES, zone_mask
 from plantain.models.offline.rendering import CannotShow, Mask, Rendering
@@ -67,6 +67,33 @@ def excess(canvas: Canvas, side: str) -> FloatImage:
     return relative
 
 
+def own_excess(canvas: Canvas, side: str, zone: str) -> FloatImage:
+    """How much denser one zone of a lung is than that lung's other zones, in parts of the contrast; 0 outside it.
+
+    For an opacity on both sides, which the other lung does not show up.
+    """
+    lung = canvas.chest.lung(side)
+    inner = erode(lung.mask, 4) & ~canvas.chest.protected
+    named = zone_mask(canvas, side, zone)
+    rest = inner & ~dilate(named, 0.06 * (lung.bottom - lung.top))
+    relative = np.zeros_like(canvas.gray)
+    if rest.sum() < 2000:
+        return relative
+    level = between_ribs(canvas, inner)
+    share, _ = lung_coordinates(canvas, side)
+    columns = np.linspace(0.05, 0.95, 10)
+    beside = [rest & (np.abs(share - place) < 0.08) for place in columns]
+    usual = [float(np.median(level[part if part.sum() > 200 else rest])) for part in beside]
+    raw = level - np.interp(share, columns, usual).astype(np.float32)
+    near = dilate(named, 0.10 * (lung.bottom - lung.top)) & lung.mask
+    relative[near] = raw[near]
+    scale = 0.01 * canvas.chest.thoracic_width
+    smooth: FloatImage = (
+        masked_blur(relative, inner, scale) * near / np.float32(max(canvas.contrast(side), 30.0))
+    )
+    return smooth
+
+
 def between_ribs(canvas: Canvas, lung: Mask) -> FloatImage:
     """The lung's own level: the darkest over about one rib's width, which no rib or vessel brightens, smoothed."""
     factor = 4
@@ -84,7 +111,10 @@ def between_ribs(canvas: Canvas, lung: Mask) -> FloatImage:
 
 def dense_regions(canvas: Canvas, side: str) -> tuple[FloatImage, Mask, float]:
     """(excess, the region that is clearly denser, its weight): one side's opacity, empty where there is none."""
+    zone = canvas.scene.intent.zone
     relative = excess(canvas, side)
+    if canvas.scene.intent.side == "bilateral" and zone in ZONES:
+        relative = np.maximum(relative, own_excess(canvas, side, str(zone)))
     lung = canvas.chest.lung(side)
     allowed = erode(lung.mask, 0.02 * canvas.chest.thoracic_width) & ~_beside_middle(canvas, side)
     intent = canvas.scene.intent
@@ -127,11 +157,14 @@ def clear_opacity(canvas: Canvas, mask: Mask, title: str) -> Rendering:
     found = {side: parts for side, parts in found.items() if parts[1].any()}
     if not found:
         raise CannotShow(f"no {title} found: neither lung is clearly denser than the other anywhere")
+    both = asked == "bilateral"
+    if both and len(found) < 2:
+        raise CannotShow(f"{title} found in the {next(iter(found))} lung only, and both were named")
     best = max(parts[2] for parts in found.values())
     drawn = canvas.gray
     done: list[str] = []
     for side, (relative, region, weight) in found.items():
-        if weight < 0.5 * best:
+        if weight < 0.5 * best and not both:
             continue
         drawn, part = clear(canvas, drawn, side, relative, region)
         mask = mask | part

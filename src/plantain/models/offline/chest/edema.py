@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 
 from plantain.models.offline.chest.airspace import fill
-from plantain.models.offline.chest.canvas import Canvas, blur, cloud, open_canvas
+from plantain.models.offline.chest.canvas import Canvas, blur, cloud, lung_coordinates, open_canvas
 from plantain.models.offline.chest.clearing import between_ribs
 from plantain.models.offline.chest.drawing import FloatImage
 from plantain.models.offline.rendering import CannotShow, FindingRenderer, Mask, Rendering, Scene
@@ -22,19 +22,6 @@ _LEAST_RISE = {"perihilar": 0.05, "basal": 0.33}
 """The mean of both lungs from which edema is believed."""
 _TOLD_RISE = {"perihilar": 0.02, "basal": 0.27}
 """The same where the instruction names the zone."""
-
-
-def lung_coordinates(canvas: Canvas, side: str) -> tuple[FloatImage, FloatImage]:
-    """For every pixel its share of the way from chest wall (0) to mediastinum (1), and from apex (0) to base (1)."""
-    lung = canvas.chest.lung(side)
-    rows = np.arange(canvas.gray.shape[0], dtype=np.float64)
-    wall, middle = lung.wall_at(rows), lung.medial_at(rows)
-    span = middle - wall
-    span = np.where(np.abs(span) < 5, 5.0 if side == "right" else -5.0, span)
-    columns = np.arange(canvas.gray.shape[1], dtype=np.float64)[None]
-    share = (columns - wall[:, None]) / span[:, None]
-    down = np.repeat(((rows - lung.top) / (lung.bottom - lung.top))[:, None], share.shape[1], axis=1)
-    return share.astype(np.float32), down.astype(np.float32)
 
 
 def add(scene: Scene) -> Rendering:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from plantain.models.offline.chest.canvas import Canvas, coordinates
+from plantain.models.offline.chest.canvas import Canvas, coordinates, lung_coordinates
 from plantain.models.offline.chest.drawing import FloatImage
-from plantain.models.offline.chest.edema import lung_coordinates
 from plantain.models.offline.rendering import Mask
 from plantain.pixels.blend import dilate
 
