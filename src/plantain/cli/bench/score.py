@@ -78,7 +78,7 @@ def score(
 
     Ctrl-C finishes what is in flight and stops; the same command goes on.
 
-    Example: plantain bench score runs/bench --judge offline/instruments --judge gemini/gemini-3-pro --draws 3
+    Example: plantain bench score runs/bench --judge offline/instruments --judge gemini/gemini-3.1-pro-preview --draws 3
     """
     named = [name for given in metrics for name in given.split(",") if name] if metrics else None
     wanted = chosen(named)
