@@ -25,7 +25,8 @@ MOST_SEAM, MOST_SEAM_CRISP, MOST_SEAM_REMOVED = 0.5, 0.95, 0.38
 """Of the outline: a crisp finding may begin with a step, what is left after a removal may not."""
 LEAST_SPREAD = 0.1
 """A border of its own crosses ribs and vessels and rises unevenly; what was pasted rises by one level all along."""
-LEAST_GRAIN_RATIO = 0.66
+LEAST_GRAIN_RATIO, LEAST_GRAIN_REMOVED = 0.66, 0.55
+"""What a removal takes away had edges of its own, and what was under it may be plainer than what is around."""
 MOST_LOST = 0.12
 """Of the blocks under added foci, which lie over the grain: a removal, or a moved border, takes structure away."""
 MOST_GRAIN_RATIO = 1.9
@@ -234,11 +235,12 @@ def _grain(evidence: Evidence, direction: Direction) -> list[Check]:
     grain = evidence.grain
     if grain.blocks == 0 or evidence.presentation.parts == "diffuse":
         return []
+    least = LEAST_GRAIN_RATIO if direction is Direction.ADD else LEAST_GRAIN_REMOVED
     text = (
         f"grain {grain.after:.2f} grey levels, {grain.before:.2f} in the original, {grain.around:.2f} around"
     )
     return [
-        at_least(FIDELITY, grain.kept, LEAST_GRAIN_RATIO, text, FailureCode.LOST_GRAIN),
+        at_least(FIDELITY, grain.kept, least, text, FailureCode.LOST_GRAIN),
         at_most(REALISM, grain.kept, MOST_GRAIN_RATIO, text, FailureCode.BLENDING_ARTEFACT),
         *(
             [
