@@ -101,6 +101,7 @@ def test_build_stops_at_its_limit_resumes_and_reports(project: Path) -> None:
     ("args", "line"),
     [
         (["build", "none.toml", "--run", "x"], "plantain: none.toml: no such recipe"),
+        (["build", ".", "--run", "x"], "plantain: .: a folder, not a recipe"),
         (["status", "nowhere"], "is not a run"),
         (["bild"], "plantain: no command 'bild'; did you mean 'build'?"),
         (["build"], "RECIPE"),

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from plantain.cli.application import application
 from plantain.findings import Taxonomy, load_taxonomy
+from plantain.findings.taxonomy import suggest
 from plantain.records import Finding, InputError, Visibility
 
 app = application()
@@ -57,8 +58,8 @@ def _named(taxonomy: Taxonomy, name: str, modalities: tuple[str, ...]) -> tuple[
         return matches
     if len(modalities) == 1:
         return (taxonomy.get(modalities[0], name),)
-    names = ", ".join(finding.name for finding in taxonomy.findings if not finding.normal)
-    raise InputError(f"finding {name!r}: no such finding; there are {names}")
+    names = [finding.name for finding in taxonomy.findings if not finding.normal]
+    raise InputError(f"finding {name!r}: no such finding; {suggest(name, names)}")
 
 
 def shown_on(visibility: Visibility) -> str:

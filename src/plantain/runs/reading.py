@@ -34,6 +34,8 @@ def read_toml(path: Path, model: type[M], what: str) -> M:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such {what}") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{path}: a folder, not a {what}") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: not a readable TOML file: {error}") from error
     try:
