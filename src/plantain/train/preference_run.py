@@ -200,21 +200,33 @@ def train_preferences(
         return replace(result, model=None)
     final = standing(pipe, held_out, seed=plan.seed)
     save_editor(pipe, start.folder, out / MODEL, _card(base, plan, source, result, final), lora=True)
-    record = {
-        "identity": wanted,
+    record = _record(source, base, plan, learn, watched, result, final)
+    write_json(out / DONE, {"identity": wanted, **record})
+    shutil.rmtree(work, ignore_errors=True)
+    return result
+
+
+def _record(
+    source: ReleasePreferences,
+    base: Base,
+    plan: PreferencePlan,
+    learn: Sequence[str],
+    watched: Sequence[str],
+    result: PreferenceResult,
+    final: Preference,
+) -> dict[str, object]:
+    """How a finished training went, for its own JSON file."""
+    return {
         "base": {"name": base.name, "digest": base.digest, "licence": base.licence},
         "source": {"name": source.name, "digest": source.digest},
         "plan": asdict(plan),
         "learned_from": list(learn),
         "watched": list(watched),
-        "curve": [[step, asdict(where)] for step, where in points],
+        "curve": [[step, asdict(where)] for step, where in result.curve],
         "final": asdict(final),
-        "stopped": trained.stopped,
-        "step": trained.step,
+        "stopped": result.stopped,
+        "step": result.step,
     }
-    write_json(out / DONE, record)
-    shutil.rmtree(work, ignore_errors=True)
-    return result
 
 
 def _supervised(
