@@ -27,7 +27,7 @@ PAPER = ("chest_xray", "brain_mri", "fundus")
 
 @app.command()
 def findings(
-    name: Annotated[str, typer.Argument(help="one finding, to be shown in full")] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="one finding, to be shown in full")] = "",
     modality: Annotated[str, typer.Option(help="only this modality")] = "",
     files: Annotated[
         list[Path] | None, typer.Option("--findings", help="TOML file with findings of your own")
