@@ -42,8 +42,8 @@ PLAIN_EVERY_S = 10.0
 
 @app.command()
 def command(
-    kind: str = typer.Argument("", help="Kind of source; --list names them."),
-    path: Path | None = typer.Argument(None, help="The source: its folder or file."),
+    kind: str = typer.Argument("", metavar="KIND", help="Kind of source; --list names them."),
+    path: Path | None = typer.Argument(None, metavar="PATH", help="The source: its folder or file."),
     out: Path | None = typer.Option(None, help="The catalogue: a folder that is made, or that grows."),
     modality: str = typer.Option("", help="What the pictures of a folder show, e.g. chest_xray."),
     licence: str = typer.Option(
@@ -81,13 +81,9 @@ def command(
     if not kind or path is None or out is None:
         missing = "KIND" if not kind else "PATH" if path is None else "--out CATALOGUE"
         raise InputError(f"ingest: {missing} is missing; as in `plantain ingest folder PATH --out CATALOGUE`")
-    if licence not in tuple(Licence):
-        raise InputError(f"--licence {licence!r}: choose one of {', '.join(Licence)}")
-    if bool(consent_by) != bool(agreement):
-        raise InputError("--consent-by, --agreement: say both, who allowed it and where that is written down")
+    stated = _permission(licence, consent_by, agreement)
     options = SourceOptions(path, modality, Licence(licence), parse_settings(settings))
     source = load(kind)
-    stated = Consent(consent_by, agreement) if consent_by else None
     reader = Named(
         source.open(options, load_taxonomy(findings)), one_line(dataset), one_line(version), stated
     )
@@ -104,6 +100,15 @@ def command(
     if not done.added and not done.unchanged and not done.quarantined:
         print(f"plantain: {path}: no picture could be used", file=sys.stderr)
         raise typer.Exit(1)
+
+
+def _permission(licence: str, by: str, agreement: str) -> Consent | None:
+    """The stated consent, if any. Raises InputError where licence or consent is not said as it must be."""
+    if licence not in tuple(Licence):
+        raise InputError(f"--licence {licence!r}: choose one of {', '.join(Licence)}")
+    if bool(by) != bool(agreement):
+        raise InputError("--consent-by, --agreement: say both, who allowed it and where that is written down")
+    return Consent(by, agreement) if by else None
 
 
 def _run(reader: Reader, out: Path, name: str, mode: str, skip_text: bool, as_json: bool) -> Ingested:
