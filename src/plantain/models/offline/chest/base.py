@@ -41,6 +41,7 @@ class Base:
         dome: float32 (H, W), y of the diaphragm under or over each pixel.
         inside: bool (H, W), between wall and mediastinum and above the dome.
         height: of the lung, in pixels.
+        width: of the base from wall to spine, in pixels.
     """
 
     across: FloatImage
@@ -48,6 +49,7 @@ class Base:
     dome: FloatImage
     inside: Mask
     height: float
+    width: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +86,7 @@ def expected_base(canvas: Canvas, side: str, *, alone: bool, level: FloatImage |
     rows = np.arange(canvas.gray.shape[0])[:, None]
     inside = (frame.share > 0.0) & (frame.share < 1.0) & (rows < dome) & canvas.chest.field
     across, share = frame.across.astype(np.float32), frame.share.astype(np.float32)
-    return Base(across, share, dome.astype(np.float32), inside, float(height))
+    return Base(across, share, dome.astype(np.float32), inside, float(height), ACROSS * width)
 
 
 def _frame(canvas: Canvas, side: str, other: Lung | None, height: float, level: FloatImage | None) -> _Frame:

@@ -20,6 +20,9 @@ LEAST_DEPTH_TOLD = 0.018
 LEAST_WHITE = 0.75
 """How white it must be between lung (0) and soft tissue (1) where no side is named: masses are less."""
 
+LEAST_SURFACE = 0.5
+"""Part of the fluid's width over which its surface must be seen against lung."""
+
 
 def remove(scene: Scene) -> Rendering:
     """Drains each side asked for on which fluid is found.
@@ -42,7 +45,7 @@ def remove(scene: Scene) -> Rendering:
             done.append(side)
     if not done:
         raise CannotShow(
-            "no pleural effusion found: nothing stands over the diaphragm in the costophrenic angles"
+            "no pleural effusion found: no fluid with a surface against lung stands in the costophrenic angles"
         )
     if both and len(done) < 2:
         raise CannotShow(f"fluid found on the {done[0]} only, and both sides were named")
@@ -65,6 +68,8 @@ def _drain(
     white = np.clip((smooth - lung) / span, 0.0, 1.0)
     part, depth = _standing(white, base)
     if depth < (LEAST_DEPTH_TOLD if told else LEAST_DEPTH) * base.height:
+        return None
+    if _seen_surface(part > 0.5, white, base) < LEAST_SURFACE:
         return None
     if not told and float(np.median(white[part > 0.5])) < LEAST_WHITE:
         return None
@@ -120,6 +125,15 @@ def _fluid_level(canvas: Canvas, gray: FloatImage, side: str, base: Base) -> Flo
     return np.broadcast_to(level, gray.shape).astype(np.float32)
 
 
+def _seen_surface(fluid: Mask, white: FloatImage, base: Base) -> float:
+    """Share of the fluid's columns over which dark lung is seen; elsewhere heart or opacity hides where it ends."""
+    columns = np.flatnonzero(fluid.any(axis=0))
+    if len(columns) == 0:
+        return 0.0
+    above = np.maximum(fluid[:, columns].argmax(axis=0) - round(0.03 * base.height), 0)
+    return float((base.inside[above, columns] & (white[above, columns] < 0.4)).mean())
+
+
 def _standing(share_of_fluid: FloatImage, base: Base) -> tuple[FloatImage, float]:
     """What stands on the dome without a break, 0..1, and how deep it is beside the wall, in pixels.
 
@@ -143,6 +157,8 @@ def _standing(share_of_fluid: FloatImage, base: Base) -> tuple[FloatImage, float
     below = np.clip((rows_down - surface) / (0.045 * base.height) + 1.0, 0.0, 1.0)
     below = below * below * (3 - 2 * below)
     some = np.clip(np.interp(np.clip(base.across, 0.0, 1.0), STEPS, smooth) / (0.012 * base.height), 0.0, 1.0)
-    medially = np.clip((0.98 - base.share) / 0.06, 0.0, 1.0)
+    # Where the heart's border is hidden it is only guessed: the lung fades out towards it.
+    to_heart = (1.0 - base.share) / np.maximum(base.share, 0.05) * base.across * base.width
+    medially = np.clip(to_heart / 14.0, 0.0, 1.0)
     weight = ramp * below * some * medially * base.inside
     return blur(weight.astype(np.float32), 1.5), float(np.median(falling[4:12]))
