@@ -88,13 +88,13 @@ async def _for(until: float, worker: Callable[[], Awaitable[None]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def simulate(client: Client, provider: LimitedProvider, seconds: float) -> None:
+def simulate(client: Client, provider: LimitedProvider, seconds: float, latency_s: float = LATENCY_S) -> None:
     rng = random.Random(1)
 
     async def ask() -> Outcome:
         outcome = provider.ask(asyncio.get_running_loop().time())
         if outcome.ok:
-            await asyncio.sleep(LATENCY_S * rng.uniform(0.5, 1.5))
+            await asyncio.sleep(latency_s * rng.uniform(0.5, 1.5))
             provider.leave()
         else:
             await asyncio.sleep(0.02)
@@ -173,6 +173,13 @@ def simulated() -> bool:
         simulate(client, provider, 300.0)
         used = sum(60 <= at < 300 for at in provider.taken) / (4 * 3_000)
         print(f"  {name:<10} used {100 * used:5.1f} %, refused {100 * provider.refused_share(60, 300):.2f} %")
+    print(
+        "simulated, a bucket of one request a second that says nothing, answers of 15 s, from the sixth minute"
+    )
+    for name, client in (("plantain", ours(None)), ("semaphore", semaphore)):
+        provider = LimitedProvider("bucket", [(0.0, 60.0)], hint=False)
+        simulate(client, provider, 900.0, latency_s=15.0)
+        print(f"  {name:<10} {shares(provider, 300, 900)}")
     return good
 
 
