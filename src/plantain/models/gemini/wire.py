@@ -1,9 +1,9 @@
 """The connection to Gemini: one long-lived client, no retries of its own, every fault one of our outcomes.
 
 The SDK builds types, carries files and jobs, and looks models up. Requests to generate are posted past it, over its own
-HTTP library: it walks through every field of a request several times in Python, and turns a body with pictures into JSON
-character by character, which costs more than all that we do with a call. Nothing of its public interface takes a body
-that is ready. A test holds what we post to what it would.
+HTTP library: it walks through every field of a request several times in Python, and turns a body with pictures into
+JSON character by character, which costs more than all that we do with a call. Nothing of its public interface takes a
+body that is ready. A test holds what we post to what it would.
 """
 
 from __future__ import annotations
