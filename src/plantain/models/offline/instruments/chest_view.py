@@ -58,7 +58,7 @@ def chest_view(level: Plane) -> Anatomy:
         {
             "lungs": grow(both | lower, 0.04 * thorax) & field,
             "pleura": (grow(both | down, 0.05 * thorax)) & field,
-            "bases": grow(_with_angles(both | down, midline, 0.08 * thorax), 0.05 * thorax)
+            "bases": grow(_with_angles(both | lower, down, midline, 0.08 * thorax), 0.05 * thorax)
             & (rows_all > apex + 0.35 * depth)
             & field,
             "heart": heart & field,
@@ -71,14 +71,14 @@ def chest_view(level: Plane) -> Anatomy:
     )
 
 
-def _with_angles(lungs: Mask, midline: float, outward: float) -> Mask:
-    """The lungs with the angles that they leave out: as low on one side as on the other, and further out."""
+def _with_angles(lungs: Mask, below: Mask, midline: float, outward: float) -> Mask:
+    """The lungs, one as low as the other, and what lies below, both reaching further out: so far go their angles."""
     columns = np.rint(2 * midline - np.arange(lungs.shape[1])).astype(int)
     inside = (columns >= 0) & (columns < lungs.shape[1])
-    out = lungs.copy()
-    out[:, inside] |= lungs[:, columns[inside]]
+    even = lungs | below
+    even[:, inside] |= lungs[:, columns[inside]]
     step, middle = max(1, round(outward)), min(max(1, round(midline)), lungs.shape[1] - 1)
-    even = out.copy()
+    out = even.copy()
     out[:, : middle - step] |= even[:, step:middle]
     out[:, middle + step :] |= even[:, middle : even.shape[1] - step]
     return out
