@@ -35,9 +35,10 @@ socket.getaddrinfo = refuse
 """
 
 
-def run_snippet(out: Path, home: Path) -> str:
-    """Runs the card's Python in the release's folder, without a network."""
-    code = re.search(r"```python\n(.*?)```", (out / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+def run_snippet(out: Path, home: Path, text: str = "") -> str:
+    """Runs the Python of the card, or of `text`, in the release's folder, without a network."""
+    text = text or (out / "README.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     assert code is not None
     environment = {
         **os.environ,
@@ -54,13 +55,21 @@ def run_snippet(out: Path, home: Path) -> str:
 
 @pytest.mark.slow
 def test_loading_snippet_of_the_card_runs_offline(release: Path, small_run: Path, tmp_path: Path) -> None:
-    split = re.search(r'"failed", split="(\w+)"', (release / "README.md").read_text(encoding="utf-8"))
-    assert split is not None
-    printed = run_snippet(release, tmp_path / "home")
-    counted = re.search(
-        rf"\| `failed` \| {split[1]} \| (\d+) \|", (release / "README.md").read_text(encoding="utf-8")
+    text = (release / "README.md").read_text(encoding="utf-8")
+    # The default table, and the failures by the line that the comment gives.
+    told = dict(re.findall(r'load_dataset\(.*?, "(\w+)", split="(\w+)"\)', text))
+    assert list(told) == ["success", "failed"]
+    rows = {
+        name: re.search(rf"\| `{name}`(?: \(default\))? \| {split} \| (\d+) \|", text)
+        for name, split in told.items()
+    }
+    assert rows["success"] is not None and "(default)" in rows["success"][0] and rows["failed"] is not None
+    with_failures = text.replace("# what the judge did not let pass:", "failures =").replace(
+        "```\n\nRun it", "\nprint(len(failures), set(failures['qualified']))\n```\n\nRun it"
     )
-    assert counted is not None and printed.split()[0] == counted[1]
+    assert run_snippet(release, tmp_path / "home").split()[0] == rows["success"][1]
+    printed = run_snippet(release, tmp_path / "home", with_failures).splitlines()
+    assert printed[-1].split(maxsplit=1)[0] == rows["failed"][1] and "True" not in printed[-1]
     for layout in ("webdataset", "med-banana"):
         out = tmp_path / layout
         export_run(small_run, out, ExportOptions((layout,)))
@@ -75,6 +84,17 @@ def test_card_is_one_that_the_hub_reads(release: Path) -> None:
     for config in loaded.data.to_dict()["configs"]:
         for split in config["data_files"]:
             assert all(list(release.glob(pattern)) for pattern in split["path"])
+
+
+@pytest.mark.parametrize("test", [0, 1])
+def test_card_and_datasheet_say_which_splits_are_empty(test: int, reader: JournalReader) -> None:
+    told = replace(facts(), splits={"train": 3, "validation": 1, "test": test}, split_groups=2)
+    parts = decide_parts({"x": {"licence": "open", "images": 1}}, "")
+    numbers = gather(reader)
+    readme = card(told, (), numbers, parts, ImageCounts({"success": 3}), ("med-banana",))
+    sheet = datasheet(told, numbers, parts, ImageCounts({"success": 3}), 0)
+    for text in (readme, sheet):
+        assert ("**No test split: too few groups (2).**" in text) == (not test)
 
 
 def test_datasheet_prints_tables_1_and_2_of_the_run(release: Path, reader: JournalReader) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plantain.records import SourceImage
-from plantain.release.splits import canary_of, split_of
+from plantain.release.splits import SPLITS, canary_of, empty_splits, split_of
 from plantain.sources.related import Groups
 
 from .runs import source_image
@@ -68,6 +68,14 @@ def test_shares_are_about_80_10_10() -> None:
 
 def test_another_seed_splits_otherwise() -> None:
     assert [split_of(f"g{n}", 1) for n in range(100)] != [split_of(f"g{n}", 2) for n in range(100)]
+
+
+def test_empty_splits_are_named_with_the_reason() -> None:
+    assert empty_splits({"train": 28, "validation": 0, "test": 0}, 17) == (
+        "no validation and no test split: too few groups (17)"
+    )
+    assert empty_splits({"train": 20, "validation": 2, "test": 0}, 12) == "no test split: too few groups (12)"
+    assert empty_splits(dict.fromkeys(SPLITS, 1), 3) == ""
 
 
 def test_canary_is_of_the_run() -> None:

@@ -109,6 +109,8 @@ def _licence_lines(summary: ExportSummary) -> list[str]:
 
 
 def _lines(summary: ExportSummary) -> str:
+    from plantain.release.splits import empty_splits
+
     facts = summary.facts
     pairs = sum(facts.pairs.values())
     reasons = ", ".join(f"{n} {why}" for why, n in facts.without_pair.items()) or "none"
@@ -120,6 +122,11 @@ def _lines(summary: ExportSummary) -> str:
         + f" (tasks, in {facts.split_groups} groups that are never split)",
         f"preference pairs: {pairs}, from tasks with both a success and a failure; tasks without: {reasons}",
     ]
+    if none := empty_splits(facts.splits, facts.split_groups):
+        lines.append(
+            f"{none}; a group's split hangs on its name alone, so that none changes sides as a run grows: "
+            "hold out whole groups yourself, or release a larger run"
+        )
     if facts.ungrouped_images:
         lines.append(
             f"{facts.ungrouped_images} images have no patient or study id in their source: "

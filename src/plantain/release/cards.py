@@ -51,12 +51,12 @@ def changelog(facts: RunFacts, images: Mapping[str, int], layouts: Sequence[str]
 def snippet(configs: Sequence[TableConfig], layouts: Sequence[str]) -> str:
     """Python that loads the release, run in its folder; it works without a network."""
     if configs:
-        config = next((config for config in configs if config.name == "failed"), configs[0])
-        split = next(iter(config.splits))
+        first = next((config for config in configs if config.default), configs[0])
+        failed = next((config for config in configs if config.name == "failed"), first)
+        more = "" if failed is first else f"\n\n# what the judge did not let pass: {_loading(failed)}"
         return (
             "from pathlib import Path\n\nfrom datasets import load_dataset\n\n"
-            f'rows = load_dataset(str(Path.cwd()), "{config.name}", split="{split}")\n'
-            "print(len(rows), rows.column_names)"
+            f"rows = {_loading(first)}\nprint(len(rows), rows.column_names){more}"
         )
     if "webdataset" in layouts:
         return (
@@ -71,6 +71,11 @@ def snippet(configs: Sequence[TableConfig], layouts: Sequence[str]) -> str:
         "rows = [json.loads(line) for line in lines]\n"
         'print(len(rows), rows[0]["task_id"])'
     )
+
+
+def _loading(config: TableConfig) -> str:
+    """The call that loads a table's first split that holds rows."""
+    return f'load_dataset(str(Path.cwd()), "{config.name}", split="{next(iter(config.splits))}")'
 
 
 def _header(facts: RunFacts, configs: Sequence[TableConfig], parts: Sequence[Part], images: int) -> list[str]:

@@ -24,6 +24,7 @@ from plantain.journal.tables import table1 as composition_of
 from plantain.journal.tables import table2 as judged_of
 from plantain.release.licences import Part
 from plantain.release.plan import RunFacts
+from plantain.release.splits import empty_splits
 from plantain.rubrics import MED_BANANA
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -168,7 +169,12 @@ def render(template: str, **told: object) -> str:
         environment()
         .get_template(template)
         .render(
-            **shared, models=models(facts), watermark=watermark(facts), loop=_section(facts, "loop"), **told
+            **shared,
+            models=models(facts),
+            watermark=watermark(facts),
+            loop=_section(facts, "loop"),
+            no_split=empty_splits(facts.splits, facts.split_groups),
+            **told,
         )
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections.abc import Mapping
 
 SPLITS = ("train", "validation", "test")
 
@@ -17,6 +18,18 @@ def split_of(group: str, seed: int) -> str:
     if place < _TEST:
         return "test"
     return "validation" if place < _TEST + _VALIDATION else "train"
+
+
+def empty_splits(splits: Mapping[str, int], groups: int) -> str:
+    """Says which splits hold no task and why, e.g. "no test split: too few groups (17)"; "" where all hold some.
+
+    They are not filled from others. A group's split hangs on its name alone, so that no later release of the run puts
+    a patient into the test split who was in the training split of an earlier one.
+    """
+    empty = [name for name in SPLITS if not splits.get(name)]
+    if not empty:
+        return ""
+    return f"no {' and no '.join(empty)} split: too few groups ({groups:,})"
 
 
 def canary_of(run_id: str) -> str:
