@@ -102,7 +102,7 @@ def test_gemini_settings_arrive_and_change_the_fingerprint(server: FakeProvider)
 def test_gemini_bodies_are_those_that_the_sdk_itself_would_make(
     server: FakeProvider, settings: dict[str, Any]
 ) -> None:
-    """Ours are posted past it; its own are made of the same contents and configuration."""
+    """Ours are handed to it whole; its own are made of the same contents and configuration."""
     chosen = options(server, "gemini", **settings)
     picture = original()
     question = Question("who you are", ("Original:", picture, "and", picture), 7, report_schema(MED_BANANA))

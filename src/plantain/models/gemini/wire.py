@@ -1,21 +1,12 @@
-"""The connection to Gemini: one long-lived client, no retries of its own, every fault one of our outcomes.
-
-The SDK builds types, carries files and jobs, and looks models up. Requests to generate are posted past it, over its own
-HTTP library: it walks through every field of a request several times in Python, and turns a body with pictures into
-JSON character by character, which costs more than all that we do with a call. Nothing of its public interface takes a
-body that is ready. A test holds what we post to what it would.
-"""
+"""The connection to Gemini: one long-lived client, no retries of its own, every fault one of our outcomes."""
 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
-from urllib.parse import quote
 
 import httpx2
-import orjson
 from google import genai
 from google.genai import errors, types
 
@@ -81,21 +72,17 @@ class GeminiWire:
         Raises:
             Fault: whatever else came, or nothing did.
         """
-        posted = self._open().post(
-            f"{self.address.rstrip('/')}/{VERSION}/{_path(self.model)}:generateContent",
-            content=orjson.dumps(request_body(contents, config)),
-            headers={
-                "x-goog-api-key": self.key.reveal(),
-                "Content-Type": "application/json",
-                "X-Server-Timeout": str(math.ceil(self._timeout_s)),
-            },
-        )
-        response = await self._sent(posted)
-        if response.status_code != 200:
-            raise self._response_fault(response)
-        body = read_body(self.key.redact_bytes(response.content))
+        # The SDK looks at every field of every part in Python; as an extra body ours goes out as it is. What it asks
+        # for beside the body is replaced by it.
+        sent = types.HttpOptions(extra_body=request_body(contents, config))
+        raw = types.GenerateContentConfig(http_options=sent, should_return_http_response=True)
+        models = self._connected().aio.models
+        answer = await self._sent(models.generate_content(model=self.model, contents="", config=raw))
+        reply = answer.sdk_http_response
+        content = self.key.redact((reply.body if reply else None) or "")
+        body = read_body(content)
         if body.get("error") and "candidates" not in body:
-            raise self._response_fault(response)
+            raise self._fault(200, content, dict(reply.headers or {}) if reply else {})
         return body
 
     async def look_up(self) -> JsonObject:
@@ -138,23 +125,16 @@ class GeminiWire:
         if http is not None:
             await http.aclose()
 
-    def _open(self) -> httpx2.AsyncClient:
-        """Connections, made in the running event loop; those of an earlier loop cannot be used any more.
+    def _connected(self) -> genai.Client:
+        """The client, made in the running event loop; a client of an earlier loop cannot be used any more.
 
         Proxies of the environment are used, but never for this machine's own addresses; redirects are not followed.
         """
         loop = asyncio.get_running_loop()
-        if self._http is None or self._loop is not loop:
+        if self._client is None or self._loop is not loop:
             self._http = httpx2.AsyncClient(
                 limits=UNBOUNDED, timeout=self._timeout_s, trust_env=not is_loopback(self.address)
             )
-            self._client, self._loop = None, loop
-        return self._http
-
-    def _connected(self) -> genai.Client:
-        """The SDK's client, on the same connections."""
-        http = self._open()
-        if self._client is None:
             self._client = genai.Client(
                 vertexai=False,
                 api_key=self.key.reveal(),
@@ -162,26 +142,19 @@ class GeminiWire:
                     base_url=self.address,
                     api_version=VERSION,
                     timeout=int(self._timeout_s * 1000),
-                    httpx_async_client=http,
+                    httpx_async_client=self._http,
                 ),
             )
+            self._loop = loop
         return self._client
 
     def _status_fault(self, error: errors.APIError) -> Fault:
-        if isinstance(error.response, httpx2.Response):
-            return self._response_fault(error.response)
-        return self._fault(error.code, "", {})
-
-    def _response_fault(self, response: httpx2.Response) -> Fault:
-        return self._fault(response.status_code, response.text, dict(response.headers))
+        response = error.response
+        headers = dict(response.headers) if isinstance(response, httpx2.Response) else {}
+        content = response.text if isinstance(response, httpx2.Response) else ""
+        return self._fault(error.code, content, headers)
 
     def _fault(self, status: int, content: str, headers: dict[str, str]) -> Fault:
         content = self.key.redact(content)
         outcome = http_fault(self.name, status, content, headers)
         return Fault(outcome, status, {"status": status, "body": self.scrub({"text": content})})
-
-
-def _path(model: str) -> str:
-    """A model's place in an address, as the SDK names it."""
-    path = model if model.startswith(("models/", "tunedModels/")) else f"models/{model}"
-    return quote(path, safe="/:")
