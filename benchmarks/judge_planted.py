@@ -5,7 +5,7 @@ has other slices of the average brain, another person's brain slice, and other v
 chest radiograph and the one fundus photograph that arrive with the dependencies; seeds differ from those of tuning.
 With --more FOLDER, pictures named <modality>/<name>.(png|jpg|jpeg) that no one tuned on join the set.
 
-Run: python benchmarks/judge_planted.py [--pairs 100] [--amplitude strong] [--seed 20261122] [--judge M] [--json]
+Run: python benchmarks/judge_planted.py [--pairs 100] [--amplitude strong] [--seed 20261123] [--judge M] [--json]
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ FINDINGS = (
     "Cataract",
 )
 """The findings that the judge was tuned on; `--all-findings` takes every one that can be drawn."""
-HELD_OUT_SEED = 20261122
-"""A seed reports once: the misses of 20261121 have been looked at."""
+HELD_OUT_SEED = 20261123
+"""A seed reports once: the misses of 20261121 and 20261122 have been looked at."""
 
 
 def main() -> None:

@@ -8,6 +8,9 @@ import numpy as np
 from plantain.models.offline.instruments.anatomy import Anatomy, content_box, ellipse
 from plantain.models.offline.instruments.pair import Mask, Plane, blur, grow, hull
 
+ANGLE = 3.0
+"""The angles lie at least this many times as far from the midline as they reach out past the lungs."""
+
 
 def chest_view(level: Plane) -> Anatomy:
     """Maps a frontal radiograph (bright bone, dark air).
@@ -72,7 +75,7 @@ def chest_view(level: Plane) -> Anatomy:
 
 
 def _with_angles(lungs: Mask, below: Mask, midline: float, outward: float) -> Mask:
-    """The lungs, one as low as the other, and what lies below, both reaching further out: so far go their angles."""
+    """The lungs and what lies below, and at the sides as low on one as on the other and further out: the angles."""
     columns = np.rint(2 * midline - np.arange(lungs.shape[1])).astype(int)
     inside = (columns >= 0) & (columns < lungs.shape[1])
     even = lungs | below
@@ -81,7 +84,8 @@ def _with_angles(lungs: Mask, below: Mask, midline: float, outward: float) -> Ma
     out = even.copy()
     out[:, : middle - step] |= even[:, step:middle]
     out[:, middle + step :] |= even[:, middle : even.shape[1] - step]
-    return out
+    beside = np.abs(np.arange(lungs.shape[1]) - midline)[None, :] > ANGLE * outward
+    return np.asarray(lungs & ~beside | below & ~beside | out & beside, bool)
 
 
 def _midline(smooth: Plane, box: tuple[int, int, int, int]) -> float:
