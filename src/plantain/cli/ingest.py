@@ -21,7 +21,7 @@ from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
 from plantain.pixels.text import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
-from plantain.sources.catalogue import Catalogue
+from plantain.sources.catalogue import NAME, Catalogue
 from plantain.sources.entries import Reader, Refused, SourceOptions
 from plantain.sources.gate import Gate
 from plantain.sources.ingest import REJECTED, Ingested, check_earlier, ingest, write_rejected
@@ -88,16 +88,18 @@ def command(
         source.open(options, load_taxonomy(findings)), one_line(dataset), one_line(version), stated
     )
     name = one_line(dataset or source.dataset or path.resolve().name)
+    table = (path if path.is_dir() else path.parent) / "labels.csv" if source.label_table else None
     try:
-        done = _run(reader, out, name, "stretch" if stretch else "pad", skip_text, as_json)
+        done = _run(reader, out, name, "stretch" if stretch else "pad", skip_text, table, as_json)
     except KeyboardInterrupt:
         print(f"plantain: interrupted; what is done stays in {out}. Go on with:", file=sys.stderr)
         print(f"  {shlex.join(['plantain', *sys.argv[1:]])}", file=sys.stderr)
         raise typer.Exit(3) from None
     except (OSError, sqlite3.OperationalError) as error:
         why = getattr(error, "strerror", None) or error
-        raise InputError(f"{out}: cannot be written ({why}); what is in it is whole, ingest again") from error
-    if not done.added and not done.unchanged and not done.quarantined:
+        rest = "what is in it is whole, ingest again" if (out / NAME).exists() else "choose another --out"
+        raise InputError(f"{out}: cannot be written ({why}); {rest}") from error
+    if not (done.added or done.unchanged or done.labelled or done.quarantined):
         print(f"plantain: {path}: no picture could be used", file=sys.stderr)
         raise typer.Exit(1)
 
@@ -111,8 +113,13 @@ def _permission(licence: str, by: str, agreement: str) -> Consent | None:
     return Consent(by, agreement) if by else None
 
 
-def _run(reader: Reader, out: Path, name: str, mode: str, skip_text: bool, as_json: bool) -> Ingested:
-    """Ingests under a dataset's name, writes both lists, and prints the summary."""
+def _run(
+    reader: Reader, out: Path, name: str, mode: str, skip_text: bool, table: Path | None, as_json: bool
+) -> Ingested:
+    """Ingests under a dataset's name, writes both lists, and prints the summary.
+
+    `table` is where labels may be told, None where this kind of source has its own.
+    """
     with Catalogue.create(out) as catalogue:
         gate = Gate(catalogue, None if skip_text else open_reader())
         with _Watch(reader.count(), quiet=as_json) as watch:
@@ -121,6 +128,8 @@ def _run(reader: Reader, out: Path, name: str, mode: str, skip_text: bool, as_js
             _read_earlier(catalogue, gate, done)
         write_rejected(out, name, done.refused)
         write_near_duplicates(out / NEAR, done.near)
+        if done.unlabelled:
+            print(f"plantain: {_unlabelled(done.unlabelled, table)}", file=sys.stderr)
         _report(catalogue, done, out, _why_unread(catalogue, skip_text), as_json)
     return done
 
@@ -154,6 +163,14 @@ def _why_unread(catalogue: Catalogue, skipped: bool) -> str:
     return f"burned-in text was not checked in {unread} images ({why}): look for names and dates before you share."
 
 
+def _unlabelled(images: int, table: Path | None) -> str:
+    """That no task is made of images without a label, and where a person can tell labels."""
+    told = "1 image" if images == 1 else f"{images} images"
+    how = "" if table is None else f"; tell labels by folders or {table}, and ingest again"
+    made = "no task is made of " + ("it" if images == 1 else "them")
+    return f"{told} without a label: {made}{how}"
+
+
 def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_json: bool) -> None:
     counts = {f"by_{field}": _named(catalogue.count_by(field)) for field in ("label", "split", "modality")}
     if unread:
@@ -163,6 +180,8 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         more = {
             "added": done.added,
             "unchanged": done.unchanged,
+            "labelled": done.labelled,
+            "unlabelled": done.unlabelled,
             "near_duplicates": len(done.near),
             "left_out": {item.reason: item.count for item in done.left_out},
             "text_checked": not unread,
@@ -172,7 +191,10 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         }
         print(json.dumps({**numbers, **counts, **more}, indent=2, ensure_ascii=False))
         return
-    print(f"{out}: {len(catalogue)} images, {done.added} of them new; {_files(done)} files rejected")
+    labelled = f", {done.labelled} labelled now" if done.labelled else ""
+    print(
+        f"{out}: {len(catalogue)} images, {done.added} of them new{labelled}; {_files(done)} files rejected"
+    )
     for label, count in counts["by_label"].items():
         print(f"  {count:6d}  {label}")
     if done.near:
@@ -181,14 +203,17 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         print(f"left out {item.count}: {item.reason}")
     if done.quarantined:
         new = f", {done.newly_quarantined} of them new" if done.newly_quarantined else ""
-        print(f"{len(done.quarantined)} images in quarantine{new}: plantain quarantine {out}")
+        print(
+            f"{len(done.quarantined)} images in quarantine{new}; they take no part in a build until released or masked:"
+        )
+        print(f"  plantain quarantine {shlex.quote(str(out))}")
     if done.refused:
         print(f"rejected files and why: {out / REJECTED}")
 
 
 def _files(done: Ingested) -> int:
-    """Files that were left out; a folder counts with what is in it."""
-    return sum(refused.files for refused in done.refused)
+    """Files that were left out, each once; a folder counts with what is in it."""
+    return sum({refused.name: refused.files for refused in done.refused}.values())
 
 
 def _named(counts: dict[str, int]) -> dict[str, int]:

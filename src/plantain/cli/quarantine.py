@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +14,7 @@ from plantain.pixels.text import open_reader, why_no_reader
 from plantain.records import InputError
 from plantain.sources.catalogue import NAME, Catalogue
 from plantain.sources.near import NEAR, join_near_duplicates, write_near_duplicates
-from plantain.sources.preview import write_preview
+from plantain.sources.preview import PAGE, write_preview
 from plantain.sources.quarantine import Held, held, mask, release
 
 app = application()
@@ -44,18 +43,18 @@ def quarantine(
     """List the images in quarantine, with a page that shows why; release them, or mask what was found."""
     if not (root / NAME).is_file():
         raise InputError(f"{root}: no catalogue there (no {NAME}); make one with `plantain ingest`")
-    with Catalogue.create(root) as catalogue:
-        reader = open_reader() if masks else None
-        if masks and reader is None:
-            print(f"plantain: masked images are not read again: {why_no_reader()}", file=sys.stderr)
-        released = _decide(catalogue, releases or [], lambda name: release(catalogue, name))
-        maskable = [waiting.image.id for waiting in held(catalogue) if waiting.maskable]
-        wanted = maskable if masks == [ALL] else masks or []
-        masked = _decide(catalogue, wanted, lambda name: mask(catalogue, name, reader))
+    _one_decision_each(releases or [], masks or [])
+    # A look needs no right to write: the catalogue may be somebody else's.
+    with Catalogue.create(root) if releases or masks else Catalogue.open(root) as catalogue:
+        released, masked = _decide(catalogue, releases or [], masks or [])
         if released or masked:
             write_near_duplicates(root / NEAR, join_near_duplicates(catalogue))
         waiting = list(held(catalogue))
-        page = write_preview(catalogue, waiting)
+        try:
+            page = write_preview(catalogue, waiting)
+        except OSError as error:
+            page = None
+            print(f"plantain: {root / PAGE}: cannot be written ({error.strerror})", file=sys.stderr)
     if as_json:
         print(json.dumps(_document(waiting, released, masked, page), indent=2, ensure_ascii=False))
         return
@@ -69,11 +68,27 @@ def quarantine(
     print(f"{len(waiting)} images in quarantine" + (f"; look at them in {page}" if page else ""))
 
 
-def _decide(catalogue: Catalogue, names: list[str], act: Callable[[str], bool]) -> list[str]:
-    """Acts on each named image; returns those for which that was new."""
-    if names == [ALL]:
-        names = [waiting.image.id for waiting in held(catalogue)]
-    return [name for name in names if act(name)]
+def _one_decision_each(releases: list[str], masks: list[str]) -> None:
+    """Raises InputError where an image is to be released and masked; what is all beside names is the rest."""
+    both = sorted({*releases} & {*masks})
+    if both:
+        raise InputError(f"--release {both[0]} --mask {both[0]}: say one of them; nothing was changed")
+
+
+def _decide(catalogue: Catalogue, releases: list[str], masks: list[str]) -> tuple[list[str], list[str]]:
+    """Releases and masks; images that are named come before all of the rest. Returns those for which it was new."""
+    reader = open_reader() if masks else None
+    if masks and reader is None:
+        print(f"plantain: masked images are not read again: {why_no_reader()}", file=sys.stderr)
+    released = [name for name in releases if name != ALL and release(catalogue, name)]
+    masked = [name for name in masks if name != ALL and mask(catalogue, name, reader)]
+    rest = list(held(catalogue))
+    if ALL in releases:
+        released += [one.image.id for one in rest if release(catalogue, one.image.id)]
+    if ALL in masks:
+        maskable = [one.image.id for one in rest if one.maskable]
+        masked += [name for name in maskable if mask(catalogue, name, reader)]
+    return released, masked
 
 
 def _document(

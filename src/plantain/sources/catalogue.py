@@ -25,6 +25,17 @@ NAME = "catalogue.sqlite"
 BATCH = 64
 _PAGE = 512
 _MODULUS = 1 << 256
+_UNWRITABLE = frozenset(
+    {
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+    }
+)
+"""Primary codes of faults that say nothing against what the file holds."""
 
 
 class Catalogue:
@@ -66,7 +77,9 @@ class Catalogue:
             _check_version(connection, path)
         except sqlite3.DatabaseError as error:
             connection.close()
-            raise InputError(f"{path}: not a catalogue ({error})") from error
+            writable = error.sqlite_errorcode & 0xFF not in _UNWRITABLE
+            why = "not a catalogue" if writable else "cannot be written"
+            raise InputError(f"{path}: {why} ({error})") from error
         except InputError:
             connection.close()
             raise
@@ -149,12 +162,15 @@ class Catalogue:
             self._database.executemany(f"INSERT INTO image VALUES ({marks})", rows)
         except sqlite3.IntegrityError as error:
             raise InputError(f"{self.root}: another process is adding to this catalogue") from error
+        self._insert_labels(images)
+        self._database.executemany("INSERT INTO likeness VALUES (?, ?)", list(codes.items()))
+        self._account(sum(fingerprint(row) for row in rows), len(rows))
+
+    def _insert_labels(self, images: Iterable[SourceImage]) -> None:
         self._database.executemany(
             "INSERT INTO label VALUES (?, ?)",
             [(label, image.id) for image in images for label in dict.fromkeys(image.labels)],
         )
-        self._database.executemany("INSERT INTO likeness VALUES (?, ?)", list(codes.items()))
-        self._account(sum(fingerprint(row) for row in rows), len(rows))
 
     def remove(self, image: SourceImage) -> None:
         """Takes an image's rows out, inside a transaction; its blob stays."""
@@ -168,6 +184,16 @@ class Catalogue:
         assignments = ", ".join(f'"{column}" = ?' for column in COLUMNS)
         self._database.execute(f"UPDATE image SET {assignments} WHERE id = ?", (*to_row(new), old.id))
         self._account(fingerprint(to_row(new)) - fingerprint(to_row(old)), 0)
+
+    def relabel(self, old: SourceImage, new: SourceImage) -> None:
+        """As `replace`, with other labels, and with the group that the source gives now, inside a transaction.
+
+        The group is joined with those of near duplicates when `join_near_duplicates` runs next.
+        """
+        self.replace(old, new)
+        for table in ("label", "own_group"):
+            self._database.execute(f"DELETE FROM {table} WHERE image_id = ?", (old.id,))
+        self._insert_labels([new])
 
     def remember_reading(self, prepared_sha256: str, reader: str, found: str) -> None:
         """Keeps what a reader of text found in a prepared image (JSON), with the next commit."""

@@ -25,7 +25,7 @@ from plantain.pixels.orientation import display, plane_of
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import UNPREPARED, Entry, Found, Refused, SourceOptions
 from plantain.sources.files import open_regular
-from plantain.sources.label_table import LabelTable
+from plantain.sources.label_table import NO_LABEL, LabelTable
 from plantain.sources.places import shown, walk
 from plantain.sources.registry import SourceKind
 from plantain.sources.settings import Setting, resolve_settings
@@ -104,13 +104,17 @@ class DicomReader:
         if not self._files:
             raise InputError(f"{options.path}: no DICOM file in it")
         self._labels = LabelTable(self._root, taxonomy)
+        # Of one file among many that the table names, the others are not asked for.
+        names = [shown(path, self._root) for path in self._files]
+        self._missing = [] if single else self._labels.without(names)
 
     def count(self) -> int | None:
         """Number of files; unknown where each of their frames is taken."""
-        return None if self._settings["frames"] == "all" else len(self._files)
+        return None if self._settings["frames"] == "all" else len(self._missing) + len(self._files)
 
     def scan(self) -> Iterator[Found]:
-        """Files in order of their paths, each once or frame by frame."""
+        """Rows of labels.csv without a file, then files in order of their paths, each once or frame by frame."""
+        yield from self._missing
         seen: dict[str, str] = {}
         for path in self._files:
             name = one_line(shown(path, self._root))
@@ -157,7 +161,7 @@ class DicomReader:
             if _text(dataset, "BurnedInAnnotation") == "YES"
             else []
         )
-        notes += [] if told.labels else ["no label: the source has none"]
+        notes += [] if told.labels else [NO_LABEL]
         kind = _text(dataset, "Modality")
         notes += (
             [f"the header says Modality {one_line(kind)[:16]}"]
@@ -270,4 +274,5 @@ def _numbers(dataset: Dataset, name: str) -> list[float]:
 KIND = SourceKind(
     "DICOM files in any folder, also multi-frame; labels from folders named like a finding, or labels.csv",
     DicomReader,
+    label_table=True,
 )

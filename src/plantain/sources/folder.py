@@ -15,7 +15,7 @@ from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import UNPREPARED, Entry, Refused, SourceOptions
 from plantain.sources.files import read_regular
-from plantain.sources.label_table import LabelTable, Told
+from plantain.sources.label_table import NO_LABEL, LabelTable, Told
 from plantain.sources.places import CLUTTER, walk
 from plantain.sources.registry import SourceKind
 
@@ -105,8 +105,7 @@ class FolderReader:
                 self._refuse_folder(child, f"{shown}/", why)
             else:
                 self._refuse(shown, _UNLABELLED if _is_picture(child) else "not a picture by its name")
-        for name in self._table.without(self._seen):
-            self._refuse(name, "the table of labels names it, and no such picture is there")
+        self._refused += self._table.without(self._seen)
 
     def _pictures(self, folder: Path) -> Iterator[_File]:
         """What lies in a label folder."""
@@ -216,7 +215,7 @@ class FolderReader:
             geometry=UNPREPARED,
             group=first.told.group,
             split=first.told.split,
-            note="" if labels else "no label: the source has none",
+            note="" if labels else NO_LABEL,
         )
         return Entry(image, first.path, first.shown)
 
@@ -238,4 +237,5 @@ KIND = SourceKind(
     "pictures in folders named like a finding, or listed in PATH/labels.csv (file,labels[,group,split]); "
     "needs --modality",
     FolderReader,
+    label_table=True,
 )

@@ -6,7 +6,6 @@ import csv
 import hashlib
 import io
 import os
-import shlex
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,6 +22,7 @@ from plantain.sources.catalogue import Catalogue
 from plantain.sources.entries import Entry, Found, LeftOut, Reader, Refused, finish
 from plantain.sources.files import read_regular
 from plantain.sources.gate import Gate, Suspicion, suspicious
+from plantain.sources.known import Again, compare
 from plantain.sources.near import NearPair, join_near_duplicates
 from plantain.sources.quarantine import held, held_one, hold, hold_again
 from plantain.sources.withdrawal import Withdrawn
@@ -46,6 +46,8 @@ class Ingested:
     Attributes:
         added: images that are new in the catalogue.
         unchanged: images that it held already.
+        labelled: images that it held without a label, and that have one now.
+        unlabelled: images of this source without a label, new or not; no task is made of them.
         refused: files that cannot be used, with the reason.
         left_out: images that were not asked for, counted by reason.
         near: pairs of near duplicates in the whole catalogue; each pair is in one group now.
@@ -55,10 +57,26 @@ class Ingested:
     added: int
     unchanged: int
     refused: list[Refused]
+    labelled: int = 0
+    unlabelled: int = 0
     left_out: list[LeftOut] = field(default_factory=list)
     near: list[NearPair] = field(default_factory=list)
     quarantined: list[str] = field(default_factory=list)
     newly_quarantined: int = 0
+
+    def count(self, outcome: _Fate | Again) -> None:
+        """One more image that could be used."""
+        self.added += outcome is _Fate.ADDED
+        self.newly_quarantined += outcome is _Fate.HELD
+        self.labelled += outcome is Again.LABELLED
+        self.unchanged += outcome is Again.UNCHANGED
+
+    def refuse(self, refused: Refused) -> Refused | None:
+        """One more refusal; None where it repeats the last, as for the next slice of a volume that is too small."""
+        if refused in self.refused[-1:]:
+            return None
+        self.refused.append(refused)
+        return refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +129,16 @@ def ingest(
             if isinstance(result, LeftOut):
                 done.left_out.append(result)
                 continue
-            outcome = _take(result, catalogue, known, mode, gate) if isinstance(result, _Prepared) else result
+            if isinstance(result, Refused):
+                on_file(done.refuse(result))
+                continue
+            outcome = _take(result, catalogue, known, mode, gate)
             if isinstance(outcome, Refused):
-                done.refused.append(outcome)
-            elif outcome is _Fate.ADDED:
-                done.added += 1
-            elif outcome is _Fate.HELD:
-                done.newly_quarantined += 1
-            else:
-                done.unchanged += 1
-            on_file(outcome if isinstance(outcome, Refused) else None)
+                on_file(done.refuse(outcome))
+                continue
+            done.count(outcome)
+            done.unlabelled += not result.image.labels
+            on_file(None)
     catalogue.flush()
     done.near = join_near_duplicates(catalogue)
     done.quarantined = [waiting.image.id for waiting in held(catalogue)]
@@ -212,17 +230,17 @@ class _Workshop:
 class _Fate(Enum):
     """What became of a prepared image."""
 
-    ADDED, HELD, UNCHANGED = range(3)
+    ADDED, HELD = range(2)
 
 
 def _take(
     result: _Prepared, catalogue: Catalogue, known: Known, mode: str, gate: Gate | None
-) -> _Fate | Refused:
+) -> _Fate | Again | Refused:
     """Adds a prepared image or puts it into quarantine; or says why it is left out."""
     name, image = result.entry.name, result.image
     key = (image.source_sha256, image.frame)
     if key in known:
-        return _compare(name, image, catalogue, known[key], mode)
+        return compare(name, image, catalogue, known[key], mode)
     assert result.data is not None
     if catalogue.find(image.id) is not None or held_one(catalogue, image.id) is not None:
         return Refused(name, f"another picture has the id {image.id}; rename it, or choose another --out")
@@ -234,32 +252,6 @@ def _take(
         gate.remember(image, result.texts)
     catalogue.add(image, result.data, result.code)
     return _Fate.ADDED
-
-
-def _compare(
-    name: str, image: SourceImage, catalogue: Catalogue, there_id: str, mode: str
-) -> _Fate | Refused:
-    """Whether a picture that the catalogue has is described as it was before."""
-    waiting = held_one(catalogue, there_id)
-    there = waiting.image if waiting is not None else catalogue.get(there_id)
-    if (there.id, there.labels, there.dataset) != (image.id, image.labels, image.dataset):
-        labels = ", ".join(there.labels) or "no label"
-        if (there.id, there.dataset) == (image.id, image.dataset):
-            return Refused(name, f"is there already, labelled {labels}; choose another --out")
-        why = f"the same picture as {there.id} ({labels}) of {there.dataset}"
-        if (there.id, there.labels) == (image.id, image.labels):
-            why += f"; if its folder was renamed, say --dataset {shlex.quote(there.dataset)}"
-        return Refused(name, why)
-    if there.geometry.mode != mode:
-        return Refused(name, f"is there already, prepared with {there.geometry.mode}; choose another --out")
-    if there.licence != image.licence:
-        return Refused(name, f"is there already with licence {there.licence}; choose another --out")
-    if waiting is None and image.consent not in (None, there.consent):
-        # Permission that came later; nothing else of an image that is there ever changes.
-        catalogue.flush()
-        with catalogue.transaction():
-            catalogue.replace(there, replace(there, consent=image.consent))
-    return _Fate.UNCHANGED
 
 
 def check_earlier(catalogue: Catalogue, gate: Gate, on_image: Callable[[], None] = lambda: None) -> int:

@@ -17,9 +17,15 @@ from plantain.findings import Taxonomy
 from plantain.findings.taxonomy import suggest
 from plantain.pixels.decode import one_line
 from plantain.records import InputError
+from plantain.sources.entries import Refused
 from plantain.sources.tables import read_table
 
 NAMES = ("labels.csv", "labels.xlsx")
+
+NO_LABEL = "no label: the source has none"
+"""Note of an image that neither table nor folder labels; it goes when a label is told later."""
+
+_NO_FILE = "the table of labels names it, and no such picture is there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +57,12 @@ class LabelTable:
         """Whether the table has a row for a file, told relative to the source."""
         return _key(file) in self._rows
 
-    def without(self, files: Iterable[str]) -> list[str]:
-        """Files that the table names and that are none of these, in the table's order."""
+    def without(self, files: Iterable[str]) -> list[Refused]:
+        """Rows that name none of these files, in the table's order; no picture is made of them."""
         there = {_key(file) for file in files}
-        return [one_line(row["file"]) for key, row in self._rows.items() if key not in there]
+        return [
+            Refused(one_line(row["file"]), _NO_FILE) for key, row in self._rows.items() if key not in there
+        ]
 
     def of(self, file: str, modality: str) -> Told:
         """What is told of a file of that modality.

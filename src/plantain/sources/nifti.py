@@ -17,7 +17,7 @@ from plantain.pixels.volume import AXES, Volume, choose_slices, read_volume, sho
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import UNPREPARED, Entry, Found, Refused, SourceOptions
 from plantain.sources.files import read_regular
-from plantain.sources.label_table import LabelTable
+from plantain.sources.label_table import NO_LABEL, LabelTable
 from plantain.sources.places import shown, walk
 from plantain.sources.registry import SourceKind
 from plantain.sources.settings import Setting, resolve_settings, whole_number
@@ -106,13 +106,17 @@ class NiftiReader:
         if not self._files:
             raise InputError(f"{options.path}: no .nii or .nii.gz in it")
         self._labels = LabelTable(self._root, taxonomy)
+        # Of one file among many that the table names, the others are not asked for.
+        names = [shown(path, self._root) for path in self._files]
+        self._missing = [] if single else self._labels.without(names)
 
     def count(self) -> int | None:
         """Unknown: a volume may have fewer slices than are asked for."""
         return None
 
     def scan(self) -> Iterator[Found]:
-        """Volumes in order of their paths, slices from right to left, back to front or feet to head."""
+        """Rows of labels.csv without a file, volumes in order of their paths, slices from right, back or feet on."""
+        yield from self._missing
         shelf = Shelf()
         for path in self._files:
             name = one_line(shown(path, self._root))
@@ -136,7 +140,7 @@ class NiftiReader:
     def _describe(self, name: str, volume: Volume) -> SourceImage:
         told = self._labels.of(name, self._modality)
         stem = _stem(name)
-        notes = [] if told.labels else ["no label: the source has none"]
+        notes = [] if told.labels else [NO_LABEL]
         notes += [f"volume 1 of {volume.volumes}"] if volume.volumes > 1 else []
         oblique = volume.oblique_degrees
         notes += [f"oblique by {oblique:g} degrees"] if oblique >= _STRAIGHT_DEGREES else []
@@ -176,4 +180,5 @@ def _short(text: str) -> str:
 KIND = SourceKind(
     "NIfTI volumes (.nii, .nii.gz) in any folder, a few slices of each; labels from folders or labels.csv",
     NiftiReader,
+    label_table=True,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,6 +38,7 @@ def write_preview(catalogue: Catalogue, waiting: Sequence[Held]) -> Path | None:
     path.write_text(
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Quarantine</title><style>{_STYLE}</style>'
         f"<h1>{len(waiting)} images in quarantine</h1><p>They may show who somebody is. Do not pass this page on.</p>"
+        f"<p>They take no part in a build until released or masked. All at once: {_commands(path.parent, 'all')}.</p>"
         f"{articles}</html>\n",
         encoding="utf-8",
     )
@@ -62,7 +64,15 @@ def _article(catalogue: Catalogue, waiting: Held) -> str:
         for one in waiting.found
     )
     name = html.escape(waiting.image.id)
+    commands = _commands(catalogue.root, waiting.image.id, maskable=waiting.maskable)
     return (
         f'<article><h2>{name}</h2><img alt="{name}" src="data:image/jpeg;base64,{picture}"><ul>{lines}</ul>'
-        f"<p><code>--release {name}</code> or <code>--mask {name}</code></p></article>"
+        f"<p>{commands}</p></article>"
     )
+
+
+def _commands(root: Path, name: str, *, maskable: bool = True) -> str:
+    """Commands that a person can paste, as HTML; a photograph cannot be masked."""
+    ways = ("--release", "--mask") if maskable else ("--release",)
+    commands = (shlex.join(["plantain", "quarantine", str(root), way, name]) for way in ways)
+    return " or ".join(f"<code>{html.escape(command)}</code>" for command in commands)

@@ -71,6 +71,13 @@ def hold_again(catalogue: Catalogue, image: SourceImage, found: Sequence[Suspici
         _insert(catalogue, Held(replace(kept, text_checked=True), row[0] if row else None, tuple(found)))
 
 
+def redescribe(catalogue: Catalogue, image: SourceImage) -> None:
+    """Puts another record of a waiting image in the place of its own, inside a transaction."""
+    catalogue.connection.execute(
+        "UPDATE quarantine SET record = ? WHERE image_id = ?", (orjson.dumps(image).decode(), image.id)
+    )
+
+
 def held(catalogue: Catalogue) -> Iterator[Held]:
     """Every image that waits, in order of their ids."""
     if catalogue.has("quarantine"):

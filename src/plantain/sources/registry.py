@@ -34,11 +34,13 @@ class SourceKind:
         summary: one line for `plantain ingest --list`.
         open: makes the reader; raises InputError when path or options do not fit.
         dataset: the name of its images' dataset, where this kind reads one dataset only; "" otherwise.
+        label_table: whether a person may tell labels by folders or by PATH/labels.csv.
     """
 
     summary: str
     open: Callable[[SourceOptions, Taxonomy], Reader]
     dataset: str = ""
+    label_table: bool = False
 
 
 def kinds() -> dict[str, str]:
