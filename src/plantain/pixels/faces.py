@@ -22,13 +22,19 @@ SIDE = 512
 """Longest side in pixels at which faces are looked for; faces below a tenth of it are not."""
 
 NEIGHBOURS, NEIGHBOURS_GREY = 4, 8
-"""Detections that must agree on a face. Ventricles, discs and ribs make a face for six, lit from the front."""
+"""Detections that must agree on a face. Ventricles, discs and ribs make a face for six, lit from the front.
+
+As many as in grey must agree in a round field on black: vessels and disc of an eye make a face for six there too.
+"""
+
+_DARK, _ROUND = 24, 0.92
+"""Brightest channel of what lies around a round field, and the least share of its circle that the field fills."""
 
 _SCENE_LEVELS, _SCENE_SHARE = 40, 0.1
 
 
 def photographed_faces(pixels: Pixels) -> tuple[Box, ...]:
-    """Faces in a photograph, uint8 (H, W, 3) or grey (H, W), where more must agree on one."""
+    """Faces in a photograph, uint8 (H, W, 3); in grey (H, W), and in a round field on black, more must agree on one."""
     scale = min(1.0, SIDE / max(pixels.shape[:2]))
     small = cv2.resize(np.ascontiguousarray(pixels), None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     shorter = min(small.shape[:2])
@@ -41,12 +47,37 @@ def photographed_faces(pixels: Pixels) -> tuple[Box, ...]:
         step_ratio=1,
         min_size=(48, 48),
         max_size=(shorter, shorter),
-        min_neighbor_number=NEIGHBOURS if coloured else NEIGHBOURS_GREY,
+        min_neighbor_number=NEIGHBOURS if coloured and not round_field(pixels) else NEIGHBOURS_GREY,
     )
     boxes = {
         Box(*(round(float(part[key]) / scale) for key in ("c", "r", "width", "height"))) for part in found
     }
     return tuple(sorted(boxes))
+
+
+def round_field(pixels: Pixels) -> bool:
+    """Whether a picture is a round field on black, maybe cut off above and below, as fundus cameras take it.
+
+    Args:
+        pixels: uint8 (H, W, 3) or (H, W).
+    """
+    scale = min(1.0, 256 / max(pixels.shape[:2]))
+    small = cv2.resize(np.ascontiguousarray(pixels), None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+    height, width = small.shape[:2]
+    bright = small.max(axis=2) if small.ndim == 3 else small
+    outlines, _ = cv2.findContours(
+        (bright > _DARK).astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE
+    )
+    if not outlines:
+        return False
+    # The hull, since the field itself may be dark at its rim; letters beside it are outlines of their own.
+    hull = cv2.convexHull(max(outlines, key=cv2.contourArea))
+    (x, y), radius = cv2.minEnclosingCircle(hull)
+    circle, field = np.zeros((2, height, width), np.uint8)
+    cv2.circle(circle, (round(x), round(y)), round(radius), 1, -1)
+    cv2.fillConvexPoly(field, hull, 1)
+    corners = circle[[0, 0, -1, -1], [0, -1, 0, -1]]
+    return not corners.any() and float(field[circle > 0].mean()) >= _ROUND
 
 
 def coloured_scene(pixels: Pixels) -> bool:
