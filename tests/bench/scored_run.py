@@ -169,6 +169,7 @@ def facts_of(bench: Benchmark, sample: Sample) -> SampleFacts:
         has_roi=sample.roi is not None,
         roi_share=float(bench.roi(sample).mean()) if sample.roi is not None else None,
         content=content_of(bench, sample),
+        synthetic_truth=sample.synthetic_truth,
     )
 
 

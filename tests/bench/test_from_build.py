@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import re
 import shutil
 import sqlite3
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scored_run import EXACT, baselines, make_run, plain_scores
 
 from build.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.bench.benchmark import Benchmark
 from plantain.bench.checking import check_benchmark
 from plantain.bench.from_build import REAL, SYNTHETIC, benchmark_from_build
+from plantain.bench.pages import write_leaderboard
 from plantain.build.run import run_build
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pixels.decode import decode, decode_mask
+from plantain.pixels.encode import XMP_PACKET
 from plantain.records import Direction, InputError, TaskState
 
 
@@ -67,6 +72,7 @@ def test_every_success_goes_there_and_back(build: Path, bench: Benchmark) -> Non
             assert there.cluster == home.cluster
             assert (there.direction, home.direction) == (forward, back)
             assert (there.notes[0], home.notes[0]) == (SYNTHETIC, REAL)
+            assert (there.synthetic_truth, home.synthetic_truth) == (True, False)
             assert (there.image.synthetic, home.image.synthetic) == (False, True)
             assert there.prompt == attempt.instruction
             verb = "Remove the" if back is Direction.REMOVE else "Add"
@@ -117,6 +123,11 @@ def test_command_says_what_it_made(build: Path, tmp_path: Path, capsys: pytest.C
     told = json.loads(capsys.readouterr().out)
     assert told["real"] == told["synthetic"] == told["successes"]
     assert told["regions"] == 2 * told["successes"]
+    half = len(Benchmark.load(tmp_path / "b")) // 2
+    assert main(["bench", "describe", str(tmp_path / "b"), "--clip", "nobody/weights"]) == 0
+    assert f"{half} with a real image after, {half} with a synthetic one" in " ".join(
+        capsys.readouterr().out.split()
+    )
     assert main(["bench", "from-build", str(build), "--out", str(tmp_path / "b")]) == 2
     assert "exists and is not an empty folder" in capsys.readouterr().err
     assert main(["bench", "from-build", str(tmp_path), "--out", str(tmp_path / "c")]) == 2
@@ -145,3 +156,24 @@ def test_a_build_without_successes_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing in it can become a sample"):
         benchmark_from_build(tmp_path / "run", tmp_path / "b")
     assert not (tmp_path / "b").exists()
+
+
+def test_leaderboard_says_which_true_images_are_synthetic(bench: Benchmark, tmp_path: Path) -> None:
+    """In its warning, its table and its gallery; a picture of one carries the mark, whoever "made" it."""
+    run = make_run(tmp_path / "run", bench, [*baselines(), EXACT], plain_scores)
+    text = write_leaderboard(run, tmp_path / "out", gallery=len(bench)).read_text(encoding="utf-8")
+    half = len(bench) // 2
+    assert f"so are {half} of {2 * half} true images" in " ".join(text.split())
+    assert f"the image after, {half} of {2 * half} synthetic: the ceiling" in text
+    marked = [
+        (caption, XMP_PACKET in base64.b64decode(data))
+        for data, caption in re.findall(
+            r'data:image/jpeg;base64,([^"]+)".*?<figcaption>([^<]+)<', text, flags=re.DOTALL
+        )
+    ]
+    for caption in ("Before", "Truth"):
+        assert [told for told in marked if told[0].startswith(caption)].count((caption, False)) == half
+        assert marked.count((f"{caption} (synthetic)", True)) == half
+    # What is copied from a synthetic image is one: as many copies as images before.
+    assert marked.count(("copy-input", True)) == marked.count(("copy-input", False)) == half
+    assert not any(caption == "ground-truth" for caption, _ in marked), "it is the truth, shown once"

@@ -12,7 +12,7 @@ import numpy as np
 
 from plantain.bench.benchmark import Benchmark
 from plantain.bench.own_format import OWN, BenchmarkWriter
-from plantain.bench.samples import Sample
+from plantain.bench.samples import SYNTHETIC_TRUTH, Sample
 from plantain.findings import load_taxonomy
 from plantain.models.offline.editor import render_instruction
 from plantain.models.offline.language import Intent, compose
@@ -46,7 +46,7 @@ PLAN = (
     ("retina-left", "Myopia", None, "large"),
 )
 
-SYNTHETIC = "synthetic ground truth: the image after was rendered by plantain"
+SYNTHETIC = f"{SYNTHETIC_TRUTH}: the image after was rendered by plantain"
 REAL = "real ground truth: the image after is an original; the finding before was rendered by plantain"
 
 

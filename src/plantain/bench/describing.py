@@ -72,7 +72,8 @@ class Description:
         organs: by number of samples; tasks: all, by organ and number of samples.
         directions: how many samples add, remove or change.
         sizes: how many samples have which longest side.
-        with_truth, with_roi, with_detailed: samples with a real image after, a region, a description of the change.
+        with_truth, with_roi, with_detailed: samples with an image after, a region, a description of the change.
+        with_synthetic_truth: of those with an image after, how many have one that is not real.
         roi_shares: the region's share of the frame, by sample id.
         similarity: cosine of prompt and previous image, by sample id; empty without CLIP.
         similarity_name: "clip_talign", or with the weights' name where they are not the published ones.
@@ -87,6 +88,7 @@ class Description:
     directions: dict[str, int]
     sizes: dict[int, int]
     with_truth: int
+    with_synthetic_truth: int
     with_roi: int
     with_detailed: int
     roi_shares: dict[str, float]
@@ -144,6 +146,7 @@ def describe_benchmark(
         directions=dict(sorted(Counter(sample.direction.value for sample in samples).items())),
         sizes=dict(sorted(Counter(max(sample.size) for sample in samples).items())),
         with_truth=sum(sample.changed is not None for sample in samples),
+        with_synthetic_truth=sum(sample.synthetic_truth for sample in samples),
         with_roi=sum(sample.roi is not None for sample in samples),
         with_detailed=sum(bool(sample.detailed) for sample in samples),
         roi_shares=shares,
@@ -164,6 +167,7 @@ def as_json(description: Description) -> dict[str, object]:
         "directions": description.directions,
         "longest_sides": {str(side): n for side, n in description.sizes.items()},
         "with_truth": description.with_truth,
+        "with_synthetic_truth": description.with_synthetic_truth,
         "with_roi": description.with_roi,
         "with_description": description.with_detailed,
         "roi_share": _fields(Spread.of(list(description.roi_shares.values()))),

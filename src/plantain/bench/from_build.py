@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from plantain.bench.own_format import BenchmarkWriter
-from plantain.bench.samples import Sample
+from plantain.bench.samples import SYNTHETIC_TRUTH, Sample
 from plantain.findings import Taxonomy, load_taxonomy, say_place
 from plantain.journal import BlobStore, JournalReader, TaskRow
 from plantain.models.offline.language import Intent, compose, read_instruction
@@ -36,7 +36,7 @@ from plantain.records import (
 from plantain.sources.related import Groups
 
 REAL = "real ground truth: the image after is an original"
-SYNTHETIC = "synthetic ground truth: the image after is an edit that a judge let pass"
+SYNTHETIC = f"{SYNTHETIC_TRUTH}: the image after is an edit that a judge let pass"
 NO_REGION = "no region: the editor did not say where it changed pixels"
 
 PARAPHRASE = 5

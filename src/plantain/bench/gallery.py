@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 
 from plantain.bench.arms import Arm
+from plantain.bench.baselines import GROUND_TRUTH
 from plantain.bench.benchmark import Benchmark
 from plantain.bench.generate_plan import content_of
 from plantain.bench.runfile import BenchRun, SampleFacts
@@ -32,6 +33,10 @@ PAGE_BYTES = 9_000_000
 """Of all pictures of a page together, about."""
 
 
+ROW = 7
+"""Pictures side by side at most."""
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """One output of an arm on a sample; without image, `reason` says why. `values`: (metric, number) as printed."""
@@ -45,14 +50,26 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class SampleStory:
-    """One sample: images before and after as data URIs, the region as an SVG path in pixels, all arms' outputs."""
+    """One sample: images before and after as data URIs, the region as an SVG path in pixels, all arms' outputs.
+
+    The arm `ground-truth` is the image after itself: where there is one, its scores are `truth_values`, and its picture
+    is not shown twice. `synthetic` says whether the image before, and the one after, is not real.
+    """
 
     facts: SampleFacts
     size: tuple[int, int]
     previous: str
     truth: str | None
+    truth_values: tuple[tuple[str, str], ...]
+    synthetic: tuple[bool, bool]
     outline: str
     outputs: tuple[Picture, ...]
+
+    @property
+    def across(self) -> int:
+        """Pictures in a row where there is room: rows as even as can be, so that no picture stands alone."""
+        pictures = 2 + len(self.outputs)
+        return -(-pictures // -(-pictures // ROW))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +113,23 @@ def tell_samples(table: Table, run: BenchRun, benchmark: Benchmark, size: int) -
     stories = []
     for facts in chosen:
         sample = benchmark.sample(facts.id)
+        truth = _truth(benchmark, sample, limit)
         covering = [arm for arm in arms if arm.covers(facts.id)]
+        told = [arm for arm in covering if arm.label == GROUND_TRUTH and truth is not None]
         stories.append(
             SampleStory(
                 facts=facts,
                 size=sample.size,
                 previous=data_uri(benchmark.previous(sample), SIDE, limit, synthetic=sample.image.synthetic),
-                truth=_truth(benchmark, sample, limit),
+                truth=truth,
+                truth_values=_values(table, facts, told[0], 0) if told else (),
+                synthetic=(sample.image.synthetic, sample.synthetic_truth),
                 outline=_outline_of(benchmark, sample),
-                outputs=tuple(_picture(table, run, facts, arm, 0, limit) for arm in covering),
+                outputs=tuple(
+                    _picture(table, run, (facts, sample), arm, 0, limit)
+                    for arm in covering
+                    if arm not in told
+                ),
             )
         )
     return stories
@@ -122,7 +147,7 @@ def tell_sweeps(table: Table, run: BenchRun, benchmark: Benchmark, found: Iterab
         sample = benchmark.sample(facts.id)
         limit = _limit(2 * len(sweep.points))
         outputs = {
-            place: _picture(table, run, facts, sweep.arm, point.k, limit)
+            place: _picture(table, run, (facts, sample), sweep.arm, point.k, limit)
             for place, point in sweep.points.items()
         }
         previous = data_uri(benchmark.previous(sample), SIDE, limit, synthetic=sample.image.synthetic)
@@ -149,11 +174,30 @@ def _limit(pictures: int) -> int:
 def _truth(benchmark: Benchmark, sample: Sample, limit: int) -> str | None:
     if sample.changed is None:
         return None
-    made = "synthetic ground truth" in " ".join(sample.notes).lower()
-    return data_uri(benchmark.changed(sample), SIDE, limit, synthetic=made)
+    return data_uri(benchmark.changed(sample), SIDE, limit, synthetic=sample.synthetic_truth)
 
 
-def _picture(table: Table, run: BenchRun, facts: SampleFacts, arm: Arm, k: int, limit: int) -> Picture:
+def _picture(
+    table: Table, run: BenchRun, about: tuple[SampleFacts, Sample], arm: Arm, k: int, limit: int
+) -> Picture:
+    facts, sample = about
+    edited, reason = _edited(run, facts.id, arm.label, k)
+    image = None
+    if edited is not None:
+        pixels = decode(run.reader.read_blob(edited))
+        image = data_uri(pixels, SIDE, limit, synthetic=_synthetic(arm, sample))
+    return Picture(arm.label, baseline(arm), image, reason, _values(table, facts, arm, k))
+
+
+def _synthetic(arm: Arm, sample: Sample) -> bool:
+    """Whether an output is synthetic: a model's always is, a baseline's where what it was made of is."""
+    if not baseline(arm):
+        return True
+    return sample.synthetic_truth if arm.label == GROUND_TRUTH else sample.image.synthetic
+
+
+def _values(table: Table, facts: SampleFacts, arm: Arm, k: int) -> tuple[tuple[str, str], ...]:
+    """The scores of one output as printed."""
     place = table.scores.samples.index(facts)
     values = []
     for measure in table.main:
@@ -163,11 +207,7 @@ def _picture(table: Table, run: BenchRun, facts: SampleFacts, arm: Arm, k: int, 
     texts = table.scores.outputs.get((arm.label, TEXT))
     if texts is not None and texts[place, k] == 0.0:
         values.append(("text", "drawn or changed"))
-    edited, reason = _edited(run, facts.id, arm.label, k)
-    image = None
-    if edited is not None:
-        image = data_uri(decode(run.reader.read_blob(edited)), SIDE, limit, synthetic=not baseline(arm))
-    return Picture(arm.label, baseline(arm), image, reason, tuple(values))
+    return tuple(values)
 
 
 def _edited(run: BenchRun, sample_id: str, label: str, k: int) -> tuple[str | None, str]:

@@ -155,6 +155,7 @@ def sample_facts(
         has_roi=sample.roi is not None,
         roi_share=share,
         content=content,
+        synthetic_truth=sample.synthetic_truth,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from plantain.bench.benchmark import Benchmark
 from plantain.bench.own_format import BenchmarkWriter, plain_image
-from plantain.bench.samples import Sample
+from plantain.bench.samples import SYNTHETIC_TRUTH, Sample
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import InputError
 
@@ -74,7 +74,7 @@ def write_held_out(pairs: Iterable[HeldOutPair], out: Path, name: str, digest: s
                 previous=Path(),
                 size=(width, height),
                 aligned=True,
-                notes=("synthetic ground truth: the image after is an edit that a judge let pass",),
+                notes=(f"{SYNTHETIC_TRUTH}: the image after is an edit that a judge let pass",),
             )
             writer.add(sample, pair.before, pair.after, pair.region)
     return Benchmark.load(out)

@@ -24,7 +24,7 @@ from plantain.bench.published import (
 )
 from plantain.bench.runfile import BenchRun
 from plantain.bench.sweeps import Sweep, sweeps
-from plantain.bench.table_rows import baseline, read_scores
+from plantain.bench.table_rows import Scores, baseline, read_scores
 from plantain.bench.tables import MACRO, OVERALL, Cell, Table, make_table, table_json
 from plantain.metrics.resampling import BOOTSTRAP, Estimate
 from plantain.pages.drawing import printed
@@ -252,13 +252,16 @@ def p_value(value: float | None) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def arm_note(arm: Arm) -> str:
+def arm_note(arm: Arm, scores: Scores) -> str:
     """What a reader must know of an arm beside its label."""
+    synthetic, truths = scores.truths
     notes = {
         "copy-input": "returns the input: keeps everything, edits nothing",
         "resize-only": "to a model's working size and back",
         "jpeg-75": "one JPEG at quality 75",
-        "ground-truth": "the real image after: the ceiling",
+        "ground-truth": f"the image after, {synthetic} of {truths} synthetic: the ceiling"
+        if synthetic
+        else "the real image after: the ceiling",
     }
     if arm.label in notes:
         return notes[arm.label]

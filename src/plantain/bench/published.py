@@ -148,6 +148,8 @@ def published_stories(folder: Path, table: Table, size: int) -> list[SampleStory
                 size=(before.shape[1], before.shape[0]),
                 previous=data_uri(before, SIDE, BYTES, synthetic=False),
                 truth=None if truth is None else data_uri(truth, SIDE, BYTES, synthetic=False),
+                truth_values=(),
+                synthetic=(False, False),
                 outline="",
                 outputs=tuple(shown),
             )

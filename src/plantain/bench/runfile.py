@@ -41,9 +41,10 @@ class SampleFacts:
         id, organ, task, cluster, prompt, rephrased, detailed, finding: as in `plantain.bench.samples.Sample`.
         direction, modality, licence: as text.
         size: (width, height) in pixels.
-        has_truth, has_roi: whether there is a real image after, and a region.
+        has_truth, has_roi: whether there is an image after, and a region.
         roi_share: share of the image that the region covers; None without a region.
         content: hash of all that the sample is, files included; a run refuses a sample whose hash changed.
+        synthetic_truth: the image after is not real.
     """
 
     id: str
@@ -62,6 +63,7 @@ class SampleFacts:
     has_roi: bool
     roi_share: float | None
     content: str
+    synthetic_truth: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,9 @@ from pathlib import Path
 from plantain.pixels.decode import one_line
 from plantain.records import Direction, SourceImage
 
+SYNTHETIC_TRUTH = "synthetic ground truth"
+"""How the note of a sample begins whose image after was made by a model or a renderer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -24,7 +27,7 @@ class Sample:
         direction: add, remove, or any other change.
         finding: the finding concerned, where the benchmark was made from a build; "" otherwise.
         previous: file of the image before.
-        changed: file of the real image after; None where there is none.
+        changed: file of the image after, real unless `synthetic_truth`; None where there is none.
         roi: file of the region's mask; None where there is none.
         size: (width, height) of the previous image in pixels.
         aligned: whether the image after lies pixel by pixel over the one before; None when unknown.
@@ -50,6 +53,11 @@ class Sample:
     aligned: bool | None = None
     notes: tuple[str, ...] = field(default=())
     source: str = ""
+
+    @property
+    def synthetic_truth(self) -> bool:
+        """Whether there is an image after that is not real: a note says so."""
+        return self.changed is not None and any(note.startswith(SYNTHETIC_TRUTH) for note in self.notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,12 @@ class Scores:
     def clusters(self) -> list[str]:
         return [sample.cluster for sample in self.samples]
 
+    @property
+    def truths(self) -> tuple[int, int]:
+        """How many samples have an image after that is not real, and how many have any."""
+        truths = [sample for sample in self.samples if sample.has_truth]
+        return sum(sample.synthetic_truth for sample in truths), len(truths)
+
     def arm(self, label: str) -> Arm:
         """Raises StopIteration where there is none."""
         return next(arm for arm in self.arms if arm.label == label)

@@ -77,7 +77,7 @@ def _print(description: Description, more_than: int) -> None:
     console.print(
         f"{description.samples} samples from {description.clusters} independent sources; "
         f"{len(description.tasks)} tasks; "
-        f"{directions}; {description.with_truth} with a real image after, {description.with_roi} with a region, "
+        f"{directions}; {_truths(description)}, {description.with_roi} with a region, "
         f"{description.with_detailed} with a description of the change.",
         highlight=False,
     )
@@ -94,6 +94,12 @@ def _print(description: Description, more_than: int) -> None:
             f"Similarity of prompts and images not measured: {escape(description.no_similarity)}",
             highlight=False,
         )
+
+
+def _truths(description: Description) -> str:
+    synthetic = description.with_synthetic_truth
+    real = f"{description.with_truth - synthetic} with a real image after"
+    return f"{real}, {synthetic} with a synthetic one" if synthetic else real
 
 
 def _spread(spread: Spread, form: str) -> str:

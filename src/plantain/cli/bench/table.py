@@ -107,6 +107,9 @@ def leaderboard(made: Table) -> RichTable:
     from plantain.pages.wording import plain
 
     judged = f"EA, VQ: {made.judge}" if made.judge else "no judge has scored this run"
+    synthetic, truths = made.scores.truths
+    if synthetic:
+        judged += f"\n{synthetic} of {truths} true images are synthetic"
     shown = RichTable(
         title=f"{plain(made.scores.benchmark)}: {len(made.scores.samples)} samples",
         caption=f"{judged}\nmean and half of the 95 % interval; bold: best, underlined: second, where told apart",
