@@ -14,13 +14,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from scored_run import Made, baselines, make_all, make_benchmark, make_run
+from scored_run import EXACT, NOISY, Made, baselines, make_all, make_benchmark, make_run, plain_scores
 
 from pages.browser import CHROMIUM, Page, open_browser
+from plantain.bench.arms import Arm
 from plantain.bench.gallery import choose, outline
 from plantain.bench.pages import write_leaderboard
 from plantain.bench.runfile import BenchRun
 from plantain.bench.table_rows import read_scores
+from plantain.bench.tables import make_table
 from plantain.cli import main
 from plantain.pixels.encode import XMP_PACKET
 
@@ -120,6 +122,37 @@ def test_an_outline_follows_holes_too() -> None:
     path = outline(mask)
     assert path.count("M") == 2
     assert outline(np.zeros((8, 8), bool)) == ""
+
+
+def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = make_benchmark(tmp_path / "bench", ("Skin", "Eyes"), 6)
+    arms = [*baselines(), EXACT, NOISY]
+
+    def scores(arm: Arm, i: int, k: int) -> dict[str, float | None]:
+        found = dict(plain_scores(arm, i, k))
+        # The judge came as far as the third sample; one that it could not score counts as done.
+        return found if i < 3 else {name: value for name, value in found.items() if "@" not in name}
+
+    run = make_run(tmp_path / "run", bench, arms, scores, pictures=False)
+    text = write_leaderboard(run, tmp_path / "out", gallery=0).read_text(encoding="utf-8")
+    # 3 of 12 samples, the same for each of the 6 arms: 25 %
+    assert "<strong>Scoring is not finished:</strong> 25 % of EA and VQ." in text
+    document = json.loads((tmp_path / "out" / "leaderboard.json").read_text(encoding="utf-8"))
+    marked = {row["metric"] for row in document["rows"] if row["mark"]}
+    assert "CP" in marked and not marked & {"EA", "VQ", "CP judge"}
+    assert main(["bench", "table", str(run)]) == 0
+    assert f"`plantain bench score {run}` goes on" in capsys.readouterr().out.replace("\n", "")
+
+
+def test_a_refusal_leaves_nothing_to_come(made: Made) -> None:
+    with BenchRun.open(made.run) as run:
+        table = make_table(read_scores(run))
+    assert table.unfinished == ""
+    assert any(cell.mark == "best" and cell.metric == "EA" for cell in table.cells.values())
+    # demo_similarity is of the few-shot arms only: no other arm lacks it
+    assert table.scores.to_come("demo_similarity")[0] == 0
 
 
 def test_an_empty_run_has_a_page(tmp_path: Path) -> None:

@@ -159,6 +159,7 @@ def document(board: Leaderboard) -> str:
                 "benchmark": table.scores.benchmark,
                 "samples": len(table.scores.samples),
                 "judge": table.judge,
+                "unfinished": table.unfinished,
                 "judges": list(table.judges),
                 "rows": table_json(table.cells.values()),
                 "tasks": table_json(table.tasks.values()),

@@ -52,6 +52,8 @@ class Scores:
         outputs: for (arm label, stored metric) an array (samples, outputs of the arm), NaN where unscored.
         missing: for (arm label, stored metric) how many outputs of the rule have no score, by reason.
         distances: of sets.
+        made: outputs that the rule names and that were made or failed to be, by arm; told: of those, how many have been
+            scored or have a reason why not, by (arm, stored metric). Empty where nobody goes on scoring.
     """
 
     run: str
@@ -62,6 +64,8 @@ class Scores:
     outputs: Mapping[tuple[str, str], Floats]
     missing: Mapping[tuple[str, str], Counter[str]] = field(default_factory=dict)
     distances: tuple[Distance, ...] = ()
+    made: Mapping[str, int] = field(default_factory=dict)
+    told: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def metrics(self) -> list[str]:
@@ -83,6 +87,16 @@ class Scores:
         """How many samples have an image after that is not real, and how many have any."""
         truths = [sample for sample in self.samples if sample.has_truth]
         return sum(sample.synthetic_truth for sample in truths), len(truths)
+
+    def to_come(self, metric: str) -> tuple[int, int]:
+        """How many outputs a scoring has not come to yet for a stored metric, and of how many.
+
+        A metric that no baseline has is one of some arms only; elsewhere every arm counts.
+        """
+        everywhere = any(self.told.get((label, metric)) for label in BASELINES)
+        labels = [label for label in self.made if everywhere or self.told.get((label, metric))]
+        wanted = sum(self.made[label] for label in labels)
+        return wanted - sum(self.told.get((label, metric), 0) for label in labels), wanted
 
     def arm(self, label: str) -> Arm:
         """Raises StopIteration where there is none."""
@@ -129,7 +143,7 @@ def read_scores(run: BenchRun) -> Scores:
     """All scores of a run's current generations, in one pass over the journal."""
     samples = tuple(run.samples.values())
     arms = in_table_order(run.arms.values())
-    outputs, reasons = _arrays(run, samples, arms)
+    outputs, reasons, told = _arrays(run, samples, arms)
     distances = orjson.loads(run.reader.meta(SETS) or "[]")
     return Scores(
         run=run.reader.header.name,
@@ -140,17 +154,34 @@ def read_scores(run: BenchRun) -> Scores:
         outputs=outputs,
         missing=reasons,
         distances=tuple(Distance(**row) for row in distances),
+        made=_made(run, samples, arms),
+        told=told,
+    )
+
+
+def _made(run: BenchRun, samples: Sequence[SampleFacts], arms: Sequence[Arm]) -> Counter[str]:
+    """The outputs that the arms' rules name and that the run has an attempt of: those that are scored."""
+    known = {sample.id for sample in samples}
+    scored = {arm.label: set(arm.scored) for arm in arms}
+    rows = run.reader.connection.execute(
+        "SELECT t.finding, t.image_id, a.round FROM attempt a "
+        "JOIN task t ON t.id = a.task AND t.generation = a.generation WHERE t.kind = 'bench'"
+    )
+    return Counter(
+        label for label, sample, number in rows if sample in known and number - 1 in scored.get(label, ())
     )
 
 
 def _arrays(
     run: BenchRun, samples: Sequence[SampleFacts], arms: Sequence[Arm]
-) -> tuple[dict[tuple[str, str], Floats], dict[tuple[str, str], Counter[str]]]:
+) -> tuple[dict[tuple[str, str], Floats], dict[tuple[str, str], Counter[str]], Counter[tuple[str, str]]]:
+    """Values, reasons of those without one, and how many outputs have either, each by (arm, metric)."""
     place = {sample.id: i for i, sample in enumerate(samples)}
     grids = {arm.label: len(arm.grid) for arm in arms}
     scored = {arm.label: set(arm.scored) for arm in arms}
     outputs: dict[tuple[str, str], Floats] = {}
     reasons: dict[tuple[str, str], Counter[str]] = {}
+    told: Counter[tuple[str, str]] = Counter()
     rows = run.reader.connection.execute(
         "SELECT t.finding, t.image_id, s.round, s.metric, s.value, s.reason FROM score s "
         "JOIN task t ON t.id = s.task AND t.generation = s.generation WHERE t.kind = 'bench'"
@@ -159,6 +190,7 @@ def _arrays(
         k = number - 1
         if label not in grids or sample not in place or not 0 <= k < grids[label]:
             continue
+        told[label, metric] += k in scored[label]
         if value is None:
             if k in scored[label]:
                 reasons.setdefault((label, metric), Counter())[reason] += 1
@@ -167,4 +199,4 @@ def _arrays(
         if key not in outputs:
             outputs[key] = np.full((len(samples), grids[label]), np.nan)
         outputs[key][place[sample], k] = value
-    return outputs, reasons
+    return outputs, reasons, told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -96,6 +97,18 @@ class Table:
         found = {name: self.measure(name) for name in MAIN}
         found["CP"] = found["CP"] or self.measure("cp_reference")
         return [measure for measure in found.values() if measure is not None]
+
+    @property
+    def unfinished(self) -> str:
+        """How far the scoring of EA, CP and VQ has come, e.g. "23 % of EA and VQ"; "" once nothing is to come."""
+        open_ = {m.name: self.scores.to_come(m.stored) for m in self.main}
+        open_ = {name: counts for name, counts in open_.items() if counts[0]}
+        if not open_:
+            return ""
+        left, wanted = (sum(counts[i] for counts in open_.values()) for i in (0, 1))
+        *others, last = open_
+        names = f"{', '.join(others)} and {last}" if others else last
+        return f"{math.floor(100 * (wanted - left) / wanted)} % of {names}"
 
     @property
     def general(self) -> list[Arm]:
@@ -207,7 +220,8 @@ class _Group:
         means = {
             cell.model: cell.estimate.value for cell in cells if cell.model in general and cell.organ != MACRO
         }
-        marked = marks(measure, means, pairs)
+        # Which model is ahead is not said while some of its outputs wait to be scored.
+        marked = {} if self.scores.to_come(measure.stored)[0] else marks(measure, means, pairs)
         return [_marked(cell, marked) for cell in cells], pairs
 
     def _cell(

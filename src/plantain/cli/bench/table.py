@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -92,6 +93,13 @@ def _print(run: Path, made: Table, *, as_json: bool, as_csv: bool, as_latex: boo
         from plantain.bench.published import is_published, plain_against_published
 
         console = Console()
+        if made.unfinished:
+            again = shlex.join(["plantain", "bench", "score", str(run)])
+            console.print(
+                f"scoring is not finished: {made.unfinished} - `{again}` goes on",
+                highlight=False,
+                markup=False,
+            )
         console.print(leaderboard(made))
         if is_published(run):
             console.print(plain_against_published(made.scores).said, highlight=False)
