@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import skimage.data
 
-from plantain.pixels.faces import coloured_scene, photographed_faces
+from plantain.pixels.faces import coloured_scene, photographed_faces, round_field
 from plantain.pixels.heads import Head, face_in_slice, face_of_volume, profile_in_slice
 from plantain.pixels.volume import read_volume, show_slice
 from plantain.sources.samples import sample_images
@@ -97,6 +97,30 @@ def test_a_volume_with_a_face_is_told_from_a_defaced_one(sagittal: np.ndarray) -
     defaced[:, 140:, :150] = 0
     assert face_of_volume(defaced, (1.0, 1.0, 1.0), 25.0) is None
     assert face_of_volume(whole[:, :, 160:], (1.0, 1.0, 1.0), 25.0) is None  # ends above the orbits
+
+
+def test_cuts_that_lie_far_apart_make_no_face(sagittal: np.ndarray) -> None:
+    whole = np.repeat(sagittal[::-1, ::-1].T[None], 120, axis=0)
+    assert face_of_volume(whole[:, :, ::15], (1.0, 1.0, 15.0), 25.0) is not None
+    assert face_of_volume(whole[:, :, ::25], (1.0, 1.0, 25.0), 25.0) is None
+
+
+def test_a_round_field_on_black_is_told_from_scenes() -> None:
+    field = skimage.data.retina()
+    height, width = field.shape[:2]
+    cut = np.zeros((height, width + 200, 3), np.uint8)
+    cut[:, 100:-100] = field  # wider than high, and cut off above and below
+    for picture in (field, cut[150:-150], np.ascontiguousarray(field[:, :, 1])):
+        assert round_field(picture)
+    scene = skimage.data.astronaut()
+    alone = np.where(np.arange(512)[:, None, None] > 60, scene, 0)
+    for picture in (scene, alone, skimage.data.coffee(), np.zeros((300, 300, 3), np.uint8)):
+        assert not round_field(picture)
+    # What a real face shows in such a field is still found.
+    y, x = np.ogrid[:400, :400]
+    portrait = np.where(((y - 200) ** 2 + (x - 200) ** 2 < 200**2)[:, :, None], scene[:400, 64:464], 0)
+    assert round_field(portrait)
+    assert photographed_faces(portrait)
 
 
 def test_slices_behind_and_above_the_face_are_free() -> None:

@@ -265,6 +265,26 @@ def test_ingest_keeps_labels_groups_and_counts(tmp_path: Path) -> None:
         assert ingest(other, catalogue).added == 6
 
 
+def test_a_bad_volume_and_a_row_without_a_file_are_one_line_each(tmp_path: Path) -> None:
+    root = tmp_path / "brains"
+    put(root / "small.nii", made(corner()[20:30, 20:30, :]))
+    put(root / "sub-01_T1w.nii", made(corner()))
+    put(root / "labels.csv", b"file,labels\nsub-01_T1w.nii,glioma\nsub-02_T1w.nii,glioma\n")
+    reader = NiftiReader(SourceOptions(root, settings={"slices": "4"}), TAXONOMY)
+    told: list[object] = []
+    with Catalogue.create(tmp_path / "out") as catalogue:
+        done = ingest(reader, catalogue, on_file=told.append)
+    assert [(refused.name, refused.reason) for refused in done.refused] == [
+        ("sub-02_T1w.nii", "the table of labels names it, and no such picture is there"),
+        ("small.nii", "10x10 pixels; each side must have at least 32"),
+    ]
+    assert done.added == 4
+    assert len(told) == 9
+    assert sum(refused is not None for refused in told) == 2
+    # Of one volume that a person asks for, the others of its table are not missed.
+    assert not scanned(NiftiReader(SourceOptions(root / "sub-01_T1w.nii"), TAXONOMY))[1]
+
+
 def test_slices_are_the_same_whichever_volumes_are_held(tmp_path: Path) -> None:
     """More volumes than are held, more slices than threads; each compared with its volume read on its own."""
     for number in range(4):

@@ -21,6 +21,9 @@ HEAD_MM = 185.0
 ORBITS_MM, NOSE_MM, LIPS_MM = 85.0, 120.0, 150.0
 """Below the vertex: where the orbits begin, and between which heights nose and cheeks lie, in adults."""
 
+APART_MM = 20.0
+"""Cuts of a volume that lie further apart show outlines; no face can be put together from them."""
+
 FACE_CM2 = 6.0
 """Least area of tissue in front of the middle and as low as the nose, in a slice or in a volume seen from the side."""
 
@@ -55,10 +58,17 @@ def face_of_volume(
     # Seen from the side, with the front to the left and the vertex on top, as a sagittal slice is shown.
     seen = _largest(np.ascontiguousarray(side[::-1, ::-1].T))
     region = _face_region(seen, spacing_mm[1], spacing_mm[2])
-    if region is None:
+    if region is None or max(spacing_mm[1:]) > APART_MM:
         return None
     across, orbits, _ = region
     return Head(front=values.shape[1] - across, below=values.shape[2] - orbits)
+
+
+def level_of_air(values: npt.NDArray[np.integer] | npt.NDArray[np.floating]) -> float | None:
+    """The one value that the outermost voxels of a volume have; None where they differ, as in a scan."""
+    first = values[0, 0, 0]
+    sides = (side for axis in range(3) for side in (values.take(0, axis), values.take(-1, axis)))
+    return float(first) if all(bool((side == first).all()) for side in sides) else None
 
 
 def face_in_slice(

@@ -8,11 +8,13 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import one_line
-from plantain.pixels.heads import Head, face_in_slice, face_of_volume
+from plantain.pixels.heads import Head, face_in_slice, face_of_volume, level_of_air
 from plantain.pixels.volume import AXES, Volume, choose_slices, read_volume, show_slice
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import UNPREPARED, Entry, Found, Refused, SourceOptions
@@ -166,7 +168,12 @@ class NiftiReader:
 
 
 def _face(volume: Volume) -> Head | None:
-    return face_of_volume(volume.values, volume.spacing_mm, volume.low + 0.1 * (volume.high - volume.low))
+    values, span = volume.values, volume.high - volume.low
+    air = level_of_air(values)
+    if air is not None and air > volume.low + 0.1 * span:
+        # A map with values on both sides of its air, such as z scores: tissue is what departs from it.
+        return face_of_volume(np.abs(values.astype(np.float32) - air), volume.spacing_mm, 0.1 * span)
+    return face_of_volume(values, volume.spacing_mm, volume.low + 0.1 * span)
 
 
 def _stem(name: str) -> str:
