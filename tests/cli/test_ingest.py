@@ -194,6 +194,58 @@ def test_wrong_use_is_one_line_and_leaves_nothing(
     assert not out.exists()
 
 
+def test_images_without_a_label_are_told_until_they_have_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    films, out = tmp_path / "my films", tmp_path / "catalogue"
+    films.mkdir()
+    for number in range(3):
+        picture(number).save(films / f"{number}.png")
+    table = films / "labels.csv"
+    table.write_text("file,labels\n0.png,\n1.png,\n2.png,Edema\n")
+    options = ("folder", films, "--modality", "chest_xray", "--out", out)
+    code, told, errors = ingest(capsys, *options, "--json")
+    assert (code, json.loads(told)["unlabelled"], json.loads(told)["labelled"]) == (0, 2, 0)
+    assert (
+        f"2 images without a label: no task is made of them; tell labels by folders or {table}, and ingest again"
+        in errors
+    )
+    table.write_text("file,labels\n0.png,Edema\n1.png,Pneumonia\n2.png,Edema\n")
+    code, told, errors = ingest(capsys, *options)
+    assert code == 0
+    assert f"{out}: 3 images, 0 of them new, 2 labelled now; 0 files rejected" in told
+    assert "without a label" not in errors
+    assert "2  Edema" in told
+
+
+def test_what_cannot_be_written_is_said_to_be_that(
+    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("folder", hostile, "--modality", "chest_xray", "--out")
+    code, _, errors = ingest(capsys, *options, "/proc/catalogue")
+    assert (code, len(errors.splitlines())) == (2, 1)
+    assert errors.endswith("choose another --out\n")
+    assert "whole" not in errors
+    out = tmp_path / "catalogue"
+    ingest(capsys, *options, out)
+    everything = [out, *out.rglob("*")]
+    try:
+        for path in everything:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        if os.access(out, os.W_OK):
+            pytest.skip("this user may write everywhere")
+        code, _, errors = ingest(capsys, *options, out)
+        assert code == 2
+        assert "catalogue.sqlite: cannot be written (" in errors
+        assert main(["quarantine", str(out)]) == 0
+        assert "0 images in quarantine" in capsys.readouterr().out
+        assert main(["quarantine", str(out), "--release", "all"]) == 2
+        assert "cannot be written" in capsys.readouterr().err
+    finally:
+        for path in everything:
+            path.chmod(0o755)
+
+
 def test_no_usable_picture_exits_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "scans" / "normal").mkdir(parents=True)
     code, _, errors = ingest(

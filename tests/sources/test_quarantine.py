@@ -153,6 +153,48 @@ def test_release_and_mask_through_the_command(
     assert "no image 'nobody' waits in quarantine" in capsys.readouterr().err
 
 
+def test_no_image_is_both_released_and_masked(
+    scans: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(scans / "normal" / "portrait.png", scans / "normal" / "other.png")
+    with Image.open(scans / "normal" / "other.png") as picture:
+        picture.convert("L").save(scans / "normal" / "other.png")  # a face, and no photograph by its colour
+    root = tmp_path / "my catalogue"
+    assert read(scans, root, None).quarantined == ["other", "portrait"]
+    command = ["quarantine", str(root)]
+    for both in ("all", "other"):
+        assert main([*command, "--release", both, "--mask", both]) == 2
+        assert f"--release {both} --mask {both}: say one of them" in capsys.readouterr().err
+    assert main(command) == 0
+    assert "2 images in quarantine" in capsys.readouterr().out
+    page = (root / "quarantine.html").read_text(encoding="utf-8")
+    start = f"<code>plantain quarantine &#x27;{root}&#x27;"
+    for command_line in (
+        "--release other",
+        "--mask other",
+        "--release portrait",
+        "--release all",
+        "--mask all",
+    ):
+        assert page.count(f"{start} {command_line}</code>") == 1
+    assert "--mask portrait" not in page
+    # Who is named is masked, whatever is said of the rest.
+    assert main([*command, "--release", "all", "--mask", "other", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["released"], told["masked"], told["waiting"]) == (["portrait"], ["other"], [])
+
+
+def test_ingest_says_that_what_waits_takes_no_part(
+    scans: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "my catalogue"
+    asked = ["ingest", "folder", str(scans), "--modality", "chest_xray", "--out", str(root), "--skip-text"]
+    assert main(asked) == 0
+    told = capsys.readouterr().out
+    says = "1 images in quarantine, 1 of them new; they take no part in a build until released or masked:"
+    assert f"{says}\n  plantain quarantine '{root}'\n" in told
+
+
 def test_a_kill_while_masking_leaves_no_unmasked_picture(
     scans: Path, tmp_path: Path, reader: TextReader
 ) -> None:
