@@ -14,7 +14,7 @@ Target: at most 1.5 times the bare SDK. The floor of that is the third peer: nob
 less. Beside them, where aiohttp is installed: requests with the same pictures. Providers send JPEG or PNG; decoding a
 PNG costs several times as much and is shown apart.
 
-Exit code 1 where images apart we cost more than 1.5 times the bare SDK, or all in all a tenth more than the floor.
+Exit code 1 where images apart we cost more than 1.5 times the bare SDK, or all in all a quarter more than the floor.
 
 Run: python benchmarks/overhead.py [--tasks 40]
 """
@@ -276,7 +276,7 @@ def compare(provider: str, kind: str, url: str, key: str, folder: Path, tasks: i
     if provider == "gemini" and importlib.util.find_spec("aiohttp"):
         other = asyncio.run(aiohttp_gemini(url, key, image, steps)) / calls
         print(f"  aiohttp, same pictures       {1000 * other:6.2f} ms")
-    return (ours - keep) / bare <= TARGET and ours <= 1.1 * floor
+    return (ours - keep) / bare <= TARGET and ours <= 1.25 * floor
 
 
 def _median(runs: Iterable[tuple[float, dict[str, int]]]) -> tuple[float, dict[str, int]]:
