@@ -18,10 +18,13 @@ from plantain.bench.arms import PromptVariant
 from plantain.bench.arms_wanted import Wanted, editor_arms, found_preset, outputs_at, parse_editors
 from plantain.bench.benchmark import Benchmark
 from plantain.bench.generate import GenerateSummary, generate
+from plantain.bench.generate_walk import Ending
 from plantain.bench.outputs_export import export_outputs
 from plantain.bench.own_format import encode_png
 from plantain.bench.runfile import BenchRun
+from plantain.calls import Purse
 from plantain.cli import main
+from plantain.cli.bench.generate import GenerateProgress
 from plantain.journal import verify
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Licence, OutcomeKind, TaskState
@@ -365,6 +368,23 @@ def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureF
         assert said in capsys.readouterr().err
     shutil.rmtree(tmp_path / "bench")
     assert main(arguments) == 2
+
+
+def test_progress_tells_of_outputs_and_not_of_rounds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("plantain.cli.progress.PLAIN_EVERY_S", 0.0)
+    with GenerateProgress(quiet=False) as progress:
+        progress.planned(3, {TaskState.PENDING: 3}, Purse(None))
+        progress.closed("outputs/mine", Ending(TaskState.SUCCESS, 1))
+        progress.closed("outputs/mine", Ending(TaskState.FAILED, 1, "no_image: missing"))
+        progress.closed("swept", Ending(TaskState.SUCCESS, 6))
+    lines = [line.partition(";")[0] for line in capsys.readouterr().err.splitlines()]
+    assert lines == [
+        "plantain: 1/3: 1 complete, 0 lack an image, one output each",
+        "plantain: 2/3: 1 complete, 1 lack an image, one output each",
+        "plantain: 3/3: 2 complete, 1 lack an image, 8 outputs",
+    ]
 
 
 def test_same_label_for_another_model_is_refused(tmp_path: Path) -> None:

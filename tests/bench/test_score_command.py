@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from discs import make_bench, make_run
 
 from plantain.cli import main
+from plantain.cli.bench.score import ScoreProgress
+from plantain.cli.progress import time_left
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +50,22 @@ def test_bad_options_are_one_line(
     error = capsys.readouterr().err
     assert said in error
     assert "Traceback" not in error
+
+
+def test_plain_lines_tell_rate_and_time_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("plantain.cli.bench.score.PLAIN_EVERY_S", 0.0)
+    with ScoreProgress() as progress:
+        progress.begun("metrics", 3)
+        progress.advanced(0)  # an earlier scoring had measured it
+        progress.advanced(12)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "plantain: metrics: 1/3 samples"
+    assert re.fullmatch(r"plantain: metrics: 2/3 samples, \d+(\.\d s each|/s), about \d+ s left", second)
+    # 4 done in 10 s, 32 to come: 80 s; 50 in 10 s, 5 to come: 1 s
+    assert time_left(4, 36, 100.0, 110.0) == "2.5 s each, about 80 s left"
+    assert time_left(50, 55, 0.0, 10.0) == "5/s, about 1 s left"
 
 
 def test_a_build_is_no_bench_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,17 +22,38 @@ WAITING_EVERY_S = 60.0
 """A plain line although no task has closed: where calls wait for batch jobs."""
 
 
+def mean_rounds(tasks: int, rounds: int) -> str:
+    """How many rounds a task took, in the mean."""
+    return f"{rounds / tasks:.1f} rounds"
+
+
+def time_left(done: int, wanted: int, since: float, now: float) -> str:
+    """Rate and time left by what was done since a moment, e.g. "2.4 s each, about 80 s left"."""
+    each = (now - since) / max(1, done)
+    rate = f"{each:.1f} s each" if each >= 1 else f"{1 / max(each, 1e-9):.0f}/s"
+    return f"{rate}, about {max(0, wanted - done) * each:.0f} s left"
+
+
 class BuildProgress(Watch):
     """Shows how a build goes on.
 
     Args:
         quiet: show nothing.
         what: name of the work.
-        steps: what a task has several of.
+        success, failed: what a task that ended so is called.
+        steps: says what tasks that closed have had, of how many there are and of their steps in all.
     """
 
-    def __init__(self, *, quiet: bool = False, what: str = "build", steps: str = "rounds") -> None:
-        self._steps = steps
+    def __init__(
+        self,
+        *,
+        quiet: bool = False,
+        what: str = "build",
+        success: str = "success",
+        failed: str = "failed",
+        steps: Callable[[int, int], str] = mean_rounds,
+    ) -> None:
+        self._success, self._failed, self._steps = success, failed, steps
         console = Console(stderr=True)
         self._live = not quiet and console.is_terminal
         self._plain = not quiet and not console.is_terminal
@@ -113,14 +134,14 @@ class BuildProgress(Watch):
 
     def _told(self) -> str:
         parts = [
-            f"{self._counts.get(TaskState.SUCCESS, 0)} success",
-            f"{self._counts.get(TaskState.FAILED, 0)} failed",
+            f"{self._counts.get(TaskState.SUCCESS, 0)} {self._success}",
+            f"{self._counts.get(TaskState.FAILED, 0)} {self._failed}",
         ]
         for state in (TaskState.NOT_APPLICABLE, TaskState.STOPPED):
             if self._counts.get(state):
                 parts.append(f"{self._counts[state]} {state.value.replace('_', ' ')}")
         if self._closed_here:
-            parts.append(f"{self._rounds / self._closed_here:.1f} {self._steps}")
+            parts.append(self._steps(self._closed_here, self._rounds))
         if self._in_jobs():
             parts.append(f"{self._in_jobs()} calls in batch jobs")
         if self._purse is not None and (self._purse.committed_usd or self._purse.budget_usd):

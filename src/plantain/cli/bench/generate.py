@@ -206,7 +206,13 @@ class GenerateProgress(GenerateWatch):
     """The live line of a build, for a bench run."""
 
     def __init__(self, *, quiet: bool) -> None:
-        self._bar = BuildProgress(quiet=quiet, what="generate", steps="outputs")
+        self._bar = BuildProgress(
+            quiet=quiet,
+            what="generate",
+            success="complete",
+            failed="lack an image",
+            steps=lambda tasks, outputs: f"{outputs} outputs" if outputs != tasks else "one output each",
+        )
 
     def __enter__(self) -> GenerateProgress:
         self._bar.__enter__()

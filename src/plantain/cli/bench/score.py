@@ -21,6 +21,7 @@ from plantain.bench.score_kept import kept_scores
 from plantain.bench.suite import chosen
 from plantain.bench.suite_learned import CLIP, find_networks
 from plantain.cli.application import application
+from plantain.cli.progress import time_left
 from plantain.models.offline.workers import close_workers
 from plantain.runs.terms import load_terms
 
@@ -155,7 +156,8 @@ class ScoreProgress(ScoreWatch):
         self._bar = Progress(*columns, console=console, disable=not self._live)
         self._task: TaskID | None = None
         self._stage, self._done, self._total = "", 0, 0
-        self._last = time.monotonic()
+        self._measured = 0
+        self._begun = self._last = time.monotonic()
 
     def __enter__(self) -> ScoreProgress:
         self._bar.start()
@@ -165,17 +167,27 @@ class ScoreProgress(ScoreWatch):
         self._bar.stop()
 
     def begun(self, what: str, total: int) -> None:
-        self._stage, self._done, self._total = what, 0, total
+        self._stage, self._done, self._total, self._measured = what, 0, total, 0
+        self._begun = time.monotonic()
         self._task = self._bar.add_task(what, total=total)
 
     def advanced(self, scores: int) -> None:
         self._done += 1
+        self._measured += scores > 0  # what an earlier scoring did takes no time
         if self._task is not None:
             self._bar.update(self._task, advance=1)
         now = time.monotonic()
         if not self._quiet and not self._live and now - self._last >= PLAIN_EVERY_S:
             self._last = now
-            print(f"plantain: {self._stage} {self._done}/{self._total}", file=sys.stderr, flush=True)
+            print(self._line(now), file=sys.stderr, flush=True)
+
+    def _line(self, now: float) -> str:
+        counted = "samples" if self._stage == "metrics" else "outputs"
+        line = f"plantain: {self._stage}: {self._done}/{self._total} {counted}"
+        if not self._measured:
+            return line
+        earlier = self._done - self._measured
+        return f"{line}, {time_left(self._measured, self._total - earlier, self._begun, now)}"
 
     def note(self, line: str) -> None:
         print(f"plantain: {line}", file=sys.stderr, flush=True)
