@@ -77,3 +77,14 @@ def test_diff_of_what_is_no_release_is_one_line(
     (copy / RECORDS).write_text("{}\n")
     with pytest.raises(InputError, match="line 1"):
         diff_releases(release, copy)
+
+
+def test_diff_of_a_damaged_release_points_to_the_proof(
+    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in ("run.json", RECORDS, "manifest.parquet", "LICENSES/parts.json"):
+        copy = Path(shutil.copytree(release, tmp_path / path / "a copy"))
+        (copy / path).write_bytes((copy / path).read_bytes()[:-9] + b"{")
+        assert main(["release", "diff", str(release), str(copy)]) == 2
+        (told,) = capsys.readouterr().err.splitlines()
+        assert path in told and f"plantain verify '{copy}' names all that is damaged" in told

@@ -186,6 +186,21 @@ def test_verify_command_of_what_is_no_release(tmp_path: Path, capsys: pytest.Cap
     assert main(["verify", str(tmp_path / "nothing")]) == 2
 
 
+@pytest.mark.parametrize("manifest", [True, False])
+def test_verify_calls_a_changed_run_file_changed_and_not_missing_too(copy: Path, manifest: bool) -> None:
+    if not manifest:
+        (copy / "manifest.parquet").unlink()
+    (copy / "run.json").write_bytes((copy / "run.json").read_bytes() + b"x")
+    assert [problem.kind for problem in verify_release(copy).problems if problem.path == "run.json"] in (
+        ["checksum"],
+        ["size"],
+    )
+    (copy / "run.json").unlink()
+    assert [problem.kind for problem in verify_release(copy).problems if problem.path == "run.json"] == [
+        "missing"
+    ]
+
+
 def test_verify_command_tells_what_is_gone_before_what_names_it_in_vain(
     copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

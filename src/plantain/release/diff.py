@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -107,14 +108,14 @@ def _facts(out: Path) -> dict[str, JsonValue]:
     told = _json(out, FACTS)
     facts = told.get("facts") if isinstance(told, dict) else None
     if not isinstance(facts, dict):
-        raise InputError(f"{out / FACTS}: does not hold the facts of a run")
+        raise InputError(f"{out / FACTS}: does not hold the facts of a run{_proof(out)}")
     return facts
 
 
 def _licences(out: Path) -> dict[str, JsonValue]:
     told = _json(out, PARTS)
     if not isinstance(told, list) or not all(isinstance(part, dict) and "part" in part for part in told):
-        raise InputError(f"{out / PARTS}: is not a list of parts")
+        raise InputError(f"{out / PARTS}: is not a list of parts{_proof(out)}")
     return {str(part["part"]): part for part in told if isinstance(part, dict)}
 
 
@@ -124,8 +125,13 @@ def _json(out: Path, path: str) -> JsonValue:
     except FileNotFoundError as error:
         raise InputError(f"{out}: is no release: it holds no {path}") from error
     except (OSError, orjson.JSONDecodeError) as error:
-        raise InputError(f"{out / path}: cannot be read: {error}") from error
+        raise InputError(f"{out / path}: cannot be read: {error}{_proof(out)}") from error
     return told
+
+
+def _proof(out: Path) -> str:
+    """Ends a line about a damaged release: the command that names all that is damaged."""
+    return f"; {shlex.join(['plantain', 'verify', str(out)])} names all that is damaged"
 
 
 # --- tasks ------------------------------------------------------------------------------------------
@@ -179,9 +185,9 @@ def _records(out: Path) -> Iterator[TaskRecord]:
                 try:
                     yield from_json(line)
                 except ValueError as error:
-                    raise InputError(f"{path}: line {number}: {error}") from error
+                    raise InputError(f"{path}: line {number}: {error}{_proof(out)}") from error
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        raise InputError(f"{path}: cannot be read: {error.strerror}{_proof(out)}") from error
 
 
 # --- images and files -------------------------------------------------------------------------------
@@ -235,5 +241,5 @@ def _manifest(out: Path) -> tuple[dict[_Image, tuple[str, str]], dict[str, str]]
         finally:
             reader.close()
     except BadManifest as error:
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(f"{path}: {error}{_proof(out)}") from error
     return images, files

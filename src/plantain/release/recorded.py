@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,9 @@ from plantain.release.task_record import TaskRecord, from_json, journal_parts
 
 TRAJECTORIES = "trajectories/trajectories.jsonl"
 FACTS = "run.json"
+
+NEEDED = "every release has it"
+"""Said of a file that is gone although no list need name it."""
 
 _SMALL = 64 << 20
 """Documents that are read whole; none of ours comes near."""
@@ -85,10 +89,10 @@ def check_records(
         ):
             if kind in whole:
                 yield from _guard(kind, check)
-            elif kind not in listed.files:
-                yield Problem(kind, "missing", "every release has it")
-    elif TRAJECTORIES not in listed.files:
-        yield Problem(TRAJECTORIES, "missing", "every release has it")
+            elif _absent(out, kind, listed):
+                yield Problem(kind, "missing", NEEDED)
+    elif _absent(out, TRAJECTORIES, listed):
+        yield Problem(TRAJECTORIES, "missing", NEEDED)
     for path in sorted(whole):
         if path == "croissant.json":
             yield from _guard(path, _croissant(out, listed))
@@ -96,6 +100,11 @@ def check_records(
             yield from _guard(path, _card(out, listed))
         elif path.endswith(".json") and path.count("/") == 1 and not path.startswith("LICENSES/"):
             yield from _guard(path, _tree_json(out, path, listed))
+
+
+def _absent(out: Path, path: str, listed: Listed) -> bool:
+    """Whether nothing else tells of a file: the manifest names it, or one that lies there has its own problem."""
+    return path not in listed.files and not os.path.lexists(out / path)
 
 
 def _guard(path: str, problems: Iterator[Problem]) -> Iterator[Problem]:

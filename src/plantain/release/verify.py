@@ -22,7 +22,7 @@ from plantain.release.contents import Looking, check_contents
 from plantain.release.manifest import BESIDE, MANIFEST, BadManifest, ManifestReader
 from plantain.release.plan import ReleaseFile
 from plantain.release.problems import Problem
-from plantain.release.recorded import Listed, check_records
+from plantain.release.recorded import NEEDED, Listed, check_records
 from plantain.release.resume import Checked
 from plantain.release.sums import SUMS, read_sums, why_unsafe
 from plantain.release.walk import EMPTY, Stamp, walk
@@ -134,15 +134,17 @@ def verify_release(
 
 
 def _without_echo(problems: list[Problem]) -> list[Problem]:
-    """Leaves out folders that are only empty because what belongs there is missing."""
+    """Leaves out folders that are only empty because what belongs there is missing, and what is missing twice over."""
     missing = {problem.path for problem in problems if problem.kind == "missing"}
+    listed = {problem.path for problem in problems if problem.kind == "missing" and problem.detail != NEEDED}
+    problems = [problem for problem in problems if problem.detail != NEEDED or problem.path not in listed]
     emptied = {str(parent) for path in missing for parent in PurePosixPath(path).parents}
     return [problem for problem in problems if problem.detail != EMPTY or problem.path not in emptied]
 
 
 def _read_sums_file(check: _Check) -> None:
     if SUMS not in check.present:
-        check.problems.append(Problem(SUMS, "missing", "every release has it"))
+        check.problems.append(Problem(SUMS, "missing", NEEDED))
         return
     for told in read_sums(check.out / SUMS):
         if len(told) == 2:
@@ -256,7 +258,7 @@ def _unlisted(check: _Check, done: set[str]) -> Iterator[_Job]:
 def _manifest(check: _Check) -> Iterator[tuple[ReleaseFile, int | None, list[ReleaseFile]]]:
     """The manifest's entries, once its own checksum held; nothing of one that did not is believed."""
     if MANIFEST not in check.present:
-        check.problems.append(Problem(MANIFEST, "missing", "every release has it"))
+        check.problems.append(Problem(MANIFEST, "missing", NEEDED))
         return
     path = check.out / MANIFEST
     try:
