@@ -100,6 +100,14 @@ def test_reader_is_told_what_could_be_taken_wrongly(html: str) -> None:
     assert html.count("plantain show <span") == 10
 
 
+def test_every_picture_of_the_gallery_has_a_caption(html: str) -> None:
+    stories = re.findall(r'<div class="story">.*?</article>', html, flags=re.DOTALL)
+    pictures = [text for story in stories for text in re.split(r"<img ", story)[1:]]
+    captions = [re.match(r'[^>]*><p class="label">(\w+)', text) for text in pictures]
+    assert all(captions)
+    assert {found[1] for found in captions if found} == {"Original", "Edited", "Changed"}
+
+
 def test_small_gallery_is_spread_over_outcomes_and_says_so(run: Path, tmp_path: Path) -> None:
     text = write_report(run, tmp_path / "r.html", gallery=5).read_text(encoding="utf-8")
     shown = re.findall(r'data-outcome="(\w+)" data-modality', text)
@@ -170,6 +178,7 @@ def test_command_names_the_run_when_the_page_lies_in_it(run: Path, page: Page) -
     page.go(write_report(run), 1280)
     command = page.evaluate("document.querySelector('.command').textContent")
     assert isinstance(command, str) and command.startswith(f"plantain show '{run}' ")
+    assert "RUN" not in page.evaluate("document.querySelector('#gallery').innerText")
 
 
 @needs_chromium
