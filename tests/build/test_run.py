@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from plantain.records import (
     TaskState,
 )
 from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply, WriteRequest, failed
+from plantain.sources.catalogue import Catalogue
 
 
 @pytest.fixture(scope="session")
@@ -199,6 +201,22 @@ def test_findings_may_be_added_on_resume(catalogue: Path, tmp_path: Path) -> Non
     build(quick_recipe(catalogue, findings=("AMD",)), tmp_path / "run", quick_method(CallLog(None)))
     more = build(quick_recipe(catalogue), tmp_path / "run", quick_method(CallLog(None)))
     assert more.planned == 9 and sum(more.closed.values()) == 6
+
+
+def test_a_patient_told_after_the_tasks_were_made_is_learned(catalogue: Path, tmp_path: Path) -> None:
+    own, run = tmp_path / "catalogue", tmp_path / "run"
+    shutil.copytree(catalogue, own)
+    build(quick_recipe(own), run, quick_method(CallLog(None)))
+    with Catalogue.create(own) as opened, opened.transaction():
+        for image in list(opened.images()):
+            assert image.group is None
+            opened.replace(image, replace(image, group=f"patient {image.id}", split="test"))
+    again = build(quick_recipe(own), run, quick_method(CallLog(None)))
+    assert (again.made, again.planned) == (0, 9)
+    with JournalReader.open(run) as reader:
+        images = list(reader.images())
+        assert images
+        assert all((image.group, image.split) == (f"patient {image.id}", "test") for image in images)
 
 
 def test_frozen_part_may_not_change(catalogue: Path, tmp_path: Path) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import resource
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from plantain.build.consent import check_pending_consent, check_planned_consent
@@ -144,5 +145,20 @@ async def _plan(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, journa
     digest = plan_digest(recipe, catalogue, taxonomy)
     if journal.reader.meta("plan_digest") != digest:
         await journal.add_tasks(enumerate_tasks(recipe, catalogue, taxonomy))
+        await _learn_groups(catalogue, journal)
         await journal.set_meta("plan_digest", digest)
     return sum(journal.reader.counts().values())
+
+
+async def _learn_groups(catalogue: Catalogue, journal: Journal) -> None:
+    """Groups that an ingest learned after the run took the images: a withdrawal and a split must know the patient.
+
+    All else stays as it was when the image's tasks were made.
+    """
+    for image in [image for image in journal.reader.images() if image.group is None]:
+        there = catalogue.find(image.id)
+        same = there is not None and there.prepared_sha256 == image.prepared_sha256
+        if there is not None and same and there.group is not None:
+            data = await asyncio.to_thread(catalogue.read, there)
+            blob = await asyncio.to_thread(journal.put_blob, data, "image/jpeg")
+            await journal.add_images([(replace(image, group=there.group, split=there.split), blob)])
