@@ -207,8 +207,8 @@ def test_images_without_a_label_are_told_until_they_have_one(
     code, told, errors = ingest(capsys, *options, "--json")
     assert (code, json.loads(told)["unlabelled"], json.loads(told)["labelled"]) == (0, 2, 0)
     assert (
-        f"2 images without a label: no task is made of them; tell labels by folders or {table}, and ingest again"
-        in errors
+        f"2 images without a label: no task is made of them; tell labels in {table} (file,labels[,group,split]), "
+        "and ingest again" in errors
     )
     table.write_text("file,labels\n0.png,Edema\n1.png,Pneumonia\n2.png,Edema\n")
     code, told, errors = ingest(capsys, *options)

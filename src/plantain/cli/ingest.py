@@ -166,7 +166,7 @@ def _why_unread(catalogue: Catalogue, skipped: bool) -> str:
 def _unlabelled(images: int, table: Path | None) -> str:
     """That no task is made of images without a label, and where a person can tell labels."""
     told = "1 image" if images == 1 else f"{images} images"
-    how = "" if table is None else f"; tell labels by folders or {table}, and ingest again"
+    how = "" if table is None else f"; tell labels in {table} (file,labels[,group,split]), and ingest again"
     made = "no task is made of " + ("it" if images == 1 else "them")
     return f"{told} without a label: {made}{how}"
 

@@ -34,7 +34,7 @@ class SourceKind:
         summary: one line for `plantain ingest --list`.
         open: makes the reader; raises InputError when path or options do not fit.
         dataset: the name of its images' dataset, where this kind reads one dataset only; "" otherwise.
-        label_table: whether a person may tell labels by folders or by PATH/labels.csv.
+        label_table: whether a person may tell labels in PATH/labels.csv, also after a first ingest.
     """
 
     summary: str
