@@ -7,7 +7,9 @@ import io
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from scored_run import EXACT, NOISY, Made, baselines, make_all, make_benchmark, 
 from pages.browser import CHROMIUM, Page, open_browser
 from plantain.bench.arms import Arm
 from plantain.bench.gallery import choose, outline
-from plantain.bench.pages import write_leaderboard
+from plantain.bench.pages import reasons_of, write_leaderboard
 from plantain.bench.runfile import BenchRun
 from plantain.bench.table_rows import read_scores
 from plantain.bench.tables import make_table
@@ -153,6 +155,16 @@ def test_a_refusal_leaves_nothing_to_come(made: Made) -> None:
     assert any(cell.mark == "best" and cell.metric == "EA" for cell in table.cells.values())
     # demo_similarity is of the few-shot arms only: no other arm lacks it
     assert table.scores.to_come("demo_similarity")[0] == 0
+
+
+def test_a_cell_names_the_commonest_reasons_only(made: Made) -> None:
+    with BenchRun.open(made.run) as run:
+        scores = read_scores(run)
+    cell = make_table(scores).cells[EXACT.label, "overall", "CP"]
+    missing = {(EXACT.label, "x"): Counter({"a": 1, "b": 5, "c": 2, "d": 2, "e": 1})}
+    told = reasons_of(cell, replace(scores, missing=missing), "x")
+    assert told == [("b", 5), ("c", 2), ("d", 2), ("2 other reasons", 2)]
+    assert reasons_of(cell, scores, "x") == []
 
 
 def test_an_empty_run_has_a_page(tmp_path: Path) -> None:

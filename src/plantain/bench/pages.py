@@ -37,6 +37,9 @@ TEMPLATES = Path(__file__).parent / "templates"
 GALLERY = 8
 """Samples that a leaderboard shows unless told otherwise."""
 
+REASONS = 3
+"""Of outputs without a score, that a cell names."""
+
 PAGE = "leaderboard.html"
 
 
@@ -276,6 +279,14 @@ def arm_note(arm: Arm, scores: Scores) -> str:
     return "; ".join(said)
 
 
+def reasons_of(cell: Cell, scores: Scores, stored: str) -> list[tuple[str, int]]:
+    """Why outputs of a cell are unscored: the commonest reasons with how many, then all others as one."""
+    counted = sorted(scores.missing.get((cell.model, stored), {}).items(), key=lambda one: (-one[1], one[0]))
+    rest = counted[REASONS:]
+    others = [(f"{len(rest)} other reasons", sum(n for _, n in rest))] if rest else []
+    return counted[:REASONS] + others
+
+
 def _by_task_and_metric(rows: list[ShotRow]) -> list[tuple[tuple[str, str], list[ShotRow]]]:
     groups: dict[tuple[str, str], list[ShotRow]] = {}
     for row in rows:
@@ -292,6 +303,7 @@ def _environment() -> Environment:
         "signed": signed,
         "p": p_value,
         "arm_note": arm_note,
+        "reasons": reasons_of,
         "groupby_pairs": _by_task_and_metric,
     }
     environment.globals |= {
