@@ -21,7 +21,7 @@ from plantain.bench.procedures import listed_procedures, procedures_of
 from plantain.bench.regions_chosen import choose_region, proposed_regions
 from plantain.bench.regions_grounded import GroundedProposer, grounded_sam
 from plantain.cli import main
-from plantain.pixels.text import open_reader, why_no_reader
+from plantain.pixels.text_reader import open_reader, why_no_reader
 from plantain.records import InputError, Licence
 
 SIZE = (300, 220)

@@ -23,7 +23,7 @@ from plantain.bench.suite import PIXEL_METRICS
 from plantain.bench.suite_learned import Networks
 from plantain.bench.table_rows import read_scores
 from plantain.journal import JournalReader
-from plantain.pixels.text import why_no_reader
+from plantain.pixels.text_reader import why_no_reader
 from plantain.records import InputError, Outcome, OutcomeKind, ScaleReport, Score, Usage, unscored
 from plantain.roles import Reply, ScaleRequest, failed
 from plantain.runs.terms import Limits, Terms

@@ -21,9 +21,9 @@ from plantain.bench.suite_learned import Networks
 from plantain.bench.suite_text import find_text_metric
 from plantain.cli import main
 from plantain.journal import JournalReader
-from plantain.pixels import text
+from plantain.pixels import text, text_reader
 from plantain.pixels.decode import decode
-from plantain.pixels.text import open_reader, why_no_reader
+from plantain.pixels.text_reader import open_reader, why_no_reader
 from plantain.records import Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
 from plantain.runs.terms import load_terms
@@ -92,7 +92,7 @@ def test_table_and_page_show_it(scored: Path, capsys: pytest.CaptureFixture[str]
 def test_without_the_extra_it_says_so_and_measures_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text, "why_no_reader", lambda: "rapidocr is not installed")
+    monkeypatch.setattr(text_reader, "why_no_reader", lambda: "rapidocr is not installed")
     metrics, why = find_text_metric({TEXT, "psnr"})
     assert metrics == []
     assert [name for name, _ in why] == [TEXT]

@@ -19,7 +19,8 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.pixels.prepare import prepare
-from plantain.pixels.text import Text, TextReader, open_reader, why_no_reader
+from plantain.pixels.text import Text, TextReader
+from plantain.pixels.text_reader import open_reader, why_no_reader
 from plantain.records import Criterion, Licence, Observations, SourceImage, TaskState
 from plantain.roles import EditedImage, EditRequest, EncodedImage, JudgeRequest, Reply
 from plantain.sources.catalogue import Catalogue

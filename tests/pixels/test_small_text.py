@@ -11,7 +11,8 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.prepare import prepare
 from plantain.pixels.small_text import LARGE, MOST_CANVASES, fine_strokes, small_texts
-from plantain.pixels.text import TextKind, TextReader, open_reader, why_no_reader
+from plantain.pixels.text import TextKind, TextReader
+from plantain.pixels.text_reader import open_reader, why_no_reader
 from plantain.sources.samples import sample_images
 
 

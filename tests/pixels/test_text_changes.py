@@ -9,8 +9,9 @@ import pytest
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.pixels.prepare import prepare
-from plantain.pixels.text import Text, TextReader, open_reader, why_no_reader
+from plantain.pixels.text import Text, TextReader
 from plantain.pixels.text_changes import TextChangeKind, text_changes
+from plantain.pixels.text_reader import open_reader, why_no_reader
 from plantain.sources.samples import sample_images
 
 

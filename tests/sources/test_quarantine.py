@@ -25,7 +25,8 @@ from plantain.cli import main
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import is_source_form
-from plantain.pixels.text import TextReader, open_reader, why_no_reader
+from plantain.pixels.text import TextReader
+from plantain.pixels.text_reader import open_reader, why_no_reader
 from plantain.records import InputError, Licence
 from plantain.sources import quarantine
 from plantain.sources.catalogue import Catalogue

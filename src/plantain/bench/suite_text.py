@@ -12,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from plantain.bench.suite import TEXT, Case, Detail, SuiteMetric
 from plantain.journal import JsonValue
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.text import TextReader, open_reader, why_no_reader
+from plantain.pixels.text import TextReader
 from plantain.pixels.text_changes import text_changes
+from plantain.pixels.text_reader import open_reader, why_no_reader
 from plantain.records import Score
 
 _READERS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "text")

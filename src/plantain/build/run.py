@@ -22,7 +22,8 @@ from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import DiskFull, Journal, JsonValue
 from plantain.models.batch.desk import BatchDesk
 from plantain.models.registry import close_models
-from plantain.pixels.text import TextReader, open_reader
+from plantain.pixels.text import TextReader
+from plantain.pixels.text_reader import open_reader
 from plantain.records import TaskState
 from plantain.runs.desk import changed_since, open_desk, open_run
 from plantain.runs.pricing import check_prices

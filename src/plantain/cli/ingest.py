@@ -19,7 +19,7 @@ from rich.table import Table
 from plantain.cli.application import application
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
-from plantain.pixels.text import open_reader, why_no_reader
+from plantain.pixels.text_reader import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
 from plantain.sources.catalogue import NAME, Catalogue
 from plantain.sources.entries import Reader, Refused, SourceOptions

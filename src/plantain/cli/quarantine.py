@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from plantain.cli.application import application
-from plantain.pixels.text import open_reader, why_no_reader
+from plantain.pixels.text_reader import open_reader, why_no_reader
 from plantain.records import InputError
 from plantain.sources.catalogue import NAME, Catalogue
 from plantain.sources.near import NEAR, join_near_duplicates, write_near_duplicates

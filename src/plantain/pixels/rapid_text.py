@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import cv2
@@ -20,7 +21,7 @@ from rapidocr import RapidOCR
 
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
-from plantain.pixels.text import MODELS, SURE, Text, TextKind, classify, model_folder
+from plantain.pixels.text import SURE, Text, TextKind, classify
 
 DARK = 24
 """Grey level up to which padding and air count as black; outside of everything brighter there is no text."""
@@ -53,7 +54,8 @@ class _Reading:
 class RapidReader:
     """rapidocr with the models in its wheel, one engine of one thread for each thread that reads."""
 
-    def __init__(self) -> None:
+    def __init__(self, models: Mapping[str, Path]) -> None:
+        self._models = models
         self.name = f"rapidocr {importlib.metadata.version('rapidocr')}, PP-OCRv6 small, also turned"
         self._local = threading.local()
 
@@ -117,7 +119,7 @@ class RapidReader:
                     "Det.limit_type": "max",
                     "Det.limit_side_len": 1024,
                     # A path given is a path used: without one, rapidocr would look for newer models on the network.
-                    **{f"{part}.model_path": str(model_folder() / name) for part, name in MODELS.items()},
+                    **{f"{part}.model_path": str(path) for part, path in self._models.items()},
                 }
             )
         engine: _Engine = self._local.engine

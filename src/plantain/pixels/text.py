@@ -1,17 +1,15 @@
-"""Text burned into an image: read by OCR, and told apart by what it may be: a marker, a device's number, an identity.
+"""Text burned into an image, told apart by what it may be: a marker, a device's number, an identity.
 
-The extra `ocr` brings rapidocr with its models inside the wheel; nothing is ever fetched. Which words count as what is
-plantain's own choice, on the safe side: what is not known to be harmless is taken for an identity.
+Which words count as what is plantain's own choice, on the safe side: what is not known to be harmless is taken for an
+identity.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import unicodedata
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import Path
 from typing import Protocol
 
 from plantain.pixels.arrays import Pixels
@@ -19,9 +17,6 @@ from plantain.pixels.boxes import Box
 
 SURE = 0.6
 """Least confidence of a reading that counts; real letters read above 0.85, texture mostly below 0.6."""
-
-MODELS = {"Det": "PP-OCRv6_det_small.onnx", "Rec": "PP-OCRv6_rec_small.onnx"}
-"""What finds text and what reads it, inside rapidocr's wheel."""
 
 
 class TextKind(StrEnum):
@@ -122,31 +117,6 @@ def _is_device(word: str) -> bool:
         part in _DEVICE_WORDS or part in _MARKERS or _QUANTITY.fullmatch(part) is not None
         for part in (re.sub(r"^(MI|TI[SBC]?)(?=\d)", "", part) for part in parts)
     )
-
-
-def why_no_reader() -> str:
-    """Why text cannot be looked for here; "" where it can."""
-    for package in ("rapidocr", "onnxruntime"):
-        if importlib.util.find_spec(package) is None:
-            return f"{package} is not installed (pip install -e '.[ocr]')"
-    folder = model_folder()
-    missing = [name for name in MODELS.values() if not (folder / name).is_file()]
-    return f"rapidocr came without {missing[0]}, and nothing is downloaded" if missing else ""
-
-
-def model_folder() -> Path:
-    """Where rapidocr's wheel has its models; an empty path where it is not installed."""
-    spec = importlib.util.find_spec("rapidocr")
-    return Path(spec.origin).parent / "models" if spec is not None and spec.origin else Path()
-
-
-def open_reader() -> TextReader | None:
-    """The reader of the extra `ocr`; None where it is not installed, or has no models of its own."""
-    if why_no_reader():
-        return None
-    from plantain.pixels.rapid_text import RapidReader  # half a second
-
-    return RapidReader()
 
 
 def shifted(text: Text, across: int, down: int) -> Text:

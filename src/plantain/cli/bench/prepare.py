@@ -22,7 +22,7 @@ from plantain.cli.application import application
 from plantain.cli.bench.bar import progress_bar
 from plantain.models.hosted_describer import HostedDescriber
 from plantain.models.registry import close_models
-from plantain.pixels.text import open_reader, why_no_reader
+from plantain.pixels.text_reader import open_reader, why_no_reader
 from plantain.records import InputError
 from plantain.runs.terms import Terms, load_terms
 
