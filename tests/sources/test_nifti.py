@@ -218,6 +218,13 @@ def test_what_cannot_be_shown_is_one_line(data: bytes, says: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_repairs_of_a_header_are_not_told_to_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    data = bytearray(made(corner()))
+    data[80:84] = bytes(4)  # a voxel of no width, which nibabel takes for 1 mm
+    assert read_volume(bytes(data), "x.nii").values.shape == (40, 50, 60)
+    assert capfd.readouterr().err == ""
+
+
 def test_a_volume_without_orientation_is_refused() -> None:
     data = bytearray(made(corner()))
     data[252:256] = bytes(4)  # qform_code and sform_code

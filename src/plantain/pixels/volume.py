@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import logging
 import zlib
 from dataclasses import dataclass
 
@@ -22,6 +23,9 @@ from nibabel.wrapstruct import WrapStructError
 
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, one_line
+
+# nibabel tells the terminal how it repaired a header; what cannot be read is an error that names the file all the same.
+logging.getLogger("nibabel.global").setLevel(logging.CRITICAL)
 
 AXES = {"sagittal": 0, "coronal": 1, "axial": 2}
 """The axis of right-anterior-superior space that each plane cuts across."""
