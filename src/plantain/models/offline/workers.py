@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -19,7 +19,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 PRELOAD = ["plantain.models.offline.editor", "plantain.models.offline.judge"]
-_PR_SET_PDEATHSIG = 1
 
 _pool: ProcessPoolExecutor | None = None
 
@@ -27,11 +26,20 @@ _pool: ProcessPoolExecutor | None = None
 def _begin_worker() -> None:
     """A worker leaves Ctrl-C to its parent, dies with it, and keeps to one core."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "pidfd_send_signal"):  # Linux
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    threading.Thread(target=_die_with_parent, daemon=True).start()
     import cv2
 
     cv2.setNumThreads(1)
+
+
+def _die_with_parent() -> None:
+    """Ends this worker when the process that computes is gone, however it went.
+
+    The system's own signal comes too late: a worker is the fork server's child, and that lives while a worker does.
+    """
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)
 
 
 def _workers() -> ProcessPoolExecutor:
