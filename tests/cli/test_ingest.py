@@ -172,7 +172,9 @@ def test_stretch_and_pad_do_not_mix(
         assert catalogue.get("plain").geometry.inner_height == 1024
     code, _, errors = ingest(capsys, *options)
     assert code == 1
-    assert "is there already, prepared with stretch; choose another --out" in errors
+    why = "is there already, prepared with stretch; choose another --out"
+    assert why in errors
+    assert f'/plain.jpg,"{why}"' in (out / "rejected.csv").read_text(encoding="utf-8")
 
 
 def test_wrong_use_is_one_line_and_leaves_nothing(

@@ -51,6 +51,7 @@ def test_pituitary_lies_on_the_midline_in_what_was_not_brain(scene: MakeScene, n
     ("name", "extent"),
     [
         ("axial:-26", "large"),
+        ("axial:-22", "moderate"),
         ("axial:-20", "moderate"),
         ("sagittal:0", "small"),
         ("sagittal:2", "moderate"),
