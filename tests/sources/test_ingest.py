@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plantain.findings import load_taxonomy
-from plantain.records import Consent, Licence
+from plantain.records import Consent, InputError, Licence
 from plantain.sources.catalogue import Catalogue
 from plantain.sources.entries import SourceOptions
 from plantain.sources.folder import FolderReader
@@ -75,6 +75,23 @@ def test_stopped_again_and_again_it_ends_as_if_it_never_was(
     assert done.added + done.unchanged == 9
     assert done.unchanged > 0
     assert [item.name for item in done.refused] == ["normal/broken.jpg"]
+
+
+def test_a_second_process_stops_in_one_line_and_the_first_loses_nothing(scans: Path, tmp_path: Path) -> None:
+    out = tmp_path / "catalogue"
+    with Catalogue.create(out) as first:
+        meanwhile = iter([lambda: ingest(reader(scans), first)])
+
+        def after_the_first_file(_: object) -> None:
+            next(meanwhile, lambda: None)()
+
+        with (
+            pytest.raises(InputError, match="another process is adding to this catalogue"),
+            Catalogue.create(out) as second,
+        ):
+            ingest(reader(scans), second, on_file=after_the_first_file)
+        total = len(first)
+        assert total > 1 and ingest(reader(scans), first).unchanged == total
 
 
 def test_new_files_are_added_and_changed_ones_refused(scans: Path, tmp_path: Path, whole: str) -> None:

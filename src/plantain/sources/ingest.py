@@ -242,7 +242,10 @@ def _take(
     if key in known:
         return compare(name, image, catalogue, known[key], mode)
     assert result.data is not None
-    if catalogue.find(image.id) is not None or held_one(catalogue, image.id) is not None:
+    there = catalogue.find(image.id)
+    if there is not None and (there.source_sha256, there.frame) == key:
+        raise InputError(f"{catalogue.root}: another process is adding to this catalogue")
+    if there is not None or held_one(catalogue, image.id) is not None:
         return Refused(name, f"another picture has the id {image.id}; rename it, or choose another --out")
     known[key] = image.id
     if result.found:
