@@ -10,14 +10,26 @@ BIN := $(VENV)/bin
 DEMO_DIR ?= demo-run
 APT_TEST := chromium strace
 
-.PHONY: demo test check bench format clean
+.PHONY: demo test test-fast fuzz check bench format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/plantain demo $(DEMO_DIR)
 
-# Files of tests on two processes: a test never shares its machine with another of its own file.
+# The same examples each time, on two processes; a file of tests stays on one of them. In another order:
+# make test ARGS='--shuffle 7'
 test: $(VENV)/.dev debian
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+
+# The inner loop: what takes no model, no browser and no process of its own.
+test-fast: $(VENV)/.dev
+	$(BIN)/pytest -n 2 --dist loadfile -m 'not slow' -q $(ARGS)
+
+# Other examples each time. What fails becomes a fixed example by the `git apply` that the last lines print.
+fuzz: SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+fuzz: $(VENV)/.dev
+	@echo "seed $(SEED); the same again: make fuzz SEED=$(SEED)"
+	$(BIN)/pytest -n 2 --dist loadfile -q -m hypothesis --hypothesis-profile fuzz --hypothesis-seed $(SEED) $(ARGS)
+	$(BIN)/python benchmarks/fuzz.py --minutes 1 --seed $(SEED)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests benchmarks

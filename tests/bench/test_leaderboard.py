@@ -127,7 +127,7 @@ def test_an_outline_follows_holes_too() -> None:
 
 
 def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = make_benchmark(tmp_path / "bench", ("Skin", "Eyes"), 6)
     arms = [*baselines(), EXACT, NOISY]
@@ -144,8 +144,9 @@ def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
     document = json.loads((tmp_path / "out" / "leaderboard.json").read_text(encoding="utf-8"))
     marked = {row["metric"] for row in document["rows"] if row["mark"]}
     assert "CP" in marked and not marked & {"EA", "VQ", "CP judge"}
+    monkeypatch.setenv("COLUMNS", "60")  # narrower than the command: it can be copied all the same
     assert main(["bench", "table", str(run)]) == 0
-    assert f"`plantain bench score {run}` goes on" in capsys.readouterr().out.replace("\n", "")
+    assert f"`plantain bench score {run}` goes on\n" in capsys.readouterr().out
 
 
 def test_a_refusal_leaves_nothing_to_come(made: Made) -> None:

@@ -16,7 +16,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_run(tmp_path_factory.mktemp("report") / "run")
 
 
-def test_report_prints_table_one_and_the_path(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_prints_table_one_and_the_path(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")  # a narrower table breaks its cells
     assert main(["report", str(run)]) == 0
     out = capsys.readouterr().out
     assert "Table 1 (counts tasks)" in out and out.strip().endswith(f"report: {run / 'report.html'}")

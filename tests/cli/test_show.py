@@ -26,7 +26,10 @@ def id_of(run: Path, finding: str, direction: str = "add") -> str:
         )
 
 
-def test_show_tells_every_round_and_call(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_tells_every_round_and_call(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")  # a narrower table breaks its cells; paths stay whole anyway
     assert main(["show", str(run), id_of(run, "glioma")[:6]]) == 0
     out = capsys.readouterr().out
     assert "Generation 0, round 2, superseded" in out and "Generation 1, round 1" in out

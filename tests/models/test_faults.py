@@ -5,7 +5,7 @@ from email.utils import format_datetime
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plantain.models.faults import LONGEST_WAIT_S, Fault, http_fault, read_body, retry_after
@@ -62,6 +62,9 @@ JSON = st.recursive(
 )
 
 
+@example(400, {"code": "\n"}, {})  # was two lines
+@example(400, {"code": "x" * 5000}, {})  # was 5000 characters
+@example(200, {"code": "\u00b2\u00b2\u00b2"}, {})  # digits to Python, no number: was a ValueError
 @given(
     st.integers(100, 599),
     JSON,

@@ -124,12 +124,12 @@ def print_report(report: AuditReport, console: Console) -> None:
     for name, rate in rows:
         alarms.add_row(name, _share(rate), _interval(rate), str(rate.n))
     console.print(alarms)
-    console.print(
+    print(
         "Caught: every criterion that the defect violates failed. Intervals (Wilson) treat edits of one picture as "
         "independent; they are not quite."
     )
     for reason, n in report.not_made:
-        console.print(f"left out {n} times: {reason}")
+        print(f"left out {n} times: {reason}")
 
 
 def _published(judge: Judge, folder: Path, as_json: bool) -> None:
@@ -162,7 +162,7 @@ def _published(judge: Judge, folder: Path, as_json: bool) -> None:
     console.print(table)
     unasked = [opinion for opinion in opinions if opinion.observations is None]
     for reason in sorted({opinion.reason for opinion in unasked}):
-        console.print(f"not judged: {sum(o.reason == reason for o in unasked)} edits ({reason})")
+        print(f"not judged: {sum(o.reason == reason for o in unasked)} edits ({reason})")
 
 
 def _opinion_json(folder: Path, opinion: Opinion) -> dict[str, object]:

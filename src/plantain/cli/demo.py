@@ -59,7 +59,6 @@ def demo(
         }
         print(orjson.dumps({**status, **extra}, option=orjson.OPT_INDENT_2).decode())
     else:
-        console = Console()
-        console.print(table_one(run))
-        console.print(f"Look at it: {report}", soft_wrap=True)
+        Console().print(table_one(run))
+        print(f"Look at it: {report}")
     return tell_end(summary, shlex.join(["plantain", "demo", str(folder)]))

@@ -108,8 +108,8 @@ def _print_table(taxonomy: Taxonomy, shown: tuple[Finding, ...]) -> None:
             table.add_row(*(escape(cell) for cell in cells[: None if wide else -1]))
         console.print(table)
     if {finding.modality for finding in shown} >= set(PAPER):
-        console.print(how_23_is_reached(load_taxonomy()))
-    console.print(
+        print(how_23_is_reached(load_taxonomy()))
+    print(
         'One in full: plantain findings "Pleural Effusion". Written from named sources; no clinician has read it yet.'
     )
 

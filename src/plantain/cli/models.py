@@ -145,11 +145,11 @@ def _print(rows: list[dict[str, object]]) -> None:
         console.print(table)
     dated = next((row for row in rows if row["price_date"]), None)
     if dated:
-        console.print(
+        print(
             "Prices in $ per million tokens: in/out, or in/out/pictures; as of "
             f"{dated['price_date']} ({dated['price_source']}); a recipe can state its own."
         )
-    console.print(
+    print(
         "Other ids work too: gemini/<id>, openai/<id>, openai-compatible/<id> with a base_url, diffusers/<hub id>, "
         "diffusers/<folder>, diffusers/<preset>@<folder>, process/<name>."
     )

@@ -118,7 +118,7 @@ def _print(recipe: Recipe, made: Plan, free: int, *, by_pilot: bool) -> None:
     needs.add_row("disk", *map(gigabytes, _values(made.disk)))
     console.print(needs)
     for line in _remarks(recipe, made, free):
-        console.print(line)
+        print(line)
 
 
 def _remarks(recipe: Recipe, made: Plan, free: int) -> list[str]:
@@ -127,11 +127,9 @@ def _remarks(recipe: Recipe, made: Plan, free: int) -> list[str]:
         said.append(f"cost unknown: no price for {', '.join(made.unpriced)}")
     budget = recipe.limits.budget_usd
     if budget is not None and made.cost_usd is not None and made.cost_usd.expected > budget:
-        said.append(
-            f"[bold red]More is expected than limits.budget_usd = {budget:g}: the run will stop there."
-        )
+        said.append(f"More is expected than limits.budget_usd = {budget:g}: the run will stop there.")
     if made.disk.expected > free:
-        said.append(f"[bold red]The disk is too small for what is expected: {gigabytes(free)} free.")
+        said.append(f"The disk is too small for what is expected: {gigabytes(free)} free.")
     else:
         said.append(f"{gigabytes(free)} free on the disk")
     return said

@@ -37,6 +37,5 @@ def report(
 
     from plantain.report.terminal import table_one
 
-    console = Console()
-    console.print(table_one(run))
-    console.print(f"report: {path}", markup=False, highlight=False, soft_wrap=True)
+    Console().print(table_one(run))
+    print(f"report: {path}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -26,6 +27,8 @@ WRONG_SETTING = frozenset(
 )
 
 LONGEST_WAIT_S = 86_400.0
+
+_ERROR_STATUS = re.compile("[45][0-9]{2}")
 
 
 class Fault(Exception):
@@ -58,9 +61,10 @@ def http_fault(model: str, status: int, content: str, headers: Mapping[str, str]
         headers: the answer's; names in any case.
     """
     error = _error_of(content)
-    code = _text(error, "code") or _text(error, "status") or _text(error, "type")
+    said_code = _text(error, "code") or _text(error, "status") or _text(error, "type")
+    code = one_line(said_code.strip()[:60])
     codes = {_text(error, name).casefold() for name in ("code", "status", "type")}
-    if status == 200 and code.isdigit() and 400 <= int(code) < 600:
+    if status == 200 and _ERROR_STATUS.fullmatch(code):
         status = int(code)
     said = one_line(_text(error, "message") or _kind_of(content))
     reason = f"{status}{f' {code}' if code and code != str(status) else ''}: {said}"

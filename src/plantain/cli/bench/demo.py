@@ -44,11 +44,10 @@ def demo(
     if as_json:
         print(orjson.dumps(_told(made, time.monotonic() - begun), option=orjson.OPT_INDENT_2).decode())
     else:
-        console = Console()
-        console.print(leaderboard(made.table))
+        Console().print(leaderboard(made.table))
         for recovery in made.recoveries:
-            console.print(recovery.said, markup=False, highlight=False)
-        console.print(f"Look at it: {made.report}", soft_wrap=True, markup=False, highlight=False)
+            print(recovery.said)
+        print(f"Look at it: {made.report}")
     if made.stopped is None:
         return 0
     print(f"plantain: stopped ({made.stopped}); go on with: plantain bench demo {folder}", file=sys.stderr)

@@ -74,26 +74,20 @@ def _print(description: Description, more_than: int) -> None:
             tasks.add_row(escape(task.organ), escape(task.task), str(task.samples))
         console.print(tasks)
     directions = ", ".join(f"{n} {name}" for name, n in description.directions.items())
-    console.print(
+    print(
         f"{description.samples} samples from {description.clusters} independent sources; "
         f"{len(description.tasks)} tasks; "
         f"{directions}; {_truths(description)}, {description.with_roi} with a region, "
-        f"{description.with_detailed} with a description of the change.",
-        highlight=False,
+        f"{description.with_detailed} with a description of the change."
     )
     shares = Spread.of(list(description.roi_shares.values()))
     if shares is not None:
-        console.print(f"Region: {_spread(shares, '.1%')} of the image.", highlight=False)
+        print(f"Region: {_spread(shares, '.1%')} of the image.")
     cosine = Spread.of(list(description.similarity.values()))
     if cosine is not None:
-        console.print(
-            f"Prompt and image ({description.similarity_name}): {_spread(cosine, '.3f')}.", highlight=False
-        )
+        print(f"Prompt and image ({description.similarity_name}): {_spread(cosine, '.3f')}.")
     else:
-        console.print(
-            f"Similarity of prompts and images not measured: {escape(description.no_similarity)}",
-            highlight=False,
-        )
+        print(f"Similarity of prompts and images not measured: {description.no_similarity}")
 
 
 def _truths(description: Description) -> str:

@@ -74,7 +74,7 @@ def rank(
     if found.agreement:
         console.print(agreements(found))
     else:
-        console.print("one rater: nothing to compare them with, and no ceiling", highlight=False)
+        print("one rater: nothing to compare them with, and no ceiling")
 
 
 def correlations(found: Ranking) -> RichTable:

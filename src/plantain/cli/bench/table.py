@@ -92,17 +92,12 @@ def _print(run: Path, made: Table, *, as_json: bool, as_csv: bool, as_latex: boo
 
         from plantain.bench.published import is_published, plain_against_published
 
-        console = Console()
         if made.unfinished:
             again = shlex.join(["plantain", "bench", "score", str(run)])
-            console.print(
-                f"scoring is not finished: {made.unfinished} - `{again}` goes on",
-                highlight=False,
-                markup=False,
-            )
-        console.print(leaderboard(made))
+            print(f"scoring is not finished: {made.unfinished} - `{again}` goes on")
+        Console().print(leaderboard(made))
         if is_published(run):
-            console.print(plain_against_published(made.scores).said, highlight=False)
+            print(plain_against_published(made.scores).said)
 
 
 def leaderboard(made: Table) -> RichTable:

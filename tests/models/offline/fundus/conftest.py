@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import cv2
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 import skimage.data
 
+from fakes.scenes import SceneMaker
 from plantain.findings import load_taxonomy
 from plantain.models.offline.language import Intent
 from plantain.models.offline.rendering import Pixels, Scene
@@ -17,8 +17,6 @@ from plantain.pixels.prepare import prepare
 from plantain.records import Direction, Geometry, Licence, SourceImage
 
 SAMPLES = Path(__file__).parents[5] / "shared/data/med-banana-samples/Fundus-remove/normal"
-
-SceneMaker = Callable[..., Scene]
 
 
 @pytest.fixture(scope="session")

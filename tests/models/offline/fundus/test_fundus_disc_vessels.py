@@ -5,8 +5,8 @@ from __future__ import annotations
 import cv2
 import numpy as np
 import pytest
-from conftest import SceneMaker
 
+from fakes.scenes import SceneMaker
 from plantain.models.offline.fundus import RENDERERS
 from plantain.models.offline.fundus.anatomy import read_anatomy
 from plantain.models.offline.rendering import CannotShow, Pixels

@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 import pytest
 import skimage.data
-from conftest import SceneMaker
 
+from fakes.scenes import SceneMaker
 from plantain.models.offline.fundus import RENDERERS
 from plantain.models.offline.rendering import CannotShow, Mask, Pixels, Rendering
 

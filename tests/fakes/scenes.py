@@ -1,0 +1,9 @@
+"""What the tests of the procedural renderers hand each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from plantain.models.offline.rendering import Scene
+
+SceneMaker = Callable[..., Scene]
