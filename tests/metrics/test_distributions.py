@@ -72,6 +72,11 @@ def test_kernel_distance_by_hand():
     assert kernel_distance([[0.0], [1.0]], [[0.0], [2.0]]).value == pytest.approx(-13.0)
 
 
+def test_kernel_distance_of_pairs_leaves_each_pair_out_by_hand():
+    # As above without 0,0 -> 1 and 1,2 -> 27 across: 1 + 1 - 2 * (1 + 1) / 2 = 0.
+    assert kernel_distance([[0.0], [1.0]], [[0.0], [2.0]], paired=True).value == pytest.approx(0.0)
+
+
 def test_kernel_distance_is_unbiased_where_frechet_is_not():
     seed = 5
     print("seed", seed)
@@ -109,6 +114,59 @@ def test_distances_of_images_carry_the_name_of_their_encoder():
         assert found.above_floor
     rows = encoder.images(pictures(1, 5))
     assert fid_of_features(rows, rows, "inception-v3-2015-12-05").name == "fid"
+
+
+def paired_features(
+    rng: np.random.Generator, n: int, edit: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Truths that patients tell far apart, the same before an edit that moves each a little, and a good edit of it."""
+    patient = rng.normal(0, 10, (n, 24))
+    truth = patient + rng.normal(0, 0.1, (n, 24))
+    before = patient + rng.normal(0, 0.1, (n, 24)) + edit * np.r_[np.ones(4), np.zeros(20)]
+    return truth, before, patient + rng.normal(0, 0.1, (n, 24))
+
+
+@pytest.mark.parametrize("distance", [fid_of_features, kid_of_features])
+def test_a_copy_of_the_input_is_above_the_floor_of_pairs_though_patients_differ_more(distance):
+    truth, before, good = paired_features(np.random.default_rng(12), 60, 1.5)
+    copied, edited = (distance(truth, arm, "random", pairs=range(60)) for arm in (before, good))
+    assert (copied.above_floor, copied.p, copied.pairs) == (True, 1 / 40, 60)
+    assert edited.above_floor is False
+    assert copied.score.value > 10 * abs(edited.score.value)
+    # Split at random, as sets of strangers are, both drown in the differences between patients.
+    assert distance(truth, before, "random").above_floor is False
+
+
+@pytest.mark.parametrize("distance", [fid_of_features, kid_of_features])
+def test_pairs_of_one_distribution_are_flagged_as_rarely_as_stated(distance):
+    # 5 % of 1,000 is 50, one standard error 6.9: 6.5 % is 2.2 of them above. Sources of one to three pairs.
+    seed, flagged = 2026, 0
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    sources = np.repeat(np.arange(15), [1, 2, 3] * 5)
+    for draw in range(1000):
+        base = rng.normal(0, 3, (15, 4))[sources]
+        offset = rng.normal(0, 1, (15, 2, 4))[sources]
+        a, b = (base + offset[:, side] + rng.normal(0, 0.3, (30, 4)) for side in (0, 1))
+        flagged += bool(distance(a, b, "random", draw, pairs=sources.tolist()).above_floor)
+    assert 25 <= flagged <= 65, flagged
+
+
+def test_floor_of_pairs_with_few_sources():
+    rng = np.random.default_rng(3)
+    a = rng.normal(size=(12, 3))
+    five = fid_of_features(a, a + 5, "random", pairs=[0, 1, 2, 3, 4] * 2 + [0, 1])
+    assert (five.pairs, five.above_floor, five.floor_high) == (5, None, None)
+    # Six sources have 31 other ways to change sides: 1 / 32 at best.
+    six = fid_of_features(a, a + 5, "random", pairs=[0, 1, 2, 3, 4, 5] * 2)
+    assert (six.pairs, six.p, six.above_floor) == (6, 1 / 32, True)
+    # The truths themselves: every swap is as far, at rounding.
+    assert fid_of_features(a, a, "random", pairs=range(12)).p == 1.0
+    assert kid_of_features(a, a, "random", pairs=range(12)).p == 1.0
+    alone = fid_of_features(a, a + 5, "random", pairs=[0] * 12)
+    assert (alone.floor, alone.above_floor) == (None, None)
+    with pytest.raises(ValueError, match="one of each per output"):
+        fid_of_features(a, a[:5], "random", pairs=range(5))
 
 
 def test_one_image_is_unscored_and_wrong_shapes_are_refused():

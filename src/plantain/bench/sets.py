@@ -1,4 +1,4 @@
-"""FID and KID: the outputs of an arm as a set against the ground truths, beside what two sets of one kind show.
+"""FID and KID: the outputs of an arm as a set against the ground truths, beside what chance shows.
 
 Features are computed arm by arm and thrown away; what is kept is the distance with its floor, and a digest of the
 images behind it, so that it is computed again only when one of them changed.
@@ -24,7 +24,8 @@ from plantain.pixels.decode import decode
 
 MADE = "bench.sets.made"
 """Key of the run's meta: (arm, encoder) -> digest of the images that its distances rest on."""
-VERSION = "1"
+VERSION = "2"
+"""Of what is measured; 1 had the floor of sets without pairs."""
 
 
 async def measure_sets(
@@ -94,19 +95,20 @@ def _distances(
     rows: list[dict[str, JsonValue]] = []
     if len(outputs) < 2:
         return [_unmeasured(name, encoder, "fewer than two outputs with a ground truth") for name in names]
-    reference, found = [], []
+    reference, found, pairs = [], [], []
     for output in outputs:
         if output.sample_id not in truths:
             sample = benchmark.sample(output.sample_id)
             truths[output.sample_id] = _features(encoder, benchmark.changed(sample))
         reference.append(truths[output.sample_id])
         found.append(_features(encoder, decode(run.read(output))))
+        pairs.append(benchmark.sample(output.sample_id).cluster)
     a, b = np.stack(reference), np.stack(found)
     seed = run.reader.header.seed
     if "fid" in names:
-        rows.append(_row(fid_of_features(a, b, encoder.name, seed)))
+        rows.append(_row(fid_of_features(a, b, encoder.name, seed, pairs=pairs)))
     if "kid" in names:
-        rows.append(_row(kid_of_features(a, b, encoder.name, seed)))
+        rows.append(_row(kid_of_features(a, b, encoder.name, seed, pairs=pairs)))
     return rows
 
 
@@ -120,6 +122,8 @@ def _row(distance: SetDistance) -> dict[str, JsonValue]:
         "value": distance.score.value,
         "floor": distance.floor,
         "floor_high": distance.floor_high,
+        "p": distance.p,
+        "pairs": distance.pairs,
         "reason": distance.score.reason,
     }
 
@@ -128,7 +132,5 @@ def _unmeasured(name: str, encoder: ImageEncoder, reason: str) -> dict[str, Json
     return {
         "metric": label(name, FID_WEIGHTS, encoder.name),
         "value": None,
-        "floor": None,
-        "floor_high": None,
         "reason": reason,
     }
