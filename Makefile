@@ -41,6 +41,9 @@ check: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run_all.py
 
+stale: $(VENV)/.dev
+	@$(VENV)/bin/python -m plantain.models.known
+
 format: $(VENV)/.dev
 	$(BIN)/ruff format src tests benchmarks
 	$(BIN)/ruff check --fix src tests benchmarks

@@ -111,12 +111,12 @@ def test_is_hosted(model: str, section: dict[str, object], hosted: bool, tmp_pat
 
 def test_judge_and_editor_of_one_family_are_warned_about(tmp_path: Path) -> None:
     models = {
-        "writer": "openai/gpt-5",
+        "writer": "openai/gpt-5.4",
         "editor": "gemini/gemini-3.1-flash-image",
         "judge": "gemini/gemini-3-pro",
     }
     (warning,) = warnings(with_parts(quick_recipe(tmp_path), models=models))
     assert "one family" in warning and "gemini/gemini-3-pro" in warning
-    assert warnings(with_parts(quick_recipe(tmp_path), models={**models, "judge": "openai/gpt-5"})) == []
+    assert warnings(with_parts(quick_recipe(tmp_path), models={**models, "judge": "openai/gpt-5.4"})) == []
     assert warnings(with_parts(quick_recipe(tmp_path), models={})) == []
     assert family("openai-compatible/Qwen/Qwen3-VL-32B") == "qwen3"

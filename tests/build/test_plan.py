@@ -67,6 +67,32 @@ def test_plan_counts_calls_money_and_time_by_hand(catalogue: Path) -> None:
     assert made.duration_s.expected == pytest.approx(360.0)
 
 
+@pytest.mark.parametrize(
+    ("quality", "tokens"), [("low", (196, 196, 196)), ("high", (7_024,) * 3), ("", (196, 1_756, 7_024))]
+)
+def test_edits_are_forecast_by_quality(
+    quality: str, tokens: tuple[int, int, int], catalogue: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gpt-image-2 by OpenAI's calculator: 0.006, 0.053 and 0.211 dollars a picture at 30 dollars per million."""
+    models = {"writer": "quick/writer", "editor": "openai/gpt-image-2", "judge": "quick/judge"}
+    said = {**PRICED["providers"], "openai": {"image_quality": quality}}
+    recipe = Recipe.model_validate(
+        {**quick_recipe(catalogue).model_dump(), "models": models, "providers": said}
+    )
+    made = planned(recipe)
+    # a round: writer and judge as above; 1,300 picture and 200 text tokens read
+    beside = 0.0022 + 0.0085 + 0.0038 + 0.0125 + 1_300 * 8e-6 + 200 * 5e-6
+    assert made.cost_usd is not None
+    for told, rounds, share, written in zip(
+        (made.cost_usd.low, made.cost_usd.expected, made.cost_usd.high),
+        (12, 36, 36),
+        (0.7, 1.0, 1.5),
+        tokens,
+        strict=True,
+    ):
+        assert told == pytest.approx(rounds * share * (beside + written * 30e-6))
+
+
 def test_plan_of_models_without_a_price_says_which(catalogue: Path) -> None:
     made = planned(quick_recipe(catalogue))
     assert made.cost_usd is None and made.unpriced == ("quick/writer", "quick/editor", "quick/judge")

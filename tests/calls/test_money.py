@@ -29,8 +29,8 @@ def test_price_counts_cached_image_and_thinking_tokens_apart() -> None:
         output_image_tokens=1_120,
         thinking_tokens=100,
     )
-    # read 600 at 2 and 400 at 0.5; written 180 + 100 thinking at 10 and 1,120 at 60, all per million
-    assert price.cost(usage) == pytest.approx((600 * 2 + 400 * 0.5 + 280 * 10 + 1120 * 60) / 1e6)
+    # read 600 at 2 and 400 at 0.5; written 180, of which 100 thinking, at 10 and 1,120 at 60, all per million
+    assert price.cost(usage) == pytest.approx((600 * 2 + 400 * 0.5 + 180 * 10 + 1120 * 60) / 1e6)
 
 
 def test_price_of_an_image_replaces_its_tokens() -> None:

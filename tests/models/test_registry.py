@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from datetime import date
 from importlib.metadata import EntryPoint
+from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from plantain.models.known import known_models, price_of
+from plantain.models.known import endings, known_models, price_of, stale
 from plantain.models.options import ProviderOptions, is_loopback
 from plantain.models.registry import GROUP, provider_names, resolve_editor, resolve_judge, resolve_writer
 from plantain.models.secrets import Secret
@@ -60,11 +63,46 @@ def test_known_models_are_dated_priced_and_of_our_providers() -> None:
         assert set(model.roles) <= {"writer", "editor", "judge"}
         if model.retired:
             date.fromisoformat(model.retired)
-        if model.price is not None:
-            date.fromisoformat(model.price.date)
-            assert "unverified" in model.price.source
-            assert model.price.output_per_m >= model.price.input_per_m > 0
+            assert not model.successor or model.successor in known_models()
+        for price in model.prices:
+            date.fromisoformat(price.date)
+            assert "unverified" in price.source
+            assert price.output_per_m >= price.input_per_m > 0
+        held = sorted((price.since, price.until) for price in model.prices)
+        assert all(until == since for (_, until), (since, _) in pairwise(held)), (
+            "days without a price, or with two"
+        )
     assert price_of("gemini/never-heard-of") is None
+    assert {known_models()[f"openai/{name}"].retired for name in ("gpt-5", "gpt-5-mini")} == {"2026-12-11"}
+
+
+def test_ends_are_told_sixty_days_ahead_and_after_with_what_follows() -> None:
+    model = "openai/gpt-5"
+    assert endings([model, "gemini/unheard-of"], date(2026, 10, 11)) == []
+    (soon,) = endings([model, model], date(2026, 10, 12))
+    assert "ends on 2026-12-11, in 60 days" in soon
+    assert "openai/gpt-6.2-sol" in soon
+    (gone,) = endings([model], date(2026, 12, 11))
+    assert "has ended on 2026-12-11" in gone
+
+
+def test_stale_lists_rows_that_nobody_has_looked_at_and_prices_that_change() -> None:
+    assert "gemini/gemini-3.8-flash: another price from 2027-01-01 on" in stale(date(2026, 11, 22))
+    assert any("openai/gpt-5.4: compared with its sources" in line for line in stale(date(2027, 6, 1)))
+
+
+def test_ends_are_those_that_the_installed_sdk_names() -> None:
+    """The announcements stand in the text below the SDK's list of models."""
+    module = pytest.importorskip("openai.types.shared.chat_model")
+    text = " ".join(Path(module.__file__).read_text().split())
+    for name, model in known_models().items():
+        provider, _, id = name.partition("/")
+        said = [part for part in text.split('- "')[1:] if provider == "openai" and f'"{id}"' in f'"{part}']
+        if said and (announced := re.search(r"shutdown date: (\d{4}-\d\d-\d\d)", said[0])):
+            assert model.retired == announced.group(1), name
+
+
+def test_prices_of_what_runs_here_are_nothing() -> None:
     offline = price_of("offline/templates")
     assert offline is not None
     assert (offline.input_per_m, offline.output_per_m) == (0, 0)

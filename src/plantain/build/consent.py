@@ -10,6 +10,7 @@ from plantain.build.plan import planned_images
 from plantain.build.recipe import Recipe
 from plantain.findings import Taxonomy
 from plantain.journal import Journal
+from plantain.models.known import endings
 from plantain.records import InputError, SourceImage
 from plantain.runs.consent import FREE_TO_LEAVE, check_consent, hosted_models, kinship
 from plantain.sources.catalogue import Catalogue
@@ -51,4 +52,8 @@ def warnings(recipe: Recipe) -> list[str]:
         for judge, times in Counter(recipe.models.judges).items()
         if times > 1
     ]
-    return kinship(recipe.models.editor, dict.fromkeys(recipe.models.judges)) + drawn
+    return (
+        kinship(recipe.models.editor, dict.fromkeys(recipe.models.judges))
+        + drawn
+        + endings(recipe.terms.models)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from plantain.build.estimate import NOTHING, Estimate
 from plantain.build.pilot import Pilot
@@ -12,6 +12,7 @@ from plantain.build.plan import enumerate_tasks
 from plantain.build.recipe import Recipe
 from plantain.findings import Taxonomy
 from plantain.metrics.intervals import wilson
+from plantain.models.known import picture_range
 from plantain.records import Price, Step, TaskKind, Usage
 from plantain.runs.pricing import ON_THIS_MACHINE, OPEN_MODELS, price_under
 from plantain.sources.catalogue import Catalogue
@@ -26,11 +27,12 @@ BYTES_PER_ATTEMPT = 420_000
 BYTES_PER_IMAGE = 330_000
 
 TYPICAL_USAGE = {
-    Step.WRITE: Usage(input_tokens=2_200, output_tokens=250, thinking_tokens=600),
-    Step.EDIT: Usage(input_tokens=1_500, output_tokens=1_120, output_image_tokens=1_120, images=1),
-    Step.JUDGE: Usage(input_tokens=3_800, output_tokens=350, thinking_tokens=900),
+    Step.WRITE: Usage(input_tokens=2_200, output_tokens=850, thinking_tokens=600),
+    Step.EDIT: Usage(input_tokens=1_500, input_image_tokens=1_300, output_tokens=1_120, images=1),
+    Step.JUDGE: Usage(input_tokens=3_800, output_tokens=1_250, thinking_tokens=900),
 }
-"""Our own reckoning from prompt lengths and the tokens of a 1024x1024 image; a pilot replaces it."""
+"""Our own reckoning from prompt lengths and the tokens of a 1024x1024 image; a pilot replaces it. What an edit writes
+goes by the model's own table where there is one (`typical_usage`)."""
 
 HOSTED_LATENCY_S = {Step.WRITE: 6.0, Step.EDIT: 12.0, Step.JUDGE: 9.0}
 LOCAL_LATENCY_S = {Step.WRITE: 0.02, Step.EDIT: 0.7, Step.JUDGE: 1.5}
@@ -148,8 +150,25 @@ def _cost(recipe: Recipe, pilot: Pilot | None, step: Step, model: str, calls: Es
     if measured is not None:
         return calls.times(measured)
     price = price_under(recipe.terms, model)
-    typical = price.cost(TYPICAL_USAGE[step]) if price is not None and price != Price() else 0.0
-    return calls.times(*(share * (typical or 0.0) for share in SPREAD))
+    if price is None or price == Price():
+        return NOTHING
+    each = typical_usage(recipe, step, model)
+    return calls.times(
+        *(share * (price.cost(usage) or 0.0) for share, usage in zip(SPREAD, each, strict=True))
+    )
+
+
+def typical_usage(recipe: Recipe, step: Step, model: str) -> tuple[Usage, Usage, Usage]:
+    """What a call is taken to consume, low to high; of an edit by the size and quality that the recipe asks for."""
+    usage = TYPICAL_USAGE[step]
+    if step is not Step.EDIT:
+        return usage, usage, usage
+    section = recipe.terms.provider(model)
+    few, usual, many = (
+        replace(usage, output_tokens=tokens, output_image_tokens=tokens)
+        for tokens in picture_range(model, section.image_size, section.image_quality)
+    )
+    return few, usual, many
 
 
 def _duration(recipe: Recipe, plan: Plan, pilot: Pilot | None) -> Estimate:
@@ -192,10 +211,8 @@ def _by_limits(recipe: Recipe, plan: Plan, model: str) -> Estimate:
     for (step, name), calls in plan.calls_by.items():
         if name != model:
             continue
-        usage = TYPICAL_USAGE[step]
-        per_call = (usage.input_tokens or 0) + (usage.output_tokens or 0) + (usage.thinking_tokens or 0)
         requests += calls
-        tokens += calls.times(float(per_call))
+        tokens += calls.times(*(usage.total_tokens for usage in typical_usage(recipe, step, model)))
         if step is Step.EDIT and section.images_per_minute:
             result = result.at_least(calls.times(60.0 / section.images_per_minute))
     if section.requests_per_minute:

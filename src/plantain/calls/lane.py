@@ -197,7 +197,7 @@ class Lane:
         if not self.rules.in_jobs:
             self._learn(ticket, outcome)
         self.window.end()
-        used = (usage.input_tokens or 0) + (usage.output_tokens or 0) + (usage.thinking_tokens or 0)
+        used = usage.total_tokens
         if used or outcome.kind is OutcomeKind.RATE_LIMITED:
             self._tokens.refund(ticket.tokens - used)
         if used:

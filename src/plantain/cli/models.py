@@ -13,9 +13,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from plantain.cli.application import application
+from plantain.models.drift import Drift, drift
 from plantain.models.extras import has_module
 from plantain.models.facts import facts_of
-from plantain.models.known import KnownModel, known_models, price_of
+from plantain.models.faults import Fault
+from plantain.models.known import KnownModel, endings, known_models, price_of
 from plantain.models.options import ProviderOptions
 from plantain.models.presets import Preset, presets
 from plantain.models.registry import provider, provider_names
@@ -30,7 +32,12 @@ WIDE = 120
 @app.command()
 def models(
     probe: Annotated[str, typer.Option(metavar="NAME", help="make one cheap call to this model")] = "",
-    base_url: Annotated[str, typer.Option(help="address for --probe, e.g. http://127.0.0.1:8000/v1")] = "",
+    base_url: Annotated[
+        str, typer.Option(help="address for --probe or --drift, e.g. http://127.0.0.1:8000/v1")
+    ] = "",
+    drifted: Annotated[
+        bool, typer.Option("--drift", help="compare the table with what the keys can see; free of charge")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
 ) -> int:
     """Known models: roles, price with its date, key found or not. Other ids of the providers work as well.
@@ -39,6 +46,8 @@ def models(
     """
     if probe:
         return _probe(probe, base_url, as_json)
+    if drifted:
+        return _drift(base_url, as_json)
     rows = model_rows()
     if as_json:
         print(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
@@ -76,6 +85,7 @@ def _row(name: str, roles: tuple[str, ...], key: str, extra: str, fault: str) ->
         "key": key,
         "extra": extra,
         "retired": known.retired,
+        "successor": known.successor,
         "note": fault or known.note,
         **(_preset_facts(presets()[name]) if name in presets() else {}),
     }
@@ -110,6 +120,8 @@ def _price(price: Price | None) -> dict[str, float] | None:
         "image_input_per_m",
         "image_output_per_m",
         "image_out_each",
+        "cached_image_per_m",
+        "cache_write_per_m",
     )
     return {name: value for name in names if (value := getattr(price, name)) is not None}
 
@@ -149,6 +161,8 @@ def _print(rows: list[dict[str, object]]) -> None:
             "Prices in $ per million tokens: in/out, or in/out/pictures; as of "
             f"{dated['price_date']} ({dated['price_source']}); a recipe can state its own."
         )
+    for line in endings(str(row["name"]) for row in rows):
+        print(line)
     print(
         "Other ids work too: gemini/<id>, openai/<id>, openai-compatible/<id> with a base_url, diffusers/<hub id>, "
         "diffusers/<folder>, diffusers/<preset>@<folder>, process/<name>."
@@ -217,3 +231,25 @@ def _probe(name: str, base_url: str, as_json: bool) -> int:
     else:
         print(f"{name}: {'answered' if done else 'did not answer'}: {said}")
     return 0 if done else 1
+
+
+def _drift(base_url: str, as_json: bool) -> int:
+    """Asks every provider that has a table and a key; exit code 1 where one does not answer."""
+    found: list[Drift] = []
+    silent: dict[str, str] = {}
+    options = ProviderOptions(base_url=base_url, timeout_s=60.0)
+    for name in provider_names():
+        module = provider(name)
+        if hasattr(module, "seen"):
+            try:
+                found.append(drift(name, asyncio.run(module.seen(options))))
+            except (InputError, Fault) as error:
+                silent[name] = str(error)
+    if as_json:
+        print(orjson.dumps({"drift": found, "unanswered": silent}, option=orjson.OPT_INDENT_2).decode())
+        return 1 if silent else 0
+    for one in found:
+        print("\n".join(one.lines() or [f"{one.provider}: the table agrees with what this key can see"]))
+    for name, why in silent.items():
+        print(f"{name}: not compared: {why}")
+    return 1 if silent else 0

@@ -134,6 +134,7 @@ def add_usage(before: Usage, after: Usage) -> Usage:
         sums[name] = sum(counts) if counts else None
     return Usage(
         served_model=after.served_model or before.served_model,
+        tier=after.tier or before.tier,
         finish_reason=after.finish_reason or before.finish_reason,
         response_id=after.response_id or before.response_id,
         thought_summary="\n".join(filter(None, (before.thought_summary, after.thought_summary))),

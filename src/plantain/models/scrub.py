@@ -46,3 +46,16 @@ def count(body: JsonObject, name: str) -> int | None:
     """A count of a body; None where it is missing, negative or of another type."""
     value = body.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def add_counts(*counts: int | None) -> int | None:
+    """The sum of those that are known; None where none is."""
+    known = [n for n in counts if n is not None]
+    return sum(known) if known else None
+
+
+def by_total(written: int | None, read: int | None, total: int | None) -> int | None:
+    """Tokens written, from the parts that a provider names and its total, which has whatever the parts leave out."""
+    if read is None or total is None or total - read <= (written or 0):
+        return written
+    return total - read

@@ -2,26 +2,61 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plantain.records.outcomes import Step
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a call consumed and who answered. None means the provider did not say."""
+    """What a call consumed and who answered. None means the provider did not say.
+
+    The one token convention, which adapters translate into and everything else relies on:
+
+    - `input_tokens` is all that was read: words, pictures, what came from a cache and what was written to one.
+    - `output_tokens` is all that was written and is billed as output: words, pictures and thinking.
+    - Every other count is a part of one of these two, never an addition to it: `cached_tokens`, `cache_write_tokens`
+      and `input_image_tokens` of the input (`cached_image_tokens` of both the cached and the pictures),
+      `thinking_tokens` and `output_image_tokens` of the output.
+
+    Attributes:
+        tier: the service tier that served the call, in the provider's word and small letters; "" where it is the usual
+            one or none was named.
+    """
 
     served_model: str = ""
     input_tokens: int | None = None
     output_tokens: int | None = None
     thinking_tokens: int | None = None
     cached_tokens: int | None = None
+    cached_image_tokens: int | None = None
+    cache_write_tokens: int | None = None
     input_image_tokens: int | None = None
     output_image_tokens: int | None = None
     images: int | None = None
+    tier: str = ""
     finish_reason: str = ""
     response_id: str = ""
     thought_summary: str = ""
+
+    @property
+    def total_tokens(self) -> int:
+        """All tokens read and written, as limits per minute count them."""
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
+    def with_pictures_of(self, tokens: int | None) -> Usage:
+        """The usage with its pictures counted, where the provider did not say how many tokens they are.
+
+        Args:
+            tokens: what one picture of the size asked for comes to; None where nobody has stated it. A total that is
+                lower than the pictures alone has left them out, and they are added.
+        """
+        if not self.images or not tokens or self.output_image_tokens is not None:
+            return self
+        pictures = self.images * tokens
+        said = self.output_tokens or 0
+        whole = said if said - (self.thinking_tokens or 0) >= pictures else said + pictures
+        return replace(self, output_tokens=whole, output_image_tokens=pictures)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from plantain.records.calls import Usage
+
+USUAL_TIERS = frozenset({"", "default", "standard", "on_demand", "auto", "unspecified"})
+"""Names by which providers call the tier that list prices are for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,9 +17,16 @@ class Price:
     Attributes:
         input_per_m, output_per_m: per million tokens read and written; thinking is billed as output.
         cached_per_m: per million tokens read from the provider's cache; as input where None.
+        cached_image_per_m: the same for image tokens; as `cached_per_m` where None.
+        cache_write_per_m: per million tokens written to the cache; as input where None.
         image_input_per_m: per million image tokens read; as input where None.
-        image_output_per_m: per million image tokens written.
+        image_output_per_m: per million image tokens written; as output where None.
         image_out_each: per image written, where images have a price of their own.
+        tiers: factor on all of these by service tier, in the provider's words; a tier that is not named here leaves the
+            cost unknown, unless none is.
+        long_input: tokens read above which the whole request is billed at the two factors below; None for never.
+        long_input_factor, long_output_factor: on what is read, and on what is written.
+        since, until: first day and the day after the last on which it holds, ISO; "" where it is open.
         date, source: when and where the price was read.
     """
 
@@ -26,36 +36,61 @@ class Price:
     image_input_per_m: float | None = None
     image_output_per_m: float | None = None
     image_out_each: float | None = None
+    cached_image_per_m: float | None = None
+    cache_write_per_m: float | None = None
+    tiers: tuple[tuple[str, float], ...] = ()
+    long_input: int | None = None
+    long_input_factor: float = 1.0
+    long_output_factor: float = 1.0
+    since: str = field(default="", compare=False)
+    until: str = field(default="", compare=False)
     date: str = field(default="", compare=False)
     source: str = field(default="", compare=False)
 
     def cost(self, usage: Usage) -> float | None:
-        """Dollars for what a call consumed; None where the usage leaves open what was billed.
+        """Dollars for what a call consumed, by the token convention of `Usage`; None where it cannot be known.
 
-        `output_tokens` are all tokens written but thinking; `input_tokens` are all tokens read. Image tokens are part
-        of both where the provider counts them apart. An image with a price of its own is not billed by its tokens as
-        well.
+        That is where the usage leaves open what was billed, or names a service tier whose factor nobody has stated. An
+        image with a price of its own is not billed by its tokens as well.
         """
-        if usage.input_tokens is None and usage.output_tokens is None and not usage.images:
+        counted = usage.input_tokens is not None or usage.output_tokens is not None
+        if not counted and not (usage.images and self.image_out_each is not None):
             return None
-        return self._read(usage) + self._written(usage)
+        factor = self._tier_factor(usage.tier)
+        if factor is None:
+            return None
+        long = self.long_input is not None and (usage.input_tokens or 0) > self.long_input
+        read = self._read(usage) * (self.long_input_factor if long else 1.0)
+        written = self._written(usage) * (self.long_output_factor if long else 1.0)
+        return factor * (read + written)
+
+    def _tier_factor(self, tier: str) -> float | None:
+        if tier in USUAL_TIERS or not self.tiers:
+            return 1.0
+        return dict(self.tiers).get(tier)
 
     def _read(self, usage: Usage) -> float:
-        cached = min(usage.cached_tokens or 0, usage.input_tokens or 0)
-        images = min(usage.input_image_tokens or 0, (usage.input_tokens or 0) - cached)
-        text = (usage.input_tokens or 0) - cached - images
-        cached_rate = self.input_per_m if self.cached_per_m is None else self.cached_per_m
-        image_rate = self.input_per_m if self.image_input_per_m is None else self.image_input_per_m
-        return (text * self.input_per_m + cached * cached_rate + images * image_rate) / 1e6
+        whole = usage.input_tokens or 0
+        cached = min(usage.cached_tokens or 0, whole)
+        cached_images = min(usage.cached_image_tokens or 0, cached)
+        kept = min(usage.cache_write_tokens or 0, whole - cached)
+        images = min(max(0, (usage.input_image_tokens or 0) - cached_images), whole - cached - kept)
+        text = whole - cached - kept - images
+        cached_rate = _rate(self.cached_per_m, self.input_per_m)
+        return (
+            text * self.input_per_m
+            + images * _rate(self.image_input_per_m, self.input_per_m)
+            + (cached - cached_images) * cached_rate
+            + cached_images * _rate(self.cached_image_per_m, cached_rate)
+            + kept * _rate(self.cache_write_per_m, self.input_per_m)
+        ) / 1e6
 
     def _written(self, usage: Usage) -> float:
         images = min(usage.output_image_tokens or 0, usage.output_tokens or 0)
-        text = (usage.output_tokens or 0) - images + (usage.thinking_tokens or 0)
-        dollars = text * self.output_per_m / 1e6
+        dollars = ((usage.output_tokens or 0) - images) * self.output_per_m / 1e6
         if self.image_out_each is not None:
             return dollars + (usage.images or 0) * self.image_out_each
-        image_rate = self.output_per_m if self.image_output_per_m is None else self.image_output_per_m
-        return dollars + images * image_rate / 1e6
+        return dollars + images * _rate(self.image_output_per_m, self.output_per_m) / 1e6
 
     def times(self, factor: float) -> Price:
         """The same price list at another level, e.g. half of it for a batch."""
@@ -63,16 +98,25 @@ class Price:
         def scaled(rate: float | None) -> float | None:
             return None if rate is None else rate * factor
 
-        return Price(
-            self.input_per_m * factor,
-            self.output_per_m * factor,
-            scaled(self.cached_per_m),
-            scaled(self.image_input_per_m),
-            scaled(self.image_output_per_m),
-            scaled(self.image_out_each),
-            self.date,
-            self.source,
+        return replace(
+            self,
+            input_per_m=self.input_per_m * factor,
+            output_per_m=self.output_per_m * factor,
+            cached_per_m=scaled(self.cached_per_m),
+            image_input_per_m=scaled(self.image_input_per_m),
+            image_output_per_m=scaled(self.image_output_per_m),
+            image_out_each=scaled(self.image_out_each),
+            cached_image_per_m=scaled(self.cached_image_per_m),
+            cache_write_per_m=scaled(self.cache_write_per_m),
         )
+
+    def holds_on(self, day: str) -> bool:
+        """Whether this is the price on a day, ISO."""
+        return self.since <= day and (not self.until or day < self.until)
+
+
+def _rate(own: float | None, usual: float) -> float:
+    return usual if own is None else own
 
 
 FREE = Price(source="runs on this machine")

@@ -8,6 +8,7 @@ from plantain.models.answers import JsonObject
 from plantain.models.gemini.replies import read_picture, read_usage
 from plantain.models.gemini.requests import PICTURE_SAMPLING, contents, picture_config
 from plantain.models.gemini.wire import GeminiTransport
+from plantain.models.known import picture_tokens
 from plantain.models.options import ProviderOptions
 from plantain.records import Usage
 from plantain.roles import EncodedImage
@@ -34,7 +35,8 @@ class GeminiPictureModel:
         return read_picture(body)
 
     def read_usage(self, body: JsonObject) -> Usage:
-        return read_usage(body)
+        """Tokens; where the answer does not break them down, its pictures are counted by the size asked for."""
+        return read_usage(body).with_pictures_of(picture_tokens(self.name, self._options.image_size))
 
     def scrub(self, body: JsonObject) -> object:
         return self._wire.scrub(body)

@@ -62,6 +62,15 @@ async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
     return await probe_words(GeminiConversation(wire, options))
 
 
+async def seen(options: ProviderOptions) -> list[str]:
+    """Ids of the models that the key can see. Raises Fault where the provider does not say, and as `load` does."""
+    wire = _wire("gemini/…", options)
+    try:
+        return await wire.list_models()
+    finally:
+        await wire.aclose()
+
+
 def _transport(wire: GeminiWire, options: ProviderOptions) -> GeminiTransport:
     """The wire itself, or jobs over it."""
     if options.jobs is None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from plantain.models.answers import JsonObject
 from plantain.models.faults import Fault
 from plantain.models.pictures import from_base64
-from plantain.models.scrub import child, count, objects, text
+from plantain.models.scrub import add_counts, by_total, child, count, objects, text
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind, Usage
+from plantain.records.prices import USUAL_TIERS
 
 REFUSALS = frozenset(
     {
@@ -68,32 +69,42 @@ def read_picture(body: JsonObject) -> bytes:
 
 
 def read_usage(body: JsonObject) -> Usage:
-    """Tokens, finish reason, served model and thought summary.
+    """Tokens, finish reason, served model and thought summary, by the token convention of `Usage`.
 
-    Gemini counts thinking beside the answer; ours counts it within the output, as it is billed.
+    Gemini counts thinking and what tools read beside answer and prompt; its total has all four. Where a part is left
+    out, the total tells it.
     """
     usage = child(body, "usageMetadata")
     candidates = objects(body.get("candidates"))
     candidate = candidates[0] if candidates else {}
-    answered, thinking = count(usage, "candidatesTokenCount"), count(usage, "thoughtsTokenCount")
-    known = answered is not None or thinking is not None
+    thinking, read = count(usage, "thoughtsTokenCount"), count(usage, "promptTokenCount")
+    read = add_counts(read, count(usage, "toolUsePromptTokenCount"))
+    written = add_counts(count(usage, "candidatesTokenCount"), thinking)
     thoughts = [text(part, "text") for part in _parts(candidate) if part.get("thought") is True]
     pictures = sum(
         "inlineData" in p or "inline_data" in p for p in _parts(candidate) if p.get("thought") is not True
     )
     return Usage(
         served_model=text(body, "modelVersion"),
-        input_tokens=count(usage, "promptTokenCount"),
-        output_tokens=(answered or 0) + (thinking or 0) if known else None,
+        input_tokens=read,
+        output_tokens=by_total(written, read, count(usage, "totalTokenCount")),
         thinking_tokens=thinking,
         cached_tokens=count(usage, "cachedContentTokenCount"),
+        cached_image_tokens=_of_images(usage, "cacheTokensDetails"),
         input_image_tokens=_of_images(usage, "promptTokensDetails"),
         output_image_tokens=_of_images(usage, "candidatesTokensDetails"),
         images=pictures or None,
+        tier=_tier(usage),
         finish_reason=text(candidate, "finishReason") or text(child(body, "promptFeedback"), "blockReason"),
         response_id=text(body, "responseId"),
         thought_summary="\n".join(filter(None, thoughts))[:20_000],
     )
+
+
+def _tier(usage: JsonObject) -> str:
+    """The tier that served: "serviceTier" of the Gemini API, or the traffic type that Vertex AI gives."""
+    said = (text(usage, "serviceTier") or text(usage, "trafficType")).casefold().removeprefix("on_demand_")
+    return "" if said in USUAL_TIERS or said.endswith("unspecified") else said
 
 
 def _candidate(body: JsonObject) -> JsonObject:

@@ -94,6 +94,15 @@ class GeminiWire:
         found = await self._sent(self._connected().aio.models.get(model=self.model))
         return {"model": found.name or self.model}
 
+    async def list_models(self) -> list[str]:
+        """Ids of the models that the key can see. Raises Fault."""
+
+        async def listed(client: genai.Client) -> list[str]:
+            pages = await client.aio.models.list(config=types.ListModelsConfig(page_size=200))
+            return [(model.name or "").removeprefix("models/") async for model in pages]
+
+        return await self.do(listed)
+
     async def do(self, request: Callable[[genai.Client], Awaitable[T]], timeout_s: float | None = None) -> T:
         """Any other request by the same client and under the same rules.
 

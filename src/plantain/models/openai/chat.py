@@ -5,10 +5,11 @@ from __future__ import annotations
 from plantain.models.answers import JsonObject
 from plantain.models.asking import Heard, Question, hear
 from plantain.models.faults import Fault
+from plantain.models.openai.responses import served_tier
 from plantain.models.openai.wire import OpenAITransport
 from plantain.models.options import ProviderOptions
 from plantain.models.pictures import to_base64
-from plantain.models.scrub import child, count, objects, text
+from plantain.models.scrub import by_total, child, count, objects, text
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind, Usage
 from plantain.roles import EncodedImage
@@ -105,17 +106,25 @@ def read_text(body: JsonObject) -> str:
 
 
 def read_usage(body: JsonObject) -> Usage:
-    """Tokens, finish reason, served model, and the thoughts that some servers send beside the answer."""
+    """Tokens, finish reason, served model, and the thoughts that some servers send beside the answer.
+
+    OpenAI counts thinking within the completion, some servers beside it: then their total is larger than its parts.
+    """
     usage = child(body, "usage")
+    details, read = child(usage, "completion_tokens_details"), child(usage, "prompt_tokens_details")
     choices = objects(body.get("choices"))
     choice = choices[0] if choices else {}
     message = child(choice, "message")
+    prompt = count(usage, "prompt_tokens")
     return Usage(
         served_model=text(body, "model"),
-        input_tokens=count(usage, "prompt_tokens"),
-        output_tokens=count(usage, "completion_tokens"),
-        thinking_tokens=count(child(usage, "completion_tokens_details"), "reasoning_tokens"),
-        cached_tokens=count(child(usage, "prompt_tokens_details"), "cached_tokens"),
+        input_tokens=prompt,
+        output_tokens=by_total(count(usage, "completion_tokens"), prompt, count(usage, "total_tokens")),
+        thinking_tokens=count(details, "reasoning_tokens"),
+        cached_tokens=count(read, "cached_tokens"),
+        cache_write_tokens=count(read, "cache_write_tokens"),
+        input_image_tokens=count(read, "image_tokens"),
+        tier=served_tier(body),
         finish_reason=text(choice, "finish_reason"),
         response_id=text(body, "id"),
         thought_summary=(text(message, "reasoning_content") or text(message, "reasoning"))[:20_000],

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from plantain.models.answers import JsonObject
 from plantain.models.faults import Fault
+from plantain.models.known import picture_tokens
+from plantain.models.openai.responses import served_tier
 from plantain.models.openai.wire import OpenAITransport
 from plantain.models.options import ProviderOptions
 from plantain.models.pictures import from_base64
@@ -41,7 +43,7 @@ class OpenAIPictureModel:
         return read_picture(body)
 
     def read_usage(self, body: JsonObject) -> Usage:
-        return read_usage(body)
+        return read_usage(body, self.name, str(self._fields["size"]), str(self._fields.get("quality", "")))
 
     def scrub(self, body: JsonObject) -> object:
         return self._wire.scrub(body)
@@ -82,17 +84,30 @@ def read_picture(body: JsonObject) -> bytes:
     raise Fault(Outcome(OutcomeKind.NO_IMAGE, "the answer held no picture"), 200)
 
 
-def read_usage(body: JsonObject) -> Usage:
-    """Tokens of words and pictures; where the output is not broken down, all of it is picture."""
+def read_usage(body: JsonObject, model: str = "", size: str = SIZE, quality: str = "") -> Usage:
+    """Tokens of words and pictures; where the output is not broken down, all of it is picture.
+
+    Args:
+        body: the answer; it names the quality that it was drawn in, where the request left that to the provider.
+        model: "provider/model", to count pictures whose tokens the answer does not tell.
+        size, quality: as asked for.
+    """
     usage = child(body, "usage")
-    output = count(usage, "output_tokens")
+    read, output = child(usage, "input_tokens_details"), count(usage, "output_tokens")
     of_images = count(child(usage, "output_tokens_details"), "image_tokens")
+    pictures = len(objects(body.get("data")))
+    if pictures and not output:
+        each = picture_tokens(model, text(body, "size") or size, text(body, "quality") or quality)
+        output = pictures * each if each else None
+        of_images = None
     return Usage(
         served_model=text(body, "model"),
         input_tokens=count(usage, "input_tokens"),
         output_tokens=output,
-        cached_tokens=count(child(usage, "input_tokens_details"), "cached_tokens"),
-        input_image_tokens=count(child(usage, "input_tokens_details"), "image_tokens"),
+        cached_tokens=count(read, "cached_tokens"),
+        cached_image_tokens=count(child(read, "cached_tokens_details"), "image_tokens"),
+        input_image_tokens=count(read, "image_tokens"),
         output_image_tokens=output if of_images is None else of_images,
-        images=len(objects(body.get("data"))) or None,
+        images=pictures or None,
+        tier=served_tier(body),
     )

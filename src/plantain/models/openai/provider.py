@@ -56,6 +56,15 @@ async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
     return await probe_words(ResponsesConversation(wire, options))
 
 
+async def seen(options: ProviderOptions) -> list[str]:
+    """Ids of the models that the key can see. Raises Fault where the provider does not say, and as `load` does."""
+    wire = _wire("openai/…", options)
+    try:
+        return await wire.list_models()
+    finally:
+        await wire.aclose()
+
+
 def _transport(wire: OpenAIWire, role: str, options: ProviderOptions) -> OpenAITransport:
     """The wire itself, or jobs over it."""
     if options.jobs is None:

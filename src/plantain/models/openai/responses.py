@@ -11,6 +11,7 @@ from plantain.models.pictures import to_base64
 from plantain.models.scrub import child, count, objects, text
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind, Usage
+from plantain.records.prices import USUAL_TIERS
 from plantain.roles import EncodedImage
 
 PATH = "/responses"
@@ -91,6 +92,7 @@ def read_text(body: JsonObject) -> str:
 def read_usage(body: JsonObject) -> Usage:
     """Tokens, finish reason, served model and thought summary; thinking is within the output, as it is billed."""
     usage = child(body, "usage")
+    read = child(usage, "input_tokens_details")
     thoughts = [
         text(part, "text")
         for item in objects(body.get("output"))
@@ -102,11 +104,19 @@ def read_usage(body: JsonObject) -> Usage:
         input_tokens=count(usage, "input_tokens"),
         output_tokens=count(usage, "output_tokens"),
         thinking_tokens=count(child(usage, "output_tokens_details"), "reasoning_tokens"),
-        cached_tokens=count(child(usage, "input_tokens_details"), "cached_tokens"),
+        cached_tokens=count(read, "cached_tokens"),
+        cache_write_tokens=count(read, "cache_write_tokens"),
+        tier=served_tier(body),
         finish_reason=text(child(body, "incomplete_details"), "reason") or text(body, "status"),
         response_id=text(body, "id"),
         thought_summary="\n".join(filter(None, thoughts))[:20_000],
     )
+
+
+def served_tier(body: JsonObject) -> str:
+    """The service tier that an answer names; "" for the usual one. Fast mode is billed, and named, as priority."""
+    said = text(body, "service_tier").casefold()
+    return "" if said in USUAL_TIERS else {"fast": "priority"}.get(said, said)
 
 
 def _part(part: str | EncodedImage) -> JsonObject:

@@ -111,6 +111,14 @@ class OpenAIWire:
         """
         return await self._read(self._connected().get(f"/models/{self.model}", cast_to=httpx2.Response))
 
+    async def list_models(self) -> list[str]:
+        """Ids of the models that the key can see. Raises Fault."""
+
+        async def listed(client: openai.AsyncOpenAI) -> list[str]:
+            return [model.id async for model in client.models.list()]
+
+        return await self.do(listed)
+
     def scrub(self, body: JsonObject) -> object:
         """A body as it may be kept."""
         return scrub(body, self.key)

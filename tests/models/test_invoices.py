@@ -1,0 +1,208 @@
+"""The ledger against invoices: what providers' answers come to, priced line by line by hand from their price pages.
+
+An invoice's lines are (tokens, dollars per million); its total is what we added up by hand. Rates stand here as
+literals from the providers' pages (by genai-prices 0.2.3 and the sources that known.toml names), not from our table.
+"""
+# ruff: noqa: E501  (a bill is one line of the table)
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fakes import bodies
+from plantain.journal.payload import to_json, usage_from_json
+from plantain.models.gemini.batch import GeminiJobs
+from plantain.models.gemini.picture_model import GeminiPictureModel
+from plantain.models.gemini.replies import read_usage as read_gemini
+from plantain.models.gemini.wire import GeminiWire
+from plantain.models.known import price_of
+from plantain.models.openai.batch import OpenAIJobs
+from plantain.models.openai.chat import read_usage as read_chat
+from plantain.models.openai.picture_model import OpenAIPictureModel
+from plantain.models.openai.responses import read_usage as read_responses
+from plantain.models.openai.wire import OpenAIWire
+from plantain.models.options import ProviderOptions
+from plantain.models.secrets import Secret
+from plantain.records import Price, Usage
+from plantain.runs.pricing import price_under
+from plantain.runs.providers import ProviderSection
+from plantain.runs.terms import Limits, Terms
+
+DAY = date(2026, 11, 22)
+NO_KEY = Secret("no key")
+
+
+@dataclass(frozen=True)
+class Invoice:
+    """One answer and its bill."""
+
+    what: str
+    model: str
+    body: bodies.Body
+    lines: list[tuple[int, float]]
+    total: float
+    batch: bool = False
+    size: str = ""
+    quality: str = ""
+    day: date = DAY
+
+
+G8, G31, G5L, G25 = "gemini-3.8-flash", "gemini-3.1-pro-preview", "gemini-3.5-flash-lite", "gemini-2.5-pro"
+I31, I3P, I3L = "gemini-3.1-flash-image", "gemini-3-pro-image", "gemini-3.1-flash-lite-image"
+
+INVOICES = [
+    # Gemini, words
+    Invoice("plain", G8, bodies.gemini(), [(3_800, 0.75), (350, 3.75)], 0.0041625),
+    Invoice("thinking", G31, bodies.gemini(thoughts=900), [(3_800, 2), (1_250, 12)], 0.0226),
+    Invoice("cached", G31, bodies.gemini(cached=2_048), [(1_752, 2), (2_048, 0.2), (350, 12)], 0.0081136),
+    Invoice("cached, thinking", G8, bodies.gemini(5_000, 200, 700, cached=4_096), [(904, 0.75), (4_096, 0.075), (900, 3.75)], 0.0043602),
+    Invoice("last day of a price", G8, bodies.gemini(), [(3_800, 0.75), (350, 3.75)], 0.0041625, day=date(2026, 12, 31)),
+    Invoice("first day of the next", G8, bodies.gemini(), [(3_800, 1.5), (350, 7.5)], 0.008325, day=date(2027, 1, 1)),
+    Invoice("cut while thinking", G31, bodies.gemini(3_800, None, 8_192, finish="MAX_TOKENS"), [(3_800, 2), (8_192, 12)], 0.105904),
+    Invoice("cut while answering", G8, bodies.gemini(3_800, 7_000, 1_192, finish="MAX_TOKENS"), [(3_800, 0.75), (8_192, 3.75)], 0.03357),
+    Invoice("blocked before", G31, bodies.gemini(3_800, None, blocked="PROHIBITED_CONTENT"), [(3_800, 2)], 0.0076),
+    Invoice("blocked after", G8, bodies.gemini(3_800, 0, 400, finish="SAFETY"), [(3_800, 0.75), (400, 3.75)], 0.00435),
+    Invoice("flex", G31, bodies.gemini(thoughts=900, tier="flex"), [(3_800, 1), (1_250, 6)], 0.0113),
+    Invoice("standard by name", G31, bodies.gemini(thoughts=900, tier="standard"), [(3_800, 2), (1_250, 12)], 0.0226),
+    Invoice("priority", G31, bodies.gemini(thoughts=900, tier="priority"), [(3_800, 3.6), (1_250, 21.6)], 0.04068),
+    Invoice("Vertex, on demand", G8, bodies.gemini(traffic="ON_DEMAND"), [(3_800, 0.75), (350, 3.75)], 0.0041625),
+    Invoice("Vertex, flex", G8, bodies.gemini(traffic="ON_DEMAND_FLEX"), [(3_800, 0.375), (350, 1.875)], 0.00208125),
+    Invoice("Vertex, priority", G8, bodies.gemini(traffic="ON_DEMAND_PRIORITY"), [(3_800, 1.35), (350, 6.75)], 0.0074925),
+    Invoice("as long as is usual", G31, bodies.gemini(200_000, 100), [(200_000, 2), (100, 12)], 0.4012),
+    Invoice("one token longer", G31, bodies.gemini(200_001, 100), [(200_001, 4), (100, 18)], 0.801804),
+    Invoice("tools read, too", G8, bodies.gemini(3_000, 350, tool=800), [(3_800, 0.75), (350, 3.75)], 0.0041625),
+    Invoice("a total with thoughts left out", G31, bodies.gemini(3_800, 350, total=5_050), [(3_800, 2), (1_250, 12)], 0.0226),
+    Invoice("small model", G5L, bodies.gemini(thoughts=512), [(3_800, 0.3), (862, 2.5)], 0.003295),
+    Invoice("older model", G25, bodies.gemini(thoughts=900), [(3_800, 1.25), (1_250, 10)], 0.01725),
+    Invoice("batch, thinking", G31, bodies.gemini(thoughts=900), [(3_800, 1), (1_250, 6)], 0.0113, batch=True),
+    Invoice("batch, cached", G31, bodies.gemini(cached=2_048), [(1_752, 1), (2_048, 0.1), (350, 6)], 0.0040568, batch=True),
+    Invoice("batch, blocked", G8, bodies.gemini(3_800, None, blocked="SAFETY"), [(3_800, 0.375)], 0.001425, batch=True),
+    Invoice("batch, cut", G8, bodies.gemini(3_800, 100, 8_092, finish="MAX_TOKENS"), [(3_800, 0.375), (8_192, 1.875)], 0.016785, batch=True),
+    # Gemini, pictures
+    Invoice("picture and words", I31, bodies.gemini(1_500, 1_150, image=1_120, pictures=1), [(1_500, 0.5), (1_120, 60), (30, 3)], 0.06804),
+    Invoice("picture after thinking", I31, bodies.gemini(1_500, 1_120, 230, image=1_120, pictures=1), [(1_500, 0.5), (1_120, 60), (230, 3)], 0.06864),
+    # 25 pictures without details: 25 x (1,500 at 0.5, 1,120 at 60, 170 at 3)
+    Invoice("25 without details", I31, bodies.gemini(37_500, 32_250, pictures=25), [(37_500, 0.5), (28_000, 60), (4_250, 3)], 1.7115),
+    Invoice("2K without details", I31, bodies.gemini(1_500, 1_700, pictures=1), [(1_500, 0.5), (1_680, 60), (20, 3)], 0.10161, size="2K"),
+    Invoice("4K with details", I31, bodies.gemini(1_500, 2_520, image=2_520, pictures=1), [(1_500, 0.5), (2_520, 60)], 0.15195, size="4K"),
+    Invoice("512 without details", I31, bodies.gemini(1_500, 747, pictures=1), [(1_500, 0.5), (747, 60)], 0.04557, size="512"),
+    Invoice("pro, 4K without details", I3P, bodies.gemini(1_500, 2_100, 300, pictures=1), [(1_500, 2), (2_000, 120), (400, 12)], 0.2478, size="4K"),
+    Invoice("lite", I3L, bodies.gemini(1_500, 1_120, image=1_120, pictures=1), [(1_500, 0.25), (1_120, 30)], 0.033975),
+    Invoice("a count without the picture", I31, bodies.gemini(1_500, 12, pictures=1), [(1_500, 0.5), (1_120, 60), (12, 3)], 0.067986),
+    Invoice("two pictures, no details", I31, bodies.gemini(1_500, 2_240, pictures=2), [(1_500, 0.5), (2_240, 60)], 0.13515),
+    Invoice("picture blocked", I31, bodies.gemini(1_500, None, 150, finish="IMAGE_SAFETY"), [(1_500, 0.5), (150, 3)], 0.0012),
+    Invoice("no picture", I31, bodies.gemini(1_500, 40, finish="NO_IMAGE"), [(1_500, 0.5), (40, 3)], 0.00087),
+    Invoice("flex picture", I31, bodies.gemini(1_500, 1_120, image=1_120, pictures=1, tier="flex"), [(1_500, 0.25), (1_120, 30)], 0.033975),
+    Invoice("batch picture", I31, bodies.gemini(1_500, 1_120, image=1_120, pictures=1), [(1_500, 0.25), (1_120, 30)], 0.033975, batch=True),
+    Invoice("batch, no details", I31, bodies.gemini(1_500, 1_290, pictures=1), [(1_500, 0.25), (1_120, 30), (170, 1.5)], 0.03423, batch=True),
+    # OpenAI, words
+    Invoice("thinking", "gpt-5", bodies.responses(), [(3_800, 1.25), (1_250, 10)], 0.01725),
+    Invoice("cached", "gpt-5", bodies.responses(cached=2_048), [(1_752, 1.25), (2_048, 0.125), (1_250, 10)], 0.014946),
+    Invoice("flex", "gpt-5", bodies.responses(tier="flex"), [(3_800, 0.625), (1_250, 5)], 0.008625),
+    Invoice("priority", "gpt-5", bodies.responses(tier="priority"), [(3_800, 2.5), (1_250, 20)], 0.0345),
+    Invoice("the project's own tier", "gpt-5", bodies.responses(tier="auto"), [(3_800, 1.25), (1_250, 10)], 0.01725),
+    Invoice("cut", "gpt-5-mini", bodies.responses(3_800, 8_192, 8_192, status="incomplete", why="max_output_tokens"), [(3_800, 0.25), (8_192, 2)], 0.017334),
+    Invoice("filtered", "gpt-5", bodies.responses(3_800, 60, 0, status="incomplete", why="content_filter"), [(3_800, 1.25), (60, 10)], 0.00535),
+    Invoice("declined", "gpt-5.4", bodies.responses(3_800, 40, 20, refusal="no"), [(3_800, 2.5), (40, 15)], 0.0101),
+    Invoice("cache written", "gpt-6-luna", bodies.responses(cache_write=2_048), [(1_752, 0.1), (2_048, 0.125), (1_250, 0.5)], 0.0010562),
+    Invoice("cache written and read", "gpt-6.2-sol", bodies.responses(9_000, cached=4_096, cache_write=2_048), [(2_856, 2), (4_096, 0.2), (2_048, 2.5), (1_250, 10)], 0.0241512),
+    Invoice("fast mode", "gpt-6.1-terra", bodies.responses(tier="priority"), [(3_800, 2), (1_250, 10)], 0.0201),
+    Invoice("before a cut in price", "gpt-5.6-terra", bodies.responses(), [(3_800, 2.5), (1_250, 15)], 0.02825, day=date(2026, 7, 29)),
+    Invoice("after it", "gpt-5.6-terra", bodies.responses(), [(3_800, 2), (1_250, 12)], 0.0226, day=date(2026, 7, 30)),
+    Invoice("long prompt", "gpt-5.4", bodies.responses(300_000, 1_000, 0), [(300_000, 5), (1_000, 22.5)], 1.5225),
+    Invoice("batch, thinking", "gpt-5", bodies.responses(), [(3_800, 0.625), (1_250, 5)], 0.008625, batch=True),
+    Invoice("batch, cached", "gpt-5.4-mini", bodies.responses(cached=1_024), [(2_776, 0.375), (1_024, 0.0375), (1_250, 2.25)], 0.0038919, batch=True),
+    # OpenAI, pictures
+    Invoice("medium", "gpt-image-1.5", bodies.images(40, 323, 1_056), [(40, 5), (323, 8), (1_056, 32)], 0.036576, quality="medium"),
+    Invoice("with words", "gpt-image-1.5", bodies.images(40, 323, 4_260, of_text=100), [(40, 5), (323, 8), (4_160, 32), (100, 10)], 0.136904),
+    Invoice("cached picture", "gpt-image-1.5", bodies.images(140, 1_000, 272, cached=1_024, cached_image=900), [(16, 5), (124, 1.25), (100, 8), (900, 2), (272, 32)], 0.011539),
+    Invoice("high", "gpt-image-2", bodies.images(40, 1_200, 7_024), [(40, 5), (1_200, 8), (7_024, 30)], 0.22052),
+    Invoice("high, no usage", "gpt-image-2", bodies.images(None), [(7_024, 30)], 0.21072, quality="high"),
+    Invoice("left to the provider, who says it", "gpt-image-2.5-sunburst", bodies.images(None, quality="medium"), [(439, 30)], 0.01317),
+    Invoice("twice the side, no usage", "gpt-image-2.5-flare", bodies.images(None, quality="low", size="2048x2048"), [(784, 30)], 0.02352),
+    Invoice("batch edit", "gpt-image-2", bodies.images(40, 1_200, 196), [(40, 2.5), (1_200, 4), (196, 15)], 0.00784, batch=True),
+]  # fmt: skip
+assert len(INVOICES) >= 60
+
+
+def name_of(model: str) -> str:
+    return f"{'gemini' if model.startswith('gemini') else 'openai'}/{model}"
+
+
+def usage_of(invoice: Invoice) -> Usage:
+    """What our adapters read out of an answer, online or out of a batch's answer file."""
+    name, body = name_of(invoice.model), invoice.body
+    options = ProviderOptions(image_size=invoice.size, image_quality=invoice.quality)
+    if name.startswith("gemini/"):
+        wire = GeminiWire(name, NO_KEY, options)
+        if invoice.batch:
+            body = GeminiJobs(wire).read({"key": "1", "response": body})
+        return GeminiPictureModel(wire, options).read_usage(body) if "image" in name else read_gemini(body)
+    there = OpenAIWire(name, NO_KEY, options, "https://nowhere.example/v1")
+    if invoice.batch:
+        answer: bodies.Body = {"status_code": 200, "request_id": "", "body": body}
+        body = OpenAIJobs(there).read({"id": "1", "custom_id": "1", "response": answer, "error": None})
+    return OpenAIPictureModel(there, options).read_usage(body) if "image" in name else read_responses(body)
+
+
+@pytest.mark.parametrize("invoice", INVOICES, ids=lambda invoice: f"{invoice.model}: {invoice.what}")
+def test_invoice(invoice: Invoice, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sum(tokens * rate for tokens, rate in invoice.lines) / 1e6 == pytest.approx(
+        invoice.total, rel=1e-9
+    )
+    monkeypatch.setattr("plantain.models.known.today", lambda: invoice.day)
+    name = name_of(invoice.model)
+    section = ProviderSection(transport="batch" if invoice.batch else "online")
+    price = price_under(Terms((name,), Limits(), {name.partition("/")[0]: section}), name)
+    assert price is not None
+    usage = usage_from_json(to_json(usage_of(invoice)))  # as the journal keeps it
+    assert price.cost(usage) == pytest.approx(invoice.total, rel=1e-3)
+
+
+@pytest.mark.parametrize(("completion", "total"), [(1_250, 5_050), (350, 5_050)])
+def test_local_servers_count_thinking_within_the_completion_or_beside_it(completion: int, total: int) -> None:
+    """OpenAI: 3,800 + 1,250 (900 of them thought) = 5,050. xAI and Google's compatible address: 350 + 900 beside it."""
+    usage = read_chat(bodies.chat(3_800, completion, 900, total))
+    assert (usage.input_tokens, usage.output_tokens, usage.thinking_tokens) == (3_800, 1_250, 900)
+
+
+def test_tier_that_nobody_has_priced_is_no_cost_and_not_a_guess() -> None:
+    price = price_of("openai/gpt-5", DAY)
+    assert price is not None
+    assert price.cost(read_responses(bodies.responses(tier="scale"))) is None
+    mine = Price(input_per_m=1.0, output_per_m=1.0)  # a price of the recipe's own is taken at its word
+    assert mine.cost(read_responses(bodies.responses(tier="scale"))) == pytest.approx(0.00505)
+
+
+def test_picture_without_any_count_is_not_free() -> None:
+    by_tokens = Price(input_per_m=0.5, output_per_m=3.0, image_output_per_m=60.0)
+    assert by_tokens.cost(Usage(images=1)) is None
+    assert Price(image_out_each=0.04).cost(Usage(images=2)) == pytest.approx(0.08)
+
+
+COUNTS = st.integers(0, 20_000)
+
+
+@settings(deadline=None)
+@given(COUNTS, COUNTS, COUNTS, COUNTS, st.booleans())
+def test_every_adapter_keeps_the_one_token_convention(
+    prompt: int, answered: int, thought: int, cached: int, batch: bool
+) -> None:
+    """What the two SDKs' texts say that a total is: all read and all written, whoever counts thinking where."""
+    cached = min(cached, prompt)
+    theirs = bodies.gemini(prompt, answered, thought, cached=cached)
+    ours = bodies.responses(prompt, answered + thought, thought, cached=cached)
+    for invoice in (Invoice("", G31, theirs, [], 0, batch), Invoice("", "gpt-5", ours, [], 0, batch)):
+        usage = usage_of(invoice)
+        assert usage.total_tokens == prompt + answered + thought
+        assert usage.output_tokens == answered + thought
+        assert usage.thinking_tokens == thought <= usage.output_tokens
+        assert usage.cached_tokens == cached <= (usage.input_tokens or 0)
+        rates = Price(input_per_m=2.0, output_per_m=12.0, cached_per_m=0.2)
+        bill = (prompt - cached) * 2.0 + cached * 0.2 + (answered + thought) * 12.0
+        assert rates.cost(usage) == pytest.approx(bill / 1e6)
