@@ -42,7 +42,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run_all.py
 
 stale: $(VENV)/.dev
-	@$(VENV)/bin/python -m plantain.models.known
+	@$(VENV)/bin/python -m plantain.models.hosted.known
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format src tests benchmarks

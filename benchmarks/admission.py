@@ -24,7 +24,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from plantain.calls import Gate, LaneRules, Purse
+from plantain.calls import AdmissionController, Budget, ModelLimits
 from plantain.records import OK, Outcome, OutcomeKind, Step, Usage
 from simulated.clock import run_simulated
 from simulated.limits import LimitedProvider
@@ -39,7 +39,9 @@ def ours(requests_per_minute: float | None) -> Client:
     """plantain's gate, told the limit or not."""
 
     async def client(ask: Ask, until: float) -> None:
-        gate = Gate(lambda model: LaneRules(WIDTH, requests_per_minute=requests_per_minute), Purse(None))
+        gate = AdmissionController(
+            lambda model: ModelLimits(WIDTH, requests_per_minute=requests_per_minute), Budget(None)
+        )
         rng = random.Random(0)
         loop = asyncio.get_running_loop()
 

@@ -27,20 +27,20 @@ import numpy as np
 import orjson
 import skimage.data
 
-from plantain.bench.arms import bench_task_id
-from plantain.bench.arms_wanted import Wanted
-from plantain.bench.benchmark import Benchmark
-from plantain.bench.generate import generate
-from plantain.bench.generate_plan import content_of, sample_facts
-from plantain.bench.organs import ORGANS
-from plantain.bench.own_format import BenchmarkWriter, encode_png, plain_image
-from plantain.bench.runfile import BenchRun, Output, write_bench
-from plantain.bench.samples import Sample
-from plantain.bench.score import ScoreWish, score_run
-from plantain.bench.suite import PIXEL_METRICS
-from plantain.bench.suite_learned import Networks
-from plantain.bench.table_rows import read_scores
-from plantain.bench.tables import make_table
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png, plain_image
+from plantain.bench.benchmark.organs import ORGANS
+from plantain.bench.benchmark.samples import Sample
+from plantain.bench.generate.arm_requests import ArmRequest
+from plantain.bench.generate.arms import bench_task_id
+from plantain.bench.generate.generate import generate
+from plantain.bench.generate.plan import content_of, sample_facts
+from plantain.bench.generate.runfile import BenchRun, Output, write_bench
+from plantain.bench.leaderboard.table_rows import read_scores
+from plantain.bench.leaderboard.tables import make_table
+from plantain.bench.score.score import ScoreRequest, score_run
+from plantain.bench.score.suite import PIXEL_METRICS
+from plantain.bench.score.suite_learned import Networks
 from plantain.journal import BlobRef, Journal, RecordedTask
 from plantain.pixels.decode import decode
 from plantain.records import Licence
@@ -142,14 +142,14 @@ def make_distinct(folder: Path, samples: int) -> None:
             )
             writer.add(sample, before, changed(before, 50), region)
     editors = (Brightener(50, 0), Brightener(30, 0), Brightener(50, 6), Brightener(0, 12))
-    wanted = Wanted(own={editor.name: editor for editor in editors})
+    wanted = ArmRequest(own={editor.name: editor for editor in editors})
     terms = Terms(wanted.models, Limits(concurrency=8))
     asyncio.run(generate(Benchmark.load(folder / "bench"), folder / "run", wanted, terms))
 
 
 def score(folder: Path) -> str:
     bench = Benchmark.load(folder / "bench")
-    done = asyncio.run(score_run(folder / "run", bench, ScoreWish(networks=Networks())))
+    done = asyncio.run(score_run(folder / "run", bench, ScoreRequest(networks=Networks())))
     return f"{done.measured} scores"
 
 

@@ -25,11 +25,12 @@ from pathlib import Path
 import numpy as np
 import skimage.data
 
-from plantain.build.rounds import Method, Rounds
-from plantain.build.walk import Walk
-from plantain.calls import Bounded, CallDesk, TaskCalls
+from plantain.calls import Bounded, ModelClient, TaskCalls
+from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
-from plantain.journal import Journal, RunHeader, Settlement
+from plantain.journal import CallResult, Journal, RunHeader
+from plantain.pipeline.rounds import Method, Rounds
+from plantain.pipeline.walk import Walk
 from plantain.pixels.encode import encode_jpeg, encode_mask, encode_source
 from plantain.pixels.prepare import prepare
 from plantain.records import (
@@ -46,9 +47,8 @@ from plantain.records import (
 )
 from plantain.roles import EditedImage, EditRequest, EncodedImage, JudgeRequest, Reply, WriteRequest
 from plantain.rubrics import MED_BANANA
-from plantain.runs.pictures import KeptPictures
-from plantain.runs.walking import Walkers
-from plantain.sources.catalogue import Catalogue
+from plantain.runs.image_cache import ImageCache
+from plantain.runs.worker_pool import WorkerPool
 
 
 class Instant:
@@ -105,14 +105,14 @@ async def cpu_per_call(tasks: int, folder: Path) -> float:
         blob = journal.put_blob(data, "image/jpeg")
         await journal.add_images([(source_image(blob.sha256), blob)])
         await journal.add_tasks(_tasks(tasks))
-        desk = CallDesk(journal, Bounded(64))
+        client = ModelClient(journal, Bounded(64))
         catalogue = Catalogue.create(folder / f"catalogue-{tasks}")
-        walk = Walk(method(edited), journal, catalogue, load_taxonomy(), Walkers(desk))
+        walk = Walk(method(edited), journal, catalogue, load_taxonomy(), WorkerPool(client))
         begun = time.process_time()
         await walk.all(64, None)
         spent = time.process_time() - begun
-        assert desk.made == 3 * tasks, desk.made
-        return 1000 * spent / desk.made
+        assert client.made == 3 * tasks, client.made
+        return 1000 * spent / client.made
     finally:
         await journal.close()
 
@@ -161,7 +161,7 @@ async def cpu_per_image(images: int, folder: Path) -> tuple[float, float]:
             attempt = Attempt(f"{i:020x}", 1, 1, "instruction", edit_outcome=OK)
             edited = EditedImage(EncodedImage(data, "image/jpeg"), EncodedImage(mask, "image/png"), "local")
             begun = time.process_time()
-            rounds._keep_edit(attempt, edited, Settlement(call_id=0, outcome=OK, final=True))
+            rounds._keep_edit(attempt, edited, CallResult(call_id=0, outcome=OK, final=True))
             keeping += time.process_time() - begun
     finally:
         await journal.close()
@@ -170,18 +170,18 @@ async def cpu_per_image(images: int, folder: Path) -> tuple[float, float]:
 
 def _rounds(journal: Journal, task: str) -> Rounds:
     edit_task = EditTask(task, "retina", "fundus", "AMD", Direction.ADD)
-    desk = CallDesk(journal, Bounded(1))
+    client = ModelClient(journal, Bounded(1))
     finding = load_taxonomy().get("fundus", "AMD")
     empty = EncodedImage(b"", "image/jpeg")
     return Rounds(
         method(EditedImage(empty)),
-        TaskCalls(desk, task, 1, []),
+        TaskCalls(client, task, 1, []),
         journal,
         edit_task,
         1,
         finding,
         source_image("0" * 64),
-        KeptPictures(journal.reader),
+        ImageCache(journal.reader),
     )
 
 

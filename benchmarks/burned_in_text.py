@@ -34,9 +34,9 @@ from plantain.pixels.decode import decode, decode_untrusted
 from plantain.pixels.dicom import decode_dicom
 from plantain.pixels.encode import encode_source
 from plantain.pixels.prepare import prepare
-from plantain.pixels.small_text import small_texts
-from plantain.pixels.text import Text, TextReader
-from plantain.pixels.text_reader import open_reader, why_no_reader
+from plantain.privacy.small_text import small_texts
+from plantain.privacy.text import Text, TextReader
+from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.sources.samples import sample_images
 
 FONT = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"

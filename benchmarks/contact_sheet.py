@@ -21,12 +21,13 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from plantain.bench.audit.pictures import SELLA_CUTS
+from plantain.audit.pictures import SELLA_CUTS
+from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy, sides_on, why_not_shown, zones_on
-from plantain.models.offline.editor import render_instruction
-from plantain.models.offline.judge import judge_encoded
-from plantain.models.offline.language import Intent, compose
-from plantain.models.offline.rendering import CannotShow
+from plantain.offline.editor import render_instruction
+from plantain.offline.judge import judge_encoded
+from plantain.offline.language import Intent, compose
+from plantain.offline.rendering import CannotShow
 from plantain.pages.publishing import write_page
 from plantain.pages.thumbnails import data_uri, difference
 from plantain.pixels.decode import decode
@@ -41,7 +42,6 @@ from plantain.records import (
     derive_seed,
 )
 from plantain.rubrics import MED_BANANA, decide
-from plantain.sources.catalogue import Catalogue
 from plantain.sources.samples import brain_average, sample_images
 
 SIDE = 640

@@ -22,9 +22,9 @@ import cv2
 import numpy as np
 import skimage.data
 
-from plantain.pixels import faces
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_untrusted
+from plantain.privacy import faces
 from plantain.sources.samples import sample_images
 
 CROPS = {"chest_xray": 5, "fundus": 4, "brain_mri": 2}

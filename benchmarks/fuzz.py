@@ -204,11 +204,11 @@ def _table_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
 
 
 def _text_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
-    from plantain.bench.benchmark import read_benchmark
-    from plantain.build.recipe import load_recipe
+    from plantain.bench.benchmark.benchmark import read_benchmark
     from plantain.findings import load_taxonomy
-    from plantain.models.answers import read_report
-    from plantain.models.scale_replies import parse_scores
+    from plantain.models.hosted.answers import read_report
+    from plantain.models.hosted.scale_replies import parse_scores
+    from plantain.pipeline.recipe import load_recipe
     from plantain.rubrics import MED_BANANA
     from plantain.runs.terms import load_terms
 
@@ -261,7 +261,7 @@ def work(connection: Connection, only: str | None) -> None:
     """Parses what it is sent: (name, seed) in; (outcome, peak MB) out."""
     import warnings
 
-    from plantain.models.answers import Unreadable
+    from plantain.models.hosted.answers import Unreadable
     from plantain.records import InputError
 
     warnings.simplefilter("ignore")

@@ -31,6 +31,8 @@ import pydicom
 from PIL import Image
 from pydicom.data import get_testdata_file
 
+from plantain.catalogue.ingest import ingest
+from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import decode, decode_planes
 from plantain.pixels.dicom import decode_dicom, render_planes
@@ -39,11 +41,9 @@ from plantain.pixels.encode import encode_source
 from plantain.pixels.likeness import likeness
 from plantain.pixels.prepare import prepare
 from plantain.records import Licence, SourceImage
-from plantain.sources.catalogue import Catalogue
 from plantain.sources.dicom import DicomEntry
-from plantain.sources.entries import UNPREPARED, Entry, SourceOptions, finish
+from plantain.sources.entries import UNPREPARED, SourceEntry, SourceOptions, finish
 from plantain.sources.folder import FolderReader
-from plantain.sources.ingest import ingest
 
 SIDE = 1024
 WIDTH, HEIGHT = 2544, 3056
@@ -66,7 +66,7 @@ def main() -> int:
     record = _record()
     plain = {"JPEG": _plain_jpeg, "DICOM": _plain_dicom}
     entries = {
-        "JPEG": Entry(record, Path("a.jpg"), "a.jpg"),
+        "JPEG": SourceEntry(record, Path("a.jpg"), "a.jpg"),
         "DICOM": DicomEntry(record, Path("a.dcm"), "a.dcm"),
     }
     met = True
@@ -76,7 +76,9 @@ def main() -> int:
     return 0 if met else 1
 
 
-def _compare(kind: str, data: bytes, theirs: Callable[[bytes], bytes], entry: Entry, images: int) -> bool:
+def _compare(
+    kind: str, data: bytes, theirs: Callable[[bytes], bytes], entry: SourceEntry, images: int
+) -> bool:
     def ours(data: bytes) -> bytes:
         hashlib.sha256(data).digest()
         pixels = entry.decode(data)

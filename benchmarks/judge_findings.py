@@ -21,13 +21,13 @@ from pathlib import Path
 
 import numpy as np
 
-from plantain.bench.audit.pictures import SPLITS, Picture, folder_pictures, package_pictures
+from plantain.audit.pictures import SPLITS, TrialPicture, folder_pictures, package_pictures
 from plantain.findings import load_taxonomy, sides_on, why_not_shown, zones_on
-from plantain.metrics.intervals import wilson
-from plantain.models.offline.editor import render_instruction
-from plantain.models.offline.judge import judge_encoded
-from plantain.models.offline.language import Intent, compose
-from plantain.models.offline.rendering import CannotShow
+from plantain.metrics.statistics.intervals import wilson
+from plantain.offline.editor import render_instruction
+from plantain.offline.judge import judge_encoded
+from plantain.offline.language import Intent, compose
+from plantain.offline.rendering import CannotShow
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg
 from plantain.records import Direction, Finding, Outcome, derive_seed
@@ -37,7 +37,7 @@ WAYS = ("added", "undone", "removed", "empty")
 LOOKS = (("moderate", "moderate"), ("large", "marked"), ("moderate", "marked"), ("small", "marked"))
 
 
-def verdicts(finding: Finding, picture: Picture, number: int) -> Iterator[tuple[str, bool | None, str]]:
+def verdicts(finding: Finding, picture: TrialPicture, number: int) -> Iterator[tuple[str, bool | None, str]]:
     """(way, passed, why not) of one drawing of a finding; None where it could not be drawn or found."""
     image, original = picture.image, picture.data
     rng = np.random.default_rng(derive_seed(7, finding.name, image.id, number))
@@ -78,7 +78,7 @@ def verdicts(finding: Finding, picture: Picture, number: int) -> Iterator[tuple[
 
 
 def drawings(
-    finding: Finding, pictures: Sequence[Picture], wanted: int
+    finding: Finding, pictures: Sequence[TrialPicture], wanted: int
 ) -> Iterator[list[tuple[str, bool | None, str]]]:
     """The verdicts of so many drawings; pictures are taken in turn, refusing ones count as tries until all refused."""
     turn = cycle(pictures)

@@ -20,13 +20,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from plantain.bench.audit import AuditPlan, run_audit
-from plantain.bench.audit.pictures import Picture, folder_pictures, package_pictures
-from plantain.bench.audit.rates import Answer
+from plantain.audit import AuditPlan, run_audit
+from plantain.audit.pictures import TrialPicture, folder_pictures, package_pictures
+from plantain.audit.rates import TrialAnswer
 from plantain.cli.audit import print_report
 from plantain.findings import load_taxonomy
-from plantain.models.offline.workers import close_workers
 from plantain.models.registry import resolve_judge
+from plantain.offline.workers import close_workers
 from plantain.rubrics import MED_BANANA
 
 FINDINGS = (
@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--more", type=Path, help="folder of further pictures, by modality")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    pictures: list[Picture] = package_pictures(options.split)
+    pictures: list[TrialPicture] = package_pictures(options.split)
     if options.more is not None:
         pictures += folder_pictures(options.more)
     plan = AuditPlan(
@@ -83,7 +83,7 @@ def main() -> None:
     _show_misses(answers)
 
 
-def _show_misses(answers: list[Answer]) -> None:
+def _show_misses(answers: list[TrialAnswer]) -> None:
     """By defect and finding: what was missed, and which clean edits were called bad."""
     missed = Counter(
         (answer.defect, answer.modality, answer.finding, answer.direction)

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from plantain.bench.arms import Arm, ArmKind
-from plantain.bench.baselines import BASELINES
-from plantain.bench.organs import ORGANS
-from plantain.bench.runfile import BenchHeader, SampleFacts, write_bench
+from plantain.bench.benchmark.organs import ORGANS
+from plantain.bench.generate.arms import Arm, ArmKind
+from plantain.bench.generate.baselines import BASELINES
+from plantain.bench.generate.runfile import BenchHeader, SampleFacts, write_bench
 from plantain.journal import BlobRef, Journal, RecordedTask, RunHeader, StoredScore, TaskRow
 from plantain.records import (
     OK,
@@ -94,10 +94,10 @@ def recorded(arms: list[Arm], blob: BlobRef) -> Iterator[RecordedTask]:
 def measured(run: Path, to: Path) -> None:
     """What the timed process does."""
     begun = time.process_time()
-    from plantain.bench.pages import write_leaderboard
-    from plantain.bench.runfile import BenchRun
-    from plantain.bench.table_rows import read_scores
-    from plantain.bench.tables import make_table
+    from plantain.bench.generate.runfile import BenchRun
+    from plantain.bench.leaderboard.pages import write_leaderboard
+    from plantain.bench.leaderboard.table_rows import read_scores
+    from plantain.bench.leaderboard.tables import make_table
 
     imported = time.process_time()
     with BenchRun.open(run) as opened:

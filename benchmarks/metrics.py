@@ -26,8 +26,8 @@ import numpy as np  # noqa: E402
 from skimage.metrics import structural_similarity  # noqa: E402
 
 from plantain.metrics import masked_ssim, ssim  # noqa: E402
-from plantain.metrics.paired import paired_differences  # noqa: E402
-from plantain.metrics.resampling import Resampling  # noqa: E402
+from plantain.metrics.statistics.paired import paired_differences  # noqa: E402
+from plantain.metrics.statistics.resampling import Resampling  # noqa: E402
 
 TARGET, STRETCH, AGREEMENT = 10.0, 15.0, 1e-6
 MODELS, SAMPLES, ORGANS, METRICS = 8, 1000, 13, 6

@@ -42,17 +42,17 @@ from google.genai.types import GenerateContentResponse
 from PIL import Image
 
 from bookkeeping import source_image
-from plantain.build.method import method_of
-from plantain.build.recipe import Recipe
-from plantain.build.rounds import Rounds
-from plantain.build.run import run_build
-from plantain.journal import JournalReader, Settlement
+from plantain.catalogue.store import Catalogue
+from plantain.journal import CallResult, JournalReader
+from plantain.pipeline.method import method_of
+from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.rounds import Rounds
+from plantain.pipeline.run import run_build
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.pixels.prepare import prepare
 from plantain.records import Attempt
 from plantain.roles import EditedImage
-from plantain.sources.catalogue import Catalogue
 from simulated.serve import serving
 
 CONCURRENCY = 16
@@ -95,7 +95,7 @@ class Keeping:
         self.seconds = 0.0
         keep = Rounds._keep_edit
 
-        def timed(rounds: Rounds, attempt: Attempt, edited: EditedImage, draft: Settlement) -> Settlement:
+        def timed(rounds: Rounds, attempt: Attempt, edited: EditedImage, draft: CallResult) -> CallResult:
             begun = time.thread_time()
             try:
                 return keep(rounds, attempt, edited, draft)
@@ -135,8 +135,8 @@ class Recorded:
 
     def install(self) -> None:
         """Listens at both wires for the rest of this process."""
-        from plantain.models.gemini.wire import GeminiWire
-        from plantain.models.openai.wire import OpenAIWire
+        from plantain.models.hosted.gemini.wire import GeminiWire
+        from plantain.models.hosted.openai.wire import OpenAIWire
 
         generate, post, post_picture = GeminiWire.generate, OpenAIWire.post, OpenAIWire.post_picture
 

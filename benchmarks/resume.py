@@ -26,14 +26,14 @@ from plantain.records import TaskState
 RESUME = """
 import asyncio, resource, sys, time
 from pathlib import Path
-from plantain.build.walk import Walk
+from plantain.pipeline.walk import Walk
 from plantain.calls import Bounded, CallDesk
 from plantain.findings import load_taxonomy
 from plantain.journal import Journal
-from plantain.build.rounds import Method
+from plantain.pipeline.rounds import Method
 from plantain.rubrics import MED_BANANA
-from plantain.runs.walking import Walkers
-from plantain.sources.catalogue import Catalogue
+from plantain.runs.worker_pool import Walkers
+from plantain.catalogue.store import Catalogue
 import os
 
 class First:
@@ -94,7 +94,7 @@ def main() -> int:
     good = True
     for tasks in args.tasks:
         with tempfile.TemporaryDirectory(prefix="plantain-bench-") as name:
-            from plantain.sources.catalogue import Catalogue
+            from plantain.catalogue.store import Catalogue
 
             Catalogue.create(Path(name) / "catalogue").close()
             run = Path(name) / "run"

@@ -22,13 +22,13 @@ from pathlib import Path
 import psutil
 
 from bookkeeping import photograph, source_image
-from plantain.build.method import method_of
-from plantain.build.recipe import Recipe
-from plantain.build.run import run_build
+from plantain.catalogue.store import Catalogue
 from plantain.journal import JournalReader
+from plantain.pipeline.method import method_of
+from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.run import run_build
 from plantain.pixels.encode import encode_source
 from plantain.records import TaskState
-from plantain.sources.catalogue import Catalogue
 from simulated.serve import serving
 
 SETTLING = 120
@@ -53,12 +53,12 @@ async def soak(recipe: Recipe, run: Path) -> tuple[str | None, list[float]]:
     """Why the run stopped, if it did, and resident memory in MiB over time."""
     process, resident = psutil.Process(), list[float]()
 
-    async def watch() -> None:
+    async def observer() -> None:
         while True:
             resident.append(process.memory_info().rss / 2**20)
             await asyncio.sleep(0.5)
 
-    watching = asyncio.create_task(watch())
+    watching = asyncio.create_task(observer())
     summary = await run_build(
         recipe, run, method=method_of(recipe)
     )  # so that no text is looked for in the edits

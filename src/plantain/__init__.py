@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from plantain.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from plantain.bench.benchmark import Benchmark as Benchmark
-    from plantain.build.recipe import Recipe
-    from plantain.build.run import RunSummary
+    from plantain.bench.benchmark.benchmark import Benchmark as Benchmark
+    from plantain.pipeline.recipe import Recipe
+    from plantain.pipeline.run import RunSummary
 
 
 def run(recipe: Path | str | Recipe, run_dir: Path | str, *, limit: int | None = None) -> RunSummary:
@@ -29,9 +29,9 @@ def run(recipe: Path | str | Recipe, run_dir: Path | str, *, limit: int | None =
     """
     import asyncio
 
-    from plantain.build.recipe import Recipe, load_recipe
-    from plantain.build.run import run_build
-    from plantain.models.offline.workers import close_workers
+    from plantain.offline.workers import close_workers
+    from plantain.pipeline.recipe import Recipe, load_recipe
+    from plantain.pipeline.run import run_build
 
     made = recipe if isinstance(recipe, Recipe) else load_recipe(Path(recipe))
     try:
@@ -43,7 +43,7 @@ def run(recipe: Path | str | Recipe, run_dir: Path | str, *, limit: int | None =
 def __getattr__(name: str) -> object:
     """`plantain.Benchmark`, imported when it is asked for: it brings image libraries with it."""
     if name == "Benchmark":
-        from plantain.bench.benchmark import Benchmark
+        from plantain.bench.benchmark.benchmark import Benchmark
 
         return Benchmark
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

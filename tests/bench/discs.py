@@ -11,11 +11,11 @@ import cv2
 import numpy as np
 import skimage.data
 
-from plantain.bench.arms_wanted import Wanted
-from plantain.bench.benchmark import Benchmark
-from plantain.bench.generate import generate
-from plantain.bench.own_format import BenchmarkWriter, encode_png, plain_image
-from plantain.bench.samples import Sample
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png, plain_image
+from plantain.bench.benchmark.samples import Sample
+from plantain.bench.generate.arm_requests import ArmRequest
+from plantain.bench.generate.generate import generate
 from plantain.journal import JournalReader
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode
@@ -64,7 +64,7 @@ def make_bench(out: Path, samples: int = 3, *, without_truth: bool = False) -> B
     return Benchmark.load(out)
 
 
-class PlantedEditor:
+class KnownEditor:
     """Edits by a function of (pixels, number of the sample); refuses where that gives None."""
 
     fingerprint = "1"
@@ -109,14 +109,14 @@ PLANTED: dict[str, Callable[[Pixels, int], Pixels | None]] = {
 
 
 def planted() -> Mapping[str, Editor]:
-    return {name: PlantedEditor(name, edit) for name, edit in PLANTED.items()}
+    return {name: KnownEditor(name, edit) for name, edit in PLANTED.items()}
 
 
 def make_run(
     benchmark: Benchmark, run: Path, names: tuple[str, ...] = tuple(PLANTED), seeds: int = 1
 ) -> None:
-    own = {name: PlantedEditor(name, PLANTED[name]) for name in names}
-    wanted = Wanted(own=own, seeds=seeds)
+    own = {name: KnownEditor(name, PLANTED[name]) for name in names}
+    wanted = ArmRequest(own=own, seeds=seeds)
     summary = asyncio.run(generate(benchmark, run, wanted, Terms(wanted.models)))
     assert summary.stopped is None
 

@@ -11,14 +11,14 @@ import cv2
 import numpy as np
 import skimage.data
 
-from plantain.bench.arms import Arm, ArmKind, GridPoint, bench_task_id
-from plantain.bench.baselines import BASELINES
-from plantain.bench.benchmark import Benchmark
-from plantain.bench.generate_plan import content_of
-from plantain.bench.own_format import BenchmarkWriter, encode_png, plain_image
-from plantain.bench.runfile import BenchHeader, SampleFacts, write_bench
-from plantain.bench.samples import Sample
-from plantain.journal import BlobRef, Journal, RunHeader, Settlement, StartedCall, StoredScore
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png, plain_image
+from plantain.bench.benchmark.samples import Sample
+from plantain.bench.generate.arms import Arm, ArmKind, GridPoint, bench_task_id
+from plantain.bench.generate.baselines import BASELINES
+from plantain.bench.generate.plan import content_of
+from plantain.bench.generate.runfile import BenchHeader, SampleFacts, write_bench
+from plantain.journal import BlobRef, CallResult, Journal, RunHeader, StartedCall, StoredScore
 from plantain.records import (
     OK,
     Attempt,
@@ -137,7 +137,7 @@ async def _attempt(
     attempt = Attempt(task, 0, k + 1, sample.prompt, edit_outcome=outcome, edited=edited, raw=edited)
     blobs = () if output is None else (output,)
     await journal.settle_call(
-        Settlement(call, outcome, True, Usage(), None, 0.1, "", "", blobs=blobs, attempt=attempt)
+        CallResult(call, outcome, True, Usage(), None, 0.1, "", "", blobs=blobs, attempt=attempt)
     )
 
 

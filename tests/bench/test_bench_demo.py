@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plantain.bench.benchmark import Benchmark
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.demo_benchmark import PLAN, demo_benchmark
 from plantain.bench.demo import Demo, bench_demo
-from plantain.bench.demo_benchmark import PLAN, demo_benchmark
-from plantain.bench.planted_editors import PLANTED, PlantedEditor, exact, misplaced, repainted
-from plantain.bench.recovery import recovered
-from plantain.bench.tables import OVERALL
+from plantain.bench.generate.known_editors import PLANTED, KnownEditor, exact, misplaced, repainted
+from plantain.bench.leaderboard.recovery import recovered
+from plantain.bench.leaderboard.tables import OVERALL
 from plantain.metrics import masked_ssim
 from plantain.pixels.decode import decode
 from plantain.roles import EditRequest, EncodedImage
@@ -89,7 +89,7 @@ def test_a_planted_editor_repeats_itself_and_names_what_it_does(benchmark: Bench
     request = EditRequest(
         sample.image, EncodedImage(sample.previous.read_bytes(), "image/png"), sample.prompt, seed=1
     )
-    editor = PlantedEditor(PLANTED[3], benchmark)
+    editor = KnownEditor(PLANTED[3], benchmark)
     first, second = (asyncio.run(editor.edit(request)).value for _ in range(2))
     assert first is not None
     assert first == second

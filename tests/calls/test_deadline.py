@@ -5,10 +5,10 @@ from typing import cast
 
 import pytest
 
-from plantain.calls import CallDesk
+from plantain.calls import ModelClient
 from plantain.calls.admission import Admission
-from plantain.calls.context import CallSpec
-from plantain.journal import Journal, Settlement
+from plantain.calls.client import CallSpec
+from plantain.journal import CallResult, Journal
 from plantain.records import OutcomeKind, Step
 from plantain.roles import Reply
 
@@ -21,9 +21,9 @@ def test_deadline_holds_for_models_that_do_not_wait_for_their_turn(model: str, k
         await asyncio.sleep(0.05)
         return Reply("done")
 
-    async def settle(reply: Reply[str], draft: Settlement) -> Settlement:
+    async def settle(reply: Reply[str], draft: CallResult) -> CallResult:
         return draft
 
-    desk = CallDesk(cast(Journal, None), cast(Admission, None), deadline_s=0.01, queued={"diffusers/m"})
-    reply = asyncio.run(desk.send(CallSpec(Step.EDIT, 1, 0, model, {}, send, settle)))
+    client = ModelClient(cast(Journal, None), cast(Admission, None), deadline_s=0.01, queued={"diffusers/m"})
+    reply = asyncio.run(client.send(CallSpec(Step.EDIT, 1, 0, model, {}, send, settle)))
     assert reply.outcome.kind is kind

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from plantain.cli import main
-from plantain.models.offline.workers import close_workers
+from plantain.offline.workers import close_workers
 
 
 @pytest.mark.parametrize(

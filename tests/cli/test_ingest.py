@@ -21,9 +21,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.records import InputError
-from plantain.sources.catalogue import Catalogue
 
 
 def picture(seed: int, width: int = 200, height: int = 160) -> Image.Image:

@@ -12,11 +12,11 @@ pytest.importorskip("torch", reason="needs the torch extra")
 pytest.importorskip("diffusers", reason="needs the torch extra")
 
 from bench.small_bench import small_bench
-from build.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from fakes.tiny_pipelines import tiny_instruct_pix2pix
-from plantain.bench.held_out import write_held_out
-from plantain.build.run import run_build
+from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
+from plantain.bench.benchmark.held_out import write_held_out
 from plantain.cli import main
+from plantain.pipeline.run import run_build
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
 from plantain.train.originals import Originals

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from plantain.models.offline.rendering import Scene
+from plantain.offline.rendering import Scene
 
 SceneMaker = Callable[..., Scene]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plantain.journal import BlobRef, Journal, RunHeader, Settlement, StartedCall, StoredVerdict
+from plantain.journal import BlobRef, CallResult, Journal, RunHeader, StartedCall, StoredVerdict
 from plantain.records import (
     OK,
     Attempt,
@@ -70,17 +70,17 @@ async def one_round(journal: Journal, task: str, round: int = 1, generation: int
     """Writes, edits and judges once, as a build does; returns the attempt as it must come back."""
     call = await journal.start_call(a_call(task, round, Step.WRITE, generation=generation))
     attempt = Attempt(task, generation, round, f"add a small pneumothorax, try {round}")
-    await journal.settle_call(Settlement(call, OK, True, answer=attempt.instruction, attempt=attempt))
+    await journal.settle_call(CallResult(call, OK, True, answer=attempt.instruction, attempt=attempt))
     call = await journal.start_call(a_call(task, round, Step.EDIT, generation=generation))
     edited = journal.put_blob(f"{task} {generation} {round}".encode(), "image/jpeg")
     attempt = Attempt(task, generation, round, attempt.instruction, OK, edited.sha256, support="local")
     await journal.settle_call(
-        Settlement(call, OK, True, Usage("m", 10, 20, images=1), 0.2, 1.5, "{}", "raw", (edited,), attempt)
+        CallResult(call, OK, True, Usage("m", 10, 20, images=1), 0.2, 1.5, "{}", "raw", (edited,), attempt)
     )
     call = await journal.start_call(a_call(task, round, Step.JUDGE, generation=generation))
     attempt = Attempt(
         task, generation, round, attempt.instruction, OK, edited.sha256, None, None, "local", OK, VERDICT
     )
     verdicts = (StoredVerdict(task, generation, round, VERDICT),)
-    await journal.settle_call(Settlement(call, OK, True, cost_usd=0.05, attempt=attempt, verdicts=verdicts))
+    await journal.settle_call(CallResult(call, OK, True, cost_usd=0.05, attempt=attempt, verdicts=verdicts))
     return attempt

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plantain.journal.commit import Committer, WriterClosed
-from plantain.journal.connect import open_for_writing
+from plantain.journal.disk.connect import open_for_writing
 
 
 class Watched:

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from journal.power import CALLS, Disk, Event, read_trace
 from plantain.journal import BadBlob, Journal, NotARun, verify
-
-from .power import CALLS, Disk, Event, read_trace
 
 PROGRAM = """
 import asyncio, os, sys

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from journal.examples import HEADER, a_run, a_task, one_round
 from plantain.journal import Journal, JournalReader
 from plantain.records import InputError, TaskKind, TaskState
-
-from .examples import HEADER, a_run, a_task, one_round
 
 COUNT = """
 import os, sys

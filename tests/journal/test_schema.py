@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from journal.examples import HEADER, a_run
 from plantain.journal import Journal, JournalReader, NewerJournal, NotARun, OlderJournal
-from plantain.journal.connect import open_for_writing
+from plantain.journal.disk.connect import open_for_writing
 from plantain.journal.schema import VERSION, check_version, migrate, version_of
-
-from .examples import HEADER, a_run
 
 
 @pytest.fixture

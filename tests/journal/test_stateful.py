@@ -12,10 +12,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from plantain.journal import Journal, Settlement, verify
+from journal.examples import a_call, a_run, a_task
+from plantain.journal import CallResult, Journal, verify
 from plantain.records import OK, Attempt, Outcome, OutcomeKind, Step, TaskState
-
-from .examples import a_call, a_run, a_task
 
 CLOSED = [TaskState.SUCCESS, TaskState.FAILED, TaskState.NOT_APPLICABLE, TaskState.STOPPED]
 OUTCOMES = [OK, Outcome(OutcomeKind.REFUSED, "policy"), Outcome(OutcomeKind.RATE_LIMITED, "wait", 2.0)]
@@ -70,7 +69,7 @@ class Run(RuleBasedStateMachine):
         stored = self.journal.put_blob(image, "image/png") if outcome.ok else None
         old = generation != self.tasks[task][0]
         attempt = Attempt(task, generation, round, "add", outcome, stored and stored.sha256, superseded=old)
-        settlement = Settlement(
+        settlement = CallResult(
             call, outcome, outcome.ok, cost_usd=0.5, blobs=(stored,) if stored else (), attempt=attempt
         )
         self.loop.run_until_complete(self.journal.settle_call(settlement))

@@ -19,7 +19,7 @@ from plantain.journal.tables import (
     table1,
     table2,
 )
-from plantain.metrics.clusters import wilson_share
+from plantain.metrics.statistics.clusters import wilson_share
 from plantain.records import Direction, TaskState
 from plantain.rubrics import MED_BANANA
 from report.run_on_paper import GRAIN, PASS, SUBTLE, Planned, build_run

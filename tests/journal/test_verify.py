@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from journal.examples import a_run, a_task, one_round
 from plantain.journal import JournalReader, verify
-
-from .examples import a_run, a_task, one_round
 
 
 @pytest.fixture

@@ -12,14 +12,15 @@ from typing import TypeVar
 
 import pytest
 
+from journal.examples import HEADER, VERDICT, a_call, a_run, a_task, an_image, one_round
 from plantain.journal import (
     BlobRef,
+    CallResult,
     Journal,
     JournalReader,
     RecordedTask,
     RunExists,
     RunLocked,
-    Settlement,
     StoredScore,
     StoredVerdict,
     WriterClosed,
@@ -37,8 +38,6 @@ from plantain.records import (
     Usage,
     unscored,
 )
-
-from .examples import HEADER, VERDICT, a_call, a_run, a_task, an_image, one_round
 
 T = TypeVar("T")
 
@@ -123,7 +122,7 @@ def test_open_calls_are_known_after_the_process_is_gone(tmp_path: Path) -> None:
         async with await a_run(tmp_path) as journal:
             first = await journal.start_call(a_call(a_task(0).id))
             second = await journal.start_call(a_call(a_task(1).id))
-            await journal.settle_call(Settlement(first, OK, True))
+            await journal.settle_call(CallResult(first, OK, True))
         with JournalReader.open(tmp_path) as reader:
             (left,) = reader.open_calls()
             assert (left.id, left.outcome, left.final) == (second, None, False)
@@ -145,7 +144,7 @@ def test_every_outcome_comes_back_exactly(tmp_path: Path) -> None:
             for tries, outcome in enumerate(outcomes, 1):
                 call = await journal.start_call(a_call(task, tries=tries))
                 attempt = Attempt(task, 0, 1, "add", outcome, judge_outcome=outcome)
-                await journal.settle_call(Settlement(call, outcome, tries == 3, attempt=attempt))
+                await journal.settle_call(CallResult(call, outcome, tries == 3, attempt=attempt))
                 kept = dataclasses.replace(outcome, reason=outcome.reason.replace("\ud83d", "?"))
                 assert journal.reader.calls(task)[-1].outcome == kept
                 assert journal.reader.attempts(task)[0].edit_outcome == kept
@@ -232,14 +231,14 @@ def test_wrong_operations_are_refused_and_change_nothing(tmp_path: Path) -> None
                 await journal.start_call(a_call("no such task"))
             unknown = Attempt(task, 0, 1, "add", OK, edited="f" * 64)
             with pytest.raises(sqlite3.IntegrityError):  # its bytes were never stored
-                await journal.settle_call(Settlement(call, OK, True, attempt=unknown))
+                await journal.settle_call(CallResult(call, OK, True, attempt=unknown))
             with pytest.raises(ValueError, match="cost_usd is inf"):
-                await journal.settle_call(Settlement(call, OK, True, cost_usd=math.inf))
+                await journal.settle_call(CallResult(call, OK, True, cost_usd=math.inf))
             assert len(journal.reader.open_calls()) == 1
             assert not journal.reader.attempts(task)
-            await journal.settle_call(Settlement(call, OK, True))
+            await journal.settle_call(CallResult(call, OK, True))
             with pytest.raises(ValueError, match="not open"):
-                await journal.settle_call(Settlement(call, OK, True))
+                await journal.settle_call(CallResult(call, OK, True))
             with pytest.raises(ValueError, match="no task"):
                 await journal.close_task("unknown", TaskState.FAILED, 1, "")
             with pytest.raises(ValueError, match="other than pending"):

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from plantain.metrics import cp_reference, ssim
-from plantain.metrics.ranks import spearman
+from plantain.metrics.statistics.ranks import spearman
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "medebench-examples"
 pytestmark = pytest.mark.skipif(

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from plantain.metrics.encoders import ImageTextEncoder, features
 from plantain.metrics.learned import LPIPS, Reward, check_signed, lpips, reward, signed
+from plantain.metrics.networks.encoders import ImageTextEncoder, features
 from plantain.metrics.similarity import DAlign, ISim, TAlign, cosine, dalign, isim, talign
 
 

@@ -16,19 +16,19 @@ from hypothesis import strategies as st
 
 from fakes import bodies
 from plantain.journal.payload import to_json, usage_from_json
-from plantain.models.gemini.batch import GeminiJobs
-from plantain.models.gemini.picture_model import GeminiPictureModel
-from plantain.models.gemini.replies import read_usage as read_gemini
-from plantain.models.gemini.wire import GeminiWire
-from plantain.models.known import price_of
-from plantain.models.openai.batch import OpenAIJobs
-from plantain.models.openai.chat import read_usage as read_chat
-from plantain.models.openai.picture_model import OpenAIPictureModel
-from plantain.models.openai.responses import read_usage as read_responses
-from plantain.models.openai.wire import OpenAIWire
-from plantain.models.options import ProviderOptions
-from plantain.models.secrets import Secret
+from plantain.models.hosted.gemini.batch import GeminiJobs
+from plantain.models.hosted.gemini.picture_model import GeminiPictureModel
+from plantain.models.hosted.gemini.replies import read_usage as read_gemini
+from plantain.models.hosted.gemini.wire import GeminiWire
+from plantain.models.hosted.known import price_of
+from plantain.models.hosted.openai.batch import OpenAIJobs
+from plantain.models.hosted.openai.chat import read_usage as read_chat
+from plantain.models.hosted.openai.picture_model import OpenAIPictureModel
+from plantain.models.hosted.openai.responses import read_usage as read_responses
+from plantain.models.hosted.openai.wire import OpenAIWire
+from plantain.models.hosted.secrets import Secret
 from plantain.records import Price, Usage
+from plantain.roles.options import ProviderOptions
 from plantain.runs.pricing import price_under
 from plantain.runs.providers import ProviderSection
 from plantain.runs.terms import Limits, Terms
@@ -155,7 +155,7 @@ def test_invoice(invoice: Invoice, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(tokens * rate for tokens, rate in invoice.lines) / 1e6 == pytest.approx(
         invoice.total, rel=1e-9
     )
-    monkeypatch.setattr("plantain.models.known.today", lambda: invoice.day)
+    monkeypatch.setattr("plantain.models.hosted.known.today", lambda: invoice.day)
     name = name_of(invoice.model)
     section = ProviderSection(transport="batch" if invoice.batch else "online")
     price = price_under(Terms((name,), Limits(), {name.partition("/")[0]: section}), name)

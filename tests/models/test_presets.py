@@ -7,10 +7,10 @@ import pytest
 from plantain.models.diffusers.methods import METHODS
 from plantain.models.facts import facts_of
 from plantain.models.frames import FramePolicy
-from plantain.models.options import ProviderOptions
 from plantain.models.presets import known_weights, preset, presets
 from plantain.models.registry import provider_names
 from plantain.records import InputError
+from plantain.roles.options import ProviderOptions
 
 OPTIONS = {field.name for field in fields(ProviderOptions)}
 

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from plantain.models.known import endings, known_models, price_of, stale
-from plantain.models.options import ProviderOptions, is_loopback
+from plantain.models.hosted.known import endings, known_models, price_of, stale
+from plantain.models.hosted.secrets import Secret
 from plantain.models.registry import GROUP, provider_names, resolve_editor, resolve_judge, resolve_writer
-from plantain.models.secrets import Secret
 from plantain.records import InputError
+from plantain.roles.options import ProviderOptions, is_loopback
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_naming_models_imports_no_sdk() -> None:
     code = (
         "import sys; from plantain.models.registry import provider, provider_names\n"
         "for n in provider_names(): provider(n)\n"
-        "from plantain.models.known import known_models; known_models()\n"
+        "from plantain.models.hosted.known import known_models; known_models()\n"
         "print(*(m for m in ('google.genai', 'openai', 'httpx2', 'jinja2', 'cv2', 'numpy') if m in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plantain.models.faults import Fault
-from plantain.models.gemini import replies as gemini
-from plantain.models.openai import chat, picture_model, responses
-from plantain.models.scrub import scrub
-from plantain.models.secrets import Secret
+from plantain.models.hosted.faults import Fault
+from plantain.models.hosted.gemini import replies as gemini
+from plantain.models.hosted.openai import chat, picture_model, responses
+from plantain.models.hosted.scrub import scrub
+from plantain.models.hosted.secrets import Secret
 from plantain.pixels.decode import BadImage
 from plantain.records import Usage
 

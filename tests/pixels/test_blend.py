@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.ndimage import distance_transform_edt
 
+from pixels.pictures import colour
 from plantain.pixels.blend import composite, dilate, erode, feather
-
-from .pictures import colour
 
 
 def blob(seed: int, size: int = 48) -> np.ndarray:

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
+from pixels.pictures import colour, every_format, grey, png_bomb, save
 from plantain.pixels.decode import BadImage, decode, decode_mask, decode_untrusted, one_line
 from plantain.pixels.encode import encode_mask, encode_source
-
-from .pictures import colour, every_format, grey, png_bomb, save
 
 FILES = every_format()
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow on damaged tags

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from pixels.pictures import colour, grey, save
 from plantain.pixels.decode import BadImage, decode
 from plantain.pixels.encode import (
     XMP_PACKET,
@@ -18,8 +19,6 @@ from plantain.pixels.encode import (
     is_source_form,
     normalise,
 )
-
-from .pictures import colour, grey, save
 
 SQUARE = colour(64, 64)
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow on short tags

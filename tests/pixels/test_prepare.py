@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pixels.pictures import colour, grey
 from plantain.pixels.prepare import content_mask, prepare, resize, restore, settle_grey
-
-from .pictures import colour, grey
 
 SIZES = st.integers(1, 200)
 

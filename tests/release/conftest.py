@@ -10,8 +10,7 @@ import pytest
 from plantain.journal import JournalReader
 from plantain.release.export import export_run
 from plantain.release.plan import LAYOUTS, ExportOptions
-
-from .runs import make_run
+from release.runs import make_run
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from plantain.release.verify import Proof
+from plantain.release.proof.verify import Proof
 
 SEED = int(os.environ.get("PLANTAIN_TAMPER_SEED", "20261121"))
 

@@ -10,8 +10,7 @@ from plantain.journal import BlobRef, Journal, RecordedTask, RunHeader, StoredVe
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg
 from plantain.records import OK, Attempt, Direction, EditTask, TaskState, task_id
-
-from .runs import source_image, verdict
+from release.runs import source_image, verdict
 
 
 def run_with_provider_manifest(folder: Path, sent: bytes) -> tuple[Path, str]:

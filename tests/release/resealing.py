@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from plantain.release.manifest import MANIFEST, ManifestReader, write_manifest
 from plantain.release.plan import ReleaseFile
-from plantain.release.sums import SUMS
+from plantain.release.proof.manifest import MANIFEST, ManifestReader, write_manifest
+from plantain.release.proof.sums import SUMS
 
 Entries = list[tuple[ReleaseFile, int | None]]
 

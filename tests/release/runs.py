@@ -13,10 +13,10 @@ import skimage.data
 
 from plantain.journal import (
     BlobRef,
+    CallResult,
     Journal,
     RecordedTask,
     RunHeader,
-    Settlement,
     StartedCall,
     StoredScore,
     StoredVerdict,
@@ -244,7 +244,7 @@ async def _some_calls(journal: Journal) -> None:
         number = await journal.start_call(call)
         usage = Usage(served_model=f"{model}@2")
         await journal.settle_call(
-            Settlement(number, OK, True, usage=usage, latency_s=0.1, answer="x", raw="y")
+            CallResult(number, OK, True, usage=usage, latency_s=0.1, answer="x", raw="y")
         )
 
 

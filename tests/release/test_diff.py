@@ -11,9 +11,8 @@ from plantain.records import InputError
 from plantain.release.diff import diff_releases
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
-
-from .resealing import reseal
-from .runs import make_run
+from release.resealing import reseal
+from release.runs import make_run
 
 RECORDS = "trajectories/trajectories.jsonl"
 

@@ -18,8 +18,7 @@ from plantain.records import InputError, Licence, TaskState
 from plantain.release.export import export_run
 from plantain.release.naming import CROSSWALK
 from plantain.release.plan import LAYOUTS, ExportOptions
-
-from .runs import make_run, tree
+from release.runs import make_run, tree
 
 ALL = ExportOptions(LAYOUTS, shard_bytes=60_000)
 

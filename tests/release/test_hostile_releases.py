@@ -13,13 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from plantain.records import InputError
-from plantain.release.importing import import_release
-from plantain.release.manifest import MANIFEST
-from plantain.release.sums import SUMS
-from plantain.release.verify import verify_release
-
-from .proofs import SEED, named
-from .resealing import entries_of, reseal, seal_sums
+from plantain.release.importing.importing import import_release
+from plantain.release.proof.manifest import MANIFEST
+from plantain.release.proof.sums import SUMS
+from plantain.release.proof.verify import verify_release
+from release.proofs import SEED, named
+from release.resealing import entries_of, reseal, seal_sums
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plantain.catalogue.groups import Groups
 from plantain.records import Licence
 from plantain.release.naming import Pseudonyms, safe
-from plantain.sources.related import Groups
-
-from .runs import source_image
+from release.runs import source_image
 
 
 @given(st.text(max_size=60))

@@ -22,11 +22,11 @@ from PIL import Image
 from pydicom import dcmread
 from pydicom.data import get_testdata_file
 
-from build.quick import CallLog, quick_method, quick_recipe
-from plantain.bench.from_build import benchmark_from_build
-from plantain.build.run import run_build
+from pipeline.quick import CallLog, quick_method, quick_recipe
+from plantain.bench.benchmark.from_build import benchmark_from_build
 from plantain.cli import main
 from plantain.journal import JournalReader
+from plantain.pipeline.run import run_build
 from plantain.records import TaskState
 from plantain.release.export import export_run
 from plantain.release.naming import CROSSWALK

@@ -8,11 +8,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plantain.catalogue.groups import Groups
 from plantain.records import SourceImage
 from plantain.release.splits import SPLITS, canary_of, empty_splits, split_of
-from plantain.sources.related import Groups
-
-from .runs import source_image
+from release.runs import source_image
 
 numbers = st.lists(st.integers(0, 30), min_size=1, max_size=40, unique=True)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from plantain.report import write_report
-
-from .run_on_paper import build_run
+from report.run_on_paper import build_run
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ import numpy as np
 import skimage.data
 from matplotlib import cbook
 
-from plantain.journal import BlobRef, Journal, RunHeader, Settlement, StartedCall, StoredVerdict
+from plantain.journal import BlobRef, CallResult, Journal, RunHeader, StartedCall, StoredVerdict
 from plantain.pixels.blend import composite, feather
 from plantain.pixels.encode import encode_jpeg, encode_mask, encode_source
 from plantain.pixels.prepare import prepare
@@ -232,12 +232,12 @@ class _Writer:
         if flaky:
             call = await self.journal.start_call(StartedCall(key, tries, MODELS[step], "0" * 64, None))
             lost = Outcome(OutcomeKind.TRANSPORT, "connection reset")
-            await self.journal.settle_call(Settlement(call, lost, False, latency_s=0.5))
+            await self.journal.settle_call(CallResult(call, lost, False, latency_s=0.5))
             tries = 2
         call = await self.journal.start_call(StartedCall(key, tries, MODELS[step], "0" * 64, 0.01))
         usage = Usage(served_model=MODELS[step] + "@1", input_tokens=120, output_tokens=30)
         await self.journal.settle_call(
-            Settlement(
+            CallResult(
                 call,
                 outcome,
                 True,

@@ -9,8 +9,7 @@ from pathlib import Path
 from plantain.journal import SessionRow
 from plantain.report import write_report
 from plantain.report.limits import limit_pictures
-
-from .run_on_paper import build_run
+from report.run_on_paper import build_run
 
 CHANGES = [
     [0.5, "window", 5, "grown"],

@@ -18,8 +18,7 @@ from plantain.journal import JournalReader
 from plantain.pixels.encode import XMP_PACKET
 from plantain.report import write_report, write_story
 from plantain.report.gallery import THUMBNAIL
-
-from .run_on_paper import build_run
+from report.run_on_paper import build_run
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 

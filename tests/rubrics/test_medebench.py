@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from plantain.models.scale_replies import DIMENSIONS
+from plantain.models.hosted.scale_replies import DIMENSIONS
 from plantain.records import ScaleReport
 from plantain.rubrics import MEDEBENCH
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plantain.journal import BadBlob, Journal, RunHeader
-from plantain.runs.pictures import KeptPictures
+from plantain.runs.image_cache import ImageCache
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 def test_pictures_in_memory_stay_under_the_bound_and_the_latest_remain(journal: Journal) -> None:
     stored = [journal.put_blob(bytes([number]) * 1_000, "image/jpeg").sha256 for number in range(5)]
-    pictures = KeptPictures(journal.reader, megabytes=0.003)  # three of them
+    pictures = ImageCache(journal.reader, megabytes=0.003)  # three of them
     images = [pictures.image(sha256) for sha256 in stored]
     assert not any(pictures.holds(sha256) for sha256 in stored)
     assert [image.data[0] for image in images] == [0, 1, 2, 3, 4]
@@ -33,7 +33,7 @@ def test_pictures_in_memory_stay_under_the_bound_and_the_latest_remain(journal: 
 
 def test_picture_that_changed_on_disk_is_not_handed_out(journal: Journal) -> None:
     sha256 = journal.put_blob(b"a picture", "image/jpeg").sha256
-    image = KeptPictures(journal.reader).image(sha256)
+    image = ImageCache(journal.reader).image(sha256)
     (journal.run / "blobs" / sha256[:2] / sha256).write_bytes(b"another")
     with pytest.raises(BadBlob):
         _ = image.data

@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from plantain.pixels.arrays import Pixels
-from plantain.sources.entries import Entry, LeftOut, Reader, Refused
+from plantain.sources.entries import LeftOut, Reader, Refused, SourceEntry
 from plantain.sources.samples import sample_images
 
 
@@ -87,10 +87,10 @@ def xlsx_bytes(rows: Sequence[Sequence[object]]) -> bytes:
     return data.getvalue()
 
 
-def scanned(reader: Reader) -> tuple[dict[str, Entry], dict[str, str], dict[str, int]]:
+def scanned(reader: Reader) -> tuple[dict[str, SourceEntry], dict[str, str], dict[str, int]]:
     """Entries by id, refused names with reasons, images left out by reason; ids must be unique, the count right."""
     found = list(reader.scan())
-    entries = [item for item in found if isinstance(item, Entry)]
+    entries = [item for item in found if isinstance(item, SourceEntry)]
     refused = [item for item in found if isinstance(item, Refused)]
     left_out = {item.reason: item.count for item in found if isinstance(item, LeftOut)}
     assert len({entry.image.id for entry in entries}) == len(entries)

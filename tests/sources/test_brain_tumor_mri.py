@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from plantain.catalogue.ingest import ingest
+from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.records import InputError
 from plantain.sources.brain_plane import estimate_plane
 from plantain.sources.brain_tumor_mri import BrainTumorReader
-from plantain.sources.catalogue import Catalogue
 from plantain.sources.entries import SourceOptions
-from plantain.sources.ingest import ingest
 from plantain.sources.samples import sample_images
 from sources.published import jpeg, put, scanned
 

@@ -9,12 +9,12 @@ import pytest
 from pydicom import dcmread
 from pydicom.data import get_testdata_file
 
+from plantain.catalogue.ingest import ingest
+from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.records import InputError
-from plantain.sources.catalogue import Catalogue
 from plantain.sources.dicom import DicomReader
 from plantain.sources.entries import SourceOptions
-from plantain.sources.ingest import ingest
 from plantain.sources.mimic_cxr import MimicReader
 from sources.published import put, scanned
 from sources.test_mimic_cxr import Tree

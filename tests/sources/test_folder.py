@@ -7,7 +7,7 @@ import pytest
 
 from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence, SourceImage
-from plantain.sources.entries import Entry, Refused, SourceOptions
+from plantain.sources.entries import Refused, SourceEntry, SourceOptions
 from plantain.sources.folder import FolderReader
 
 TAXONOMY = load_taxonomy()
@@ -23,7 +23,7 @@ def put(root: Path, **files: bytes) -> None:
 def read(root: Path, modality: str = "chest_xray") -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
     """Ids with labels, and refused names with reasons."""
     found = list(FolderReader(SourceOptions(root, modality, Licence.OPEN), TAXONOMY).scan())
-    entries = {item.image.id: item.image.labels for item in found if isinstance(item, Entry)}
+    entries = {item.image.id: item.image.labels for item in found if isinstance(item, SourceEntry)}
     refused = {item.name: item.reason for item in found if isinstance(item, Refused)}
     assert len(entries) + len(refused) == len(found)
     return entries, refused
@@ -145,7 +145,7 @@ def test_options_are_checked_before_anything_is_read(tmp_path: Path) -> None:
 
 def described(root: Path) -> dict[str, SourceImage]:
     found = FolderReader(SourceOptions(root, "chest_xray", Licence.OPEN), TAXONOMY).scan()
-    return {item.name: item.image for item in found if isinstance(item, Entry)}
+    return {item.name: item.image for item in found if isinstance(item, SourceEntry)}
 
 
 def test_flat_pictures_and_a_table_of_labels(tmp_path: Path) -> None:

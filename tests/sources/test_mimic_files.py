@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from plantain.catalogue.ingest import ingest
+from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.records import InputError
-from plantain.sources.catalogue import Catalogue
 from plantain.sources.entries import SourceOptions
-from plantain.sources.ingest import ingest
 from plantain.sources.mimic_cxr import MimicReader
 from plantain.sources.mimic_files import MimicFiles
 from plantain.sources.mimic_labels import COLUMNS

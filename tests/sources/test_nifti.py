@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plantain.catalogue.ingest import ingest
+from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import BadImage
 from plantain.pixels.volume import AXES, choose_slices, read_volume, show_slice
 from plantain.records import InputError
-from plantain.sources.catalogue import Catalogue
 from plantain.sources.entries import SourceOptions
-from plantain.sources.ingest import ingest
 from plantain.sources.nifti import NiftiReader
 from sources.published import put, scanned
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from plantain.catalogue.ingest import ingest
+from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence
-from plantain.sources.catalogue import Catalogue
 from plantain.sources.entries import SourceOptions
-from plantain.sources.ingest import ingest
 from plantain.sources.odir_5k import OdirReader, letters_of, split_keywords
 from sources.published import csv_bytes, jpeg, put, scanned, xlsx_bytes
 

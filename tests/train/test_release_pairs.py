@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from plantain.catalogue.store import Catalogue
 from plantain.records import Geometry, InputError, Licence, SourceImage
-from plantain.sources.catalogue import Catalogue
 from plantain.train.originals import Originals
 from plantain.train.release_pairs import ReleasePairs, ReleasePreferences
 

@@ -13,20 +13,20 @@ import torch
 
 from fakes.tiny_pipelines import tiny_instruct_pix2pix
 from plantain.models.diffusers.plan import plan_editor
-from plantain.models.options import ProviderOptions
 from plantain.records import InputError
-from plantain.train.base import Base, open_base
+from plantain.roles.options import ProviderOptions
+from plantain.train.base import TrainingBase, open_base
 from plantain.train.editor_folder import LORA
 from plantain.train.finished import DONE
 from plantain.train.pairs import Listed, PreferencePair, TrainingPair
 from plantain.train.preference_run import (
+    PreferenceObserver,
     PreferencePlan,
-    PreferenceWatch,
     split_preferences,
     train_preferences,
 )
 from plantain.train.split import choose_tasks, split_task
-from plantain.train.study import StudyPlan, StudyWatch, cells_of, splits_of, train_study
+from plantain.train.study import StudyObserver, StudyPlan, cells_of, splits_of, train_study
 from train.moles import INSTRUCTION, pairs, preferences
 
 OPTIONS = ProviderOptions(device="cpu")
@@ -68,7 +68,7 @@ class Preferences:
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
+def base(tmp_path_factory: pytest.TempPathFactory) -> TrainingBase:
     folder = tmp_path_factory.mktemp("base")
     tiny_instruct_pix2pix(seed=0, words=("remove", "the", "mole")).save_pretrained(folder)
     (folder / "README.md").write_text("---\nlicense: mit\n---\nTiny.\n", encoding="utf-8")
@@ -86,7 +86,7 @@ def small(**changes: object) -> StudyPlan:
     return StudyPlan(**{**usual, **changes})  # type: ignore[arg-type]
 
 
-class Counting(StudyWatch):
+class Counting(StudyObserver):
     def __init__(self) -> None:
         self.steps = 0
 
@@ -94,14 +94,14 @@ class Counting(StudyWatch):
         self.steps += 1
 
 
-def test_a_study_trains_every_model_once_and_goes_on_after_a_stop(tmp_path: Path, base: Base) -> None:
-    source, plan, watch = Moles(4), small(), Counting()
-    assert not train_study(source, base, plan, tmp_path, watch=watch, stop=lambda: watch.steps >= 3)
-    assert watch.steps == 3
-    assert train_study(source, base, plan, tmp_path, watch=watch)
-    assert watch.steps == 2 * (2 + 4)  # two tasks, one and two samples, two steps each: none twice
-    assert train_study(source, base, plan, tmp_path, watch=watch)
-    assert watch.steps == 12
+def test_a_study_trains_every_model_once_and_goes_on_after_a_stop(tmp_path: Path, base: TrainingBase) -> None:
+    source, plan, observer = Moles(4), small(), Counting()
+    assert not train_study(source, base, plan, tmp_path, observer=observer, stop=lambda: observer.steps >= 3)
+    assert observer.steps == 3
+    assert train_study(source, base, plan, tmp_path, observer=observer)
+    assert observer.steps == 2 * (2 + 4)  # two tasks, one and two samples, two steps each: none twice
+    assert train_study(source, base, plan, tmp_path, observer=observer)
+    assert observer.steps == 12
     cells = list(cells_of(plan, splits_of(plan, source.listed())))
     assert len(cells) == 4
     for cell in cells:
@@ -112,17 +112,17 @@ def test_a_study_trains_every_model_once_and_goes_on_after_a_stop(tmp_path: Path
     assert not list(tmp_path.rglob("*.training"))
 
 
-def test_another_study_is_refused(tmp_path: Path, base: Base) -> None:
-    train_study(Moles(4), base, small(sizes=(1,), tasks=1), tmp_path, watch=StudyWatch())
+def test_another_study_is_refused(tmp_path: Path, base: TrainingBase) -> None:
+    train_study(Moles(4), base, small(sizes=(1,), tasks=1), tmp_path, observer=StudyObserver())
     with pytest.raises(InputError, match="another study"):
         train_study(
-            Moles(4), base, small(sizes=(1,), tasks=1, learning_rate=1e-4), tmp_path, watch=StudyWatch()
+            Moles(4), base, small(sizes=(1,), tasks=1, learning_rate=1e-4), tmp_path, observer=StudyObserver()
         )
 
 
-def test_trained_adapters_are_an_editor_and_a_base_by_themselves(tmp_path: Path, base: Base) -> None:
+def test_trained_adapters_are_an_editor_and_a_base_by_themselves(tmp_path: Path, base: TrainingBase) -> None:
     plan = small(sizes=(2,), tasks=1, lora_rank=2, learning_rate=1e-2)
-    train_study(Moles(4), base, plan, tmp_path, watch=StudyWatch())
+    train_study(Moles(4), base, plan, tmp_path, observer=StudyObserver())
     (cell,) = cells_of(plan, splits_of(plan, Moles(4).listed()))
     folder = tmp_path / cell.place
     assert (folder / LORA).is_file()
@@ -172,27 +172,27 @@ def test_wrong_plans_are_one_line(changes: dict[str, object], said: str) -> None
         splits_of(small(**changes), Moles(4).listed())
 
 
-def test_preferences_are_trained_watched_and_resumed(tmp_path: Path, base: Base) -> None:
+def test_preferences_are_trained_watched_and_resumed(tmp_path: Path, base: TrainingBase) -> None:
     plan = PreferencePlan(
         steps=4, supervised_steps=3, side=64, lora_rank=2, rate=1e-4, every=2, beta=100.0, held_out=0.4
     )
     steps: list[int] = []
 
-    class Watching(PreferenceWatch):
+    class Watching(PreferenceObserver):
         def step(self, step: int, loss: float) -> None:
             steps.append(step)
 
     first = train_preferences(
-        Preferences(), base, plan, tmp_path, watch=Watching(), stop=lambda: len(steps) >= 5
+        Preferences(), base, plan, tmp_path, observer=Watching(), stop=lambda: len(steps) >= 5
     )
     assert (first.model, len(steps)) == (None, 5)
-    result = train_preferences(Preferences(), base, plan, tmp_path, watch=Watching())
+    result = train_preferences(Preferences(), base, plan, tmp_path, observer=Watching())
     assert len(steps) == 7
     assert (result.pairs, result.held_out) == (3, 2)
     assert [step for step, _ in result.curve] == [0, 2, 4]
     assert result.model is not None
     assert plan_editor(f"diffusers/{result.model}", OPTIONS).terms.licence == "mit"
-    assert train_preferences(Preferences(), base, plan, tmp_path, watch=Watching()) == result
+    assert train_preferences(Preferences(), base, plan, tmp_path, observer=Watching()) == result
     card = (result.model / "README.md").read_text(encoding="utf-8")
     assert "must not be used for diagnosis" in " ".join(card.split())
 
@@ -205,10 +205,10 @@ def test_preferences_of_one_group_cannot_be_split() -> None:
 def test_a_release_s_test_split_is_neither_learned_from_nor_watched() -> None:
     # What is watched decides when the training ends. One group has one example in the test split, and one outside.
     listed = [Listed(f"{n}", "t", f"c{n // 2}", reserved=n >= 14, final=n >= 17) for n in range(20)]
-    learn, watch = split_preferences(listed, 0.2, 0)
-    assert {"14", "15"} <= set(watch)  # validation
-    assert not {"16", "17", "18", "19"} & {*learn, *watch}
-    assert len(learn) + len(watch) == 16
+    learn, observer = split_preferences(listed, 0.2, 0)
+    assert {"14", "15"} <= set(observer)  # validation
+    assert not {"16", "17", "18", "19"} & {*learn, *observer}
+    assert len(learn) + len(observer) == 16
 
 
 def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
@@ -219,25 +219,31 @@ def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
         open_base("gemini/x", OPTIONS)
 
 
-def test_what_is_shared_with_the_base_is_linked(tmp_path: Path, base: Base) -> None:
+def test_what_is_shared_with_the_base_is_linked(tmp_path: Path, base: TrainingBase) -> None:
     plan = small(sizes=(1,), tasks=1)
-    train_study(Moles(4), base, plan, tmp_path / "m", watch=StudyWatch())
+    train_study(Moles(4), base, plan, tmp_path / "m", observer=StudyObserver())
     (cell,) = cells_of(plan, splits_of(plan, Moles(4).listed()))
     ours = next((tmp_path / "m" / cell.place / "vae").glob("*.safetensors"))
     theirs = next((base.folder / "vae").glob("*.safetensors"))
     assert ours.samefile(theirs) or np.array_equal(ours.read_bytes(), theirs.read_bytes())
 
 
-def test_what_was_begun_with_other_settings_is_never_gone_on_with(tmp_path: Path, base: Base) -> None:
+def test_what_was_begun_with_other_settings_is_never_gone_on_with(tmp_path: Path, base: TrainingBase) -> None:
     """Neither in a study nor in preferences: the size of the images is part of what a checkpoint is."""
-    watch = Counting()
+    observer = Counting()
     plan = small(sizes=(2,), tasks=1)
-    train_study(Moles(4), base, plan, tmp_path / "a", watch=watch, stop=lambda: watch.steps >= 1)
+    train_study(Moles(4), base, plan, tmp_path / "a", observer=observer, stop=lambda: observer.steps >= 1)
     with pytest.raises(InputError, match="another training"):
-        train_study(Moles(4), base, small(sizes=(2,), tasks=1, side=72), tmp_path / "a", watch=watch)
+        train_study(Moles(4), base, small(sizes=(2,), tasks=1, side=72), tmp_path / "a", observer=observer)
     begun = PreferencePlan(steps=2, supervised_steps=1, side=64, lora_rank=2, held_out=0.4)
-    train_preferences(Preferences(), base, begun, tmp_path / "b", watch=PreferenceWatch(), stop=lambda: True)
+    train_preferences(
+        Preferences(), base, begun, tmp_path / "b", observer=PreferenceObserver(), stop=lambda: True
+    )
     with pytest.raises(InputError, match="another training"):
         train_preferences(
-            Preferences(), base, replace(begun, supervised_rate=1e-3), tmp_path / "b", watch=PreferenceWatch()
+            Preferences(),
+            base,
+            replace(begun, supervised_rate=1e-3),
+            tmp_path / "b",
+            observer=PreferenceObserver(),
         )

@@ -136,12 +136,12 @@ def test_preference_training_helps_held_out_pairs_within_its_bound(
     pipe = after_supervision(supervised)
     encoder = Encoder(pipe, SIZE)
     learn = encode_preferences(encoder, preferences(6))
-    watch = encode_preferences(encoder, preferences(6, first=20))
+    observer = encode_preferences(encoder, preferences(6, first=20))
     seen: list[int] = []
     trained = prefer(
         pipe,
         learn,
-        watch,
+        observer,
         Schedule(30, 3e-4, batch=4, checkpoint_every=15),
         tmp_path,
         base="tiny",
@@ -149,7 +149,7 @@ def test_preference_training_helps_held_out_pairs_within_its_bound(
         beta=1000.0,
         on_standing=lambda step, where: seen.append(step),
     )
-    where = standing(pipe, watch)
+    where = standing(pipe, observer)
     print(trained.stopped, where)
     assert seen == [15, 30]
     assert where.accuracy > 0.6  # nothing learned: 0, as no gap differs from the reference's

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plantain.bench.arms_wanted import Wanted
-from plantain.bench.demo_benchmark import PLAN, SEED, Row, demo_benchmark
-from plantain.bench.generate import generate
-from plantain.bench.generate_walk import GenerateWatch
-from plantain.bench.judging import JudgeName
-from plantain.bench.pages import write_leaderboard
-from plantain.bench.planted_editors import ACCURACY, PLANTED, PRESERVATION, PlantedEditor
-from plantain.bench.recovery import recovered
-from plantain.bench.runfile import BenchRun
-from plantain.bench.score import ScoreWatch, ScoreWish, score_run
-from plantain.bench.suite import PIXEL_METRICS
-from plantain.bench.table_rows import Scores, read_scores
-from plantain.bench.tables import Table, make_table
-from plantain.metrics.resampling import DRAWS
-from plantain.models.offline.workers import close_workers
+from plantain.bench.benchmark.demo_benchmark import PLAN, SEED, Row, demo_benchmark
+from plantain.bench.generate.arm_requests import ArmRequest
+from plantain.bench.generate.generate import generate
+from plantain.bench.generate.known_editors import ACCURACY, PLANTED, PRESERVATION, KnownEditor
+from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.generate.walk import GenerateObserver
+from plantain.bench.leaderboard.pages import write_leaderboard
+from plantain.bench.leaderboard.recovery import recovered
+from plantain.bench.leaderboard.table_rows import Scores, read_scores
+from plantain.bench.leaderboard.tables import Table, make_table
+from plantain.bench.score.judging import JudgeName
+from plantain.bench.score.score import ScoreObserver, ScoreRequest, score_run
+from plantain.bench.score.suite import PIXEL_METRICS
+from plantain.metrics.statistics.resampling import DRAWS
+from plantain.offline.workers import close_workers
 from plantain.runs.terms import load_terms
 
 EDITOR = "offline/procedural"
@@ -67,8 +67,8 @@ async def bench_demo(
     folder: Path,
     *,
     plan: Sequence[Row] = PLAN,
-    generating: GenerateWatch | None = None,
-    scoring: ScoreWatch | None = None,
+    generating: GenerateObserver | None = None,
+    scoring: ScoreObserver | None = None,
 ) -> Demo:
     """Makes or resumes the demo: benchmark, outputs, scores, leaderboard. Nothing that is there is made again.
 
@@ -79,7 +79,7 @@ async def bench_demo(
     """
     benchmark = demo_benchmark(folder / "benchmark", plan)
     run = folder / "run"
-    wanted = Wanted(editors=(EDITOR,), own={p.label: PlantedEditor(p, benchmark) for p in PLANTED})
+    wanted = ArmRequest(editors=(EDITOR,), own={p.label: KnownEditor(p, benchmark) for p in PLANTED})
     try:
         made = await generate(
             benchmark,
@@ -87,7 +87,7 @@ async def bench_demo(
             wanted,
             load_terms(None, wanted.models),
             seed=SEED,
-            watch=generating or GenerateWatch(),
+            observer=generating or GenerateObserver(),
         )
         stopped = made.stopped
         if stopped is None:
@@ -95,8 +95,8 @@ async def bench_demo(
             scored = await score_run(
                 run,
                 benchmark,
-                ScoreWish(pixel, (JUDGE,)),
-                watch=scoring or ScoreWatch(),
+                ScoreRequest(pixel, (JUDGE,)),
+                observer=scoring or ScoreObserver(),
             )
             stopped = scored.stopped
     finally:

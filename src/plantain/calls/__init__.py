@@ -1,34 +1,34 @@
 """What stands around every model call: memo, admission, retry by outcome, money, deadline."""
 
 from plantain.calls.admission import Admission, Bounded, Ticket
-from plantain.calls.context import (
+from plantain.calls.budget import Budget
+from plantain.calls.client import (
     Answer,
-    CallDesk,
     CallSpec,
+    ModelClient,
     TaskCalls,
 )
-from plantain.calls.gate import Gate
-from plantain.calls.lane import LaneRules
-from plantain.calls.money import Purse
+from plantain.calls.controller import AdmissionController
+from plantain.calls.model_drift import ModelDrift
 from plantain.calls.policy import Retry, next_step
-from plantain.calls.served import ServedModels
+from plantain.calls.rate_limiter import ModelLimits
 from plantain.calls.stops import Interrupted, LimitReached, RequestChanged, RunHalted
 
 __all__ = [
     "Admission",
+    "AdmissionController",
     "Answer",
     "Bounded",
-    "CallDesk",
+    "Budget",
     "CallSpec",
-    "Gate",
     "Interrupted",
-    "LaneRules",
     "LimitReached",
-    "Purse",
+    "ModelClient",
+    "ModelDrift",
+    "ModelLimits",
     "RequestChanged",
     "Retry",
     "RunHalted",
-    "ServedModels",
     "TaskCalls",
     "Ticket",
     "next_step",

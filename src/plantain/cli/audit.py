@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from plantain.bench.audit import AuditPlan, AuditReport, run_audit
-from plantain.bench.audit.pictures import package_pictures
-from plantain.bench.audit.published import Opinion, is_published_tree, opinions_of, published_edits
-from plantain.bench.audit.rates import Rate
-from plantain.bench.audit.run_pictures import run_pictures
+from plantain.audit import AuditPlan, AuditReport, run_audit
+from plantain.audit.pictures import package_pictures
+from plantain.audit.published import Opinion, is_published_tree, opinions_of, published_edits
+from plantain.audit.rates import AuditRate
+from plantain.audit.run_pictures import run_pictures
 from plantain.cli.application import application
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.models.registry import resolve_judge
@@ -188,10 +188,10 @@ def _bar() -> Progress:
     )
 
 
-def _share(rate: Rate) -> str:
+def _share(rate: AuditRate) -> str:
     return "no pairs" if rate.share is None else f"{rate.share:.2f}"
 
 
-def _interval(rate: Rate) -> str:
+def _interval(rate: AuditRate) -> str:
     low, high = rate.interval
     return f"{low:.2f} to {high:.2f}" if rate.n else ""

@@ -11,15 +11,15 @@ from typing import Annotated, Protocol
 import orjson
 import typer
 
-from plantain.build.consent import warnings
-from plantain.build.recipe import Recipe, load_recipe
-from plantain.build.run import RunSummary, run_build
 from plantain.cli.application import application
 from plantain.cli.progress import BuildProgress
 from plantain.cli.status import reasons, tasks_line
 from plantain.journal import JournalReader
 from plantain.journal.telemetry import status_summary
-from plantain.models.offline.workers import close_workers
+from plantain.offline.workers import close_workers
+from plantain.pipeline.consent import warnings
+from plantain.pipeline.recipe import Recipe, load_recipe
+from plantain.pipeline.run import RunSummary, run_build
 
 app = application()
 
@@ -71,7 +71,7 @@ def build_watched(
                     recipe,
                     run,
                     limit=limit,
-                    watch=progress,
+                    observer=progress,
                     accept_model_change=accept_model_change,
                 )
             )

@@ -12,12 +12,12 @@ import orjson
 import typer
 from rich.console import Console
 
-from plantain.build.demo import demo_recipe, fill_demo_catalogue
-from plantain.build.run import peak_rss_mb, peak_worker_rss_mb
 from plantain.cli.application import application
 from plantain.cli.build import build_watched, tell_end
 from plantain.journal import JournalReader
 from plantain.journal.telemetry import costs, status_summary
+from plantain.pipeline.demo import demo_recipe, fill_demo_catalogue
+from plantain.pipeline.run import peak_rss_mb, peak_worker_rss_mb
 from plantain.report import write_report
 from plantain.report.terminal import table_one
 

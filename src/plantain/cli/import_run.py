@@ -24,7 +24,7 @@ def import_run(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """Read a release back, to look at it, report on it or export it again. What it does not say stays unknown."""
-    from plantain.release.importing import import_release
+    from plantain.release.importing.importing import import_release
 
     summary = import_release(path, run)
     if as_json:

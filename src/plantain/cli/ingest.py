@@ -16,18 +16,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from plantain.catalogue.gate import PrivacyGate
+from plantain.catalogue.ingest import REJECTED, Ingested, check_earlier, ingest, write_rejected
+from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
+from plantain.catalogue.quarantine import held
+from plantain.catalogue.store import NAME, Catalogue
 from plantain.cli.application import application
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
-from plantain.pixels.text_reader import open_reader, why_no_reader
+from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
-from plantain.sources.catalogue import NAME, Catalogue
 from plantain.sources.entries import Reader, Refused, SourceOptions
-from plantain.sources.gate import Gate
-from plantain.sources.ingest import REJECTED, Ingested, check_earlier, ingest, write_rejected
 from plantain.sources.naming import Named
-from plantain.sources.near import NEAR, join_near_duplicates, write_near_duplicates
-from plantain.sources.quarantine import held
 from plantain.sources.registry import kinds, load
 from plantain.sources.settings import parse_settings
 
@@ -121,9 +121,9 @@ def _run(
     `table` is where labels may be told, None where this kind of source has its own.
     """
     with Catalogue.create(out) as catalogue:
-        gate = Gate(catalogue, None if skip_text else open_reader())
-        with _Watch(reader.count(), quiet=as_json) as watch:
-            done = ingest(reader, catalogue, mode=mode, on_file=watch.file, gate=gate)
+        gate = PrivacyGate(catalogue, None if skip_text else open_reader())
+        with _Watch(reader.count(), quiet=as_json) as observer:
+            done = ingest(reader, catalogue, mode=mode, on_file=observer.file, gate=gate)
         if gate.reader is not None:
             _read_earlier(catalogue, gate, done)
         write_rejected(out, name, done.refused)
@@ -144,7 +144,7 @@ def _print_kinds(as_json: bool) -> None:
     Console().print(table)
 
 
-def _read_earlier(catalogue: Catalogue, gate: Gate, done: Ingested) -> None:
+def _read_earlier(catalogue: Catalogue, gate: PrivacyGate, done: Ingested) -> None:
     """Reads what an earlier ingest, without the extra, put into the catalogue unread."""
     unread = catalogue.count_by("text_checked").get("0", 0)
     if unread:

@@ -16,12 +16,12 @@ from plantain.cli.application import application
 from plantain.models.drift import Drift, drift
 from plantain.models.extras import has_module
 from plantain.models.facts import facts_of
-from plantain.models.faults import Fault
-from plantain.models.known import KnownModel, endings, known_models, price_of
-from plantain.models.options import ProviderOptions
+from plantain.models.hosted.faults import Fault
+from plantain.models.hosted.known import KnownModel, endings, known_models, price_of
 from plantain.models.presets import Preset, presets
 from plantain.models.registry import provider, provider_names
 from plantain.records import InputError, Price
+from plantain.roles.options import ProviderOptions
 
 app = application()
 

@@ -12,17 +12,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from plantain.build.consent import check_planned_consent, warnings
-from plantain.build.estimate import Estimate
-from plantain.build.forecast import Plan, make_plan
-from plantain.build.method import check_offline_models
-from plantain.build.pilot import read_pilot
-from plantain.build.recipe import Recipe, load_recipe
+from plantain.catalogue.store import Catalogue
 from plantain.cli.application import application
 from plantain.findings import load_taxonomy
+from plantain.pipeline.consent import check_planned_consent, warnings
+from plantain.pipeline.estimate import CallEstimate
+from plantain.pipeline.forecast import BuildPlan, make_plan
+from plantain.pipeline.method import check_offline_models
+from plantain.pipeline.pilot import read_pilot
+from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.runs.pricing import check_prices
 from plantain.runs.transport import check_transports
-from plantain.sources.catalogue import Catalogue
 
 app = application()
 
@@ -57,13 +57,13 @@ def plan(
     _print(recipe, made, free, by_pilot=pilot is not None)
 
 
-def _three(estimate: Estimate | None) -> dict[str, float] | None:
+def _three(estimate: CallEstimate | None) -> dict[str, float] | None:
     if estimate is None:
         return None
     return {"low": estimate.low, "expected": estimate.expected, "high": estimate.high}
 
 
-def _as_dict(recipe: Recipe, made: Plan, free: int) -> dict[str, object]:
+def _as_dict(recipe: Recipe, made: BuildPlan, free: int) -> dict[str, object]:
     return {
         "name": recipe.name,
         "tasks": made.tasks,
@@ -90,7 +90,7 @@ def _as_dict(recipe: Recipe, made: Plan, free: int) -> dict[str, object]:
     }
 
 
-def _print(recipe: Recipe, made: Plan, free: int, *, by_pilot: bool) -> None:
+def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> None:
     console = Console()
     tasks = Table(title=f"{recipe.name}: {made.tasks} tasks on {made.images} images")
     for heading in ("modality", "finding", "direction"):
@@ -121,7 +121,7 @@ def _print(recipe: Recipe, made: Plan, free: int, *, by_pilot: bool) -> None:
         print(line)
 
 
-def _remarks(recipe: Recipe, made: Plan, free: int) -> list[str]:
+def _remarks(recipe: Recipe, made: BuildPlan, free: int) -> list[str]:
     said = []
     if made.unpriced:
         said.append(f"cost unknown: no price for {', '.join(made.unpriced)}")
@@ -135,11 +135,11 @@ def _remarks(recipe: Recipe, made: Plan, free: int) -> list[str]:
     return said
 
 
-def _values(estimate: Estimate) -> tuple[float, float, float]:
+def _values(estimate: CallEstimate) -> tuple[float, float, float]:
     return estimate.low, estimate.expected, estimate.high
 
 
-def _row(estimate: Estimate, how: str) -> tuple[str, ...]:
+def _row(estimate: CallEstimate, how: str) -> tuple[str, ...]:
     return tuple(how.format(value) for value in _values(estimate))
 
 

@@ -11,9 +11,9 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from plantain.build.loop import Closing
-from plantain.build.watch import Watch
-from plantain.calls import Purse
+from plantain.calls import Budget
+from plantain.pipeline.loop import Closing
+from plantain.pipeline.observer import ProgressObserver
 from plantain.records import TaskState
 
 PLAIN_EVERY_S = 10.0
@@ -34,7 +34,7 @@ def time_left(done: int, wanted: int, since: float, now: float) -> str:
     return f"{rate}, about {max(0, wanted - done) * each:.0f} s left"
 
 
-class BuildProgress(Watch):
+class BuildProgress(ProgressObserver):
     """Shows how a build goes on.
 
     Args:
@@ -69,7 +69,7 @@ class BuildProgress(Watch):
         )
         self._task = self._bar.add_task(what, total=None, told="")
         self._counts: dict[str, int] = {}
-        self._purse: Purse | None = None
+        self._budget: Budget | None = None
         self._in_jobs: Callable[[], int] = int
         self._ticking: asyncio.TimerHandle | None = None
         self._total = 0
@@ -88,9 +88,9 @@ class BuildProgress(Watch):
             self._ticking.cancel()
         self._bar.stop()
 
-    def planned(self, tasks: int, counts: dict[TaskState, int], purse: Purse) -> None:
+    def planned(self, tasks: int, counts: dict[TaskState, int], budget: Budget) -> None:
         """Draws the bar as the run stands before its first call."""
-        self._total, self._purse = tasks, purse
+        self._total, self._budget = tasks, budget
         self._counts = {state.value: n for state, n in counts.items()}
         done = tasks - self._counts.get(TaskState.PENDING, 0)
         self._bar.update(self._task, total=tasks, completed=done, told=self._told())
@@ -144,8 +144,8 @@ class BuildProgress(Watch):
             parts.append(self._steps(self._closed_here, self._rounds))
         if self._in_jobs():
             parts.append(f"{self._in_jobs()} calls in batch jobs")
-        if self._purse is not None and (self._purse.committed_usd or self._purse.budget_usd):
-            parts.append(cost_so_far(self._purse))
+        if self._budget is not None and (self._budget.committed_usd or self._budget.budget_usd):
+            parts.append(cost_so_far(self._budget))
         return ", ".join(parts)
 
     def _line(self, now: float) -> str:
@@ -156,8 +156,8 @@ class BuildProgress(Watch):
         return f"{line}; about {(self._total - done) * (now - self._begun) / self._closed_here:.0f} s left"
 
 
-def cost_so_far(purse: Purse) -> str:
+def cost_so_far(budget: Budget) -> str:
     """The money for a person: "$12.34 of $500", and what is held for calls whose cost is not known."""
-    cap = f" of ${purse.budget_usd:g}" if purse.budget_usd is not None else ""
-    held = f" (and up to ${purse.held_usd:.2f} unresolved)" if purse.held_usd else ""
-    return f"${purse.spent_usd:.2f}{cap}{held}"
+    cap = f" of ${budget.budget_usd:g}" if budget.budget_usd is not None else ""
+    held = f" (and up to ${budget.held_usd:.2f} unresolved)" if budget.held_usd else ""
+    return f"${budget.spent_usd:.2f}{cap}{held}"

@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
+from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
+from plantain.catalogue.preview import PAGE, write_preview
+from plantain.catalogue.quarantine import Held, held, mask, release
+from plantain.catalogue.store import NAME, Catalogue
 from plantain.cli.application import application
-from plantain.pixels.text_reader import open_reader, why_no_reader
+from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError
-from plantain.sources.catalogue import NAME, Catalogue
-from plantain.sources.near import NEAR, join_near_duplicates, write_near_duplicates
-from plantain.sources.preview import PAGE, write_preview
-from plantain.sources.quarantine import Held, held, mask, release
 
 app = application()
 

@@ -12,10 +12,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from plantain.bench.runfile import BENCH
-from plantain.build.retry import ENDINGS, RetryChoice, ended_tasks
+from plantain.bench.generate.runfile import BENCH
 from plantain.cli.application import application
 from plantain.journal import Journal, JournalReader
+from plantain.pipeline.retry import ENDINGS, RetryChoice, ended_tasks
 from plantain.records import InputError
 
 app = application()

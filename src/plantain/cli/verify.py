@@ -50,7 +50,7 @@ def verify(
     from plantain.models.extras import require_extra
 
     require_extra("plantain verify", "release", "pyarrow")
-    from plantain.release.verify import verify_release
+    from plantain.release.proof.verify import verify_release
 
     proof = verify_release(out, against=against, pixels=pixels, resume=resume)
     if as_json:

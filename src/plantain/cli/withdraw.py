@@ -13,11 +13,21 @@ from typing import Annotated, cast
 import orjson
 import typer
 
-from plantain.bench.withdrawal import (
+from plantain.bench.benchmark.withdrawal import (
     WithdrawnSamples,
     is_benchmark,
     samples_of_group,
     withdraw_from_benchmark,
+)
+from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
+from plantain.catalogue.preview import write_preview
+from plantain.catalogue.quarantine import held
+from plantain.catalogue.store import NAME, Catalogue
+from plantain.catalogue.withdrawal import (
+    WithdrawnImages,
+    cut_rejected,
+    images_of_group,
+    withdraw_from_catalogue,
 )
 from plantain.cli.application import application
 from plantain.journal.withdrawal import Extent
@@ -29,16 +39,6 @@ from plantain.release.withdraw import (
     is_run,
     unknown_group,
     withdraw_from_run,
-)
-from plantain.sources.catalogue import NAME, Catalogue
-from plantain.sources.near import NEAR, join_near_duplicates, write_near_duplicates
-from plantain.sources.preview import write_preview
-from plantain.sources.quarantine import held
-from plantain.sources.withdrawal import (
-    WithdrawnImages,
-    cut_rejected,
-    images_of_group,
-    withdraw_from_catalogue,
 )
 from plantain.train.finished import DONE, trainings
 

@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from .blobs import BlobStore
-from .commit import WriterClosed
-from .errors import BadBlob, DiskFull, NewerJournal, NotARun, OlderJournal, RunExists, RunLocked
-from .filesystem import NetworkFolder
-from .payload import clean_text
-from .reader import JournalReader
-from .rows import (
+from plantain.journal.commit import WriterClosed
+from plantain.journal.disk.blobs import BlobStore
+from plantain.journal.disk.filesystem import NetworkFolder
+from plantain.journal.errors import (
+    BadBlob,
+    DiskFull,
+    NewerJournal,
+    NotARun,
+    OlderJournal,
+    RunExists,
+    RunLocked,
+)
+from plantain.journal.payload import clean_text
+from plantain.journal.reader import JournalReader
+from plantain.journal.rows import (
     BlobRef,
+    CallResult,
     CallRow,
     JsonValue,
     RecordedTask,
     RunHeader,
     SessionRow,
-    Settlement,
     StartedCall,
     StoredScore,
     StoredVerdict,
     TaskRow,
 )
-from .verify import Integrity, verify
-from .writer import Journal
+from plantain.journal.verify import Integrity, verify
+from plantain.journal.writer import Journal
 
 __all__ = [
     "BadBlob",
     "BlobRef",
     "BlobStore",
+    "CallResult",
     "CallRow",
     "DiskFull",
     "Integrity",
@@ -43,7 +52,6 @@ __all__ = [
     "RunHeader",
     "RunLocked",
     "SessionRow",
-    "Settlement",
     "StartedCall",
     "StoredScore",
     "StoredVerdict",

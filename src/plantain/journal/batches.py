@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
-from .payload import clean_text
-from .reader import JournalReader
+from plantain.journal.payload import clean_text
+from plantain.journal.reader import JournalReader
 
 T = TypeVar("T")
 

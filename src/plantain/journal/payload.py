@@ -8,9 +8,8 @@ from functools import cache
 import orjson
 from pydantic import TypeAdapter
 
+from plantain.journal.rows import JsonValue
 from plantain.records import Observations, SourceImage, Usage
-
-from .rows import JsonValue
 
 _OPTIONS = orjson.OPT_NON_STR_KEYS
 """Keys keep their order: a replayed history must read exactly as it did the first time."""

@@ -8,6 +8,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from plantain.journal import payload
+from plantain.journal.disk.blobs import BlobStore
+from plantain.journal.disk.connect import open_for_reading
+from plantain.journal.rows import CallRow, RunHeader, SessionRow, StoredScore, StoredVerdict, TaskRow
+from plantain.journal.withdrawal import account_of
 from plantain.records import (
     Attempt,
     CallKey,
@@ -24,12 +29,6 @@ from plantain.records import (
     Usage,
     Verdict,
 )
-
-from . import payload
-from .blobs import BlobStore
-from .connect import open_for_reading
-from .rows import CallRow, RunHeader, SessionRow, StoredScore, StoredVerdict, TaskRow
-from .withdrawal import account_of
 
 PAGE = 1000
 """Rows fetched at a time: no listing holds a read transaction open, which would stall checkpoints."""

@@ -111,7 +111,7 @@ class RecordedTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Settlement:
+class CallResult:
     """Everything that one answered call makes durable, in one transaction.
 
     Attributes:

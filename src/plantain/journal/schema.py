@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 
-from .errors import NewerJournal, NotARun, OlderJournal
+from plantain.journal.errors import NewerJournal, NotARun, OlderJournal
 
 VERSION = 3
 APPLICATION_ID = 0x706C6E74

@@ -9,13 +9,20 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from plantain.journal import payload
+from plantain.journal.disk.blobs import sync_folder
+from plantain.journal.payload import clean_text
+from plantain.journal.rows import (
+    BlobRef,
+    CallResult,
+    RecordedTask,
+    RunHeader,
+    StartedCall,
+    StoredScore,
+    StoredVerdict,
+)
+from plantain.journal.withdrawal import account_of
 from plantain.records import Attempt, Criterion, EditTask, InputError, SourceImage, TaskState
-
-from . import payload
-from .blobs import sync_folder
-from .payload import clean_text
-from .rows import BlobRef, RecordedTask, RunHeader, Settlement, StartedCall, StoredScore, StoredVerdict
-from .withdrawal import account_of
 
 HEADER_KEYS = frozenset({"schema_version", "run_id", "name", "seed", "frozen", "code_version"})
 
@@ -142,7 +149,7 @@ def start_call(connection: sqlite3.Connection, call: StartedCall, now: str) -> i
     return int(cursor.lastrowid or 0)
 
 
-def settle_call(connection: sqlite3.Connection, settlement: Settlement) -> None:
+def settle_call(connection: sqlite3.Connection, settlement: CallResult) -> None:
     outcome, usage = settlement.outcome, settlement.usage
     _check_finite(
         cost_usd=settlement.cost_usd, latency_s=settlement.latency_s, retry_after=outcome.retry_after

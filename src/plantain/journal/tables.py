@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from plantain.journal.reader import JournalReader
 from plantain.journal.telemetry import costs, status_summary
 from plantain.journal.units import NOTHING, UNITS, decision_rates, rates, snapshot
-from plantain.metrics.clusters import Rate
+from plantain.metrics.statistics.clusters import Rate
 from plantain.records import FailureCode, TaskState
 
 __all__ = [

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from plantain.journal.reader import JournalReader
-from plantain.metrics.clusters import Rate, clustered_rate
+from plantain.metrics.statistics.clusters import Rate, clustered_rate
 from plantain.records import Criterion, derive_seed
 
 UNITS = """WITH unit AS (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .errors import BadBlob
-from .reader import JournalReader
+from plantain.journal.errors import BadBlob
+from plantain.journal.reader import JournalReader
 
 BLOBS_ABSENT = "blobs_absent"
 """Meta key of a run that was imported from a release: hashes are known whose bytes were never published."""

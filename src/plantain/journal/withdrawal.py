@@ -18,12 +18,11 @@ from pathlib import Path
 
 import orjson
 
+from plantain.journal.disk.blobs import BlobStore, sync_folder
+from plantain.journal.disk.connect import JOURNAL_NAME, open_for_writing, refuse_foreign
+from plantain.journal.disk.lock import RunLock
+from plantain.journal.schema import migrate
 from plantain.records import InputError
-
-from .blobs import BlobStore, sync_folder
-from .connect import JOURNAL_NAME, open_for_writing, refuse_foreign
-from .lock import RunLock
-from .schema import migrate
 
 META = "withdrawn"
 _NOTE = "withdrawal"

@@ -18,20 +18,27 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
+from plantain.journal import payload, statements
+from plantain.journal.batches import BatchLedger
+from plantain.journal.commit import Committer
+from plantain.journal.disk.blobs import BlobStore, sync_folder
+from plantain.journal.disk.connect import JOURNAL_NAME, open_for_writing, refuse_foreign
+from plantain.journal.disk.filesystem import check_filesystem
+from plantain.journal.disk.lock import RunLock
+from plantain.journal.disk.space import check_room, raise_if_full
+from plantain.journal.errors import RunExists
+from plantain.journal.reader import JournalReader
+from plantain.journal.rows import (
+    BlobRef,
+    CallResult,
+    JsonValue,
+    RecordedTask,
+    RunHeader,
+    StartedCall,
+    StoredScore,
+)
+from plantain.journal.schema import create_tables, migrate
 from plantain.records import EditTask, SourceImage, Step, TaskState
-
-from . import payload, statements
-from .batches import BatchLedger
-from .blobs import BlobStore, sync_folder
-from .commit import Committer
-from .connect import JOURNAL_NAME, open_for_writing, refuse_foreign
-from .errors import RunExists
-from .filesystem import check_filesystem
-from .lock import RunLock
-from .reader import JournalReader
-from .rows import BlobRef, JsonValue, RecordedTask, RunHeader, Settlement, StartedCall, StoredScore
-from .schema import create_tables, migrate
-from .space import check_room, raise_if_full
 
 T = TypeVar("T")
 
@@ -182,7 +189,7 @@ class Journal:
             self._open_edits.add(call_id)
         return call_id
 
-    async def settle_call(self, settlement: Settlement) -> None:
+    async def settle_call(self, settlement: CallResult) -> None:
         """Records everything that a call brought, at once.
 
         Raises:

@@ -1,6 +1,5 @@
 """What can be measured: image metrics, each returning a `Score`, and the statistics of counts."""
 
-from plantain.metrics.intervals import wilson
 from plantain.metrics.metric import Mean, Metric
 from plantain.metrics.preservation import (
     ContextPreservation,
@@ -11,6 +10,7 @@ from plantain.metrics.preservation import (
 )
 from plantain.metrics.psnr import PSNR, psnr
 from plantain.metrics.ssim import SSIM, MaskedSSIM, masked_ssim, ssim, ssim_map
+from plantain.metrics.statistics.intervals import wilson
 
 __all__ = [
     "PSNR",

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.encoders import Image, PerceptualNetwork, RewardModel, label
 from plantain.metrics.metric import Metric
+from plantain.metrics.networks.encoders import Image, PerceptualNetwork, RewardModel, label
 from plantain.records import Score, unscored
 
 LPIPS_WEIGHTS = frozenset({"lpips-alex-0.1", "lpips-vgg-0.1", "lpips-squeeze-0.1"})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.encoders import Floats, Image, ImageEncoder, ImageTextEncoder, label
 from plantain.metrics.metric import Metric
+from plantain.metrics.networks.encoders import Floats, Image, ImageEncoder, ImageTextEncoder, label
 from plantain.records import Score, unscored
 
 CLIP_WEIGHTS = frozenset({"openai/clip-vit-large-patch14"})

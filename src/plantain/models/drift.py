@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 
-from plantain.models.known import known_models, today
+from plantain.models.hosted.known import known_models, today
 
 OF_NO_USE = re.compile(
     r"audio|codex|computer-use|embedding|instruct|live|moderation|native|realtime|robotics|search|transcribe|tts"

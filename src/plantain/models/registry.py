@@ -7,16 +7,16 @@ import importlib
 from importlib.metadata import entry_points
 from typing import Protocol, cast, runtime_checkable
 
-from plantain.models.options import ProviderOptions
 from plantain.models.presets import presets
 from plantain.records import InputError
 from plantain.roles import Editor, Judge, ScaleJudge, Writer
+from plantain.roles.options import ProviderOptions
 
 PROVIDERS = {
-    "offline": "plantain.models.offline.provider",
-    "gemini": "plantain.models.gemini.provider",
-    "openai": "plantain.models.openai.provider",
-    "openai-compatible": "plantain.models.openai.compatible",
+    "offline": "plantain.offline.provider",
+    "gemini": "plantain.models.hosted.gemini.provider",
+    "openai": "plantain.models.hosted.openai.provider",
+    "openai-compatible": "plantain.models.hosted.openai.compatible",
     "diffusers": "plantain.models.diffusers.provider",
     "process": "plantain.models.process.provider",
 }

@@ -14,9 +14,9 @@ import orjson
 
 from plantain.journal import JsonValue
 from plantain.records import InputError
-from plantain.release.licences import PARTS
-from plantain.release.manifest import BESIDE, MANIFEST, BadManifest, ManifestReader
-from plantain.release.recorded import FACTS, TRAJECTORIES
+from plantain.release.licences.licences import PARTS
+from plantain.release.proof.manifest import BESIDE, MANIFEST, BadManifest, ManifestReader
+from plantain.release.proof.recorded import FACTS, TRAJECTORIES
 from plantain.release.task_record import TaskRecord, from_json
 
 NAMED = 10_000
@@ -24,7 +24,7 @@ NAMED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ReleaseChange:
     """One thing that is in only one of two releases ("added", "removed"), or in both and different ("changed")."""
 
     how: str
@@ -33,7 +33,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ReleaseDifference:
     """Everything that differs from release A to release B, each list sorted by name and at most NAMED long.
 
     Attributes:
@@ -45,11 +45,11 @@ class Difference:
         counts: all changes by list and way, e.g. {"tasks": {"added": 3}}.
     """
 
-    run: tuple[Change, ...]
-    licences: tuple[Change, ...]
-    tasks: tuple[Change, ...]
-    images: tuple[Change, ...]
-    files: tuple[Change, ...]
+    run: tuple[ReleaseChange, ...]
+    licences: tuple[ReleaseChange, ...]
+    tasks: tuple[ReleaseChange, ...]
+    images: tuple[ReleaseChange, ...]
+    files: tuple[ReleaseChange, ...]
     counts: dict[str, dict[str, int]]
 
     @property
@@ -61,16 +61,16 @@ class _List:
     """Changes of one kind, counted in full and kept up to NAMED."""
 
     def __init__(self) -> None:
-        self.kept: list[Change] = []
+        self.kept: list[ReleaseChange] = []
         self.counts: Counter[str] = Counter()
 
-    def add(self, change: Change) -> None:
+    def add(self, change: ReleaseChange) -> None:
         self.counts[change.how] += 1
         if len(self.kept) < NAMED:
             self.kept.append(change)
 
 
-def diff_releases(a: Path, b: Path) -> Difference:
+def diff_releases(a: Path, b: Path) -> ReleaseDifference:
     """Compares two releases by their records; the bytes of images are compared by hash.
 
     Raises:
@@ -83,20 +83,20 @@ def diff_releases(a: Path, b: Path) -> Difference:
         lists["licences"].add(change)
     _tasks(a, b, lists["tasks"])
     _files(a, b, lists["images"], lists["files"])
-    return Difference(
+    return ReleaseDifference(
         **{name: tuple(told.kept) for name, told in lists.items()},
         counts={name: dict(sorted(told.counts.items())) for name, told in lists.items() if told.counts},
     )
 
 
-def _mappings(a: dict[str, JsonValue], b: dict[str, JsonValue]) -> Iterator[Change]:
+def _mappings(a: dict[str, JsonValue], b: dict[str, JsonValue]) -> Iterator[ReleaseChange]:
     for name in sorted(a.keys() | b.keys()):
         if name not in b:
-            yield Change("removed", name, _told(a[name]))
+            yield ReleaseChange("removed", name, _told(a[name]))
         elif name not in a:
-            yield Change("added", name, _told(b[name]))
+            yield ReleaseChange("added", name, _told(b[name]))
         elif a[name] != b[name]:
-            yield Change("changed", name, f"{_told(a[name])} -> {_told(b[name])}")
+            yield ReleaseChange("changed", name, f"{_told(a[name])} -> {_told(b[name])}")
 
 
 def _told(value: JsonValue) -> str:
@@ -144,14 +144,14 @@ def _tasks(a: Path, b: Path, changes: _List) -> None:
     while one is not None or other is not None:
         if other is None or (one is not None and one.task_id < other.task_id):
             assert one is not None
-            changes.add(Change("removed", one.task_id, f"{one.key}: {one.state.value}"))
+            changes.add(ReleaseChange("removed", one.task_id, f"{one.key}: {one.state.value}"))
             one = next(ours, None)
         elif one is None or other.task_id < one.task_id:
-            changes.add(Change("added", other.task_id, f"{other.key}: {other.state.value}"))
+            changes.add(ReleaseChange("added", other.task_id, f"{other.key}: {other.state.value}"))
             other = next(theirs, None)
         else:
             if one != other:
-                changes.add(Change("changed", one.task_id, "; ".join(_fields(one, other))))
+                changes.add(ReleaseChange("changed", one.task_id, "; ".join(_fields(one, other))))
             one, other = next(ours, None), next(theirs, None)
 
 
@@ -202,10 +202,12 @@ def _files(a: Path, b: Path, images: _List, files: _List) -> None:
     for name, change in _keyed(ours, theirs):
         task, generation, round = name
         images.add(
-            Change(change, f"task {task}, generation {generation}, round {round}", _image(ours, theirs, name))
+            ReleaseChange(
+                change, f"task {task}, generation {generation}, round {round}", _image(ours, theirs, name)
+            )
         )
     for path, change in _keyed(our_files, their_files):
-        files.add(Change(change, path))
+        files.add(ReleaseChange(change, path))
 
 
 def _keyed(a: Mapping[Key, object], b: Mapping[Key, object]) -> Iterator[tuple[Key, str]]:

@@ -13,27 +13,27 @@ from pathlib import Path
 import orjson
 
 from plantain.journal import BlobStore, JournalReader
-from plantain.journal.blobs import sync_folder
-from plantain.journal.connect import JOURNAL_NAME
-from plantain.journal.space import is_full
+from plantain.journal.disk.blobs import sync_folder
+from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.disk.space import is_full
 from plantain.journal.statements import backup
 from plantain.records import InputError
 from plantain.release.configs import table_configs
 from plantain.release.finish import finish_release
 from plantain.release.layouts.trajectory import write_trajectories
-from plantain.release.licences import PARTS
-from plantain.release.permission import released_terms
+from plantain.release.licences.licences import PARTS
+from plantain.release.licences.permission import released_terms
+from plantain.release.licences.terms import as_json
 from plantain.release.pictures import Pictures
 from plantain.release.plan import LAYOUTS, STAGING, ExportOptions, Release, ReleaseFile, RunFacts, Signer
 from plantain.release.register import register
 from plantain.release.staging import HashingFile, StagedFiles, Staging
 from plantain.release.survey import Survey, released_images
-from plantain.release.terms import as_json
 
 FACTS = "run.json"
 """In every release: what it says of the run, and of what state of the run it was made."""
 
-Told = Callable[[str], None]
+RowLabels = Callable[[str], None]
 """Called with each stage's name as it begins."""
 
 
@@ -63,7 +63,7 @@ class ExportSummary:
     complete: bool = False
 
 
-def export_run(run: Path, out: Path, options: ExportOptions, told: Told | None = None) -> ExportSummary:
+def export_run(run: Path, out: Path, options: ExportOptions, told: RowLabels | None = None) -> ExportSummary:
     """Makes a release of a run's closed tasks, or continues one that was interrupted.
 
     The state of the run when the export began is what is released, even if a build goes on meanwhile.
@@ -90,7 +90,9 @@ def export_run(run: Path, out: Path, options: ExportOptions, told: Told | None =
     return replace(summary, resumed=resumed)
 
 
-def _export(run: Path, out: Path, options: ExportOptions, signer: Signer | None, say: Told) -> ExportSummary:
+def _export(
+    run: Path, out: Path, options: ExportOptions, signer: Signer | None, say: RowLabels
+) -> ExportSummary:
     staging = Staging(out)
     try:
         say("plan")
@@ -188,7 +190,7 @@ def _write(
     options: ExportOptions,
     staging: Staging,
     signer: Signer | None,
-    say: Told,
+    say: RowLabels,
 ) -> ExportSummary:
     kept = staging.folder / "signed"
     kept.mkdir(exist_ok=True)
@@ -215,7 +217,7 @@ def _licences(out: Path) -> tuple[PartLicence, ...]:
     return tuple(PartLicence(part["part"], part["licence"], part["decided"]) for part in parts)
 
 
-def _write_layouts(options: ExportOptions, staging: Staging, pictures: Pictures, say: Told) -> None:
+def _write_layouts(options: ExportOptions, staging: Staging, pictures: Pictures, say: RowLabels) -> None:
     say("trajectory")
     write_trajectories(staging)
     if "med-banana" in options.layouts:
@@ -240,7 +242,7 @@ def _write_layouts(options: ExportOptions, staging: Staging, pictures: Pictures,
 def _signer(options: ExportOptions) -> Signer | None:
     if options.sign_cert is None:
         return None
-    from plantain.release.provenance import open_signer
+    from plantain.release.proof.provenance import open_signer
 
     return open_signer(options)
 

@@ -18,17 +18,17 @@ import orjson
 from plantain.journal import BlobStore, JournalReader
 from plantain.pixels.encode import XMP_PACKET
 from plantain.records import InputError
-from plantain.release.cards import card, changelog
-from plantain.release.citation import citation
-from plantain.release.croissant import croissant
-from plantain.release.datasheet import ImageCounts, datasheet, gather
-from plantain.release.licences import decide_parts, licence_files
-from plantain.release.manifest import BESIDE, MANIFEST, rows_in, write_manifest
-from plantain.release.pixel_hashes import PixelHashes
+from plantain.release.cards.cards import card, changelog
+from plantain.release.cards.citation import citation
+from plantain.release.cards.croissant import croissant
+from plantain.release.cards.datasheet import ImageCounts, datasheet, gather
+from plantain.release.licences.licences import decide_parts, licence_files
+from plantain.release.licences.terms import from_json
 from plantain.release.plan import STAGING, ExportOptions, Release, ReleaseFile
-from plantain.release.provenance import PROVENANCE, embedded_manifest
-from plantain.release.sums import SUMS, SUMS_FOLDER, write_file, write_sums
-from plantain.release.terms import from_json
+from plantain.release.proof.manifest import BESIDE, MANIFEST, rows_in, write_manifest
+from plantain.release.proof.pixel_hashes import PixelHashes
+from plantain.release.proof.provenance import PROVENANCE, embedded_manifest
+from plantain.release.proof.sums import SUMS, SUMS_FOLDER, write_file, write_sums
 
 _PROVENANCE_FIELDS = ("task", "generation", "round", "raw_sha256", "container", "manifest_bytes")
 _OUTSIDE_TREE = ("data/", "wds/", "trajectories/")

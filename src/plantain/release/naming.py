@@ -12,10 +12,10 @@ from pathlib import Path
 
 import orjson
 
-from plantain.journal.blobs import sync_folder
+from plantain.catalogue.groups import JOINED
+from plantain.journal.disk.blobs import sync_folder
 from plantain.records import Direction, InputError, Licence, SourceImage, TaskKind
 from plantain.release.task_record import TaskRecord
-from plantain.sources.related import JOINED
 
 CROSSWALK = "release-crosswalk.json"
 """In the run's folder, never in a release: the salt, and every pseudonym with the id that it stands for."""

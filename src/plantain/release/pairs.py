@@ -13,7 +13,7 @@ WITHIN_TASK_SUCCESS = "within_task_success"
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class AttemptPair:
     """Two attempts of one task by their index; `chosen_first` says which slot holds the better one."""
 
     chosen: int
@@ -21,14 +21,14 @@ class Pair:
     chosen_first: bool
 
 
-def pairs_of(record: TaskRecord) -> list[Pair]:
+def pairs_of(record: TaskRecord) -> list[AttemptPair]:
     """Every (success, failure) of the task's current generation that has both images, by round of the failure."""
     roles = [attempt.role for attempt in record.attempts]
     if "success" not in roles:
         return []
     chosen = roles.index("success")
     return [
-        Pair(chosen, index, _first_slot(record.task_id, index))
+        AttemptPair(chosen, index, _first_slot(record.task_id, index))
         for index, role in enumerate(roles)
         if role == "failed"
     ]

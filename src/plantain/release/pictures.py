@@ -13,7 +13,7 @@ from pathlib import Path
 
 from plantain.journal import BlobStore
 from plantain.release.plan import ReleaseFile, Signer
-from plantain.release.task_record import AttemptRecord, Picture
+from plantain.release.task_record import AttemptRecord, RecordedPicture
 
 AHEAD = 16
 """Pictures read before they are asked for: enough to keep two cores busy, and about 10 MB."""
@@ -25,7 +25,7 @@ class Released:
 
     data: bytes
     sha256: str
-    picture: Picture
+    picture: RecordedPicture
 
     def listed(
         self,
@@ -54,10 +54,10 @@ class Released:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PictureRequest:
     """One picture that is about to be written, and the attempt it belongs to."""
 
-    picture: Picture
+    picture: RecordedPicture
     task: str
     round: int
     edited: bool = True
@@ -76,7 +76,7 @@ class Pictures:
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
 
-    def stream(self, wanted: Iterable[Wanted]) -> Iterator[Released]:
+    def stream(self, wanted: Iterable[PictureRequest]) -> Iterator[Released]:
         """Every wanted picture in order. Raises BadBlob for one that is missing or changed."""
         waiting: deque[Future[Released]] = deque()
         for one in wanted:
@@ -86,11 +86,11 @@ class Pictures:
         while waiting:
             yield waiting.popleft().result()
 
-    def holds(self, picture: Picture) -> bool:
+    def holds(self, picture: RecordedPicture) -> bool:
         """Whether the run has the bytes: an imported one may only know that they exist."""
         return self._blobs.path(picture.sha256).exists()
 
-    def read(self, wanted: Wanted) -> Released:
+    def read(self, wanted: PictureRequest) -> Released:
         """One picture, in the calling thread. Raises BadBlob."""
         picture = wanted.picture
         data = self._blobs.read(picture.sha256)
@@ -99,7 +99,7 @@ class Pictures:
         signed = self._signed(self._signer, data, wanted)
         return Released(signed, hashlib.sha256(signed).hexdigest(), picture)
 
-    def _signed(self, signer: Signer, data: bytes, wanted: Wanted) -> bytes:
+    def _signed(self, signer: Signer, data: bytes, wanted: PictureRequest) -> bytes:
         # By attempt, not by picture: the manifest names the task and the round.
         path = self._kept / f"{wanted.task}-{wanted.round}-{wanted.picture.sha256[:20]}"
         with self._signing:  # a chosen image can stand in several pairs that are read at the same time

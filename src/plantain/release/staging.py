@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import BinaryIO
 
-from plantain.journal.blobs import sync_folder
+from plantain.journal.disk.blobs import sync_folder
 from plantain.release.plan import STAGING, ReleaseFile
 
 _TABLES = """
@@ -44,7 +44,7 @@ _PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StagedEntry:
     """A row of a table, a sample of a tar, or a file of a tree: which attempt (or pair of attempts) of which task.
 
     Attributes:
@@ -159,7 +159,7 @@ class Staging:
         )
         return [(str(stem), int(n), int(rows)) for stem, n, rows in self.connection.execute(query, (layout,))]
 
-    def entries(self, layout: str, stem: str, shard: int) -> Iterator[Entry]:
+    def entries(self, layout: str, stem: str, shard: int) -> Iterator[StagedEntry]:
         """One shard's rows in order, streamed."""
         after = -1
         query = (
@@ -168,7 +168,7 @@ class Staging:
         )
         while rows := self.connection.execute(query, (layout, stem, shard, after)).fetchall():
             for _, record, first, second, path in rows:
-                yield Entry(record, first, second, path)
+                yield StagedEntry(record, first, second, path)
             after = rows[-1][0]
 
     def records_with_paths(self, layout: str, folder: str) -> Iterator[tuple[bytes, dict[int, str]]]:

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import orjson
 
+from plantain.catalogue.groups import Groups
 from plantain.journal import JournalReader, JsonValue
 from plantain.records import Licence, SourceImage, TaskKind, TaskState
-from plantain.release.licences import STRICTEST_LAST, LicenceText
+from plantain.release.licences.licences import STRICTEST_LAST, LicenceText
+from plantain.release.licences.permission import released_terms
+from plantain.release.licences.terms import as_json
 from plantain.release.naming import Pseudonyms, safe, slug, task_word
 from plantain.release.pairs import WITHIN_TASK_SUCCESS, pairs_of, why_no_pair
-from plantain.release.permission import released_terms
 from plantain.release.plan import IMPORTED, ExportOptions, RunFacts
 from plantain.release.splits import SPLITS, canary_of, split_of
 from plantain.release.staging import Staging
-from plantain.release.task_record import AttemptRecord, Picture, TaskRecord, make_record, to_json
-from plantain.release.terms import as_json
-from plantain.sources.related import Groups
+from plantain.release.task_record import AttemptRecord, RecordedPicture, TaskRecord, make_record, to_json
 
 TREE_BATCH = 64
 """Files of the tree that become durable together."""
@@ -143,13 +143,13 @@ class Survey:
                 canary if part == "test" else None,
             )
 
-    def _pictures(self, hashes: set[str]) -> dict[str, Picture]:
+    def _pictures(self, hashes: set[str]) -> dict[str, RecordedPicture]:
         marks = ", ".join("?" * len(hashes))
         rows = self._reader.connection.execute(
             f"SELECT sha256, bytes, media_type, pixel_sha256 FROM blob WHERE sha256 IN ({marks})",
             sorted(hashes),
         )
-        return {row[0]: Picture(*row) for row in rows}
+        return {row[0]: RecordedPicture(*row) for row in rows}
 
     def _count(self, record: TaskRecord) -> None:
         self._counts["tasks"][record.outcome] += 1
@@ -193,7 +193,7 @@ class Survey:
                     order = (pair.chosen, pair.rejected)
                     self._shards.add("preference", f"data/preference/{part}", seq, *order, whole)
 
-    def _carried(self, picture: Picture) -> bool:
+    def _carried(self, picture: RecordedPicture) -> bool:
         """Whether the run has the bytes: one that was imported may only know that they exist."""
         return self._imported is None or self._reader.blob_path(picture.sha256).exists()
 

@@ -25,7 +25,7 @@ from plantain.records import (
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class RecordedPicture:
     """Bytes that an attempt refers to; whether a release carries them is its manifest's to say."""
 
     sha256: str
@@ -63,9 +63,9 @@ class AttemptRecord:
     role: str
     instruction: str | None
     edit_outcome: Outcome | None
-    edited: Picture | None
-    raw: Picture | None
-    mask: Picture | None
+    edited: RecordedPicture | None
+    raw: RecordedPicture | None
+    mask: RecordedPicture | None
     support: str | None
     judge_outcome: Outcome | None
     verdicts: tuple[VerdictRecord, ...]
@@ -145,7 +145,7 @@ def make_record(
     attempts: Sequence[Attempt],
     verdicts: Sequence[StoredVerdict],
     scores: Sequence[StoredScore],
-    pictures: Mapping[str, Picture],
+    pictures: Mapping[str, RecordedPicture],
     split: str,
     canary: str | None,
 ) -> TaskRecord:
@@ -214,7 +214,7 @@ def role_of(row: TaskRow, attempt: Attempt) -> str:
 
 def journal_parts(
     record: TaskRecord,
-) -> tuple[TaskRow, list[Attempt], list[StoredVerdict], list[StoredScore], list[Picture]]:
+) -> tuple[TaskRow, list[Attempt], list[StoredVerdict], list[StoredScore], list[RecordedPicture]]:
     """The inverse of `make_record`: the rows that a journal keeps of the task, and the pictures they name."""
     task = EditTask(
         record.task_id, record.image.id, record.modality, record.finding, record.direction, record.kind

@@ -13,8 +13,8 @@ import orjson
 
 from plantain.findings.taxonomy import suggest
 from plantain.journal import JournalReader
-from plantain.journal.blobs import sync_folder
-from plantain.journal.connect import JOURNAL_NAME
+from plantain.journal.disk.blobs import sync_folder
+from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.withdrawal import (
     Extent,
     Note,
@@ -26,7 +26,7 @@ from plantain.journal.withdrawal import (
 )
 from plantain.records import InputError, SourceImage
 from plantain.release.naming import Pseudonyms
-from plantain.release.provenance import PROVENANCE
+from plantain.release.proof.provenance import PROVENANCE
 from plantain.release.register import forget, releases_with
 
 DERIVED = (

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from plantain.journal.tables import Composition, CompositionRow, FindingRow, Judged, RoundRow
-from plantain.metrics.clusters import Rate
+from plantain.metrics.statistics.clusters import Rate
 from plantain.pages.drawing import (
     ACCENT,
     FAILED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plantain.metrics.clusters import Rate
+from plantain.metrics.statistics.clusters import Rate
 from plantain.pages.wording import DASH, words
 
 MODALITIES = {"chest_xray": "Chest X-ray", "brain_mri": "Brain MRI", "fundus": "Fundus", "all": "All"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plantain.models.options import is_loopback
 from plantain.records import InputError, Licence, SourceImage
+from plantain.roles.options import is_loopback
 from plantain.runs.pricing import ON_THIS_MACHINE
 from plantain.runs.terms import Terms
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plantain.calls import LaneRules
-from plantain.models.known import price_of
+from plantain.calls import ModelLimits
+from plantain.models.hosted.known import price_of
 from plantain.records import FREE, InputError, Price
 from plantain.runs.terms import Terms
 
@@ -46,11 +46,11 @@ def check_prices(terms: Terms) -> None:
             )
 
 
-def lane_rules(terms: Terms, model: str) -> LaneRules:
+def model_limits(terms: Terms, model: str) -> ModelLimits:
     """What admission needs to know of a model."""
     section = terms.provider(model)
     in_jobs = section.transport == "batch"
-    return LaneRules(
+    return ModelLimits(
         concurrency=max(terms.limits.concurrency, terms.limits.wave) if in_jobs else terms.limits.concurrency,
         requests_per_minute=None if in_jobs else section.requests_per_minute,
         tokens_per_minute=None if in_jobs else section.tokens_per_minute,

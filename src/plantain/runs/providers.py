@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from plantain.journal import JsonValue
-from plantain.models.batch.rules import USUAL, BatchRules
-from plantain.models.options import ProviderOptions, WorkerCommand
 from plantain.records import Price
+from plantain.roles.batch_rules import USUAL, BatchRules
+from plantain.roles.options import ProviderOptions, WorkerCommand
 
 PerMinute = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -35,7 +35,7 @@ class PriceSection(BaseModel):
 
 
 class BatchSection(BaseModel):
-    """How large batch jobs may become and how often they are looked at; see `plantain.models.batch.rules`."""
+    """How large batch jobs may become and how often they are looked at; see `plantain.roles.batch_rules`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -52,7 +52,7 @@ class BatchSection(BaseModel):
 
 
 class WorkerSection(BaseModel):
-    """How the worker of one model `process/NAME` is started; see `plantain.models.options.WorkerCommand`."""
+    """How the worker of one model `process/NAME` is started; see `plantain.roles.options.WorkerCommand`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -71,7 +71,7 @@ class ProviderSection(BaseModel):
     """One provider's settings. What changes answers is frozen in a run; limits, prices, transport and address are free.
 
     `requests_per_minute`, `tokens_per_minute` and `images_per_minute` hold for each of its models; what is not stated
-    is learned from refusals. The other fields are described at `plantain.models.options.ProviderOptions`.
+    is learned from refusals. The other fields are described at `plantain.roles.options.ProviderOptions`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

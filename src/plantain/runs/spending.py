@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from plantain.calls import Purse
+from plantain.calls import Budget
 from plantain.journal import JournalReader
 from plantain.runs.terms import Limits
 
@@ -16,7 +16,7 @@ _IN_JOBS = (
 _LAST_CALL = "SELECT started_at FROM call ORDER BY id DESC LIMIT 1"
 
 
-def purse_of(limits: Limits, reader: JournalReader) -> Purse:
+def budget_of(limits: Limits, reader: JournalReader) -> Budget:
     """The run's purse as the journal has it: what settled calls cost, and what others may have cost.
 
     Calls that a kill left open, and calls whose answer never arrived, count with what was set aside for them, unless
@@ -26,7 +26,7 @@ def purse_of(limits: Limits, reader: JournalReader) -> Purse:
     held = float(reader.connection.execute(_IN_JOBS).fetchone()[0])
     if limits.unknown_costs == "reserve":
         held = reader.reserved_open_usd() + float(reader.connection.execute(_UNKNOWN).fetchone()[0])
-    return Purse(
+    return Budget(
         limits.budget_usd,
         reader.spent_usd(),
         held,

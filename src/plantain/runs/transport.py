@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plantain.models.openai.provider import UNVERIFIED
+from plantain.models.hosted.openai.provider import UNVERIFIED
 from plantain.records import InputError
 from plantain.runs.terms import Terms
 

@@ -21,7 +21,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
 from plantain.sources.brain_plane import UNKNOWN, estimate_plane
-from plantain.sources.entries import UNPREPARED, Entry, Found, Refused, SourceOptions
+from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
 from plantain.sources.files import read_regular
 from plantain.sources.folder import PICTURES
 from plantain.sources.places import shown, walk
@@ -43,7 +43,7 @@ NO_PATIENTS = "no patient ids in this source: other slices of this patient may b
 
 
 @dataclass(frozen=True, slots=True)
-class SliceEntry(Entry):
+class SliceEntry(SourceEntry):
     """A slice whose plane is told from its pixels when it is decoded."""
 
     def describe(self, image: SourceImage, pixels: Pixels) -> SourceImage:
@@ -101,7 +101,7 @@ class BrainTumorReader:
                 plane=UNKNOWN if self._settings["plane"] == "estimate" else self._settings["plane"],
                 note=NO_PATIENTS,
             )
-            kind = SliceEntry if self._settings["plane"] == "estimate" else Entry
+            kind = SliceEntry if self._settings["plane"] == "estimate" else SourceEntry
             yield kind(image, path, one_line(shown(path, self._root)))
 
     def _with_two_labels(self) -> dict[Path, str]:

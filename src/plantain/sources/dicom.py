@@ -20,10 +20,10 @@ from plantain.pixels.decode import BadImage, one_line
 from plantain.pixels.dicom import WINDOWS, render_planes
 from plantain.pixels.dicom_files import DAMAGE, frame_count, read_dicom, read_header
 from plantain.pixels.dicom_frames import header_of_frame
-from plantain.pixels.heads import profile_in_slice
 from plantain.pixels.orientation import display, plane_of
+from plantain.privacy.heads import profile_in_slice
 from plantain.records import InputError, SourceImage
-from plantain.sources.entries import UNPREPARED, Entry, Found, Refused, SourceOptions
+from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
 from plantain.sources.files import open_regular
 from plantain.sources.label_table import NO_LABEL, LabelTable
 from plantain.sources.places import shown, walk
@@ -61,7 +61,7 @@ _SEQUENCES = (
 
 
 @dataclass(frozen=True, slots=True)
-class DicomEntry(Entry):
+class DicomEntry(SourceEntry):
     """One frame of a DICOM file, shown by its own window unless told otherwise, turned into radiological display."""
 
     window: str = "file"
@@ -132,7 +132,7 @@ class DicomReader:
                 first = seen.setdefault(entry.image.id, name)
                 yield entry if first == name else Refused(name, f"the same SOP instance as {first}")
 
-    def _entries(self, path: Path, name: str, dataset: Dataset) -> Iterator[Entry]:
+    def _entries(self, path: Path, name: str, dataset: Dataset) -> Iterator[SourceEntry]:
         kind = _text(dataset, "Modality")
         if kind in _NO_PICTURES or "Rows" not in dataset:
             raise BadImage(f"{name}: {_NO_PICTURES.get(kind, 'holds no picture')}")

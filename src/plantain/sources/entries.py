@@ -39,7 +39,7 @@ class SourceOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SourceEntry:
     """One image that a reader found. `image` lacks only what preparing brings: hashes and geometry.
 
     Attributes:
@@ -67,7 +67,7 @@ class Entry:
             image: the record as `describe` left it.
             pixels: what `decode` returned.
         """
-        from plantain.pixels.faces import photographed_faces  # heavy, and only the gate asks
+        from plantain.privacy.faces import photographed_faces  # heavy, and only the gate asks
 
         return photographed_faces(pixels)
 
@@ -92,7 +92,7 @@ class LeftOut:
     count: int
 
 
-Found = Entry | Refused | LeftOut
+Found = SourceEntry | Refused | LeftOut
 
 
 class Reader(Protocol):

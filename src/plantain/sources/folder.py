@@ -13,9 +13,9 @@ from plantain.findings import Taxonomy
 from plantain.findings.taxonomy import suggest
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
-from plantain.sources.entries import UNPREPARED, Entry, Refused, SourceOptions
+from plantain.sources.entries import UNPREPARED, Refused, SourceEntry, SourceOptions
 from plantain.sources.files import read_regular
-from plantain.sources.label_table import NO_LABEL, LabelTable, Told
+from plantain.sources.label_table import NO_LABEL, LabelTable, RowLabels
 from plantain.sources.places import CLUTTER, walk
 from plantain.sources.registry import SourceKind
 
@@ -36,7 +36,7 @@ class _File:
     folder: str
     name: str
     path: Path
-    told: Told
+    told: RowLabels
 
     @property
     def shown(self) -> str:
@@ -79,7 +79,7 @@ class FolderReader:
         """Number of files that `scan` will look at."""
         return sum(len(files) for files in self._by_stem.values()) + len(self._refused)
 
-    def scan(self) -> Iterator[Entry | Refused]:
+    def scan(self) -> Iterator[SourceEntry | Refused]:
         """Files that are refused by name or place first, then images in order of their ids' stems."""
         yield from self._refused
         for stem in sorted(self._by_stem):
@@ -170,7 +170,7 @@ class FolderReader:
     def _refuse(self, name: str, reason: str) -> None:
         self._refused.append(Refused(name, reason))
 
-    def _same_stem(self, stem: str, files: list[_File]) -> Iterator[Entry | Refused]:
+    def _same_stem(self, stem: str, files: list[_File]) -> Iterator[SourceEntry | Refused]:
         """One image per different content among files of one stem."""
         if len(files) == 1:
             yield self._entry(stem, files)
@@ -193,7 +193,7 @@ class FolderReader:
             else:
                 yield self._entry(f"{_prefix(first.folder)}{_clean(first.name)}", copies)
 
-    def _entry(self, image_id: str, copies: list[_File]) -> Entry | Refused:
+    def _entry(self, image_id: str, copies: list[_File]) -> SourceEntry | Refused:
         first = copies[0]
         labels = {label: file for file in copies for label in file.told.labels}
         normal = next((file for label, file in labels.items() if label in self._normal), None)
@@ -217,7 +217,7 @@ class FolderReader:
             split=first.told.split,
             note="" if labels else NO_LABEL,
         )
-        return Entry(image, first.path, first.shown)
+        return SourceEntry(image, first.path, first.shown)
 
 
 def _is_picture(path: Path) -> bool:

@@ -29,7 +29,7 @@ _NO_FILE = "the table of labels names it, and no such picture is there"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RowLabels:
     """What is told of one file."""
 
     labels: tuple[str, ...]
@@ -64,7 +64,7 @@ class LabelTable:
             Refused(one_line(row["file"]), _NO_FILE) for key, row in self._rows.items() if key not in there
         ]
 
-    def of(self, file: str, modality: str) -> Told:
+    def of(self, file: str, modality: str) -> RowLabels:
         """What is told of a file of that modality.
 
         Raises:
@@ -74,7 +74,7 @@ class LabelTable:
         if row is None or self.path is None:
             folders = reversed(file.split("/")[:-1])
             found = next(filter(None, (self._taxonomy.match_label(modality, name) for name in folders)), None)
-            return Told((found.name,) if found else ())
+            return RowLabels((found.name,) if found else ())
         findings = []
         for word in filter(None, (word.strip() for word in re.split("[;|]", row["labels"]))):
             finding = self._taxonomy.match_label(modality, word)
@@ -88,7 +88,7 @@ class LabelTable:
             raise InputError(f"{file}: {self.path.name} calls it normal and not")
         order = [finding.name for finding in self._taxonomy.of(modality)]
         labels = sorted({finding.name for finding in findings}, key=order.index)
-        return Told(tuple(labels), row.get("group") or None, row.get("split", ""))
+        return RowLabels(tuple(labels), row.get("group") or None, row.get("split", ""))
 
 
 def _key(file: str) -> str:

@@ -18,7 +18,7 @@ from plantain.findings import Taxonomy
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.dicom import DicomEntry
-from plantain.sources.entries import UNPREPARED, Entry, Found, LeftOut, Refused, SourceOptions
+from plantain.sources.entries import UNPREPARED, Found, LeftOut, Refused, SourceEntry, SourceOptions
 from plantain.sources.mimic_files import MimicFiles
 from plantain.sources.mimic_labels import LabelRule, Marks, StudyLabels, read_marks
 from plantain.sources.registry import SourceKind
@@ -101,7 +101,7 @@ class MimicReader:
         """Faults first, then images in order of patient, study and dicom id, then what was not asked for."""
         yield from self._refused
         for image, path, labels in self._chosen:
-            kind = DicomEntry if path.suffix.lower() == ".dcm" else Entry
+            kind = DicomEntry if path.suffix.lower() == ".dcm" else SourceEntry
             name = self._files.shown(image.stem) + path.suffix
             yield kind(self._describe(image, labels), path, name)
         for reason, count in sorted((+self._left_out).items()):

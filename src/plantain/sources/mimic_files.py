@@ -26,7 +26,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MimicPlace:
     """One image file: its folder as "p10/p10000032/s50414267", its dicom id, and its ending as written on disk."""
 
     folder: str
@@ -78,7 +78,7 @@ class MimicFiles:
         """The folders p10 to p19 that are there."""
         return set(_names(self.pictures, _TOP))
 
-    def listing(self) -> Iterator[Place]:
+    def listing(self) -> Iterator[MimicPlace]:
         """Every image file in order of its path; links to folders are followed, reports and other files not seen."""
         for top in _names(self.pictures, _TOP):
             for patient in _names(self.pictures / top, _PATIENT):
@@ -87,7 +87,7 @@ class MimicFiles:
                     for name in sorted(_listed(self.pictures / folder)):
                         match = _PICTURE.fullmatch(name)
                         if match:
-                            yield Place(folder, match["dicom"], match["ending"])
+                            yield MimicPlace(folder, match["dicom"], match["ending"])
 
     def shown(self, stem: str) -> str:
         """A path below the pictures as messages name it."""

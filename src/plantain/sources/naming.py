@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from plantain.records import Consent
-from plantain.sources.entries import Entry, Found, Reader
+from plantain.sources.entries import Found, Reader, SourceEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Named:
     def scan(self) -> Iterator[Found]:
         """As the reader scans, with what was stated."""
         for item in self.reader.scan():
-            if isinstance(item, Entry):
+            if isinstance(item, SourceEntry):
                 image = item.image
                 image = replace(
                     image,

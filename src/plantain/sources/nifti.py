@@ -14,10 +14,10 @@ from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import one_line
-from plantain.pixels.heads import Head, face_in_slice, face_of_volume, level_of_air
 from plantain.pixels.volume import AXES, Volume, choose_slices, read_volume, show_slice
+from plantain.privacy.heads import Head, face_in_slice, face_of_volume, level_of_air
 from plantain.records import InputError, SourceImage
-from plantain.sources.entries import UNPREPARED, Entry, Found, Refused, SourceOptions
+from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
 from plantain.sources.files import read_regular
 from plantain.sources.label_table import NO_LABEL, LabelTable
 from plantain.sources.places import shown, walk
@@ -73,7 +73,7 @@ class Shelf:
 
 
 @dataclass(frozen=True, slots=True)
-class SliceOfVolume(Entry):
+class SliceOfVolume(SourceEntry):
     """One slice of a volume."""
 
     plane: str = "axial"

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from plantain.findings import Taxonomy
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
-from plantain.sources.entries import UNPREPARED, Entry, Found, LeftOut, Refused, SourceOptions
+from plantain.sources.entries import UNPREPARED, Found, LeftOut, Refused, SourceEntry, SourceOptions
 from plantain.sources.places import shown, walk
 from plantain.sources.registry import SourceKind
 from plantain.sources.settings import Setting, resolve_settings
@@ -143,7 +143,7 @@ class OdirReader:
         if self._unlabelled:
             yield LeftOut("testing images: their labels are not public", self._unlabelled)
 
-    def _entry(self, eye: _Eye) -> Entry | Refused:
+    def _entry(self, eye: _Eye) -> SourceEntry | Refused:
         name, path = self._where(eye), self._pictures.get(f"{eye.patient}_{eye.side}")
         if path is None:
             return Refused(name, f"{self._table.name} names this picture, but it is not there")
@@ -177,7 +177,7 @@ class OdirReader:
             laterality=eye.side,
             note="; ".join(notes),
         )
-        return Entry(image, path, shown(path, self._root))
+        return SourceEntry(image, path, shown(path, self._root))
 
     def _where(self, eye: _Eye) -> str:
         path = self._pictures.get(f"{eye.patient}_{eye.side}")

@@ -33,7 +33,7 @@ LOOKED_AT = frozenset(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sample:
+class PackageSample:
     """One real image from a package.
 
     Attributes:
@@ -55,7 +55,7 @@ class Sample:
         return finish(self.image, self.pixels, side, mode)
 
 
-def sample_images() -> list[Sample]:
+def sample_images() -> list[PackageSample]:
     """Seven images of three modalities: one chest radiograph, one fundus, five brain MR slices.
 
     Raises:
@@ -64,7 +64,7 @@ def sample_images() -> list[Sample]:
     return [_chest(), _fundus(), *brain_average(), _brain_single()]
 
 
-def _chest() -> Sample:
+def _chest() -> PackageSample:
     import pydicom
 
     path = _file("pydicom-data", "data_store", "data/RG1_UNCR.dcm")
@@ -89,7 +89,7 @@ def _chest() -> Sample:
         geometry=UNPREPARED,
         text_checked=digest in LOOKED_AT,
     )
-    return Sample(
+    return PackageSample(
         image,
         _rgb(gray),
         "Chest radiograph, PA, with multiple lung masses (not healthy)",
@@ -98,7 +98,7 @@ def _chest() -> Sample:
     )
 
 
-def _fundus() -> Sample:
+def _fundus() -> PackageSample:
     data = _file("scikit-image", "skimage", "data/retina.jpg").read_bytes()
     digest = hashlib.sha256(data).hexdigest()
     image = SourceImage(
@@ -115,7 +115,7 @@ def _fundus() -> Sample:
         geometry=UNPREPARED,
         text_checked=digest in LOOKED_AT,
     )
-    return Sample(
+    return PackageSample(
         image,
         decode_untrusted(data, "retina.jpg"),
         "Fundus photograph of a normal left eye",
@@ -130,7 +130,7 @@ _MNI_SLICES = (("axial", 5), ("axial", 20), ("axial", 40), ("coronal", -10))
 """Planes and millimetres in MNI space: basal ganglia, lateral ventricles, centrum semiovale; thalami."""
 
 
-def brain_average(slices: Sequence[tuple[str, int]] = _MNI_SLICES) -> list[Sample]:
+def brain_average(slices: Sequence[tuple[str, int]] = _MNI_SLICES) -> list[PackageSample]:
     """Slices of the MNI152 average brain, as (plane, millimetres); planes axial, coronal and sagittal.
 
     Raises:
@@ -147,7 +147,7 @@ def brain_average(slices: Sequence[tuple[str, int]] = _MNI_SLICES) -> list[Sampl
     return [_average_slice(values, volume.affine[:3, 3], data, plane, mm) for plane, mm in slices]
 
 
-def _average_slice(values: np.ndarray, origin: np.ndarray, data: bytes, plane: str, mm: int) -> Sample:
+def _average_slice(values: np.ndarray, origin: np.ndarray, data: bytes, plane: str, mm: int) -> PackageSample:
     """One 1 mm slice; the file's first axis grows to the right, so it is mirrored; a sagittal one faces image left."""
     axis = ("sagittal", "coronal", "axial").index(plane)
     index = round(mm - float(origin[axis]))
@@ -174,7 +174,7 @@ def _average_slice(values: np.ndarray, origin: np.ndarray, data: bytes, plane: s
         geometry=UNPREPARED,
         text_checked=digest in LOOKED_AT,
     )
-    return Sample(
+    return PackageSample(
         image,
         _rgb(cut[::-1, ::-1].T),
         f"Brain MRI, T1, {plane} slice of the MNI152 average (no single person)",
@@ -184,7 +184,7 @@ def _average_slice(values: np.ndarray, origin: np.ndarray, data: bytes, plane: s
     )
 
 
-def _brain_single() -> Sample:
+def _brain_single() -> PackageSample:
     path = _file("dipy", "dipy", "data/files/t1_coronal_slice.npy")
     data = path.read_bytes()
     values = np.load(path, allow_pickle=False)
@@ -205,7 +205,7 @@ def _brain_single() -> Sample:
         geometry=UNPREPARED,
         text_checked=digest in LOOKED_AT,
     )
-    return Sample(
+    return PackageSample(
         image,
         _rgb(np.rint(values.clip(0.0, 1.0) * 255.0).astype(np.uint8)),
         "Brain MRI, T1, coronal slice of one person, skull removed",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.quiet import quiet_libraries
-from plantain.models.options import ProviderOptions
 from plantain.records import InputError
+from plantain.roles.options import ProviderOptions
 from plantain.train.editor_folder import LORA
 from plantain.train.latents import InstructionPipeline
 
@@ -17,7 +17,7 @@ METHOD = "instruct-pix2pix"
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class TrainingBase:
     """What a training starts from.
 
     Attributes:
@@ -61,7 +61,7 @@ class Base:
         return pipe.to(self.device)
 
 
-def open_base(name: str, options: ProviderOptions) -> Base:
+def open_base(name: str, options: ProviderOptions) -> TrainingBase:
     """Finds a model to start from.
 
     Args:
@@ -89,6 +89,6 @@ def open_base(name: str, options: ProviderOptions) -> Base:
             f"--model {name}: LoRA weights from elsewhere cannot be trained on; merge them first"
         )
     usual = "cuda" if torch.cuda.is_available() else "cpu"
-    return Base(
+    return TrainingBase(
         name, found.weights.folder, found.weights.digest, found.terms.licence, options.device or usual
     )

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from plantain.journal.blobs import sync_folder
+from plantain.journal.disk.blobs import sync_folder
 from plantain.records import InputError
 
 NAME = "checkpoint"

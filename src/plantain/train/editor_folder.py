@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from plantain.journal.blobs import sync_folder
+from plantain.journal.disk.blobs import sync_folder
 from plantain.train.checkpoints import cannot_write
 from plantain.train.latents import InstructionPipeline
 from plantain.train.weights import save_lora

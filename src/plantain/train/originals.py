@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plantain.journal.blobs import BlobStore
-from plantain.journal.connect import JOURNAL_NAME
+from plantain.catalogue.store import Catalogue
+from plantain.journal.disk.blobs import BlobStore
+from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.pixels.decode import decode
 from plantain.records import InputError
-from plantain.sources.catalogue import Catalogue
 from plantain.train.pairs import Listed, Pixels
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from plantain.records import InputError, derive_seed
-from plantain.train.base import Base
+from plantain.train.base import TrainingBase
 from plantain.train.editor_folder import Card, save_editor
 from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.latents import Encoder
@@ -97,7 +97,7 @@ class PreferenceResult:
     step: int
 
 
-class PreferenceWatch:
+class PreferenceObserver:
     """Told how it goes on; every method may be overridden."""
 
     def begin(self, part: str, steps: int) -> None:
@@ -131,22 +131,22 @@ def split_preferences(
     wanted = max(1, round(share * len(clusters))) - len(reserved)
     watched = reserved | set(free[: max(0, wanted)])
     learn = tuple(example.id for example in listed if example.cluster not in watched)
-    watch = tuple(example.id for example in listed if example.cluster in watched)
-    if not learn or not watch:
+    observer = tuple(example.id for example in listed if example.cluster in watched)
+    if not learn or not observer:
         raise InputError(
             f"{len(listed)} preferences of {len(clusters)} groups outside the test split are too few to learn from "
             "some and watch others: a preference needs a task with both a success and a failure"
         )
-    return learn, watch
+    return learn, observer
 
 
 def train_preferences(
     source: ReleasePreferences,
-    base: Base,
+    base: TrainingBase,
     plan: PreferencePlan,
     out: Path,
     *,
-    watch: PreferenceWatch,
+    observer: PreferenceObserver,
     stop: Callable[[], bool] = lambda: False,
 ) -> PreferenceResult:
     """Trains, or goes on where `out` stands; a finished training is only read.
@@ -162,7 +162,7 @@ def train_preferences(
         return finished
     if read_finished(out / BEGUN, wanted) is None:
         write_json(out / BEGUN, {"identity": wanted})
-    start = _supervised(source, base, plan, learn, out, watch, stop)
+    start = _supervised(source, base, plan, learn, out, observer, stop)
     if start is None:
         return PreferenceResult(None, len(learn), len(watched), (), "interrupted", 0)
     pipe = start.load()
@@ -175,9 +175,9 @@ def train_preferences(
     def stands(step: int, where: Preference) -> None:
         curve[step] = where
         write_json(work / CURVE, [[at, asdict(seen)] for at, seen in sorted(curve.items())])
-        watch.stands(step, where)
+        observer.stands(step, where)
 
-    watch.begin("preference", plan.steps)
+    observer.begin("preference", plan.steps)
     if not curve:
         stands(0, Preference(0.0, 1.0, 1.0))  # the model is its own reference
     trained = prefer(
@@ -190,7 +190,7 @@ def train_preferences(
         lora_rank=plan.lora_rank,
         beta=plan.beta,
         bound=plan.bound,
-        on_step=lambda step, noted: watch.step(step, noted["loss"]),
+        on_step=lambda step, noted: observer.step(step, noted["loss"]),
         on_standing=stands,
         stop=stop,
     )
@@ -208,7 +208,7 @@ def train_preferences(
 
 def _record(
     source: ReleasePreferences,
-    base: Base,
+    base: TrainingBase,
     plan: PreferencePlan,
     learn: Sequence[str],
     watched: Sequence[str],
@@ -231,13 +231,13 @@ def _record(
 
 def _supervised(
     source: ReleasePreferences,
-    base: Base,
+    base: TrainingBase,
     plan: PreferencePlan,
     learn: tuple[str, ...],
     out: Path,
-    watch: PreferenceWatch,
+    observer: PreferenceObserver,
     stop: Callable[[], bool],
-) -> Base | None:
+) -> TrainingBase | None:
     """The model after supervised steps on the winners; None when interrupted."""
     if not plan.supervised_steps:
         return base
@@ -245,7 +245,7 @@ def _supervised(
     after = replace(base, folder=folder, digest=f"{base.digest}+{plan.supervised_steps}")
     if folder.is_dir():
         return after
-    watch.begin("supervised", plan.supervised_steps)
+    observer.begin("supervised", plan.supervised_steps)
     pipe = base.load()
     winners = (
         TrainingPair(pair.id, pair.task, pair.cluster, pair.instruction, pair.before, pair.winner)
@@ -258,7 +258,7 @@ def _supervised(
         work,
         base=base.digest,
         lora_rank=plan.lora_rank,
-        on_step=lambda step, noted: watch.step(step, noted["loss"]),
+        on_step=lambda step, noted: observer.step(step, noted["loss"]),
         stop=stop,
     )
     if trained.stopped:
@@ -272,7 +272,11 @@ def _supervised(
 
 
 def _card(
-    base: Base, plan: PreferencePlan, source: ReleasePreferences, result: PreferenceResult, final: Preference
+    base: TrainingBase,
+    plan: PreferencePlan,
+    source: ReleasePreferences,
+    result: PreferenceResult,
+    final: Preference,
 ) -> Card:
     text = (
         f"{plan.supervised_steps} supervised steps, then {result.step} steps of Diffusion-DPO (beta {plan.beta:g}, "
@@ -285,7 +289,11 @@ def _card(
 
 
 def _identity(
-    source: ReleasePreferences, base: Base, plan: PreferencePlan, learn: Sequence[str], watched: Sequence[str]
+    source: ReleasePreferences,
+    base: TrainingBase,
+    plan: PreferencePlan,
+    learn: Sequence[str],
+    watched: Sequence[str],
 ) -> str:
     said = [source.name, source.digest, base.digest, asdict(plan), list(learn), list(watched)]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()

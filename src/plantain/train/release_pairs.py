@@ -13,10 +13,10 @@ import numpy.typing as npt
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
+from plantain.catalogue.groups import Groups
 from plantain.journal import JsonValue
 from plantain.pixels.decode import BadImage, decode_mask, decode_untrusted
 from plantain.records import InputError, SourceImage
-from plantain.sources.related import Groups
 from plantain.train.originals import Originals
 from plantain.train.pairs import Listed, PreferencePair, TrainingPair
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from plantain.records import InputError
-from plantain.train.base import Base
+from plantain.train.base import TrainingBase
 from plantain.train.editor_folder import Card, save_editor
 from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.latents import Encoder, InstructionPipeline
@@ -87,7 +87,7 @@ class StudyPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class StudyCell:
     """One model of the study."""
 
     task: str
@@ -121,34 +121,34 @@ def splits_of(plan: StudyPlan, listed: Sequence[Listed]) -> tuple[TaskSplit, ...
     )
 
 
-def cells_of(plan: StudyPlan, splits: Sequence[TaskSplit]) -> Iterator[Cell]:
+def cells_of(plan: StudyPlan, splits: Sequence[TaskSplit]) -> Iterator[StudyCell]:
     """Every model to be trained, by task, size and seed."""
     for split in splits:
         for size in sorted(set(plan.sizes) - {0}):
             for seed in range(plan.seeds):
-                yield Cell(split.task, size, seed, split.training[:size])
+                yield StudyCell(split.task, size, seed, split.training[:size])
 
 
-class StudyWatch:
+class StudyObserver:
     """Told how a study goes on; every method may be overridden."""
 
-    def begin(self, cell: Cell, steps: int) -> None:
+    def begin(self, cell: StudyCell, steps: int) -> None:
         """A model's training begins or goes on."""
 
-    def step(self, cell: Cell, step: int, loss: float) -> None:
+    def step(self, cell: StudyCell, step: int, loss: float) -> None:
         """A step was done."""
 
-    def finished(self, cell: Cell, before: float, after: float) -> None:
+    def finished(self, cell: StudyCell, before: float, after: float) -> None:
         """A model is finished; the loss on its own pairs, with fixed noise, before and after."""
 
 
 def train_study(
     source: PairSource,
-    base: Base,
+    base: TrainingBase,
     plan: StudyPlan,
     models: Path,
     *,
-    watch: StudyWatch,
+    observer: StudyObserver,
     stop: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Trains every model of the study that is not finished yet.
@@ -171,12 +171,12 @@ def train_study(
         folder = models / cell.place
         if is_finished(folder, identity(source, base, plan, cell)):
             continue
-        if stop() or not _train(source, base, plan, cell, folder, watch, stop):
+        if stop() or not _train(source, base, plan, cell, folder, observer, stop):
             return False
     return True
 
 
-def identity(source: PairSource, base: Base, plan: StudyPlan, cell: Cell) -> str:
+def identity(source: PairSource, base: TrainingBase, plan: StudyPlan, cell: StudyCell) -> str:
     """Hash of all that a model depends on."""
     settings = asdict(plan)
     for name in ("sizes", "seeds", "tasks", "named", "per_task", "checkpoint_every"):
@@ -192,11 +192,11 @@ def is_finished(folder: Path, wanted: str) -> bool:
 
 def _train(
     source: PairSource,
-    base: Base,
+    base: TrainingBase,
     plan: StudyPlan,
-    cell: Cell,
+    cell: StudyCell,
     folder: Path,
-    watch: StudyWatch,
+    observer: StudyObserver,
     stop: Callable[[], bool],
 ) -> bool:
     schedule = Schedule(
@@ -206,7 +206,7 @@ def _train(
         seed=plan.seed * 10_007 + cell.seed,
         checkpoint_every=plan.checkpoint_every,
     )
-    watch.begin(cell, schedule.steps)
+    observer.begin(cell, schedule.steps)
     pipe = base.load()
     pairs = encode_pairs(Encoder(pipe, plan.side), source.read(cell.training))
     before = fixed_loss(pipe, pairs)
@@ -219,14 +219,14 @@ def _train(
         base=identity(source, base, plan, cell),
         lora_rank=plan.lora_rank,
         dropout=plan.dropout,
-        on_step=lambda step, noted: watch.step(cell, step, noted["loss"]),
+        on_step=lambda step, noted: observer.step(cell, step, noted["loss"]),
         stop=stop,
     )
     if trained.stopped:
         return False
     after = fixed_loss(pipe, pairs)
     _keep(pipe, source, base, plan, cell, folder, pairs, (before, after), trained.log)
-    watch.finished(cell, before, after)
+    observer.finished(cell, before, after)
     _remove(work)
     return True
 
@@ -234,9 +234,9 @@ def _train(
 def _keep(
     pipe: InstructionPipeline,
     source: PairSource,
-    base: Base,
+    base: TrainingBase,
     plan: StudyPlan,
-    cell: Cell,
+    cell: StudyCell,
     folder: Path,
     pairs: EncodedPairs,
     losses: tuple[float, float],

@@ -16,11 +16,11 @@ import pytest
 from plantain.models.diffusers.devices import device_names
 from plantain.models.diffusers.editor import DiffusersEditor
 from plantain.models.diffusers.plan import plan_editor
-from plantain.models.options import ProviderOptions
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_png
 from plantain.records import Direction, Geometry, InputError, Licence, OutcomeKind, SourceImage
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
+from plantain.roles.options import ProviderOptions
 
 IMAGE = SourceImage("x", "d", "fundus", (), Licence.OPEN, "a", "b", Geometry(64, 64, "pad", 0, 0, 64, 64))
 

@@ -15,9 +15,9 @@ from plantain.models.diffusers.download import fetch_lora, fetch_pipeline
 from plantain.models.diffusers.licences import terms_of
 from plantain.models.diffusers.plan import EditorPlan, plan_editor
 from plantain.models.diffusers.weights import find_weights, folder_digest, hub_cache, missing_part
-from plantain.models.options import ProviderOptions
 from plantain.models.registry import resolve_editor, resolve_judge
 from plantain.records import InputError
+from plantain.roles.options import ProviderOptions
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 FLUX = "flux-1-dev-non-commercial-license"

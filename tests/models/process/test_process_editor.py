@@ -12,13 +12,13 @@ import numpy as np
 import psutil
 import pytest
 
-from plantain.models.options import ProviderOptions, WorkerCommand
 from plantain.models.process.editor import ProcessEditor
 from plantain.models.registry import resolve_editor, resolve_judge
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_mask
 from plantain.records import Geometry, InputError, Licence, Outcome, OutcomeKind, SourceImage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
+from plantain.roles.options import ProviderOptions, WorkerCommand
 
 WORKER = Path(__file__).parents[2] / "fakes" / "process_worker.py"
 IMAGE = SourceImage("x", "d", "fundus", (), Licence.OPEN, "a", "b", Geometry(64, 64, "pad", 0, 0, 64, 64))

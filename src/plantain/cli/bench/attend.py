@@ -11,13 +11,13 @@ from typing import Annotated
 
 import typer
 
-from plantain.bench.arms import Arm
-from plantain.bench.attending import AttendSummary, Measuring, attend, attended_arms
-from plantain.bench.benchmark import Benchmark
-from plantain.bench.failure_types import CutOffs
-from plantain.bench.grounding_page import grounding_rows, table_lines, write_grounding
-from plantain.bench.runfile import BenchRun
-from plantain.bench.table_rows import read_scores
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.generate.arms import Arm
+from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.leaderboard.failure_types import CutOffs
+from plantain.bench.leaderboard.grounding_page import grounding_rows, table_lines, write_grounding
+from plantain.bench.leaderboard.table_rows import read_scores
+from plantain.bench.score.attending import AttendSummary, Measuring, attend, attended_arms
 from plantain.cli.application import application
 from plantain.cli.bench.bar import progress_bar
 from plantain.cli.ctrl_c import stopping_on_ctrl_c
@@ -78,7 +78,7 @@ def attend_outputs(
     measuring = Measuring(alpha, size, "all" if every_output else "scored", told)
     measuring.check()
     for arm in arms:
-        summary = _watch(run, benchmark, arm, terms, measuring, what, quiet=as_json)
+        summary = _observer(run, benchmark, arm, terms, measuring, what, quiet=as_json)
         if summary.stopped is not None:
             print(f"plantain: stopped ({summary.stopped}); type the same command to go on", file=sys.stderr)
             return 3
@@ -94,7 +94,7 @@ def attend_outputs(
     return 0
 
 
-def _watch(
+def _observer(
     run: Path,
     benchmark: Benchmark,
     arm: Arm,

@@ -9,7 +9,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from plantain.bench.samples import Problem
+from plantain.bench.benchmark.samples import BenchmarkProblem
 from plantain.cli.application import application
 
 app = application()
@@ -30,7 +30,7 @@ def check(
 
     Exit code 1 when there is one; warnings do not count.
     """
-    from plantain.bench.checking import check_benchmark
+    from plantain.bench.benchmark.checking import check_benchmark
     from plantain.cli.bench.bar import progress_bar
 
     with progress_bar("samples") as progress:
@@ -66,7 +66,7 @@ def check(
     return 0
 
 
-def _told(problem: Problem) -> dict[str, str]:
+def _told(problem: BenchmarkProblem) -> dict[str, str]:
     return {"file": problem.file, "sample": problem.sample, "field": problem.field, "detail": problem.detail}
 
 

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from plantain.bench.benchmark import Benchmark
-from plantain.bench.describing import Description, Spread, as_json, describe_benchmark, find_clip
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.describing import Description, Spread, as_json, describe_benchmark, find_clip
 from plantain.cli.application import application
 from plantain.cli.bench.bar import progress_bar
 
@@ -102,7 +102,7 @@ def _spread(spread: Spread, form: str) -> str:
 
 
 def _write(to: Path, description: Description, rendered: str) -> None:
-    from plantain.bench.describing_figures import organs_figure, properties_figure
+    from plantain.bench.benchmark.describing_figures import organs_figure, properties_figure
     from plantain.pages.drawing import printed
 
     to.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from plantain.bench.from_build import benchmark_from_build, restricted
+from plantain.bench.benchmark.from_build import benchmark_from_build, restricted
 from plantain.cli.application import application
 from plantain.cli.bench.bar import progress_bar
 from plantain.findings import load_taxonomy

@@ -13,20 +13,20 @@ from typing import Annotated
 import orjson
 import typer
 
-from plantain.bench.arms import RULES, PromptVariant
-from plantain.bench.arms_wanted import Wanted, outputs_at, parse_editors
-from plantain.bench.benchmark import Benchmark
-from plantain.bench.generate import GenerateSummary, generate
-from plantain.bench.generate_walk import Ending, GenerateWatch
-from plantain.bench.grid import parse_sweep
-from plantain.bench.outputs_export import export_outputs
-from plantain.bench.runfile import BenchRun
-from plantain.build.loop import Closing
-from plantain.calls import Purse
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.generate.arm_requests import ArmRequest, outputs_at, parse_editors
+from plantain.bench.generate.arms import RULES, PromptVariant
+from plantain.bench.generate.export_outputs import export_outputs
+from plantain.bench.generate.generate import GenerateSummary, generate
+from plantain.bench.generate.grid import parse_sweep
+from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.generate.walk import Ending, GenerateObserver
+from plantain.calls import Budget
 from plantain.cli.application import application
 from plantain.cli.build import tell_end
 from plantain.cli.progress import BuildProgress
-from plantain.models.offline.workers import close_workers
+from plantain.offline.workers import close_workers
+from plantain.pipeline.loop import Closing
 from plantain.records import InputError, OutcomeKind, TaskState
 from plantain.runs.terms import load_terms
 
@@ -87,7 +87,7 @@ def generate_outputs(
     """
     benchmark = Benchmark.load(bench)
     editors, labels = parse_editors(editor or ())
-    wanted = Wanted(
+    wanted = ArmRequest(
         editors=editors,
         labels=labels,
         presets=tuple(dict.fromkeys(preset or ())),
@@ -119,7 +119,7 @@ def generate_outputs(
                     terms,
                     seed=seed,
                     limit=limit,
-                    watch=progress,
+                    observer=progress,
                     accept_model_change=accept_model_change,
                 )
             )
@@ -202,7 +202,7 @@ def _print_table(rows: list[dict[str, object]]) -> None:
     Console().print(table)
 
 
-class GenerateProgress(GenerateWatch):
+class GenerateProgress(GenerateObserver):
     """The live line of a build, for a bench run."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -221,8 +221,8 @@ class GenerateProgress(GenerateWatch):
     def __exit__(self, *ended: object) -> None:
         self._bar.__exit__(None, None, None)
 
-    def planned(self, tasks: int, counts: Mapping[TaskState, int], purse: Purse) -> None:
-        self._bar.planned(tasks, dict(counts), purse)
+    def planned(self, tasks: int, counts: Mapping[TaskState, int], budget: Budget) -> None:
+        self._bar.planned(tasks, dict(counts), budget)
 
     def closed(self, arm: str, ending: Ending) -> None:
         self._bar.closed(Closing(ending.state, ending.outputs, ending.reason))

@@ -11,18 +11,18 @@ from typing import Annotated
 import orjson
 import typer
 
-from plantain.bench.alignment import LEAST_QUALITY
-from plantain.bench.describing_models import AS_TOLD, resolve_describer
-from plantain.bench.preparing import Prepared, PreparePlan, prepare_benchmark
-from plantain.bench.preparing_pairs import SIDE, PairRules
-from plantain.bench.preparing_raw import COLUMNS, NEEDED, TABLE
-from plantain.bench.procedures import listed_procedures, procedures_of
-from plantain.bench.regions_proposed import DifferenceProposer, RegionProposer
+from plantain.bench.prepare.alignment import LEAST_QUALITY
+from plantain.bench.prepare.describers import AS_TOLD, resolve_describer
+from plantain.bench.prepare.pairs import SIDE, PairRules
+from plantain.bench.prepare.preparing import Prepared, PreparePlan, prepare_benchmark
+from plantain.bench.prepare.procedures import listed_procedures, procedures_of
+from plantain.bench.prepare.raw_pairs import COLUMNS, NEEDED, TABLE
+from plantain.bench.prepare.regions_proposed import DifferenceProposer, RegionProposer
 from plantain.cli.application import application
 from plantain.cli.bench.bar import progress_bar
-from plantain.models.hosted_describer import HostedDescriber
+from plantain.models.hosted.describer import HostedDescriber
 from plantain.models.registry import close_models
-from plantain.pixels.text_reader import open_reader, why_no_reader
+from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError
 from plantain.runs.terms import Terms, load_terms
 
@@ -126,7 +126,7 @@ def prepare(
 def _proposer(regions: Regions) -> RegionProposer:
     if regions is Regions.DIFFERENCE:
         return DifferenceProposer()
-    from plantain.bench.regions_grounded import grounded_sam
+    from plantain.bench.prepare.regions_grounded import grounded_sam
 
     return grounded_sam()
 

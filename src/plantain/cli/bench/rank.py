@@ -13,9 +13,9 @@ from plantain.records import InputError
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from plantain.bench.ranking import Ranking
-    from plantain.metrics.agreement import Agreement
-    from plantain.metrics.resampling import Estimate
+    from plantain.bench.leaderboard.ranking import Ranking
+    from plantain.metrics.statistics.agreement import Agreement
+    from plantain.metrics.statistics.resampling import Estimate
 
 app = application()
 
@@ -46,12 +46,12 @@ def rank(
     files = [*(ratings or []), *(more or [])]
     if not files:
         raise InputError("--ratings: name a CSV file for each rater")
-    from plantain.bench.humans import read_ratings
-    from plantain.bench.ranking import rank as compare
-    from plantain.bench.ranking import ranking_json
-    from plantain.bench.runfile import BenchRun
-    from plantain.bench.table_rows import read_scores
-    from plantain.bench.tables import make_table
+    from plantain.bench.generate.runfile import BenchRun
+    from plantain.bench.leaderboard.humans import read_ratings
+    from plantain.bench.leaderboard.ranking import rank as compare
+    from plantain.bench.leaderboard.ranking import ranking_json
+    from plantain.bench.leaderboard.table_rows import read_scores
+    from plantain.bench.leaderboard.tables import make_table
 
     with BenchRun.open(run) as opened:
         scores = read_scores(opened)
@@ -63,7 +63,7 @@ def rank(
         print(orjson.dumps(ranking_json(found), option=orjson.OPT_INDENT_2).decode())
         return
     if as_latex:
-        from plantain.bench.latex import table_three
+        from plantain.bench.leaderboard.latex import table_three
 
         print(table_three(found), end="")
         return

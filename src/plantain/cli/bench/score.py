@@ -13,16 +13,16 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from plantain.bench.benchmark import Benchmark
-from plantain.bench.judging import JudgeName
-from plantain.bench.runfile import BenchRun
-from plantain.bench.score import ScoreSummary, ScoreWatch, ScoreWish, score_run
-from plantain.bench.score_kept import kept_scores
-from plantain.bench.suite import chosen
-from plantain.bench.suite_learned import CLIP, find_networks
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.score.judging import JudgeName
+from plantain.bench.score.kept import kept_scores
+from plantain.bench.score.score import ScoreObserver, ScoreRequest, ScoreSummary, score_run
+from plantain.bench.score.suite import chosen
+from plantain.bench.score.suite_learned import CLIP, find_networks
 from plantain.cli.application import application
 from plantain.cli.progress import time_left
-from plantain.models.offline.workers import close_workers
+from plantain.offline.workers import close_workers
 from plantain.runs.terms import load_terms
 
 app = application()
@@ -93,7 +93,7 @@ def score(
     )
     terms = load_terms(settings, tuple(name.model for name in names))
     networks = find_networks(wanted, clip=clip, inception=inception, inception_sha256=inception_sha256)
-    wish = ScoreWish(named, names, networks, retry, every_output)
+    wish = ScoreRequest(named, names, networks, retry, every_output)
     benchmark = Benchmark.load(root)
     with ScoreProgress(quiet=as_json) as progress:
         try:
@@ -103,7 +103,7 @@ def score(
                     benchmark,
                     wish,
                     terms=terms,
-                    watch=progress,
+                    observer=progress,
                     accept_model_change=accept_model_change,
                 )
             )
@@ -145,7 +145,7 @@ def _tell(run: Path, summary: ScoreSummary, *, as_json: bool) -> int:
     return 1 if summary.failed else 3
 
 
-class ScoreProgress(ScoreWatch):
+class ScoreProgress(ScoreObserver):
     """A bar for each stage on a terminal, now and then a line elsewhere."""
 
     def __init__(self, *, quiet: bool = False) -> None:

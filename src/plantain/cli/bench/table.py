@@ -15,8 +15,8 @@ from plantain.records import InputError
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from plantain.bench.table_rows import Scores
-    from plantain.bench.tables import Table
+    from plantain.bench.leaderboard.table_rows import Scores
+    from plantain.bench.leaderboard.tables import Table
 
 app = application()
 
@@ -51,22 +51,22 @@ def table(
         raise InputError(f"--by {by}: organ or task")
     path = None
     if as_html or to is not None:
-        from plantain.bench.pages import write_leaderboard
+        from plantain.bench.leaderboard.pages import write_leaderboard
 
         path = write_leaderboard(run, to, judge=judge, benchmark=benchmark, gallery=gallery)
         typer.echo(f"leaderboard: {path}", err=as_json or as_csv or as_latex)
     if path is not None and not (as_json or as_csv or as_latex):
         return
-    from plantain.bench.tables import make_table
+    from plantain.bench.leaderboard.tables import make_table
 
     made = make_table(_scores(run), judge)
     _print(run, made, as_json=as_json, as_csv=as_csv, as_latex=as_latex, by=by)
 
 
 def _scores(run: Path) -> Scores:
-    from plantain.bench.published import is_published, published_scores
-    from plantain.bench.runfile import BenchRun
-    from plantain.bench.table_rows import read_scores
+    from plantain.bench.generate.runfile import BenchRun
+    from plantain.bench.leaderboard.published import is_published, published_scores
+    from plantain.bench.leaderboard.table_rows import read_scores
 
     if is_published(run):
         return published_scores(run)
@@ -75,8 +75,8 @@ def _scores(run: Path) -> Scores:
 
 
 def _print(run: Path, made: Table, *, as_json: bool, as_csv: bool, as_latex: bool, by: str) -> None:
-    from plantain.bench.latex import table_csv, table_two
-    from plantain.bench.tables import table_json
+    from plantain.bench.leaderboard.latex import table_csv, table_two
+    from plantain.bench.leaderboard.tables import table_json
 
     cells = list((made.cells if by == "organ" else made.tasks).values())
     if as_json:
@@ -90,7 +90,7 @@ def _print(run: Path, made: Table, *, as_json: bool, as_csv: bool, as_latex: boo
     else:
         from rich.console import Console
 
-        from plantain.bench.published import is_published, plain_against_published
+        from plantain.bench.leaderboard.published import is_published, plain_against_published
 
         if made.unfinished:
             again = shlex.join(["plantain", "bench", "score", str(run)])
@@ -105,8 +105,8 @@ def leaderboard(made: Table) -> RichTable:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    from plantain.bench.table_rows import baseline
-    from plantain.bench.tables import OVERALL
+    from plantain.bench.leaderboard.table_rows import baseline
+    from plantain.bench.leaderboard.tables import OVERALL
     from plantain.pages.wording import plain
 
     judged = f"EA, VQ: {made.judge}" if made.judge else "no judge has scored this run"

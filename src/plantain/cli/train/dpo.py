@@ -17,7 +17,7 @@ from plantain.train.base import open_base
 from plantain.train.originals import Originals
 from plantain.train.preference import BETA, BOUND, Preference
 from plantain.train.preference_page import write_preference_page
-from plantain.train.preference_run import PreferencePlan, PreferenceWatch, train_preferences
+from plantain.train.preference_run import PreferenceObserver, PreferencePlan, train_preferences
 from plantain.train.release_pairs import ReleasePreferences
 from plantain.train.study import LORA_RATE
 
@@ -79,7 +79,7 @@ def dpo(
     source = ReleasePreferences(release, Originals(originals))
     base = open_base(model, load_terms(settings, (model,)).provider(model).options())
     with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar.say) as stop:
-        result = train_preferences(source, base, plan, out, watch=_Watch(bar), stop=stop)
+        result = train_preferences(source, base, plan, out, observer=_Watch(bar), stop=stop)
     if result.model is None:
         typer.echo("plantain: stopped (interrupted); type the same command to go on", err=True)
         return STOPPED
@@ -103,7 +103,7 @@ def dpo(
     return 0
 
 
-class _Watch(PreferenceWatch):
+class _Watch(PreferenceObserver):
     def __init__(self, bar: TrainingBar) -> None:
         self._bar = bar
 

@@ -12,21 +12,21 @@ from typing import Annotated
 import orjson
 import typer
 
-from plantain.bench.benchmark import Benchmark
-from plantain.bench.held_out import held_out_part, write_held_out
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.held_out import held_out_part, write_held_out
 from plantain.cli.application import application
 from plantain.cli.ctrl_c import stopping_on_ctrl_c
 from plantain.cli.train.bar import TrainingBar
-from plantain.cli.train.measuring import Trained, measure_trained
+from plantain.cli.train.measuring import MeasuredModel, measure_trained
 from plantain.records import InputError
 from plantain.runs.terms import Terms, load_terms
-from plantain.train.base import Base, open_base
+from plantain.train.base import TrainingBase, open_base
 from plantain.train.benchmark_pairs import BenchmarkPairs
 from plantain.train.originals import Originals
 from plantain.train.pairs import PairSource
 from plantain.train.release_pairs import TABLES, ReleasePairs
 from plantain.train.split import PER_TASK, SIZES, TASKS, TaskSplit
-from plantain.train.study import Cell, StudyPlan, StudyWatch, cells_of, splits_of, train_study
+from plantain.train.study import StudyCell, StudyObserver, StudyPlan, cells_of, splits_of, train_study
 from plantain.train.supervised import DROPOUT, STEPS_PER_SAMPLE
 
 app = application()
@@ -108,7 +108,7 @@ def finetune(
         return 0
     base = open_base(model, terms.provider(model).options())
     with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar.say) as stop:
-        done = train_study(pairs, base, plan, out / "models", watch=_Watch(bar, len(cells)), stop=stop)
+        done = train_study(pairs, base, plan, out / "models", observer=_Watch(bar, len(cells)), stop=stop)
     if not done:
         typer.echo("plantain: stopped (interrupted); type the same command to go on", err=True)
         return STOPPED
@@ -116,7 +116,9 @@ def finetune(
         _tell(out, plan, None, as_json=as_json)
         return 0
     held_out = _held_out(benchmark, pairs, splits, out)
-    trained = Trained(held_out, plan.seeds, tuple(sorted(set(plan.sizes))), _folders(out, cells), base.folder)
+    trained = MeasuredModel(
+        held_out, plan.seeds, tuple(sorted(set(plan.sizes))), _folders(out, cells), base.folder
+    )
     title = f"{model}, fine-tuned on {pairs.name}"
     code, page = asyncio.run(
         measure_trained(trained, out / "evaluation", title, _local(terms, base), judge, quiet=as_json)
@@ -156,32 +158,34 @@ def _held_out(
     return write_held_out(pairs.read(ids), out / "held-out", pairs.name, said)
 
 
-def _folders(out: Path, cells: Sequence[Cell]) -> dict[tuple[str, int, int], Path]:
+def _folders(out: Path, cells: Sequence[StudyCell]) -> dict[tuple[str, int, int], Path]:
     return {(cell.task, cell.size, cell.seed): out / "models" / cell.place for cell in cells}
 
 
-def _local(terms: Terms, base: Base) -> Terms:
+def _local(terms: Terms, base: TrainingBase) -> Terms:
     """The terms, with the base's licence accepted for what was trained from it, as the user accepted the base's."""
     return replace(terms, models=(f"diffusers/{base.folder}",))
 
 
-class _Watch(StudyWatch):
+class _Watch(StudyObserver):
     def __init__(self, bar: TrainingBar, models: int) -> None:
         self._bar, self._models, self._begun = bar, models, 0
 
-    def begin(self, cell: Cell, steps: int) -> None:
+    def begin(self, cell: StudyCell, steps: int) -> None:
         self._bar.begin(f"{cell.task}, n = {cell.size}, seed {cell.seed}", steps)
 
-    def step(self, cell: Cell, step: int, loss: float) -> None:
+    def step(self, cell: StudyCell, step: int, loss: float) -> None:
         self._bar.step(step, loss)
 
-    def finished(self, cell: Cell, before: float, after: float) -> None:
+    def finished(self, cell: StudyCell, before: float, after: float) -> None:
         self._bar.say(
             f"{cell.task}, n = {cell.size}, seed {cell.seed}: loss on its own samples {before:.3f} -> {after:.3f}"
         )
 
 
-def _tell_plan(plan: StudyPlan, splits: Sequence[TaskSplit], cells: Sequence[Cell], *, as_json: bool) -> None:
+def _tell_plan(
+    plan: StudyPlan, splits: Sequence[TaskSplit], cells: Sequence[StudyCell], *, as_json: bool
+) -> None:
     steps = sum(plan.steps_per_sample * cell.size // plan.batch for cell in cells)
     if as_json:
         rows = [{"task": s.task, "held_out": list(s.held_out), "training": list(s.training)} for s in splits]

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from plantain.bench.arms_wanted import Wanted
-from plantain.bench.benchmark import Benchmark
-from plantain.bench.generate import generate
-from plantain.bench.judging import JudgeName
-from plantain.bench.learning import TrainedEditor, trained_label, write_learning
-from plantain.bench.score import ScoreWish, score_run
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.generate.arm_requests import ArmRequest
+from plantain.bench.generate.generate import generate
+from plantain.bench.leaderboard.learning import TrainedEditor, trained_label, write_learning
+from plantain.bench.score.judging import JudgeName
+from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli.bench.generate import GenerateProgress
 from plantain.cli.bench.score import ScoreProgress
-from plantain.models.offline.workers import close_workers
 from plantain.models.registry import resolve_editor
+from plantain.offline.workers import close_workers
 from plantain.roles import Editor
 from plantain.runs.terms import Terms
 
@@ -24,7 +24,7 @@ NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class MeasuredModel:
     """What is to be measured.
 
     Attributes:
@@ -43,12 +43,12 @@ class Trained:
 
 
 async def measure_trained(
-    trained: Trained, run: Path, title: str, terms: Terms, judge: str, *, quiet: bool
+    trained: MeasuredModel, run: Path, title: str, terms: Terms, judge: str, *, quiet: bool
 ) -> tuple[int, Path | None]:
     """Generates and scores what is missing; returns the exit code, and the page of Table 7 (a) when all is there."""
     own = _editors(trained, terms)
     with GenerateProgress(quiet=quiet) as progress:
-        made = await generate(trained.held_out, run, Wanted(own=own), terms, watch=progress)
+        made = await generate(trained.held_out, run, ArmRequest(own=own), terms, observer=progress)
     if made.stopped is not None:
         return _stopped(made.stopped, failed=made.failed), None
     described = any(sample.detailed for sample in trained.held_out.samples)
@@ -57,7 +57,7 @@ async def measure_trained(
     try:
         with ScoreProgress(quiet=quiet) as progress:
             scored = await score_run(
-                run, trained.held_out, ScoreWish(judges=judges), terms=asked, watch=progress
+                run, trained.held_out, ScoreRequest(judges=judges), terms=asked, observer=progress
             )
     finally:
         close_workers()
@@ -66,7 +66,7 @@ async def measure_trained(
     return 0, write_learning(run, run.parent, title)
 
 
-def _editors(trained: Trained, terms: Terms) -> dict[str, Editor]:
+def _editors(trained: MeasuredModel, terms: Terms) -> dict[str, Editor]:
     """The base, and for each size and seed the models of all tasks as one editor."""
     options = terms.provider("diffusers/trained").options()
     task_of = {sample.id: sample.task for sample in trained.held_out.samples}

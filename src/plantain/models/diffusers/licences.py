@@ -22,14 +22,14 @@ _FIELD = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class WeightsTerms:
     """A licence by its name, and whether it has conditions that a user must accept."""
 
     licence: str
     conditions: bool
 
 
-def terms_of(name: str, folder: Path | None, by_class: str = "") -> Terms:
+def terms_of(name: str, folder: Path | None, by_class: str = "") -> WeightsTerms:
     """The terms of weights: by their own card, else by our table, else by their class.
 
     Args:
@@ -41,15 +41,15 @@ def terms_of(name: str, folder: Path | None, by_class: str = "") -> Terms:
     card = _card(folder) if folder is not None else None
     if card is not None:
         gated = known.conditions if known is not None else False
-        return Terms(card.licence, card.conditions or gated)
+        return WeightsTerms(card.licence, card.conditions or gated)
     if known is not None:
-        return Terms(known.licence, known.conditions)
+        return WeightsTerms(known.licence, known.conditions)
     if by_class:
-        return Terms(by_class, bool(CONDITIONS.search(by_class)))
-    return Terms("unknown", False)
+        return WeightsTerms(by_class, bool(CONDITIONS.search(by_class)))
+    return WeightsTerms("unknown", False)
 
 
-def check_terms(name: str, terms: Terms, accepted: Collection[str]) -> None:
+def check_terms(name: str, terms: WeightsTerms, accepted: Collection[str]) -> None:
     """Lets weights with conditions through only when the user accepts their licence by its name.
 
     Raises:
@@ -62,7 +62,7 @@ def check_terms(name: str, terms: Terms, accepted: Collection[str]) -> None:
         )
 
 
-def _card(folder: Path) -> Terms | None:
+def _card(folder: Path) -> WeightsTerms | None:
     """What the weights' own README says in its header; None where it says nothing."""
     path = (folder if folder.is_dir() else folder.parent) / "README.md"
     try:
@@ -74,4 +74,4 @@ def _card(folder: Path) -> Terms | None:
     if not licence:
         return None
     gated = "extra_gated_prompt" in said or "extra_gated_fields" in said
-    return Terms(licence, gated or bool(CONDITIONS.search(licence)))
+    return WeightsTerms(licence, gated or bool(CONDITIONS.search(licence)))

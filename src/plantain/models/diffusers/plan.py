@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plantain.models.diffusers.jobs import Loading, Steering
-from plantain.models.diffusers.licences import Terms, check_terms, terms_of
+from plantain.models.diffusers.licences import WeightsTerms, check_terms, terms_of
 from plantain.models.diffusers.methods import Method, method_for_class, method_named
 from plantain.models.diffusers.weights import Weights, class_of, find_weights, missing_part
-from plantain.models.options import ProviderOptions
 from plantain.models.presets import Preset, preset, presets
 from plantain.records import InputError
+from plantain.roles.options import ProviderOptions
 
 STEERING = ("steps", "guidance", "image_guidance", "alpha", "text_steps", "model_steps")
 COMMON = frozenset(
@@ -51,7 +51,7 @@ class EditorPlan:
     method: Method
     weights: Weights
     lora: Weights | None
-    terms: Terms
+    terms: WeightsTerms
     loading: Loading
     steering: Steering
     options: ProviderOptions

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from plantain.models.extras import require_extra
-from plantain.models.options import ProviderOptions
 from plantain.models.presets import presets
 from plantain.records import InputError
+from plantain.roles.options import ProviderOptions
 
 EXTRA = ("torch", "diffusers")
 MODELS: dict[str, tuple[str, ...]] = {

@@ -14,13 +14,13 @@ import orjson
 
 from plantain.models.diffusers.weights import folder_digest
 from plantain.models.frames import FramePolicy
-from plantain.models.options import WorkerCommand
 from plantain.models.presets import Preset
-from plantain.models.process.exchange import Wish, read_result, write_manifest
+from plantain.models.process.exchange import ProcessRequest, read_result, write_manifest
 from plantain.models.process.program import Program
 from plantain.pixels.decode import declared_size
 from plantain.records import InputError, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
+from plantain.roles.options import WorkerCommand
 
 VERSION = "1"
 GATHER_S = 0.03
@@ -34,7 +34,7 @@ NO_REGION = Outcome(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
-    wish: Wish
+    wish: ProcessRequest
     answer: asyncio.Future[bytes | Outcome]
 
 
@@ -84,7 +84,7 @@ class ProcessEditor:
         if not (width and height):
             return failed(Outcome(OutcomeKind.MALFORMED, "the original is no picture that we read"))
         frame = self._policy.frame(width, height, self._side)
-        wish = Wish(
+        wish = ProcessRequest(
             request.original.data,
             frame,
             self._preset.words(request.instruction),
@@ -114,7 +114,7 @@ class ProcessEditor:
             self._serving = None
         await self._program.close()
 
-    async def _ask(self, wish: Wish) -> bytes | Outcome:
+    async def _ask(self, wish: ProcessRequest) -> bytes | Outcome:
         order = _Waiting(wish, asyncio.get_running_loop().create_future())
         self._waiting.append(order)
         if self._serving is None or self._serving.done():
@@ -135,7 +135,7 @@ class ProcessEditor:
                     if not order.answer.done():
                         order.answer.set_result(result)
 
-    async def _batch(self, wishes: list[Wish]) -> list[bytes | Outcome]:
+    async def _batch(self, wishes: list[ProcessRequest]) -> list[bytes | Outcome]:
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="plantain-"))
         try:
             manifest, faults = await asyncio.to_thread(

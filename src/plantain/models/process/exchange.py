@@ -26,7 +26,7 @@ REMARKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ProcessRequest:
     """One edit for a program.
 
     Attributes:
@@ -46,7 +46,10 @@ class Wish:
 
 
 def write_manifest(
-    folder: Path, name: str, settings: Mapping[str, str | int | float | bool], wishes: Sequence[Wish]
+    folder: Path,
+    name: str,
+    settings: Mapping[str, str | int | float | bool],
+    wishes: Sequence[ProcessRequest],
 ) -> tuple[Path, dict[int, Outcome]]:
     """Lays out images, regions and the manifest.
 
@@ -74,7 +77,7 @@ def write_manifest(
     return manifest, faults
 
 
-def _job(folder: Path, number: int, wish: Wish) -> dict[str, object]:
+def _job(folder: Path, number: int, wish: ProcessRequest) -> dict[str, object]:
     image, region = folder / "in" / f"{number}.png", None
     image.write_bytes(encode_png(wish.frame.enter(decode_untrusted(wish.picture, "original"))))
     if wish.region is not None:
@@ -93,7 +96,7 @@ def _job(folder: Path, number: int, wish: Wish) -> dict[str, object]:
     }
 
 
-def read_result(folder: Path, number: int, wish: Wish) -> bytes | Outcome:
+def read_result(folder: Path, number: int, wish: ProcessRequest) -> bytes | Outcome:
     """What the program left for one edit: PNG bytes of the original's size, or why there is none."""
     path = folder / "out" / f"{number}.png"
     remark = _remark(folder / "out" / f"{number}.json")

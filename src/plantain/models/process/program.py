@@ -8,9 +8,9 @@ import signal
 import tempfile
 from pathlib import Path
 
-from plantain.models.options import WorkerCommand
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind
+from plantain.roles.options import WorkerCommand
 
 LINE = 1 << 20
 """A program that prints this many bytes without a line's end is not talking to us."""

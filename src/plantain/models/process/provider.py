@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 
-from plantain.models.options import ProviderOptions
 from plantain.models.presets import Preset, presets
 from plantain.records import InputError
+from plantain.roles.options import ProviderOptions
 
 MODELS: dict[str, tuple[str, ...]] = {name: ("editor",) for name in presets() if name.startswith("process/")}
 

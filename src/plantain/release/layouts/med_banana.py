@@ -10,9 +10,16 @@ import orjson
 from plantain.journal import JsonValue
 from plantain.records import TaskKind, TaskState
 from plantain.release.layouts import conversations
-from plantain.release.pictures import Pictures, Wanted
+from plantain.release.pictures import PictureRequest, Pictures
 from plantain.release.plan import ReleaseFile
-from plantain.release.staging import Entry, HashingFile, Staging, make_folder, part_name, sync_everything
+from plantain.release.staging import (
+    HashingFile,
+    StagedEntry,
+    Staging,
+    make_folder,
+    part_name,
+    sync_everything,
+)
 from plantain.release.task_record import TaskRecord, from_json
 
 Entries = Callable[[bytes, TaskRecord, dict[int, str]], Iterator[bytes]]
@@ -31,15 +38,17 @@ def write_tree(staging: Staging, pictures: Pictures) -> None:
         _write_json_files(staging, folder)
 
 
-def _write_batch(staging: Staging, pictures: Pictures, batch: list[Entry], pool: ThreadPoolExecutor) -> None:
+def _write_batch(
+    staging: Staging, pictures: Pictures, batch: list[StagedEntry], pool: ThreadPoolExecutor
+) -> None:
     records = [from_json(entry.record) for entry in batch]
     for folder in sorted({(staging.out / entry.path).parent for entry in batch}):
         make_folder(staging.out, folder)
 
-    def write(entry: Entry, record: TaskRecord) -> ReleaseFile:
+    def write(entry: StagedEntry, record: TaskRecord) -> ReleaseFile:
         attempt = record.attempts[entry.first]
         assert attempt.edited is not None
-        image = pictures.read(Wanted(attempt.edited, record.task_id, attempt.round or 0))
+        image = pictures.read(PictureRequest(attempt.edited, record.task_id, attempt.round or 0))
         part_name(staging.out / entry.path).write_bytes(image.data)
         return image.listed(record.task_id, attempt, attempt.role, path=entry.path)
 

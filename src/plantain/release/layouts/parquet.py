@@ -19,9 +19,9 @@ from plantain.release.layouts.columns import (
     with_features,
 )
 from plantain.release.layouts.preference import preference_rows
-from plantain.release.pictures import Pictures, Wanted
+from plantain.release.pictures import PictureRequest, Pictures
 from plantain.release.plan import ReleaseFile
-from plantain.release.staging import Entry, HashingFile, Staging
+from plantain.release.staging import HashingFile, StagedEntry, Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 
 GROUP_BYTES = 32_000_000
@@ -53,7 +53,7 @@ def write_preferences(staging: Staging, pictures: Pictures) -> None:
 
 
 def _write(
-    staging: Staging, layout: str, schema: pa.Schema, rows: Callable[[Iterable[Entry]], Iterator[Row]]
+    staging: Staging, layout: str, schema: pa.Schema, rows: Callable[[Iterable[StagedEntry]], Iterator[Row]]
 ) -> None:
     for stem, shards, _ in staging.shards(layout):
         for shard in range(shards):
@@ -107,19 +107,19 @@ def _leaves(field: pa.Field, above: str = "") -> Iterator[str]:
         yield path
 
 
-def _image_rows(entries: Iterable[Entry], pictures: Pictures) -> Iterator[Row]:
+def _image_rows(entries: Iterable[StagedEntry], pictures: Pictures) -> Iterator[Row]:
     planned: deque[tuple[TaskRecord, AttemptRecord, bool]] = deque()
 
-    def wanted() -> Iterator[Wanted]:
+    def wanted() -> Iterator[PictureRequest]:
         for entry in entries:
             record = from_json(entry.record)
             attempt = record.attempts[entry.first]
             assert attempt.edited is not None
             masked = attempt.mask is not None and pictures.holds(attempt.mask)
             planned.append((record, attempt, masked))
-            yield Wanted(attempt.edited, record.task_id, attempt.round or 0)
+            yield PictureRequest(attempt.edited, record.task_id, attempt.round or 0)
             if attempt.mask is not None and masked:
-                yield Wanted(attempt.mask, record.task_id, attempt.round or 0, edited=False)
+                yield PictureRequest(attempt.mask, record.task_id, attempt.round or 0, edited=False)
 
     stream = pictures.stream(wanted())
     for number, edited in enumerate(stream):
@@ -140,7 +140,7 @@ def _image_rows(entries: Iterable[Entry], pictures: Pictures) -> Iterator[Row]:
         yield cells, len(edited.data) + (len(mask.data) if mask else 0), embedded
 
 
-def _trajectory_rows(entries: Iterable[Entry]) -> Iterator[Row]:
+def _trajectory_rows(entries: Iterable[StagedEntry]) -> Iterator[Row]:
     for entry in entries:
         record = from_json(entry.record)
         rounds = [attempt_cells(record, attempt) for attempt in record.attempts]

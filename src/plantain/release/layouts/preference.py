@@ -7,22 +7,22 @@ from collections.abc import Iterable, Iterator
 
 from plantain.records import Criterion
 from plantain.release.layouts.columns import Cell, task_cells, verdict_cells
-from plantain.release.pairs import WITHIN_TASK_SUCCESS, Pair, pairs_of
-from plantain.release.pictures import Pictures, Released, Wanted
+from plantain.release.pairs import WITHIN_TASK_SUCCESS, AttemptPair, pairs_of
+from plantain.release.pictures import PictureRequest, Pictures, Released
 from plantain.release.plan import ReleaseFile
-from plantain.release.staging import Entry
+from plantain.release.staging import StagedEntry
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 
 Slot = tuple[AttemptRecord, Released]
 
 
 def preference_rows(
-    entries: Iterable[Entry], pictures: Pictures
+    entries: Iterable[StagedEntry], pictures: Pictures
 ) -> Iterator[tuple[dict[str, Cell], int, list[ReleaseFile]]]:
     """Cells, weight in bytes and images of every planned pair."""
-    planned: deque[tuple[Entry, TaskRecord, Pair]] = deque()
+    planned: deque[tuple[StagedEntry, TaskRecord, AttemptPair]] = deque()
 
-    def wanted() -> Iterator[Wanted]:
+    def wanted() -> Iterator[PictureRequest]:
         for entry in entries:
             record = from_json(entry.record)
             pair = next(p for p in pairs_of(record) if (p.chosen, p.rejected) == (entry.first, entry.second))
@@ -30,7 +30,7 @@ def preference_rows(
             for index in (pair.chosen, pair.rejected):
                 picture = record.attempts[index].edited
                 assert picture is not None
-                yield Wanted(picture, record.task_id, record.attempts[index].round or 0)
+                yield PictureRequest(picture, record.task_id, record.attempts[index].round or 0)
 
     stream = pictures.stream(wanted())
     for number, chosen in enumerate(stream):

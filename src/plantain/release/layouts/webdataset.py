@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import orjson
 
 from plantain.release.layouts.columns import attempt_cells, task_cells
-from plantain.release.pictures import Pictures, Released, Wanted
+from plantain.release.pictures import PictureRequest, Pictures, Released
 from plantain.release.plan import ReleaseFile
-from plantain.release.staging import Entry, HashingFile, Staging
-from plantain.release.task_record import AttemptRecord, Picture, TaskRecord, from_json
+from plantain.release.staging import HashingFile, StagedEntry, Staging
+from plantain.release.task_record import AttemptRecord, RecordedPicture, TaskRecord, from_json
 
-_Planned = deque[tuple[Entry, TaskRecord, AttemptRecord]]
+_Planned = deque[tuple[StagedEntry, TaskRecord, AttemptRecord]]
 
 
 def write_webdataset(staging: Staging, pictures: Pictures) -> None:
@@ -45,7 +45,7 @@ def sample_key(record: TaskRecord, attempt: AttemptRecord) -> str:
 
 
 def _fill(
-    file: HashingFile, entries: Iterator[Entry], pictures: Pictures, mask: bool
+    file: HashingFile, entries: Iterator[StagedEntry], pictures: Pictures, mask: bool
 ) -> Iterator[ReleaseFile]:
     planned: _Planned = deque()
     for image in pictures.stream(_wanted(entries, planned, mask)):
@@ -60,17 +60,17 @@ def _fill(
     file.write(bytes(2 * tarfile.BLOCKSIZE + -(file.size + 2 * tarfile.BLOCKSIZE) % tarfile.RECORDSIZE))
 
 
-def _wanted(entries: Iterator[Entry], planned: _Planned, mask: bool) -> Iterator[Wanted]:
+def _wanted(entries: Iterator[StagedEntry], planned: _Planned, mask: bool) -> Iterator[PictureRequest]:
     for entry in entries:
         record = from_json(entry.record)
         attempt = record.attempts[entry.first]
-        picture: Picture | None = attempt.mask if mask else attempt.edited
+        picture: RecordedPicture | None = attempt.mask if mask else attempt.edited
         assert picture is not None
         planned.append((entry, record, attempt))
-        yield Wanted(picture, record.task_id, attempt.round or 0, edited=not mask)
+        yield PictureRequest(picture, record.task_id, attempt.round or 0, edited=not mask)
 
 
-def _sample_json(entry: Entry, record: TaskRecord, attempt: AttemptRecord, image: Released) -> bytes:
+def _sample_json(entry: StagedEntry, record: TaskRecord, attempt: AttemptRecord, image: Released) -> bytes:
     """What a training loop needs at hand, and the whole record of the task."""
     told = {
         **task_cells(record),

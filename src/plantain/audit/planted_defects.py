@@ -1,0 +1,316 @@
+"""Ten kinds of planted defect: clean edits spoilt on purpose, in one stated way, to see whether a judge notices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from plantain.audit import corruptions as spoiling
+from plantain.offline.language import Intent
+from plantain.records import Criterion, Direction, Finding, SourceImage
+
+Pixels = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+
+AMPLITUDES = ("weak", "strong")
+
+COMPLIANCE = Criterion.INSTRUCTION_COMPLIANCE
+PLAUSIBILITY = Criterion.STRUCTURAL_PLAUSIBILITY
+REALISM = Criterion.REALISM
+FIDELITY = Criterion.FIDELITY_PRESERVATION
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CleanEdit:
+    """An edit that its maker stands behind, chosen without asking any judge.
+
+    Attributes:
+        image: what is known of the original.
+        finding, direction, intent, instruction: what was asked.
+        original, edited: uint8 (H, W, 3).
+        mask: bool (H, W), what the editor meant to change.
+        support: "local", "diffuse" or "warp".
+        name: where it comes from, e.g. "mni152-t1-axial-z20 glioma add 3".
+    """
+
+    image: SourceImage
+    finding: Finding
+    direction: Direction
+    intent: Intent
+    instruction: str
+    original: Pixels
+    edited: Pixels
+    mask: Mask
+    support: str
+    name: str
+
+
+class NotApplicable(Exception):
+    """This defect means nothing on this edit; the message says why."""
+
+
+Parameters = Mapping[str, float]
+Spoil = Callable[[CleanEdit, Parameters, np.random.Generator], CleanEdit]
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """One way to spoil an edit.
+
+    Attributes:
+        name: short name, used in tables and JSON.
+        says: what is done, in one line.
+        violates: the criteria that a good judge must fail, by direction of the edit.
+        amplitudes: parameters by amplitude; lengths in pixels of a 1024-pixel frame, levels in grey levels.
+        spoil: does it, or raises NotApplicable.
+    """
+
+    name: str
+    says: str
+    violates: Mapping[Direction, tuple[Criterion, ...]]
+    amplitudes: Mapping[str, Parameters]
+    spoil: Spoil
+
+
+def plant(defect: Defect, clean: CleanEdit, amplitude: str, seed: int) -> CleanEdit:
+    """The spoilt edit.
+
+    Raises:
+        NotApplicable: the defect means nothing here, or leaves no trace on these pixels.
+    """
+    spoilt = defect.spoil(clean, defect.amplitudes[amplitude], np.random.default_rng(seed))
+    moved = np.abs(spoilt.edited.astype(np.int16) - clean.edited).max(axis=2)
+    if float((moved >= 2).sum()) < 60 * _unit(clean) ** 2 and spoilt.original is clean.original:
+        raise NotApplicable("the spoilt pixels cannot be told from the clean ones")
+    return spoilt
+
+
+def _both(*criteria: Criterion) -> dict[Direction, tuple[Criterion, ...]]:
+    return dict.fromkeys(Direction, criteria)
+
+
+def _unit(clean: CleanEdit) -> float:
+    return float(max(clean.original.shape[:2])) / 1024
+
+
+def _with(clean: CleanEdit, values: npt.NDArray[np.floating]) -> CleanEdit:
+    return replace(clean, edited=np.clip(np.rint(values), 0, 255).astype(np.uint8))
+
+
+def _delta(clean: CleanEdit) -> npt.NDArray[np.float32]:
+    return clean.edited.astype(np.float32) - clean.original.astype(np.float32)
+
+
+def _local(clean: CleanEdit, what: str) -> None:
+    if clean.support == "diffuse":
+        raise NotApplicable(f"{what} means nothing for a change of the whole field")
+
+
+def _no_change(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
+    return _with(clean, clean.original + np.float32(parameters["remains"]) * _delta(clean))
+
+
+def _wrong_side(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
+    if (
+        clean.support != "local"
+        or clean.intent.side not in ("left", "right")
+        or clean.image.modality == "fundus"
+    ):
+        raise NotApplicable("no side was asked for, or the finding has none")
+    axis = spoiling.middle_column(clean.original)
+    columns = np.flatnonzero(clean.mask.any(axis=0))
+    if columns.size == 0 or abs(float(columns.mean()) - axis) < 0.08 * clean.mask.shape[1]:
+        raise NotApplicable("the change lies at the midline")
+    delta = _delta(clean)
+    share = parameters["moved"]
+    mirrored = spoiling.mirrored(delta, axis)
+    return _with(clean, clean.original + (1 - share) * delta + share * mirrored)
+
+
+GLIOMA_SIGNED = ("T1", "T2", "FLAIR")
+"""Sequences on which a glioma without contrast medium goes one way: dark on T1, bright on T2 and FLAIR."""
+
+
+def _inverted(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
+    signed = clean.finding.polarity in ("brighter", "darker")
+    if clean.finding.name == "glioma":
+        signed = clean.image.sequence in GLIOMA_SIGNED and clean.image.contrast in ("none", "unknown")
+    if not signed:
+        raise NotApplicable("the finding has no single polarity")
+    return _with(clean, clean.original - np.float32(parameters["share"]) * _delta(clean))
+
+
+def _seam(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
+    _local(clean, "a seam")
+    patch = spoiling.solid(clean.mask, parameters["join"] * _unit(clean), parameters["grow"] * _unit(clean))
+    level = float(clean.edited[patch].mean()) if patch.any() else 128.0
+    step = parameters["levels"] * (1.0 if level < 140 else -1.0)
+    return _with(clean, clean.edited + np.float32(step) * patch[..., None])
+
+
+LEAST_GRAIN = 0.47
+"""Rounding and JPEG leave about 0.4 grey levels in the finest octave; what was enlarged fourfold has hardly more."""
+
+
+def _lost_grain(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
+    _local(clean, "local grain")
+    place = spoiling.solid(clean.mask, parameters["join"] * _unit(clean), parameters["grow"] * _unit(clean))
+    if spoiling.deep_area(place, 10 * _unit(clean)) < 1500 * _unit(clean) ** 2:
+        raise NotApplicable("the change is too small or too thin to have grain of its own")
+    grain = spoiling.plainest_grain(clean.original, clean.mask)
+    if grain < LEAST_GRAIN:
+        raise NotApplicable(f"there is no grain to lose: {grain:.2f} grey levels in the plainest tiles")
+    sigma = parameters["sigma"] * _unit(clean)
+    smooth = np.asarray(cv2.GaussianBlur(clean.edited.astype(np.float32), (0, 0), sigma), np.float32)
+    alpha = spoiling.soft(place, 4 * _unit(clean))
+    return _with(clean, clean.edited + alpha[..., None] * (smooth - clean.edited.astype(np.float32)))
+
+
+def _brightness(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
+    _local(clean, "a shift of brightness")
+    lit = spoiling.content(clean.original)
+    sign = 1.0 if rng.random() < 0.5 else -1.0
+    return _with(clean, clean.edited + np.float32(sign * parameters["levels"]) * lit[..., None])
+
+
+def _marks(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
+    """Half of the time text that appears; else a side marker that both images carry and that changes its letter."""
+    place = spoiling.corner(clean.mask, parameters["height"] * _unit(clean), rng)
+    if place is None:
+        raise NotApplicable("no corner is free of the change")
+    height, level = parameters["height"] * _unit(clean), parameters["level"]
+    if clean.image.modality == "fundus" or rng.random() < 0.5:
+        text = ("AP 14:32", "ERECT", "IMG 0271", "PORTABLE")[int(rng.integers(4))]
+        return replace(clean, edited=spoiling.written(clean.edited, text, place, height, level))
+    letters = ("L", "R") if rng.random() < 0.5 else ("R", "L")
+    return replace(
+        clean,
+        original=spoiling.written(clean.original, letters[0], place, height, level),
+        edited=spoiling.written(clean.edited, letters[1], place, height, level),
+    )
+
+
+def _copied(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
+    unit = _unit(clean)
+    return _with(
+        clean,
+        spoiling.with_copies(
+            clean.edited,
+            clean.mask,
+            round(parameters["side"] * unit),
+            round(parameters["copies"]),
+            parameters["opacity"],
+            rng,
+        ),
+    )
+
+
+def _outside(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
+    _local(clean, "outside")
+    unit = _unit(clean)
+    radius = parameters["radius"] * unit
+    place = spoiling.elsewhere(clean.original, clean.mask, radius + 80 * unit, rng)
+    if place is None:
+        raise NotApplicable("the change leaves no room outside it")
+    blob = spoiling.blob(clean.mask.shape, place, radius)
+    sign = 1.0 if float(clean.edited[place[1], place[0]].mean()) < 140 else -1.0
+    return _with(clean, clean.edited + sign * parameters["levels"] * blob[..., None])
+
+
+def _out_of_anatomy(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
+    if clean.support != "local" or clean.direction is not Direction.ADD:
+        raise NotApplicable("only a local finding that is added can be put elsewhere")
+    target = spoiling.foreign_place(clean.original, clean.image.modality, clean.finding.name, clean.mask)
+    if target is None:
+        raise NotApplicable("the finding may lie anywhere in this image")
+    ys, xs = np.nonzero(clean.mask)
+    way = parameters["way"]
+    dx, dy = way * (target[0] - float(xs.mean())), way * (target[1] - float(ys.mean()))
+    # Dark on a black background cannot be seen: what is moved is drawn bright where it would vanish.
+    delta = spoiling.moved(_delta(clean), round(dx), round(dy))
+    if clean.finding.name == "meningioma" and way == 1.0 and spoiling.at_dura(clean.original, delta) > 0.02:
+        raise NotApplicable("it is too large to lie anywhere but at the dura")
+    visible = np.where(clean.original + delta < 4, np.abs(delta), delta).astype(np.float32)
+    return _with(clean, clean.original.astype(np.float32) + visible)
+
+
+DEFECTS: tuple[Defect, ...] = (
+    Defect(
+        "no change",
+        "the edit is faded back to the original",
+        _both(COMPLIANCE),
+        {"weak": {"remains": 0.2}, "strong": {"remains": 0.0}},
+        _no_change,
+    ),
+    Defect(
+        "wrong side",
+        "the change is mirrored to the other side of the body",
+        _both(COMPLIANCE),
+        {"weak": {"moved": 0.6}, "strong": {"moved": 1.0}},
+        _wrong_side,
+    ),
+    Defect(
+        "inverted polarity",
+        "the change has the opposite sign",
+        {Direction.ADD: (COMPLIANCE, PLAUSIBILITY), Direction.REMOVE: (COMPLIANCE,)},
+        {"weak": {"share": 0.5}, "strong": {"share": 1.0}},
+        _inverted,
+    ),
+    Defect(
+        "hard seam",
+        "the change is pasted with a sharp border and a step in level",
+        _both(REALISM, FIDELITY),
+        {"weak": {"levels": 5, "join": 25, "grow": 8}, "strong": {"levels": 14, "join": 25, "grow": 8}},
+        _seam,
+    ),
+    Defect(
+        "lost grain",
+        "the changed place is smoothed",
+        _both(FIDELITY),
+        {"weak": {"sigma": 0.6, "join": 20, "grow": 0}, "strong": {"sigma": 2.5, "join": 20, "grow": 0}},
+        _lost_grain,
+    ),
+    Defect(
+        "global brightness",
+        "the whole content of the image moves in level",
+        _both(FIDELITY),
+        {"weak": {"levels": 4}, "strong": {"levels": 14}},
+        _brightness,
+    ),
+    Defect(
+        "text or marker",
+        "text appears in a corner, or a side marker changes its letter",
+        _both(FIDELITY),
+        {"weak": {"height": 14, "level": 90}, "strong": {"height": 34, "level": 235}},
+        _marks,
+    ),
+    Defect(
+        "copied patch",
+        "a patch from elsewhere in the image is pasted over the changed place",
+        _both(REALISM),
+        {
+            "weak": {"side": 56, "copies": 1, "opacity": 0.6},
+            "strong": {"side": 88, "copies": 2, "opacity": 1.0},
+        },
+        _copied,
+    ),
+    Defect(
+        "change outside",
+        "a soft blob appears away from the changed place",
+        _both(FIDELITY),
+        {"weak": {"radius": 40, "levels": 6}, "strong": {"radius": 70, "levels": 20}},
+        _outside,
+    ),
+    Defect(
+        "outside the anatomy",
+        "the finding is moved to where it cannot lie",
+        _both(COMPLIANCE, PLAUSIBILITY),
+        {"weak": {"way": 0.6}, "strong": {"way": 1.0}},
+        _out_of_anatomy,
+    ),
+)
+"""The ten kinds, with every parameter. A judge's own code must never read this."""

@@ -1,0 +1,174 @@
+"""A benchmark as the rest of the program sees it: samples, and the pixels behind them."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import orjson
+from PIL import Image
+
+from plantain.bench.benchmark.entries import Reading
+from plantain.bench.benchmark.medebench import METADATA, read_medebench
+from plantain.bench.benchmark.native_format import OWN, read_own
+from plantain.bench.benchmark.regions import Grey, StoredMask, read_mask, resized_grey, resized_region
+from plantain.bench.benchmark.samples import Sample
+from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.decode import decode_untrusted
+from plantain.records import InputError
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark on disk. Make one with `Benchmark.load`; pixels are read when they are asked for.
+
+    Attributes:
+        name: e.g. "MedEBench".
+        root: its folder.
+        samples: sorted by id.
+        hashes: SHA-256 of (previous, changed, roi) by sample id, "" where there is no file.
+    """
+
+    name: str
+    root: Path
+    samples: tuple[Sample, ...]
+    hashes: dict[str, tuple[str, str, str]]
+
+    @classmethod
+    def load(cls, path: Path | str, *, keep_sources: bool = False) -> Benchmark:
+        """Reads a benchmark: MedEBench as published, or our own format.
+
+        Metadata and the files' headers are checked and every file is hashed; no pixel is decoded.
+        `plantain bench check` finds more.
+
+        Args:
+            path: the folder, or the metadata file in it.
+            keep_sources: keep the addresses that the pairs came from. They can name patients, so that without
+                this only their hashes are kept, as names of clusters.
+
+        Raises:
+            InputError: there is no benchmark, or it has problems; the first one is named.
+        """
+        reading = read_benchmark(Path(path), keep_sources=keep_sources)
+        errors = [problem for problem in reading.problems if not problem.warning]
+        if errors:
+            more = f" (and {len(errors) - 1} more: plantain bench check {path})" if errors[1:] else ""
+            raise InputError(f"{reading.root / errors[0].file}: {_after_file(str(errors[0]))}{more}")
+        return cls(reading.name, reading.root, reading.samples, reading.hashes)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def sample(self, sample_id: str) -> Sample:
+        """One sample.
+
+        Raises:
+            InputError: there is none of that id.
+        """
+        found = self._by_id.get(sample_id)
+        if found is None:
+            raise InputError(f"{self.root}: no sample {sample_id!r}")
+        return found
+
+    def previous(self, sample: Sample) -> Pixels:
+        """The image before: uint8 (H, W, 3), at the size that `sample.size` states."""
+        return _pixels(sample.previous)
+
+    def changed(self, sample: Sample) -> Pixels:
+        """The real image after, at the previous image's size: bicubic where its own differs, as published.
+
+        Raises:
+            InputError: the sample has none.
+        """
+        pixels = _pixels(_present(sample.changed, sample, "real image after"))
+        return resized_bicubic(pixels, sample.size)
+
+    def mask(self, sample: Sample) -> StoredMask:
+        """The region's file at its own size, read in both ways.
+
+        Raises:
+            InputError: the sample has none.
+        """
+        path = _present(sample.roi, sample, "region of interest")
+        return read_mask(path.read_bytes(), str(path))
+
+    def roi(self, sample: Sample) -> Mask:
+        """The region of interest: bool (H, W), at the previous image's size by nearest neighbour."""
+        return resized_region(self.mask(sample).region, sample.size)
+
+    def roi_grey(self, sample: Sample) -> Grey:
+        """The region's file as grey levels, uint8 (H, W), as the published code reads it; for `cp_reference`."""
+        return resized_grey(self.mask(sample).grey, sample.size)
+
+    def sample_digest(self, sample: Sample) -> str:
+        """SHA-256 over what a sample asks and shows: its texts and the hashes of its files."""
+        said = [
+            sample.id,
+            sample.organ,
+            sample.task,
+            sample.prompt,
+            sample.rephrased,
+            sample.detailed,
+            sample.key_concept,
+            sample.direction.value,
+            sample.finding,
+            sample.cluster,
+            list(self.hashes[sample.id]),
+        ]
+        return hashlib.sha256(orjson.dumps(said)).hexdigest()
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256 over all samples; the same wherever the benchmark lies."""
+        return hashlib.sha256("".join(map(self.sample_digest, self.samples)).encode()).hexdigest()
+
+    @functools.cached_property
+    def _by_id(self) -> dict[str, Sample]:
+        return {sample.id: sample for sample in self.samples}
+
+
+def read_benchmark(path: Path, *, keep_sources: bool = False) -> Reading:
+    """Reads metadata and headers of either format, with every problem found on the way.
+
+    Raises:
+        InputError: there is no benchmark at that path.
+    """
+    metadata = _metadata(path)
+    if metadata.name == OWN:
+        return read_own(metadata, keep_sources=keep_sources)
+    return read_medebench(metadata, keep_sources=keep_sources)
+
+
+def resized_bicubic(pixels: Pixels, size: tuple[int, int]) -> Pixels:
+    """An image at another (width, height), as the published code resizes (Pillow's bicubic)."""
+    if (pixels.shape[1], pixels.shape[0]) == size:
+        return pixels
+    return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC))
+
+
+def _metadata(path: Path) -> Path:
+    if path.is_file() and path.suffix == ".json":
+        return path
+    if not path.is_dir():
+        raise InputError(f"{path}: no such folder; a benchmark is a folder with {OWN} or {METADATA}")
+    for candidate in (path / OWN, path / METADATA, path / "editing" / METADATA):
+        if candidate.is_file():
+            return candidate
+    raise InputError(f"{path}: no benchmark: neither {OWN} nor MedEBench's {METADATA} in it")
+
+
+def _pixels(path: Path) -> Pixels:
+    return decode_untrusted(path.read_bytes(), str(path))
+
+
+def _present(path: Path | None, sample: Sample, what: str) -> Path:
+    if path is None:
+        raise InputError(f"sample {sample.id}: no {what}")
+    return path
+
+
+def _after_file(text: str) -> str:
+    return text.partition(": ")[2]

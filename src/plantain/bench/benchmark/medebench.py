@@ -1,0 +1,168 @@
+"""Reading MedEBench as its authors published it, and as their paper shows it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from plantain.bench.benchmark.entries import BenchmarkEntry, EntryReader, Reading
+from plantain.bench.benchmark.organs import canonical_organ
+from plantain.records import Direction, InputError
+
+METADATA: Final = "editing_metadata.json"
+
+_KEYS: Final[dict[str, tuple[str, ...]]] = {
+    "id": ("id",),
+    "organ": ("organ",),
+    "task": ("task",),
+    "prompt": ("prompt",),
+    "rephrased": ("rephrasedprompt",),
+    "detailed": ("detailedprompt", "detaileddescription", "descriptionofchange", "changedescription"),
+    "key_concept": ("keyconcept", "concept"),
+    "previous": ("previousimage", "previous"),
+    "changed": ("changedimage", "groundtruthimage", "groundtruth", "changed"),
+    "roi": ("previousmask", "roimask", "mask"),
+    "source": ("url", "source", "sourceurl"),
+}
+"""Ours to theirs: first the published file's key, then the paper's (Figure 8); case and punctuation do not count."""
+
+_FOLDERS: Final = {"previous": "previous", "changed": "changed", "roi": "previous_mask"}
+
+_ADDING = re.compile(r"\W*(?:please\s+)?(?:add|implant|insert|place|put|apply|install|fit)\b", re.IGNORECASE)
+_REMOVING = re.compile(
+    r"\W*(?:please\s+)?(?:remove|erase|eliminate|excise|delete|extract|take\b[^.;,]*\b(?:away|out|off)|get\s+rid)\b",
+    re.IGNORECASE,
+)
+
+
+def direction_of(text: str) -> Direction:
+    """What an instruction's or a task's opening verb says; any other change where it says neither.
+
+    Example:
+        >>> direction_of("Remove the second tooth.").value, direction_of("Add or remove braces.").value
+        ('remove', 'change')
+    """
+    if re.match(r"\W*(?:add\s+or\s+remove|remove\s+or\s+add)\b", text, re.IGNORECASE):
+        return Direction.CHANGE
+    if _REMOVING.match(text):
+        return Direction.REMOVE
+    return Direction.ADD if _ADDING.match(text) else Direction.CHANGE
+
+
+def read_medebench(metadata: Path, *, keep_sources: bool = False) -> Reading:
+    """Reads `editing_metadata.json` beside `previous/`, `changed/` and `previous_mask/`.
+
+    The file may be a list of samples, `{"samples": [...]}` as published, or an object by id. Paths are relative to
+    the metadata's folder or to the one above (as published: "editing/previous/1.png").
+
+    Args:
+        metadata: the file.
+        keep_sources: keep the samples' addresses, which can name patients; else only hashes remain.
+
+    Raises:
+        InputError: the file is no JSON of that shape at all; everything else becomes a problem.
+    """
+    root = metadata.parent
+    reader = EntryReader(root, metadata.name, "MedEBench", keep_sources)
+    for index, (given_id, row) in enumerate(_rows(metadata)):
+        where = f"samples[{index}]"
+        if not isinstance(row, dict):
+            reader.problem(where, "not an object with the fields of a sample")
+            continue
+        _read_row(reader, where, given_id, row)
+    return reader.reading("MedEBench")
+
+
+def _rows(metadata: Path) -> list[tuple[str, object]]:
+    try:
+        data = orjson.loads(metadata.read_bytes())
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"{metadata}: not JSON: {str(error)[:200]}") from error
+    if isinstance(data, dict) and isinstance(data.get("samples"), list | dict):
+        data = data["samples"]
+    if isinstance(data, list):
+        return [("", row) for row in data]
+    if isinstance(data, dict):
+        return list(data.items())
+    raise InputError(f"{metadata}: expected a list of samples, or an object with a list named 'samples'")
+
+
+def _read_row(reader: EntryReader, where: str, given_id: str, row: dict[str, object]) -> None:
+    values, unknown = _named(row)
+    for key in unknown:
+        near = difflib.get_close_matches(key.casefold(), ("rephrased_prompt", "detailed_prompt", *_KEYS), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        reader.problem(f"{where}.{key[:40]}", f"a field that is not read{hint}", warning=True)
+    texts: dict[str, str] = {}
+    for name, value in values.items():
+        if name == "id" and isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+        if value is None:
+            value = ""
+        if not isinstance(value, str):
+            reader.problem(f"{where}.{name}", f"expected text, found {type(value).__name__}")
+            return
+        texts[name] = value.strip()
+    sample_id = texts.get("id") or given_id
+    missing = [name for name in ("organ", "task", "prompt") if not texts.get(name)]
+    if not sample_id:
+        missing.insert(0, "id")
+    if missing:
+        reader.problem(
+            f"{where}.{missing[0]}",
+            "missing" + (f", as are {', '.join(missing[1:])}" if missing[1:] else ""),
+            sample_id,
+        )
+        return
+    organ, remark = canonical_organ(texts["organ"])
+    if remark:
+        reader.problem(f"{where}.organ", f"{organ!r} is {remark}", sample_id, warning=True)
+    paths = {what: _paths(reader.root, what, texts.get(what, ""), sample_id) for what in _FOLDERS}
+    reader.add(
+        BenchmarkEntry(
+            where=where,
+            id=sample_id,
+            organ=organ,
+            task=texts["task"].rstrip(". "),
+            prompt=texts["prompt"],
+            rephrased=texts.get("rephrased", ""),
+            detailed=texts.get("detailed", ""),
+            key_concept=texts.get("key_concept", ""),
+            direction=direction_of(texts["prompt"]),
+            source=texts.get("source", ""),
+            previous=paths["previous"],
+            changed=paths["changed"],
+            roi=paths["roi"],
+        )
+    )
+
+
+def _named(row: dict[str, object]) -> tuple[dict[str, object], list[str]]:
+    """Values by our names, and the keys that mean nothing to us."""
+    folded = {re.sub(r"[\W_]+", "", str(key)).casefold(): key for key in row}
+    values: dict[str, object] = {}
+    used: set[str] = set()
+    for ours, theirs in _KEYS.items():
+        for name in theirs:
+            if name in folded:
+                used.add(folded[name])
+                values.setdefault(ours, row[folded[name]])
+    return values, [str(key) for key in row if key not in used]
+
+
+def _paths(root: Path, what: str, written: str, sample_id: str) -> tuple[str, ...]:
+    """Where a file may lie: as written; without the leading folder of the published paths; by the layout's rule."""
+    by_rule = f"{_FOLDERS[what]}/{sample_id}.png"
+    if not written:
+        return (by_rule,) if what == "previous" or (root / by_rule).is_file() else ()
+    written = written.replace("\\", "/")
+    _, _, below = written.partition("/")
+    return (
+        (written, below)
+        if below and written.startswith(("editing/", f"{root.resolve().name}/"))
+        else (written,)
+    )

@@ -1,0 +1,83 @@
+"""Taking a patient's samples out of a benchmark's folder: pictures first, then rows, so that a kill loses no trace.
+
+Only folders in our own format are changed: a published benchmark is its authors'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from plantain.bench.benchmark.native_format import OWN
+from plantain.records import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawnSamples:
+    """What a withdrawal takes out of a benchmark.
+
+    Attributes:
+        name, root: of the benchmark.
+        ids: samples of the group, sorted.
+    """
+
+    name: str
+    root: Path
+    ids: tuple[str, ...]
+
+
+def is_benchmark(folder: Path) -> bool:
+    """Whether a folder is a benchmark in our own format."""
+    return (folder / OWN).is_file()
+
+
+def samples_of_group(root: Path, group: str, tasks: Collection[str] = ()) -> WithdrawnSamples:
+    """The samples of a group, and those that were made of a build's tasks; changes nothing.
+
+    Args:
+        root: the benchmark's folder.
+        group: as the images' records or the clusters call it, with or without the dataset before it.
+        tasks: ids of withdrawn tasks of builds: a benchmark made of one names its samples by them.
+    """
+    data = _read(root)
+    gone = {
+        str(row["id"])
+        for row in data["samples"]
+        if group in (row["image"].get("group"), row["cluster"], str(row["cluster"]).partition("/")[2])
+    }
+    starts = {task[:12] for task in tasks}
+    if data.get("made_from"):
+        gone |= {str(row["id"]) for row in data["samples"] if str(row["id"]).partition("-")[0] in starts}
+    return WithdrawnSamples(str(data["name"]), root, tuple(sorted(gone)))
+
+
+def withdraw_from_benchmark(found: WithdrawnSamples) -> None:
+    """Removes the samples' pictures, then their rows; killed at any moment, doing it again finishes it."""
+    if not found.ids:
+        return
+    gone = set(found.ids)
+    for folder in sorted(path for path in found.root.iterdir() if path.is_dir()):
+        for path in folder.iterdir():
+            if path.is_file() and path.stem in gone:
+                path.unlink()
+    data = _read(found.root)
+    data["samples"] = [row for row in data["samples"] if str(row["id"]) not in gone]
+    path = found.root / OWN
+    partial = path.with_suffix(".part")
+    partial.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
+    partial.replace(path)
+
+
+def _read(root: Path) -> dict[str, Any]:
+    path = root / OWN
+    try:
+        data: dict[str, Any] = orjson.loads(path.read_bytes())
+        for row in data["samples"]:
+            row["id"], row["cluster"], row["image"]
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: cannot be read as a benchmark ({error})") from error
+    return data

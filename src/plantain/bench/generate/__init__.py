@@ -1,0 +1,1 @@
+"""Editors at work on a benchmark: arms, baselines, outputs of elsewhere."""

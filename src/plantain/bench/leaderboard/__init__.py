@@ -1,0 +1,1 @@
+"""Tables, figures, ranks and pages over the scores."""

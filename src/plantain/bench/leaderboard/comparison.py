@@ -1,0 +1,65 @@
+"""Which models are told apart: paired differences on common samples, and the marks that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+
+from plantain.bench.leaderboard.measures import Measure
+from plantain.bench.leaderboard.table_rows import Floats
+from plantain.metrics.statistics.paired import Difference, paired_differences
+from plantain.records import derive_seed
+
+BEST, SECOND = "best", "second"
+
+
+def differences(
+    values: Mapping[str, Floats],
+    clusters: Sequence[Hashable],
+    strata: Sequence[Hashable] | None,
+    seed: int,
+) -> tuple[Difference, ...]:
+    """All pairs of models of one group of samples, corrected by Holm over these pairs; empty below two models."""
+    known = {label: array for label, array in values.items() if np.isfinite(array).any()}
+    if len(known) < 2:
+        return ()
+    return tuple(paired_differences(known, clusters, strata, seed=derive_seed(seed, "pairs")))
+
+
+def marks(measure: Measure, means: Mapping[str, float | None], pairs: Sequence[Difference]) -> dict[str, str]:
+    """Which model is best and which second, where the differences are more than noise.
+
+    Best is the model with the best mean, if it differs from every other; second the next one, if there is a best and
+    it differs from every one behind it. Nothing is marked otherwise: a bold number that chance chose says too much.
+
+    Args:
+        measure: which way is up.
+        means: of each model.
+        pairs: the differences of all pairs.
+
+    Returns:
+        The marks by model; most have none.
+    """
+    sign = 1.0 if measure.higher_is_better else -1.0
+    scored = [(sign * mean, label) for label, mean in means.items() if mean is not None]
+    order = [label for _, label in sorted(scored, key=lambda pair: (-pair[0], pair[1]))]
+    apart = {frozenset((pair.first, pair.second)): pair for pair in pairs}
+
+    def ahead(label: str, others: Sequence[str]) -> bool:
+        return bool(others) and all(
+            _ahead(apart.get(frozenset((label, other))), label, sign) for other in others
+        )
+
+    if not ahead(order[0] if order else "", order[1:]):
+        return {}
+    found = {order[0]: BEST}
+    if len(order) > 2 and ahead(order[1], order[2:]):
+        found[order[1]] = SECOND
+    return found
+
+
+def _ahead(pair: Difference | None, label: str, sign: float) -> bool:
+    if pair is None or not pair.differs or pair.estimate.value is None:
+        return False
+    return sign * pair.estimate.value * (1 if pair.first == label else -1) > 0

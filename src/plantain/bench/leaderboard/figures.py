@@ -1,0 +1,189 @@
+"""The figures of a leaderboard: organs by models, accuracy against preservation, and what demonstrations change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.projections.polar import PolarAxes
+
+from plantain.bench.generate.arms import Arm
+from plantain.bench.leaderboard.demonstrated import ShotRow
+from plantain.bench.leaderboard.measures import Measure
+from plantain.bench.leaderboard.table_rows import baseline
+from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell
+from plantain.pages.drawing import ACCENT, INK, MUTED, RULE, SERIES, legend, row_axis, svg
+from plantain.pages.wording import DASH, plain
+
+MARKERS = "osD^vPX*"
+HOLLOW = ("s", "D", "^", "*")
+"""Of the baselines, in their order."""
+
+RADAR_MODELS = len(SERIES)
+"""More lines than this nobody can follow; the heat map has them all."""
+
+RADAR_ORGANS = 3
+
+
+def short(label: str, width: int = 30) -> str:
+    """An arm's label, cut where it would crowd a figure out."""
+    label = plain(label)
+    return label if len(label) <= width else label[: width - 1] + "…"
+
+
+def heat_map(table: Table, measure: Measure) -> str:
+    """Organs by arms, the number in each cell, the darker the better; the baselines below a line."""
+    arms = table.general[::-1]
+    organs = [*table.scores.organs, OVERALL]
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        for y, arm in enumerate(arms):
+            for x, organ in enumerate(organs):
+                _tile(axes, x, y, table.cell(arm.label, organ, measure.name), measure)
+        row_axis(axes, [short(arm.label) for arm in arms])
+        floor = sum(baseline(arm) for arm in arms)
+        if 0 < floor < len(arms):
+            axes.axhline(floor - 0.5, color=MUTED, lw=1.0)
+        axes.axvline(len(organs) - 1.5, color=MUTED, lw=1.0)
+        axes.set_xlim(-0.55, len(organs) - 0.45)
+        axes.set_xticks(range(len(organs)), [name.replace(" ", "\n", 1) for name in organs])
+        axes.xaxis.tick_top()
+        axes.tick_params(axis="x", length=0, labelsize=8.5)
+        axes.spines[:].set_visible(False)
+
+    width = max(6.4, 2.4 + 0.62 * len(organs))
+    return svg(f"heat-{_slug(measure.name)}", width, 0.9 + 0.34 * max(2, len(arms)), draw)
+
+
+def _tile(axes: Axes, x: int, y: int, cell: TableCell | None, measure: Measure) -> None:
+    value = cell.estimate.value if cell is not None else None
+    if cell is None or value is None:
+        axes.text(x, y, DASH, ha="center", va="center", color=MUTED)
+        return
+    share = min(1.0, max(0.0, value))
+    axes.barh(y, 0.94, left=x - 0.47, height=0.88, color=ACCENT, alpha=0.06 + 0.54 * share)
+    weight = "bold" if cell.mark == "best" else "normal"
+    axes.text(x, y, f"{value:.{measure.digits}f}", ha="center", va="center", color=INK, fontweight=weight)
+
+
+def radar(table: Table, measure: Measure) -> str:
+    """One line per model around the organs; "" below three. The area means nothing: it hangs on the organs' order."""
+    organs = table.scores.organs
+    models = [arm for arm in table.general if not baseline(arm)][:RADAR_MODELS]
+    if len(organs) < RADAR_ORGANS or not models:
+        return ""
+    angles = [2 * math.pi * i / len(organs) for i in range(len(organs))]
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot(projection="polar")
+        assert isinstance(axes, PolarAxes)
+        axes.set_theta_zero_location("N")
+        axes.set_theta_direction(-1)
+        for colour, marker, arm in zip(SERIES, MARKERS, models, strict=False):
+            values = [_mean(table, arm, organ, measure) for organ in organs]
+            axes.plot([*angles, angles[0]], [*values, values[0]], color=colour, marker=marker, markersize=4, lw=1.3,
+                      label=short(arm.label))  # fmt: skip
+        axes.set_xticks(angles, organs)
+        axes.set_ylim(0, 1)
+        axes.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "0.5", "", "1"])
+        axes.grid(color=RULE, lw=0.6)
+        axes.spines["polar"].set_color(RULE)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, fontsize=9, handlelength=1.6)
+
+    return svg(f"radar-{_slug(measure.name)}", 5.2, 4.6 + 0.24 * math.ceil(len(models) / 2), draw)
+
+
+def scatter(table: Table) -> str:
+    """Accuracy against preservation over all samples, both with their intervals; "" without a judge."""
+    accuracy, preservation = table.measure("EA"), table.measure("CP") or table.measure("cp_reference")
+    if accuracy is None or preservation is None:
+        return ""
+    points = []
+    for arm in table.general:
+        x, y = (table.cell(arm.label, OVERALL, m.name) for m in (preservation, accuracy))
+        if x and y and x.estimate.value is not None and y.estimate.value is not None:
+            points.append((arm, x, y))
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        models = [point for point in points if not baseline(point[0])]
+        for rank, (arm, x, y) in enumerate(models):
+            colour, marker = SERIES[rank % len(SERIES)], MARKERS[rank % len(MARKERS)]
+            _point(axes, x, y, colour, marker, short(arm.label))
+        for marker, (arm, x, y) in zip(HOLLOW, points[len(models) :], strict=False):
+            _point(axes, x, y, MUTED, marker, arm.label, hollow=True)
+        axes.grid(color=RULE, lw=0.5)
+        axes.set_axisbelow(True)
+        axes.set_ylim(-0.04, 1.04)
+        low = min((_least(x) for _, x, _ in points), default=0.0)
+        axes.set_xlim(max(-1.0, min(0.5, low - 0.05)), 1.03)
+        axes.set_xlabel(f"context preservation ({preservation.name})")
+        axes.set_ylabel("editing accuracy (EA)")
+        legend(axes, columns=2)
+
+    return svg("scatter", 6.4, 4.0 + 0.24 * math.ceil(len(points) / 2), draw)
+
+
+def _least(cell: TableCell) -> float:
+    """The low end of a cell's interval, or its mean where there is none."""
+    ends = (cell.estimate.low, cell.estimate.value)
+    return next((end for end in ends if end is not None), 0.0)
+
+
+def _point(
+    axes: Axes, x: TableCell, y: TableCell, colour: str, marker: str, label: str, *, hollow: bool = False
+) -> None:
+    across, up = x.estimate.value or 0.0, y.estimate.value or 0.0
+    if x.estimate.low is not None and x.estimate.high is not None:
+        axes.plot([x.estimate.low, x.estimate.high], [up, up], color=colour, lw=1.1, alpha=0.55)
+    if y.estimate.low is not None and y.estimate.high is not None:
+        axes.plot([across, across], [y.estimate.low, y.estimate.high], color=colour, lw=1.1, alpha=0.55)
+    face = "none" if hollow else colour
+    axes.plot([across], [up], color=colour, marker=marker, markersize=7, ls="none", label=label,
+              markerfacecolor=face)  # fmt: skip
+
+
+def shots_figure(
+    model: str,
+    rows: Sequence[ShotRow],
+    measures: Sequence[Measure],
+    what: str = "demonstrations in the prompt",
+) -> str:
+    """Means over the study's samples against the number of examples (`what` they are), with intervals."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        numbers = sorted({row.shots for row in rows})
+        for i, measure in enumerate(measures):
+            line = [row for row in rows if row.metric == measure.name and row.task == ""]
+            xs = [row.shots + 0.06 * (i - len(measures) / 2) for row in line]
+            ys = [np.nan if row.estimate.value is None else row.estimate.value for row in line]
+            axes.plot(xs, ys, color=SERIES[i % len(SERIES)], marker=MARKERS[i % len(MARKERS)], markersize=6, lw=1.4,
+                      label=measure.name)  # fmt: skip
+            for x, row in zip(xs, line, strict=True):
+                if row.estimate.low is not None and row.estimate.high is not None:
+                    axes.plot(
+                        [x, x], [row.estimate.low, row.estimate.high], color=SERIES[i % len(SERIES)], lw=1.1
+                    )
+        axes.set_xticks(numbers, [str(number) for number in numbers])
+        axes.set_xlabel(what)
+        ends = [row.estimate.low for row in rows if row.task == "" and row.estimate.low is not None]
+        axes.set_ylim(min(-0.04, *ends, 0.0), 1.04)
+        axes.grid(axis="y", color=RULE, lw=0.5)
+        axes.set_axisbelow(True)
+        legend(axes, columns=4)
+
+    return svg(f"shots-{_slug(model)}", 6.4, 3.6, draw)
+
+
+def _mean(table: Table, arm: Arm, organ: str, measure: Measure) -> float:
+    cell = table.cell(arm.label, organ, measure.name)
+    return float("nan") if cell is None or cell.estimate.value is None else cell.estimate.value
+
+
+def _slug(name: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in name.lower())

@@ -1,0 +1,195 @@
+"""The leaderboard for a paper and for a spreadsheet: LaTeX after the layout of MedEBench's Table 2, and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+
+from plantain.bench.generate.arms import Arm
+from plantain.bench.leaderboard.demonstrated import ShotRow
+from plantain.bench.leaderboard.measures import Measure
+from plantain.bench.leaderboard.ranking import Ranking
+from plantain.bench.leaderboard.table_rows import baseline
+from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, table_json
+from plantain.metrics.statistics.resampling import Estimate
+
+ORGANS_ACROSS = 6
+"""Organs side by side before the table goes on in another block."""
+
+CAPTIONS = {
+    "CP": "CP is SSIM over windows wholly outside the region.",
+    "cp_reference": "cp\\_reference is SSIM after emptying the region, as published, which counts the region as kept.",
+}
+"""What either form of context preservation is."""
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
+    "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+}  # fmt: skip
+
+
+def table_csv(cells: Iterable[TableCell]) -> str:
+    """One line per cell, with the columns of the JSON rows; empty where there is no number."""
+    return csv_text([{"task": "", **row} for row in table_json(cells)])
+
+
+def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
+    """Rows of the same columns as CSV; "" for none."""
+    out = io.StringIO()
+    if not rows:
+        return ""
+    writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def table_two(table: Table) -> str:
+    """Table 2 as LaTeX (booktabs): EA, CP and VQ per organ and overall, distances last, baselines below a rule."""
+    blocks: list[list[str]] = []
+    organs = [*table.scores.organs, OVERALL]
+    for start in range(0, len(organs), ORGANS_ACROSS):
+        blocks.append(organs[start : start + ORGANS_ACROSS])
+    lines = [r"% needs \usepackage{booktabs}", r"\begin{table*}", r"\centering\small"]
+    for block in blocks:
+        lines.extend(_block(table, block, last=block is blocks[-1]))
+    said = [f"{escaped(table.scores.benchmark)}: {len(table.scores.samples)} samples."]
+    said += [f"EA and VQ by {escaped(table.judge)}, in [0, 1]."] if table.judge else []
+    said += [CAPTIONS[measure.name] for measure in table.main if measure.name in CAPTIONS]
+    caption = " ".join(
+        [
+            *said,
+            "Bold: best, underlined: second best, both only where the paired difference from all that follow is "
+            "significant after Holm's correction at the 5\\,\\% level.",
+        ]
+    )
+    lines += [rf"\caption{{{caption}}}", r"\end{table*}"]
+    return "\n".join(lines) + "\n"
+
+
+def _block(table: Table, organs: Sequence[str], *, last: bool) -> list[str]:
+    measures = table.main
+    distances = sorted({d.metric for d in table.scores.distances}) if last else []
+    columns = len(measures) * len(organs) + len(distances)
+    span = max(1, len(measures))
+    titles = [escaped("Overall" if organ == OVERALL else organ) for organ in organs]
+    heads = " & ".join(rf"\multicolumn{{{span}}}{{c}}{{{title}}}" for title in titles)
+    names = " & ".join(escaped(m.name) for _ in organs for m in measures)
+    lines = [
+        rf"\begin{{tabular}}{{l{'r' * columns}}}",
+        r"\toprule",
+        f"Model & {heads}"
+        + " & " * bool(distances)
+        + " & ".join(escaped(name.upper()) for name in distances)
+        + r" \\",
+        f" & {names}" + " & " * len(distances) + r" \\",
+        r"\midrule",
+    ]
+    models = [arm for arm in table.general if not baseline(arm)]
+    below = [arm for arm in table.general if baseline(arm)]
+    for group in (models, below):
+        if group is below and models and below:
+            lines.append(r"\midrule")
+        lines.extend(_line(table, arm, organs, measures, distances) for arm in group)
+    return [*lines, r"\bottomrule", r"\end{tabular}", ""]
+
+
+def _line(
+    table: Table, arm: Arm, organs: Sequence[str], measures: Sequence[Measure], distances: Sequence[str]
+) -> str:
+    values = [_number(table.cell(arm.label, organ, m.name), m) for organ in organs for m in measures]
+    found = {(d.arm, d.metric): d.value for d in table.scores.distances}
+    for name in distances:
+        value = found.get((arm.label, name))
+        values.append("--" if value is None else f"{value:.2f}")
+    return f"{escaped(arm.label)} & {' & '.join(values)} " + r"\\"
+
+
+def _number(cell: TableCell | None, measure: Measure) -> str:
+    if cell is None or cell.estimate.value is None:
+        return "--"
+    text = f"{cell.estimate.value:.{measure.digits}f}".replace("-", "$-$")
+    return {"best": rf"\textbf{{{text}}}", "second": rf"\underline{{{text}}}"}.get(cell.mark, text)
+
+
+def table_seven(name: str, rows: Sequence[ShotRow]) -> str:
+    """Table 7 (b) of one study as LaTeX: tasks by numbers of demonstrations, "EA / CP / VQ" in each cell."""
+    shots = sorted({row.shots for row in rows})
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    found = {(row.task, row.shots, row.metric): row for row in rows}
+    lines = [
+        r"\begin{table}",
+        r"\centering\small",
+        rf"\begin{{tabular}}{{l{'c' * len(shots)}}}",
+        r"\toprule",
+        "Task & " + " & ".join(f"{n} shown" for n in shots) + r" \\",
+        r"\midrule",
+    ]
+    for task in sorted({row.task for row in rows}, key=lambda task: (task == "", task)):
+        cells = [" / ".join(_shot(found.get((task, n, metric))) for metric in metrics) for n in shots]
+        lines.append(f"{escaped(task) or 'All'} & {' & '.join(cells)} " + r"\\")
+    said = " / ".join(escaped(metric) for metric in metrics)
+    lines += [
+        r"\bottomrule",
+        r"\end{tabular}",
+        rf"\caption{{{escaped(name)}: {said} by demonstrations in the prompt, on the same samples for every number. "
+        r"An asterisk: the change from the fewest is significant after Holm's correction at the 5\,\% level.}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _shot(row: ShotRow | None) -> str:
+    if row is None or row.estimate.value is None:
+        return "--"
+    return f"{row.estimate.value:.2f}".replace("-", "$-$") + ("*" if row.differs else "")
+
+
+def table_three(ranking: Ranking) -> str:
+    """Table 3 as LaTeX: Spearman's rho and Kendall's tau-b of every metric with people, the ceiling below a rule."""
+    dimensions = list(ranking.images)
+    rows: dict[str, dict[str, str]] = {}
+    for row in ranking.rows:
+        rows.setdefault(row.metric, {})[row.dimension] = _pair(row.spearman, row.kendall)
+    lines = [
+        r"\begin{table}",
+        r"\centering\small",
+        rf"\begin{{tabular}}{{l{'c' * len(dimensions)}}}",
+        r"\toprule",
+        f"Metric & {' & '.join(dimensions)} " + r"\\",
+        r"\midrule",
+        *(
+            f"{escaped(metric)} & {' & '.join(cells[name] for name in dimensions)} " + r"\\"
+            for metric, cells in rows.items()
+        ),
+    ]
+    if ranking.ceiling:
+        ceiling = [_pair(ranking.ceiling[n]["spearman"], ranking.ceiling[n]["kendall"]) for n in dimensions]
+        lines += [r"\midrule", f"One rater with the others & {' & '.join(ceiling)} " + r"\\"]
+    lines += [
+        r"\bottomrule",
+        r"\end{tabular}",
+        rf"\caption{{Rank correlation with {len(ranking.raters)} raters over {len(ranking.models)} models, mean over "
+        "images: "
+        r"Spearman's $\rho$ with average ranks for ties and half of its 95\,\% interval, Kendall's $\tau_b$.}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _pair(rho: Estimate, tau: Estimate) -> str:
+    if rho.value is None or tau.value is None:
+        return "--"
+    spread = "" if rho.spread is None else rf" $\pm$ {rho.spread:.2f}"
+    return f"{rho.value:.2f}{spread}, {tau.value:.2f}".replace("-", "$-$")
+
+
+def escaped(text: str) -> str:
+    r"""Text that LaTeX prints as it is.
+
+    Example:
+        >>> escaped("a_b & 5 %")
+        'a\\_b \\& 5 \\%'
+    """
+    return "".join(_SPECIAL.get(character, character) for character in text)

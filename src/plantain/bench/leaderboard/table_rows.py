@@ -1,0 +1,217 @@
+"""All scores of a benchmark run in memory: one array per arm and metric, in one order of samples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from plantain.bench.benchmark.organs import ORGANS
+from plantain.bench.generate.arms import Arm, ArmKind
+from plantain.bench.generate.baselines import BASELINES
+from plantain.bench.generate.runfile import BenchRun, SampleFacts
+
+Floats = npt.NDArray[np.float64]
+
+SETS = "bench.sets"
+"""Key of a run's meta: distances between sets of images, a JSON list of `Distance`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """A distance between the outputs of an arm and the true images, beside what chance shows.
+
+    Attributes:
+        arm: label.
+        metric: "fid" or "kid", with the encoder's name unless it has the published weights.
+        value: None with a `reason`.
+        floor: mean of the same distance where outputs and truths change sides at random, source by source.
+        floor_high: the one of those that a difference at 5 % lies beyond; None with few sources.
+        p: of the value, among those; None where `floor_high` is.
+        pairs: independent sources; 0 in runs that were scored when the floor was still that of random halves.
+    """
+
+    arm: str
+    metric: str
+    value: float | None
+    floor: float | None = None
+    floor_high: float | None = None
+    reason: str = ""
+    p: float | None = None
+    pairs: int = 0
+
+    @property
+    def said(self) -> str:
+        """What the floor says of the value, in a few words; "" without a value."""
+        if self.value is None:
+            return ""
+        if not self.pairs:
+            return "floor unknown: score again"
+        if self.p is None or self.floor_high is None:
+            return f"floor unknown: {self.pairs} independent pairs"
+        return f"{'above' if self.p <= 0.05 else 'not above'} the floor, {self.floor_high:.2f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The scores of a run.
+
+    Attributes:
+        run, benchmark: names for a reader; seed: of the run, resampling starts from it.
+        samples: all of the benchmark, by id; arrays follow this order.
+        arms: models first, as recorded; then the baselines.
+        outputs: for (arm label, stored metric) an array (samples, outputs of the arm), NaN where unscored.
+        missing: for (arm label, stored metric) how many outputs of the rule have no score, by reason.
+        distances: of sets.
+        made: outputs that the rule names and that were made or failed to be, by arm; told: of those, how many have been
+            scored or have a reason why not, by (arm, stored metric). Empty where nobody goes on scoring.
+    """
+
+    run: str
+    benchmark: str
+    seed: int
+    samples: tuple[SampleFacts, ...]
+    arms: tuple[Arm, ...]
+    outputs: Mapping[tuple[str, str], Floats]
+    missing: Mapping[tuple[str, str], Counter[str]] = field(default_factory=dict)
+    distances: tuple[Distance, ...] = ()
+    made: Mapping[str, int] = field(default_factory=dict)
+    told: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    @property
+    def metrics(self) -> list[str]:
+        """Stored names of all metrics that any arm has a score of."""
+        return sorted({metric for _, metric in self.outputs})
+
+    @property
+    def organs(self) -> list[str]:
+        """The organs that occur: MedEBench's in the order of its Table 2, then others by name."""
+        present = {sample.organ for sample in self.samples}
+        return [organ for organ in ORGANS if organ in present] + sorted(present - set(ORGANS))
+
+    @property
+    def clusters(self) -> list[str]:
+        return [sample.cluster for sample in self.samples]
+
+    @property
+    def truths(self) -> tuple[int, int]:
+        """How many samples have an image after that is not real, and how many have any."""
+        truths = [sample for sample in self.samples if sample.has_truth]
+        return sum(sample.synthetic_truth for sample in truths), len(truths)
+
+    def to_come(self, metric: str) -> tuple[int, int]:
+        """How many outputs a scoring has not come to yet for a stored metric, and of how many.
+
+        A metric that no baseline has is one of some arms only; elsewhere every arm counts.
+        """
+        everywhere = any(self.told.get((label, metric)) for label in BASELINES)
+        labels = [label for label in self.made if everywhere or self.told.get((label, metric))]
+        wanted = sum(self.made[label] for label in labels)
+        return wanted - sum(self.told.get((label, metric), 0) for label in labels), wanted
+
+    def arm(self, label: str) -> Arm:
+        """Raises StopIteration where there is none."""
+        return next(arm for arm in self.arms if arm.label == label)
+
+    def covered(self, arm: Arm) -> npt.NDArray[np.bool_]:
+        """Which samples the arm is to be measured on, (samples,)."""
+        return np.array([arm.covers(sample.id) for sample in self.samples], bool)
+
+    def values(self, arm: Arm, metric: str) -> Floats:
+        """One value per sample by the arm's rule, (samples,); NaN where unscored."""
+        return mean_of_known(self.each(arm, metric))
+
+    def each(self, arm: Arm, metric: str) -> Floats:
+        """The outputs that the arm's rule names, (samples, outputs); NaN where unscored."""
+        found = self.outputs.get((arm.label, metric))
+        if found is None:
+            return np.full((len(self.samples), len(arm.scored)), np.nan)
+        return found[:, list(arm.scored)]
+
+
+def baseline(arm: Arm) -> bool:
+    """Whether an arm edits nothing."""
+    return arm.kind is ArmKind.BASELINE
+
+
+def mean_of_known(outputs: Floats) -> Floats:
+    """(samples, outputs) to (samples,): the mean of what is known of each; NaN where nothing is."""
+    known = np.isfinite(outputs)
+    count = known.sum(axis=1)
+    total = np.where(known, outputs, 0.0).sum(axis=1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def in_table_order(arms: Iterable[Arm]) -> tuple[Arm, ...]:
+    """Models as recorded, then the baselines."""
+    rank = {label: i for i, label in enumerate(BASELINES)}
+    everyone = list(arms)
+    last = sorted((arm for arm in everyone if baseline(arm)), key=lambda arm: rank.get(arm.label, len(rank)))
+    return tuple([arm for arm in everyone if not baseline(arm)] + last)
+
+
+def read_scores(run: BenchRun) -> Scores:
+    """All scores of a run's current generations, in one pass over the journal."""
+    samples = tuple(run.samples.values())
+    arms = in_table_order(run.arms.values())
+    outputs, reasons, told = _arrays(run, samples, arms)
+    distances = orjson.loads(run.reader.meta(SETS) or "[]")
+    return Scores(
+        run=run.reader.header.name,
+        benchmark=run.header.name,
+        seed=run.reader.header.seed,
+        samples=samples,
+        arms=arms,
+        outputs=outputs,
+        missing=reasons,
+        distances=tuple(Distance(**row) for row in distances),
+        made=_made(run, samples, arms),
+        told=told,
+    )
+
+
+def _made(run: BenchRun, samples: Sequence[SampleFacts], arms: Sequence[Arm]) -> Counter[str]:
+    """The outputs that the arms' rules name and that the run has an attempt of: those that are scored."""
+    known = {sample.id for sample in samples}
+    scored = {arm.label: set(arm.scored) for arm in arms}
+    rows = run.reader.connection.execute(
+        "SELECT t.finding, t.image_id, a.round FROM attempt a "
+        "JOIN task t ON t.id = a.task AND t.generation = a.generation WHERE t.kind = 'bench'"
+    )
+    return Counter(
+        label for label, sample, number in rows if sample in known and number - 1 in scored.get(label, ())
+    )
+
+
+def _arrays(
+    run: BenchRun, samples: Sequence[SampleFacts], arms: Sequence[Arm]
+) -> tuple[dict[tuple[str, str], Floats], dict[tuple[str, str], Counter[str]], Counter[tuple[str, str]]]:
+    """Values, reasons of those without one, and how many outputs have either, each by (arm, metric)."""
+    place = {sample.id: i for i, sample in enumerate(samples)}
+    grids = {arm.label: len(arm.grid) for arm in arms}
+    scored = {arm.label: set(arm.scored) for arm in arms}
+    outputs: dict[tuple[str, str], Floats] = {}
+    reasons: dict[tuple[str, str], Counter[str]] = {}
+    told: Counter[tuple[str, str]] = Counter()
+    rows = run.reader.connection.execute(
+        "SELECT t.finding, t.image_id, s.round, s.metric, s.value, s.reason FROM score s "
+        "JOIN task t ON t.id = s.task AND t.generation = s.generation WHERE t.kind = 'bench'"
+    )
+    for label, sample, number, metric, value, reason in rows:
+        k = number - 1
+        if label not in grids or sample not in place or not 0 <= k < grids[label]:
+            continue
+        told[label, metric] += k in scored[label]
+        if value is None:
+            if k in scored[label]:
+                reasons.setdefault((label, metric), Counter())[reason] += 1
+            continue
+        key = (label, metric)
+        if key not in outputs:
+            outputs[key] = np.full((len(samples), grids[label]), np.nan)
+        outputs[key][place[sample], k] = value
+    return outputs, reasons, told

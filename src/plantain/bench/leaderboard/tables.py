@@ -1,0 +1,300 @@
+"""The numbers of a leaderboard: means with intervals per organ, per task and overall, with coverage and bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from plantain.bench.generate.arms import Arm
+from plantain.bench.leaderboard.comparison import differences, marks
+from plantain.bench.leaderboard.measures import MAIN, Measure, judges, ordered
+from plantain.bench.leaderboard.table_rows import Floats, Scores, baseline
+from plantain.metrics.statistics.paired import Difference
+from plantain.metrics.statistics.resampling import Estimate, Resampling
+from plantain.records import InputError, derive_seed
+
+OVERALL = "overall"
+MACRO = "overall (macro)"
+"""The mean of the organs' means, where `OVERALL` is the mean of the samples."""
+
+
+COMPARED = (*MAIN, "cp_reference")
+"""Metrics whose models are compared organ by organ too; the others only over all samples."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableCell:
+    """One number of a table.
+
+    Attributes:
+        model: label of the arm; baseline: it edits nothing.
+        organ: a name, `OVERALL` or `MACRO`; task: "" unless the table goes by task.
+        metric: name in the table.
+        estimate: mean with its 95 % interval.
+        samples: that the arm covers in this group.
+        outputs: that its rule names on them, one a sample or several whose mean counts; scored: those with a score.
+        worst, best: the mean if every unscored output counted as the worst, or the best, that the metric allows; None
+            where the metric has no such end. Samples on which no arm at all was scored are left out of both.
+        mark: "best" or "second" where the paired differences say so, else "".
+    """
+
+    model: str
+    baseline: bool
+    organ: str
+    task: str
+    metric: str
+    estimate: Estimate
+    samples: int
+    outputs: int
+    scored: int
+    worst: float | None
+    best: float | None
+    mark: str = ""
+
+    @property
+    def coverage(self) -> float:
+        """The share of the outputs that has a score, in [0, 1]."""
+        return self.scored / self.outputs if self.outputs else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A leaderboard.
+
+    Attributes:
+        scores: what it was computed from.
+        judge: whose scores EA, VQ and "CP judge" are; None where no judge scored anything.
+        judges: all that scored something.
+        measures: in the order of columns.
+        cells: by (model, organ, metric); organs, then overall and macro.
+        tasks: by (model, organ, task, metric), EA, CP and VQ only.
+        differences: by metric, all pairs of models over all samples.
+    """
+
+    scores: Scores
+    judge: str | None
+    judges: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    cells: Mapping[tuple[str, str, str], TableCell]
+    tasks: Mapping[tuple[str, str, str, str], TableCell]
+    differences: Mapping[str, tuple[Difference, ...]]
+
+    def measure(self, name: str) -> Measure | None:
+        """The measure of that name in this table, or None."""
+        return next((measure for measure in self.measures if measure.name == name), None)
+
+    def cell(self, model: str, organ: str, metric: str) -> TableCell | None:
+        """The cell of an arm, an organ and a metric, or None."""
+        return self.cells.get((model, organ, metric))
+
+    @property
+    def main(self) -> list[Measure]:
+        """EA, CP and VQ, as far as there are any; the published CP where there is no strict one."""
+        found = {name: self.measure(name) for name in MAIN}
+        found["CP"] = found["CP"] or self.measure("cp_reference")
+        return [measure for measure in found.values() if measure is not None]
+
+    @property
+    def unfinished(self) -> str:
+        """How far the scoring of EA, CP and VQ has come, e.g. "23 % of EA and VQ"; "" once nothing is to come."""
+        open_ = {m.name: self.scores.to_come(m.stored) for m in self.main}
+        open_ = {name: counts for name, counts in open_.items() if counts[0]}
+        if not open_:
+            return ""
+        left, wanted = (sum(counts[i] for counts in open_.values()) for i in (0, 1))
+        *others, last = open_
+        names = f"{', '.join(others)} and {last}" if others else last
+        return f"{math.floor(100 * (wanted - left) / wanted)} % of {names}"
+
+    @property
+    def general(self) -> list[Arm]:
+        """Arms that stand for the whole benchmark: not those of a few-shot study, which see part of it."""
+        return [arm for arm in self.scores.arms if arm.shots is None]
+
+
+def make_table(scores: Scores, judge: str | None = None) -> Table:
+    """Computes everything that a leaderboard shows.
+
+    Args:
+        scores: of a run.
+        judge: whose scores are EA, VQ and "CP judge", e.g. "offline/instruments/D"; a name without variant will do if
+            it fits one only. None: the first of `judges`.
+
+    Raises:
+        InputError: no such judge in this run.
+    """
+    present = judges(scores.metrics)
+    chosen = _choose(present, judge) if judge or present else None
+    measures = ordered(scores.metrics, chosen)
+    cells: dict[tuple[str, str, str], TableCell] = {}
+    overall: dict[str, tuple[Difference, ...]] = {}
+    covered = {arm.label: scores.covered(arm) for arm in scores.arms}
+    for organ, chosen_samples in _groups(scores):
+        group = _Group(scores, covered, chosen_samples, organ)
+        for measure in measures:
+            row, pairs = group.row(measure, compare=organ == OVERALL or measure.name in COMPARED)
+            cells.update({(cell.model, cell.organ, cell.metric): cell for cell in row})
+            if organ == OVERALL:
+                overall[measure.name] = pairs
+    table = Table(scores, chosen, tuple(present), tuple(measures), cells, {}, overall)
+    tasks = {
+        (cell.model, cell.organ, cell.task, cell.metric): cell
+        for cell in _task_cells(scores, covered, table.main)
+        if cell.samples
+    }
+    return replace(table, tasks=tasks)
+
+
+def _choose(present: list[str], wanted: str | None) -> str:
+    if wanted is None:
+        return present[0]
+    fits = [who for who in present if who == wanted] or [
+        who for who in present if who.startswith(f"{wanted}/")
+    ]
+    if not fits:
+        there = f"there are {', '.join(present)}" if present else "no judge has scored this run"
+        raise InputError(f"--judge {wanted}: no scores of this judge; {there}")
+    return fits[0]
+
+
+def _groups(scores: Scores) -> Iterator[tuple[str, npt.NDArray[np.intp]]]:
+    organs = np.array([sample.organ for sample in scores.samples])
+    for organ in scores.organs:
+        yield organ, np.flatnonzero(organs == organ)
+    yield OVERALL, np.arange(organs.size)
+
+
+def _task_cells(
+    scores: Scores, covered: Mapping[str, npt.NDArray[np.bool_]], measures: list[Measure]
+) -> Iterator[TableCell]:
+    groups: dict[tuple[str, str], list[int]] = {}
+    for i, sample in enumerate(scores.samples):
+        groups.setdefault((sample.organ, sample.task), []).append(i)
+    rank = {organ: i for i, organ in enumerate(scores.organs)}
+    for organ, task in sorted(groups, key=lambda key: (rank[key[0]], key[1])):
+        group = _Group(scores, covered, np.array(groups[organ, task]), organ, task)
+        for measure in measures:
+            yield from group.row(measure, compare=False)[0]
+
+
+class _Group:
+    """Samples that one column is about, with one plan of resampling for all models and metrics."""
+
+    def __init__(
+        self,
+        scores: Scores,
+        covered: Mapping[str, npt.NDArray[np.bool_]],
+        chosen: npt.NDArray[np.intp],
+        organ: str,
+        task: str = "",
+    ) -> None:
+        self.scores, self.chosen, self.organ, self.task = scores, chosen, organ, task
+        self.clusters = [scores.samples[i].cluster for i in chosen]
+        self.strata = [scores.samples[i].organ for i in chosen] if organ == OVERALL else None
+        self.plan = Resampling(self.clusters, self.strata, seed=derive_seed(scores.seed, "table"))
+        self.covered = {label: inside[chosen] for label, inside in covered.items()}
+
+    def row(
+        self, measure: Measure, *, compare: bool = True
+    ) -> tuple[list[TableCell], tuple[Difference, ...]]:
+        """The cells of one metric, one per arm (two overall: micro and macro), and the differences of its models."""
+        values = {arm.label: self.scores.values(arm, measure.stored)[self.chosen] for arm in self.scores.arms}
+        measurable = np.zeros(self.chosen.size, bool)
+        for array in values.values():
+            measurable |= np.isfinite(array)
+        cells = [
+            self._cell(measure, arm, values[arm.label], measurable, macro)
+            for macro in ((False, True) if self.organ == OVERALL else (False,))
+            for arm in self.scores.arms
+        ]
+        if not compare:
+            return cells, ()
+        general = {
+            arm.label: values[arm.label]
+            for arm in self.scores.arms
+            if not baseline(arm) and arm.shots is None
+        }
+        pairs = differences(general, self.clusters, self.strata, self.scores.seed)
+        means = {
+            cell.model: cell.estimate.value for cell in cells if cell.model in general and cell.organ != MACRO
+        }
+        # Which model is ahead is not said while some of its outputs wait to be scored.
+        marked = {} if self.scores.to_come(measure.stored)[0] else marks(measure, means, pairs)
+        return [_marked(cell, marked) for cell in cells], pairs
+
+    def _cell(
+        self, measure: Measure, arm: Arm, values: Floats, measurable: npt.NDArray[np.bool_], macro: bool
+    ) -> TableCell:
+        covered = self.covered[arm.label]
+        outputs = self.scores.each(arm, measure.stored)[self.chosen]
+        worst, best = _bounds(measure, outputs[covered & measurable])
+        return TableCell(
+            model=arm.label,
+            baseline=baseline(arm),
+            organ=MACRO if macro else self.organ,
+            task=self.task,
+            metric=measure.name,
+            estimate=_within(measure, self.plan.mean(values, macro=macro)),
+            samples=int(covered.sum()),
+            outputs=outputs[covered].size,
+            scored=int(np.isfinite(outputs[covered]).sum()),
+            worst=None if macro else worst,
+            best=None if macro else best,
+        )
+
+
+def _within(measure: Measure, estimate: Estimate) -> Estimate:
+    """The estimate with its interval cut off where the metric ends: no mean lies beyond."""
+    if estimate.low is None or estimate.high is None:
+        return estimate
+    low = estimate.low if measure.low is None else max(measure.low, estimate.low)
+    high = estimate.high if measure.high is None else min(measure.high, estimate.high)
+    return replace(estimate, low=low, high=high)
+
+
+def _marked(cell: TableCell, found: Mapping[str, str]) -> TableCell:
+    mark = found.get(cell.model, "") if cell.organ != MACRO else ""
+    return replace(cell, mark=mark) if mark else cell
+
+
+def _bounds(measure: Measure, values: Floats) -> tuple[float | None, float | None]:
+    """The mean of (samples, outputs) with everything unscored at the worst, and at the best, that the metric allows."""
+    if not values.size:
+        return None, None
+    ends = (measure.low, measure.high) if measure.higher_is_better else (measure.high, measure.low)
+    if not np.isnan(values).any():
+        return float(values.mean()), float(values.mean())
+    worst, best = (
+        None if end is None else float(np.where(np.isnan(values), end, values).mean()) for end in ends
+    )
+    return worst, best
+
+
+def table_json(cells: Iterable[TableCell]) -> list[dict[str, object]]:
+    """The rows that scripts read: one per cell that has something to say."""
+    rows: list[dict[str, object]] = []
+    for cell in cells:
+        row: dict[str, object] = {
+            "model": cell.model,
+            "organ": cell.organ,
+            "metric": cell.metric,
+            "mean": cell.estimate.value,
+            "low": cell.estimate.low,
+            "high": cell.estimate.high,
+            "n": cell.estimate.n,
+            "coverage": cell.coverage,
+            "samples": cell.samples,
+            "outputs": cell.outputs,
+            "clusters": cell.estimate.clusters,
+            "interval": cell.estimate.method,
+            "worst": cell.worst,
+            "best": cell.best,
+            "mark": cell.mark,
+            "baseline": cell.baseline,
+        }
+        rows.append({**row, "task": cell.task} if cell.task else row)
+    return rows

@@ -1,0 +1,1 @@
+"""From raw pairs to a benchmark: alignment, descriptions, regions."""

@@ -1,0 +1,137 @@
+"""One raw pair to one frame: looked at for text and faces, aligned, cut to what both show, brought to size."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from plantain.bench.prepare.alignment import (
+    LEAST_QUALITY,
+    Alignment,
+    align,
+    apply_alignment,
+    common_rectangle,
+)
+from plantain.bench.prepare.raw_pairs import RawPair
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import BadImage, decode_untrusted
+from plantain.pixels.prepare import resize
+from plantain.privacy.faces import photographed_faces
+from plantain.privacy.small_text import small_texts
+from plantain.privacy.text import TextReader
+
+SIDE = 512
+"""Longest side in pixels, as in MedEBench."""
+
+PIXEL_ALIGNED = 0.9
+"""SSIM on the overlap from which a pair counts as aligned pixel by pixel."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairRules:
+    """What is asked of a pair.
+
+    Attributes:
+        side: longest side of the prepared images in pixels.
+        least_quality: alignment quality below which a pair is refused.
+        keep_unaligned: keep pairs that cannot be aligned, as they are and marked.
+        accept_text, accept_faces: keep pairs that show what may identify a person; their owner has seen to it.
+        reader: reads text; None where none can be read here.
+    """
+
+    side: int = SIDE
+    least_quality: float = LEAST_QUALITY
+    keep_unaligned: bool = False
+    accept_text: bool = False
+    accept_faces: bool = False
+    reader: TextReader | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedPair:
+    """A pair in one frame: uint8 (H, W, 3) both, with what was done, a line each."""
+
+    previous: Pixels
+    changed: Pixels
+    alignment: Alignment
+    aligned: bool
+    notes: tuple[str, ...]
+    sha256: str
+
+
+def prepare_pair(raw: RawPair, rules: PairRules) -> PreparedPair | str:
+    """The pair in one frame, or why it is refused."""
+    data = raw.before.read_bytes()
+    try:
+        previous = decode_untrusted(data, _named(raw.before))
+        changed = decode_untrusted(raw.after.read_bytes(), _named(raw.after))
+    except BadImage as error:
+        return str(error)
+    if min(*previous.shape[:2], *changed.shape[:2]) < 64:
+        return "an image has less than 64 pixels on a side"
+    shown = _identifying(previous, changed, rules)
+    if shown:
+        return shown
+    alignment = align(previous, changed)
+    why = alignment.refused_below(rules.least_quality)
+    if why and not rules.keep_unaligned:
+        return why
+    notes = [alignment.line] if not why else [f"not aligned: {why}"]
+    before, after, cut = _in_one_frame(previous, changed, None if why else alignment, rules.side)
+    if cut < 0.999:
+        notes.append(f"cut to the {cut:.0%} of the image before that both images show")
+    aligned = not why and alignment.similarity >= PIXEL_ALIGNED
+    return PreparedPair(before, after, alignment, aligned, tuple(notes), hashlib.sha256(data).hexdigest())
+
+
+def _identifying(previous: Pixels, changed: Pixels, rules: PairRules) -> str:
+    """Why a pair may identify somebody; "" where nothing was found or it is accepted. What was read is not repeated."""
+    for name, pixels in (("before", previous), ("after", changed)):
+        if rules.reader is not None and not rules.accept_text:
+            texts = (*rules.reader.read(pixels), *small_texts(pixels, rules.reader))
+            kinds = sorted({text.kind.value for text in texts if text.kind.identifying})
+            if kinds:
+                return f"the image {name} holds text that may identify a person ({', '.join(kinds)})"
+        if not rules.accept_faces and photographed_faces(pixels):
+            return f"the image {name} shows a face"
+    return ""
+
+
+def _in_one_frame(
+    previous: Pixels, changed: Pixels, alignment: Alignment | None, side: int
+) -> tuple[Pixels, Pixels, float]:
+    """Both images at the same size and place, and the share of the image before that is left."""
+    height, width = previous.shape[:2]
+    scale = min(1.0, side / max(height, width))
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    before = resize(previous, *size)
+    if alignment is None:
+        return _to_side(before, side), _to_side(resize(changed, *size), side), 1.0
+    shrink = min(1.0, scale * float(np.sqrt(abs(np.linalg.det(alignment.matrix[:, :2])))))
+    small = (max(1, round(changed.shape[1] * shrink)), max(1, round(changed.shape[0] * shrink)))
+    matrix = alignment.matrix.copy()
+    matrix[:, 0] *= changed.shape[1] / small[0]
+    matrix[:, 1] *= changed.shape[0] / small[1]
+    matrix[0] *= size[0] / width
+    matrix[1] *= size[1] / height
+    if np.allclose(matrix, np.eye(2, 3), atol=1e-6) and small == size:
+        after, covered = resize(changed, *size), np.ones(before.shape[:2], bool)
+    else:
+        after, covered = apply_alignment(resize(changed, *small), matrix, size)
+    left, top, wide, high = common_rectangle(covered)
+    place = np.s_[top : top + high, left : left + wide]
+    cut = wide * high / (size[0] * size[1])
+    return _to_side(before[place], side), _to_side(after[place], side), cut
+
+
+def _to_side(pixels: Pixels, side: int) -> Pixels:
+    height, width = pixels.shape[:2]
+    scale = side / max(height, width)
+    return np.ascontiguousarray(resize(pixels, max(1, round(width * scale)), max(1, round(height * scale))))
+
+
+def _named(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"

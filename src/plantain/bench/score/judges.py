@@ -1,0 +1,161 @@
+"""Asking judges about outputs: what each is shown, through the memoised calls of the output's task."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.native_format import encode_png
+from plantain.bench.benchmark.samples import Sample
+from plantain.bench.generate.runfile import BenchRun, Output
+from plantain.bench.score.judging import (
+    SeatedJudge,
+    complete,
+    draws_to_make,
+    failed_report,
+    put_together,
+    report_from_json,
+    report_to_json,
+    without_judging,
+)
+from plantain.bench.score.pixel_metrics import by_sample, rows_of
+from plantain.calls import Answer, CallSpec, ModelClient, TaskCalls
+from plantain.findings import Taxonomy
+from plantain.journal import CallResult, Journal, StoredScore
+from plantain.records import Finding, InputError, ScaleReport, Step, derive_seed
+from plantain.roles import EncodedImage, Reply, ScaleRequest
+
+KEPT = 24
+"""Samples whose encoded pictures are kept at hand; outputs come sample by sample."""
+
+
+@dataclass(slots=True)
+class Judgement:
+    """All that is needed to have outputs judged."""
+
+    benchmark: Benchmark
+    run: BenchRun
+    journal: Journal
+    taxonomy: Taxonomy
+    client: ModelClient
+    judges: Sequence[SeatedJudge]
+    retry: bool
+    all_outputs: bool
+    _pictures: OrderedDict[str, asyncio.Task[tuple[EncodedImage, EncodedImage | None]]] = field(
+        default_factory=OrderedDict
+    )
+
+    def outstanding(self) -> Iterator[tuple[Output, SeatedJudge]]:
+        """Every output that a judge has not scored yet, sample by sample; those of the arm's rule, or all."""
+        reader = self.run.reader
+        for _, outputs in by_sample(self.run):
+            for output in outputs:
+                if not self.all_outputs and output.k not in self.run.arms[output.arm].scored:
+                    continue
+                rows = rows_of(reader, output)
+                for seated in self.judges:
+                    if not complete(seated, rows, output.edited, retry=self.retry):
+                        yield output, seated
+
+    async def judge(self, item: tuple[Output, SeatedJudge]) -> int:
+        """Has one output judged by one judge in all its draws; returns how many scores were stored."""
+        return await self.journal.add_scores(await self._scores(*item))
+
+    async def _scores(self, output: Output, seated: SeatedJudge) -> list[StoredScore]:
+        sample = self.benchmark.sample(output.sample_id)
+        obstacle = _obstacle(output, seated, sample)
+        if obstacle:
+            return without_judging(seated, output, obstacle)
+        recorded = self.run.reader.calls(output.task_id, output.generation)
+        calls = TaskCalls(self.client, output.task_id, output.generation, recorded)
+        numbers = draws_to_make(seated, recorded, output.k + 1, retry=self.retry)
+        # All at once: draws that wait for batch jobs wait for the same one.
+        asked = [calls.answer(self._call(output, seated, sample, k, draw)) for k, draw in enumerate(numbers)]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        draws = [(draw, _report(answer)) for draw, answer in zip(numbers, answers, strict=True)]
+        return put_together(seated, output, draws)
+
+    def _call(
+        self, output: Output, seated: SeatedJudge, sample: Sample, k: int, draw: int
+    ) -> CallSpec[ScaleReport]:
+        name = seated.name
+        # The same seed for every arm: differences between arms are not those of the draw.
+        seed = derive_seed(self.journal.header.seed, "judge", sample.id, k, draw // 100 % 100)
+        text = sample.detailed if name.variant == "D" else sample.prompt
+        identity: dict[str, object] = {
+            "fingerprint": seated.judge.fingerprint,
+            "seed": seed,
+            "sample": self.benchmark.sample_digest(sample),
+            "edited": output.edited,
+            "variant": name.variant,
+            "truth": name.truth,
+        }
+
+        async def send() -> Reply[ScaleReport]:
+            previous, truth = await self._own_pictures(sample)
+            edited = await asyncio.to_thread(self.run.read, output)
+            return await seated.judge.score(
+                ScaleRequest(
+                    previous=previous,
+                    edited=EncodedImage(edited, "image/png"),
+                    truth=truth if name.truth else None,
+                    text=text,
+                    variant=name.variant,
+                    image=sample.image,
+                    finding=self._finding(sample),
+                    direction=sample.direction,
+                    seed=seed,
+                )
+            )
+
+        async def settle(reply: Reply[ScaleReport], draft: CallResult) -> CallResult:
+            return draft if reply.value is None else replace(draft, answer=report_to_json(reply.value))
+
+        return CallSpec(Step.JUDGE, output.k + 1, draw, name.model, identity, send, settle)
+
+    async def _own_pictures(self, sample: Sample) -> tuple[EncodedImage, EncodedImage | None]:
+        """The sample's images as lossless PNGs of the previous image's size, made once for neighbours in the queue."""
+        if sample.id not in self._pictures:
+            self._pictures[sample.id] = asyncio.create_task(
+                asyncio.to_thread(_encoded, self.benchmark, sample)
+            )
+            while len(self._pictures) > KEPT:
+                self._pictures.popitem(last=False)
+        return await asyncio.shield(self._pictures[sample.id])
+
+    def _finding(self, sample: Sample) -> Finding | None:
+        if not sample.finding:
+            return None
+        try:
+            return self.taxonomy.get(sample.image.modality, sample.finding)
+        except InputError:
+            return None  # a finding of its maker's own: nothing is known of how it shows
+
+
+def _report(answer: Answer | BaseException) -> ScaleReport:
+    """What a draw came to; what stopped it is raised once all draws have ended."""
+    if isinstance(answer, BaseException):
+        raise answer
+    if answer.outcome.ok:
+        return report_from_json(answer.text)
+    return failed_report(f"{answer.outcome.kind.value}: {answer.outcome.reason}".rstrip(": "))
+
+
+def _encoded(benchmark: Benchmark, sample: Sample) -> tuple[EncodedImage, EncodedImage | None]:
+    truth = None if sample.changed is None else encode_png(benchmark.changed(sample))
+    previous = encode_png(benchmark.previous(sample))
+    return EncodedImage(previous, "image/png"), EncodedImage(truth, "image/png") if truth else None
+
+
+def _obstacle(output: Output, seated: SeatedJudge, sample: Sample) -> str:
+    """Why an output is not judged; "" where it is."""
+    if output.edited is None:
+        return output.reason
+    if seated.name.truth and sample.changed is None:
+        return "the sample has no ground truth"
+    if seated.name.variant == "D" and not sample.detailed:
+        return "the sample has no description of the change"
+    return ""

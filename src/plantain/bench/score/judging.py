@@ -1,0 +1,218 @@
+"""A judge's scores of a benchmark's outputs: who judges how, in which draws, and what its answers come to.
+
+Each draw is one memoised call of the output's task (step judge, round of the output). A run numbers its judges in the
+order in which they first judge, so that draws of different judges never meet: draw = judge * 10,000 + again * 100 + k,
+where `again` counts how often failed draws were asked for anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from plantain.bench.generate.runfile import Output
+from plantain.journal import CallRow, Journal, JsonValue, StoredScore
+from plantain.records import InputError, ScaleReport, Score, Step, unscored
+from plantain.roles import ScaleJudge
+from plantain.rubrics import MEDEBENCH
+
+VARIANTS = ("P", "D")
+"""What a judge is told: the prompt, or the description of the change."""
+JUDGES = "bench.judges"
+"""Key of the run's meta: the judges in the order of their numbers."""
+MOST_DRAWS, MOST_AGAIN = 100, 100
+VERSION = "1"
+"""Of how draws are put together."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeName:
+    """One way of judging.
+
+    Attributes:
+        model: "provider/model".
+        variant: "P" (judged by the prompt) or "D" (by the description of the change).
+        truth: the judge sees the real image after.
+        draws: how often each output is judged; None for once where the judge repeats itself, else three times.
+    """
+
+    model: str
+    variant: str = "D"
+    truth: bool = True
+    draws: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            raise InputError(
+                f"--variant: {self.variant!r}; choose P (prompt) or D (description of the change)"
+            )
+        if self.draws is not None and not 1 <= self.draws <= MOST_DRAWS:
+            raise InputError(f"--draws: {self.draws}; from 1 to {MOST_DRAWS}")
+
+    @property
+    def label(self) -> str:
+        """As stored after the dimension: "gemini/m/P", "offline/instruments/D-blind"."""
+        return f"{self.model}/{self.variant}{'' if self.truth else '-blind'}"
+
+    @property
+    def times(self) -> int:
+        return self.draws or (1 if self.model.startswith("offline/") else 3)
+
+
+@dataclass(frozen=True, slots=True)
+class SeatedJudge:
+    """A judge with its number in this run; another fingerprint of the same name takes another number."""
+
+    name: JudgeName
+    judge: ScaleJudge
+    number: int
+
+    def draw(self, k: int, again: int = 0) -> int:
+        return (self.number * MOST_AGAIN + again) * MOST_DRAWS + k
+
+
+async def seat(journal: Journal, judges: Sequence[tuple[JudgeName, ScaleJudge]]) -> list[SeatedJudge]:
+    """Gives each judge its number in the run, the same as in earlier processes."""
+    known: list[dict[str, str]] = orjson.loads(journal.reader.meta(JUDGES) or "[]")
+    seated, before = [], len(known)
+    for name, judge in judges:
+        entry = {"label": name.label, "fingerprint": judge.fingerprint}
+        if entry not in known:
+            known.append(entry)
+        seated.append(SeatedJudge(name, judge, known.index(entry)))
+    if len(known) > before:
+        await journal.set_meta(JUDGES, orjson.dumps(known).decode())
+    return seated
+
+
+def draws_to_make(seated: SeatedJudge, recorded: Iterable[CallRow], round: int, *, retry: bool) -> list[int]:
+    """The draw of each k: its latest one, or with `retry` a new one where that failed.
+
+    Args:
+        seated: the judge.
+        recorded: the calls of the output's task and generation.
+        round: of the output.
+        retry: ask for failed draws anew.
+    """
+    own = {
+        row.key.draw: row
+        for row in recorded
+        if row.key.step is Step.JUDGE and row.key.round == round and row.final and row.outcome is not None
+    }
+    draws = []
+    for k in range(seated.name.times):
+        again = 0
+        while again + 1 < MOST_AGAIN and seated.draw(k, again + 1) in own:
+            again += 1
+        last = own.get(seated.draw(k, again))
+        if retry and last is not None and last.outcome is not None and not last.outcome.ok:
+            again += 1
+        draws.append(seated.draw(k, again))
+    return draws
+
+
+def complete(seated: SeatedJudge, rows: Mapping[str, StoredScore], blob: str | None, *, retry: bool) -> bool:
+    """Whether an output has this judge's scores: of this image and fingerprint, in as many draws as asked for."""
+    for dimension in MEDEBENCH.dimensions:
+        row = rows.get(stored_name(seated.name, dimension.short))
+        if row is None or row.detail.get("version") != _version(seated) or row.detail.get("blob") != blob:
+            return False
+        asked, scored = row.detail.get("asked"), row.detail.get("scored")
+        if isinstance(asked, int) and (asked < seated.name.times or (retry and asked != scored)):
+            return False
+    return True
+
+
+def stored_name(name: JudgeName, short: str) -> str:
+    """The name of a judged score in the journal, e.g. "ea@gemini/m/P"."""
+    return f"{short.lower()}@{name.label}"
+
+
+def without_judging(seated: SeatedJudge, output: Output, reason: str) -> list[StoredScore]:
+    """The three scores of an output that nobody was asked about, and why."""
+    detail: dict[str, JsonValue] = {"version": _version(seated), "blob": output.edited}
+    return _rows(seated, output, {d.short: (unscored(reason), detail) for d in MEDEBENCH.dimensions})
+
+
+def put_together(
+    seated: SeatedJudge, output: Output, draws: Sequence[tuple[int, ScaleReport]]
+) -> list[StoredScore]:
+    """The three scores of an output from its draws: the mean of those scored, as a share of the scale.
+
+    The detail lists each draw with the number under which its call is journalled, so that the answer with its
+    differences and reasons can be looked up.
+    """
+    made: dict[str, tuple[Score, dict[str, JsonValue]]] = {}
+    for dimension in MEDEBENCH.dimensions:
+        scores = [(draw, _dimension(report, dimension.name)) for draw, report in draws]
+        values = [score.value for _, score in scores if score.value is not None]
+        reasons = list(dict.fromkeys(score.reason for _, score in scores if score.value is None))
+        score = Score(sum(values) / len(values) / MEDEBENCH.most) if values else unscored("; ".join(reasons))
+        made[dimension.short] = (
+            score,
+            {
+                "version": _version(seated),
+                "blob": output.edited,
+                "judge": seated.name.model,
+                "variant": seated.name.variant,
+                "truth": seated.name.truth,
+                "asked": len(draws),
+                "scored": len(values),
+                "draws": [_said(draw, score) for draw, score in scores],
+                "reason": draws[0][1].reason[:600],
+            },
+        )
+    return _rows(seated, output, made)
+
+
+def _rows(
+    seated: SeatedJudge, output: Output, scores: Mapping[str, tuple[Score, dict[str, JsonValue]]]
+) -> list[StoredScore]:
+    return [
+        StoredScore(
+            output.task_id, output.generation, output.k + 1, stored_name(seated.name, short), score, detail
+        )
+        for short, (score, detail) in scores.items()
+    ]
+
+
+def _version(seated: SeatedJudge) -> str:
+    return f"{VERSION} {seated.judge.fingerprint}"
+
+
+def _said(draw: int, score: Score) -> dict[str, JsonValue]:
+    if score.value is not None:
+        return {"draw": draw, "score": score.value}
+    return {"draw": draw, "reason": score.reason}
+
+
+def _dimension(report: ScaleReport, name: str) -> Score:
+    return {
+        "editing_accuracy": report.editing_accuracy,
+        "context_preservation": report.context_preservation,
+        "visual_quality": report.visual_quality,
+    }[name]
+
+
+def failed_report(reason: str) -> ScaleReport:
+    """What a draw without an answer comes to."""
+    return ScaleReport(unscored(reason), unscored(reason), unscored(reason), reason=reason)
+
+
+def report_to_json(report: ScaleReport) -> str:
+    """A report as the memo keeps it."""
+    return orjson.dumps(report).decode()
+
+
+def report_from_json(text: str) -> ScaleReport:
+    """The report of `report_to_json`."""
+    said = orjson.loads(text)
+    return ScaleReport(
+        Score(**said["editing_accuracy"]),
+        Score(**said["context_preservation"]),
+        Score(**said["visual_quality"]),
+        said["differences"],
+        said["reason"],
+    )

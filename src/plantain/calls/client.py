@@ -1,0 +1,248 @@
+"""The memoised call: every answer is durable before it is used, and no recorded answer is asked for again."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import time
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+import orjson
+
+from plantain.calls.admission import Admission
+from plantain.calls.circuit_breaker import CircuitBreaker
+from plantain.calls.model_drift import ModelDrift
+from plantain.calls.policy import next_step
+from plantain.calls.stops import Interrupted, RequestChanged, RunHalted
+from plantain.journal import CallResult, CallRow, Journal, StartedCall
+from plantain.journal.batches import LeftWithJob, current_call
+from plantain.records import CallKey, Outcome, OutcomeKind, Step
+from plantain.roles import Reply, failed
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class CallSpec(Generic[T]):
+    """One call to be made or replayed.
+
+    Attributes:
+        step, round, draw: where it stands in the task.
+        model: the model's name; `identity` is everything else that the answer depends on.
+        send: performs the call.
+        settle: turns a final reply, good or bad, into what the journal keeps; it may find an ok reply wanting.
+        alone: its failure says nothing of other calls: no model is asked.
+    """
+
+    step: Step
+    round: int
+    draw: int
+    model: str
+    identity: dict[str, object]
+    send: Callable[[], Awaitable[Reply[T]]]
+    settle: Callable[[Reply[T], CallResult], Awaitable[CallResult]]
+    alone: bool = False
+
+    @property
+    def request_hash(self) -> str:
+        """Hash of model and identity; image bytes enter by their hashes, so a replay encodes nothing."""
+        payload = orjson.dumps([self.model, self.step.value, self.identity], option=orjson.OPT_SORT_KEYS)
+        return hashlib.sha256(payload).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the loop gets of a call, fresh or replayed: its outcome and the JSON text that was recorded."""
+
+    outcome: Outcome
+    text: str
+
+
+@dataclass(slots=True)
+class ModelClient:
+    """What all tasks of a run share: the journal, admission, and the wish to stop.
+
+    Attributes:
+        deadline_s: seconds after which a call without an answer ends as `transport`; None for never.
+        served: who has answered so far; None where nobody asks.
+        unhurried: models whose answers come from jobs, so that no deadline holds for one call.
+        queued: models that run here one after another: a call's wait for its turn is nobody's fault.
+        leave_jobs: called when the run stops without waiting for jobs.
+        in_jobs: open calls of earlier processes that a job answers: they are continued, not made again.
+        streaks: failures in a row, which end the run before they have used up its tasks.
+    """
+
+    journal: Journal
+    admission: Admission
+    deadline_s: float | None = None
+    served: ModelDrift | None = None
+    unhurried: Collection[str] = ()
+    in_jobs: Collection[int] = ()
+    leave_jobs: Callable[[], None] | None = None
+    queued: Collection[str] = ()
+    made: int = 0
+    replayed: int = 0
+    stop_requested: bool = False
+    streaks: CircuitBreaker = field(default_factory=CircuitBreaker)
+    jitter: random.Random = field(default_factory=random.Random)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def request_stop(self, *, wait_for_jobs: bool = False) -> None:
+        """No new call is sent from now on; those in flight finish and are recorded.
+
+        Calls in batch jobs, which may take a day, stay open and are continued by the next process, unless this one is
+        to wait for them.
+        """
+        self.stop_requested = True
+        if self.leave_jobs is not None and not wait_for_jobs:
+            self.leave_jobs()
+        self.wake.set()
+        self.admission.stop()
+
+    async def send(self, spec: CallSpec[T]) -> Reply[T]:
+        """Performs a call within its deadline."""
+        try:
+            patient = spec.model in self.unhurried or spec.model in self.queued
+            limit = None if patient else self.deadline_s
+            async with asyncio.timeout(limit) as deadline:
+                return await spec.send()
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            return failed(Outcome(OutcomeKind.TRANSPORT, f"no answer within {self.deadline_s:g} s"))
+
+    async def pause(self, seconds: float) -> None:
+        """Waits before another try; a wish to stop ends the wait."""
+        try:
+            await asyncio.wait_for(self.wake.wait(), timeout=seconds)
+        except TimeoutError:
+            return
+
+
+class TaskCalls:
+    """The calls of one task in one generation: replays what is recorded, makes and records the rest."""
+
+    def __init__(self, client: ModelClient, task_id: str, generation: int, recorded: list[CallRow]) -> None:
+        self._client = client
+        self._task_id = task_id
+        self._generation = generation
+        self._tries: dict[CallKey, int] = {}
+        self._final: dict[CallKey, CallRow] = {}
+        self._in_jobs: dict[CallKey, CallRow] = {}
+        for row in recorded:
+            self._tries[row.key] = max(self._tries.get(row.key, 0), row.tries)
+            if row.final:
+                self._final[row.key] = row
+            elif row.outcome is None and row.id in client.in_jobs:
+                self._in_jobs[row.key] = row
+
+    async def answer(self, spec: CallSpec[T]) -> Answer:
+        """The recorded answer to this call, or a new one that is durable before this returns.
+
+        Raises:
+            RequestChanged: the recorded call was asked with another request.
+            Interrupted: a stop was requested before the call was sent.
+            RunHalted: the outcome concerns the whole run.
+        """
+        key = CallKey(self._task_id, self._generation, spec.round, spec.step, spec.draw)
+        request_hash = spec.request_hash
+        recorded = self._final.get(key)
+        if recorded is not None and recorded.outcome is not None:
+            if recorded.request_hash != request_hash:
+                raise RequestChanged(
+                    f"task {self._task_id}, round {spec.round}: the recorded {spec.step} call to {recorded.model} "
+                    "was made with another prompt, model version or image than today's; resume with the version "
+                    "that began this run, or start a new run folder"
+                )
+            self._client.replayed += 1
+            return Answer(recorded.outcome, recorded.answer)
+        tries = self._tries.get(key, 0)
+        left_open = self._in_jobs.pop(key, None)
+        sent = 0
+        while True:
+            if self._client.stop_requested:
+                raise Interrupted
+            tries += left_open is None
+            sent += 1
+            settlement, wait = await self._send_once(spec, key, tries, sent, request_hash, left_open)
+            left_open = None
+            if settlement.outcome.fatal:
+                raise RunHalted(f"{spec.model}: {settlement.outcome.reason}")
+            if self._client.served is not None:
+                await self._client.served.check(spec.model, settlement.usage.served_model)
+            if settlement.outcome.kind is OutcomeKind.CANCELLED:
+                raise Interrupted
+            if settlement.final:
+                return Answer(settlement.outcome, settlement.answer)
+            await self._client.pause(wait)
+
+    async def _send_once(
+        self,
+        spec: CallSpec[T],
+        key: CallKey,
+        tries: int,
+        sent: int,
+        request_hash: str,
+        left_open: CallRow | None,
+    ) -> tuple[CallResult, float]:
+        """Journals the start, sends, journals what came; returns it and the seconds until another try.
+
+        `left_open` is the same try of an earlier process, whose request is in a job: it goes on as that call.
+        """
+        client = self._client
+        if left_open is None:
+            admitted = client.admission.admit(spec.model, spec.step)
+        else:
+            admitted = client.admission.resume(spec.model, spec.step, left_open.reserved_usd)
+        async with admitted as ticket:
+            if client.stop_requested:
+                raise Interrupted
+            if left_open is None:
+                call_id = await client.journal.start_call(
+                    StartedCall(key, tries, spec.model, request_hash, ticket.reserved_usd)
+                )
+                client.made += 1
+            else:
+                call_id = left_open.id
+            ticket.started = True
+            current_call.set(call_id)
+            begun = time.monotonic()
+            try:
+                reply = await client.send(spec)
+            except LeftWithJob as left:
+                raise (RunHalted(f"{spec.model}: {left}") if str(left) else Interrupted()) from None
+            latency = time.monotonic() - begun
+            ticket.settle(reply.outcome, reply.usage)
+            draft = CallResult(
+                call_id=call_id,
+                outcome=reply.outcome,
+                final=False,
+                usage=reply.usage,
+                cost_usd=ticket.cost_usd,
+                latency_s=latency,
+                answer="",
+                raw=reply.raw,
+            )
+            wait = next_step(reply.outcome, sent, client.jitter)
+            unfinished = reply.outcome.fatal or reply.outcome.kind is OutcomeKind.CANCELLED
+            if wait is None and not unfinished:
+                draft, wait = self._closed(spec, key, replace(await spec.settle(reply, draft), final=True))
+            await client.journal.settle_call(draft)
+        return draft, wait or 0.0
+
+    def _closed(self, spec: CallSpec[T], key: CallKey, draft: CallResult) -> tuple[CallResult, float | None]:
+        """A call as it is recorded at its end: as final, unless it is one of too many that failed.
+
+        Then it is left to be made again, after the seconds returned or when the run is resumed.
+        """
+        if spec.alone:
+            return draft, None
+        outcome, wait = self._client.streaks.judged(spec.model, spec.step, key.task_id, draft.outcome)
+        if wait is None and outcome is draft.outcome:
+            return draft, None
+        return replace(
+            draft, outcome=outcome, final=False, answer="", attempt=None, verdicts=(), blobs=()
+        ), wait

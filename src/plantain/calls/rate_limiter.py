@@ -1,0 +1,261 @@
+"""One lane per model: its request, token and image rates, its window, and the queue of those who wait, fair by step."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from plantain.calls.adaptive_rate import AdaptiveRate
+from plantain.calls.admission import Ticket
+from plantain.calls.budget import Budget, cost_of, demand
+from plantain.calls.concurrency import ConcurrencyLimit
+from plantain.calls.history import LimitHistory
+from plantain.calls.stops import LimitReached
+from plantain.records import Outcome, OutcomeKind, Price, Step, Usage
+
+TYPICAL_TOKENS = {Step.WRITE: 3_000, Step.EDIT: 3_000, Step.JUDGE: 5_000}
+"""What a call is taken to consume of a token limit before the lane has seen one."""
+
+SMOOTHING = 0.1
+
+FEW = 2
+HASTE = 0.25
+"""Few providers let only one call through at a time; many mind two in the same instant. So a second call refused
+tells of the rate if it came within this share of an answer's time behind the first. Where it was the window all the
+same, the rate falls until calls come further apart, and is then no longer to blame."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLimits:
+    """What the recipe says of one model.
+
+    Attributes:
+        concurrency: most calls in flight.
+        requests_per_minute, tokens_per_minute, images_per_minute: stated limits; None to learn from refusals alone.
+        price: None when unknown.
+        max_output_tokens: where the adapter has an answer cut; what money is set aside for.
+        in_jobs: its calls wait for batch jobs: all of a wave at once, and what becomes of one says nothing of limits.
+    """
+
+    concurrency: int
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    images_per_minute: float | None = None
+    price: Price | None = None
+    max_output_tokens: int = 8_192
+    in_jobs: bool = False
+
+
+@dataclass(slots=True)
+class LimiterTicket(Ticket):
+    """A lane's leave to send one call."""
+
+    limiter: RateLimiter = field(kw_only=True)
+    step: Step = field(kw_only=True)
+    tokens: float = field(kw_only=True)
+    sent_at: float = field(kw_only=True)
+    level: int = field(kw_only=True)
+    gap_s: float = field(kw_only=True, default=math.inf)
+    settled: bool = False
+
+    def settle(self, outcome: Outcome, usage: Usage) -> None:
+        self.settled = True
+        self.cost_usd = self.limiter.settled(self, outcome, usage)
+
+    def hand_in(self) -> None:
+        """After the call; without a settlement it was not sent, or nobody knows what became of it."""
+        if not self.settled:
+            self.settled = True
+            self.limiter.abandoned(self)
+
+
+class RateLimiter:
+    """Calls to one model. Belongs to one event loop; `pump` grants whatever can be granted now."""
+
+    def __init__(
+        self, model: str, rules: ModelLimits, budget: Budget, again: Callable[[RateLimiter], None]
+    ) -> None:
+        """`again` is called when a wait is over and `pump` may grant more."""
+        self.model = model
+        self._again = again
+        self.rules = rules
+        self.window = (
+            ConcurrencyLimit(rules.concurrency, rules.concurrency)
+            if rules.in_jobs
+            else ConcurrencyLimit(rules.concurrency)
+        )
+        self.requests = AdaptiveRate(rules.requests_per_minute)
+        self.history = LimitHistory()
+        self._tokens = AdaptiveRate(rules.tokens_per_minute)
+        self._images = AdaptiveRate(rules.images_per_minute)
+        self._budget = budget
+        self._waiting: dict[Step, deque[asyncio.Future[LimiterTicket]]] = {step: deque() for step in Step}
+        self._turn = list(Step)
+        self._usual = dict(TYPICAL_TOKENS)
+        self._dearest = dict.fromkeys(Step, 0.0)
+        self._sent_at = -math.inf
+        self._answer_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._began = _now()
+
+    def queue(self, step: Step) -> asyncio.Future[LimiterTicket]:
+        """A place in the queue; the future brings the ticket."""
+        place: asyncio.Future[LimiterTicket] = asyncio.get_running_loop().create_future()
+        self._waiting[step].append(place)
+        return place
+
+    def resume(self, step: Step, usd: float | None) -> LimiterTicket:
+        """The ticket of a call that is under way since an earlier process."""
+        if usd is not None:
+            self._budget.take_over(usd)
+        level = self.window.start()
+        return LimiterTicket(
+            usd, started=True, limiter=self, step=step, tokens=0.0, sent_at=_now(), level=level
+        )
+
+    def fail(self, error: Exception) -> None:
+        """Sends everybody who waits away."""
+        for places in self._waiting.values():
+            while places:
+                place = places.popleft()
+                if not place.done():
+                    place.set_exception(type(error)(*error.args))
+
+    def pump(self) -> bool:
+        """Grants tickets until a rate, the window or the purse says no; True when it was the purse.
+
+        Raises:
+            LimitReached: no call fits into the budget, and none in flight could make room; or all calls are made.
+        """
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while (step := self._whose_turn()) is not None:
+            if not self._budget.calls_left:
+                raise LimitReached(
+                    f"limits.max_calls = {self._budget.max_calls}: all are made; raise limits.max_calls to go on"
+                )
+            usd = self.reservation(step)
+            if usd is not None and not self._budget.fits(usd):
+                if self._budget.outstanding == 0:
+                    raise LimitReached(self._out_of_money(usd))
+                return True
+            self._grant(step, usd)
+        return False
+
+    def reservation(self, step: Step) -> float | None:
+        """Dollars to set aside for a call: the most it can cost, or has ever cost; None without a price."""
+        if self.rules.price is None:
+            return None
+        return max(
+            demand(step, self.rules.max_output_tokens).most(self.rules.price)
+            if self.rules.price != Price()
+            else 0.0,
+            self._dearest[step],
+        )
+
+    def _whose_turn(self) -> Step | None:
+        """The step whose call may be sent now, the one served longest ago first; sets the timer when all must wait."""
+        waiting = [step for step in self._turn if self._clean(step)]
+        if not waiting or not self.window.room:
+            return None
+        now = _now()
+        common = max(self.requests.wait(now), self._tokens.wait(now))
+        waits = {step: max(common, self._images.wait(now) if step is Step.EDIT else 0.0) for step in waiting}
+        for step in waiting:
+            if waits[step] <= 0.0:
+                return step
+        self._timer = asyncio.get_running_loop().call_later(min(waits.values()), self._again, self)
+        return None
+
+    def _clean(self, step: Step) -> bool:
+        places = self._waiting[step]
+        while places and places[0].done():
+            places.popleft()
+        return bool(places)
+
+    def _grant(self, step: Step, usd: float | None) -> None:
+        now = _now()
+        place = self._waiting[step].popleft()
+        self._turn.remove(step)
+        self._turn.append(step)
+        tokens = self._usual[step]
+        self.requests.take(now)
+        self._tokens.take(now, tokens)
+        if step is Step.EDIT:
+            self._images.take(now)
+        if usd is not None:
+            self._budget.reserve(usd)
+        self._budget.calls += 1
+        level = self.window.start()
+        self.history.granted += 1
+        gap = now - self._sent_at
+        self._sent_at = now
+        place.set_result(
+            LimiterTicket(usd, limiter=self, step=step, tokens=tokens, sent_at=now, level=level, gap_s=gap)
+        )
+
+    def settled(self, ticket: LimiterTicket, outcome: Outcome, usage: Usage) -> float | None:
+        """Learns from how a call went; returns its cost. The next pump is the gate's."""
+        if not self.rules.in_jobs:
+            self._learn(ticket, outcome)
+        self.window.end()
+        used = usage.total_tokens
+        if used or outcome.kind is OutcomeKind.RATE_LIMITED:
+            self._tokens.refund(ticket.tokens - used)
+        if used:
+            self._usual[ticket.step] += int(SMOOTHING * (used - self._usual[ticket.step]))
+        cost = cost_of(self.rules.price, outcome, usage)
+        if ticket.reserved_usd is not None:
+            self._budget.settle(ticket.reserved_usd, cost)
+            self._dearest[ticket.step] = max(self._dearest[ticket.step], cost or 0.0)
+        return cost
+
+    def abandoned(self, ticket: LimiterTicket) -> None:
+        """A ticket came back without word of a call."""
+        self.window.end()
+        if not ticket.started:
+            self._budget.calls -= 1
+        if ticket.reserved_usd is None:
+            return
+        if ticket.started:
+            self._budget.settle(ticket.reserved_usd, None)
+        else:
+            self._budget.release(ticket.reserved_usd)
+
+    def _learn(self, ticket: LimiterTicket, outcome: Outcome) -> None:
+        now = _now()
+        at = now - self._began
+        if outcome.kind is OutcomeKind.RATE_LIMITED and not outcome.fatal:
+            self.history.limited += 1
+            by_rate = (
+                outcome.retry_after is not None
+                or not self.window.too_many(ticket.level)
+                or (ticket.level <= FEW and ticket.gap_s < HASTE * self._answer_s)
+            )
+            if by_rate and self.requests.limited(now, ticket.sent_at, outcome.retry_after):
+                self.history.note(at, "requests_per_minute", self.requests.per_minute, "refused")
+            if self.window.limited(now, ticket.sent_at, ticket.level, by_rate=by_rate):
+                self.history.note(at, "window", self.window.size, "refused")
+        elif outcome.kind not in (OutcomeKind.TRANSPORT, OutcomeKind.CANCELLED):
+            self.history.accepted += 1
+            self._answer_s += (now - ticket.sent_at - self._answer_s) * (SMOOTHING if self._answer_s else 1.0)
+            if self.requests.accepted(now, sent_at=ticket.sent_at):
+                self.history.note(at, "requests_per_minute", self.requests.per_minute, "raised")
+            if self.window.accepted(now, ticket.sent_at, ticket.level):
+                self.history.note(at, "window", self.window.size, "grown")
+
+    def _out_of_money(self, usd: float) -> str:
+        budget = self._budget
+        held = f" and ${budget.held_usd:.4f} held for calls of unknown cost" if budget.held_usd else ""
+        return (
+            f"limits.budget_usd = {budget.budget_usd:g}: ${budget.spent_usd:.4f} spent{held}, and the next call to "
+            f"{self.model} may cost ${usd:.4f}; raise limits.budget_usd to go on"
+        )
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,1 @@
+"""Prepared pictures: ingest, gate, quarantine, near duplicates, groups, withdrawal."""

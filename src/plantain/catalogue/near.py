@@ -1,0 +1,120 @@
+"""Near duplicates of a catalogue: told, written down, and joined into one group, so that no split parts them."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from plantain.catalogue.groups import JOINED
+from plantain.catalogue.store import Catalogue
+from plantain.pixels.likeness import Codes, close_pairs
+
+NEAR = "near_duplicates.csv"
+MANY = 20
+"""Images with the same code up to which every pair of them is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class NearPair:
+    """Two images that look alike.
+
+    Attributes:
+        one, other: their ids, the smaller first.
+        bits: in how many of 256 bits their likeness differs; 0 for copies.
+        same_group: whether their source had them in one group already.
+    """
+
+    one: str
+    other: str
+    bits: int
+    same_group: bool
+
+
+def join_near_duplicates(catalogue: Catalogue) -> list[NearPair]:
+    """Finds every pair of near duplicates, and joins the groups of each.
+
+    Computed anew from the groups that the sources gave, so that it comes out the same however the catalogue grew.
+
+    Returns:
+        The pairs, in order of their ids.
+    """
+    groups = {image_id: (dataset, group) for image_id, dataset, group in catalogue.own_groups()}
+    known = catalogue.likenesses()
+    if len(known) < 2:
+        return []
+    codes = np.frombuffer(b"".join(code for _, code in known), np.uint8).reshape(len(known), -1)
+    pairs = []
+    for first, second, bits in _thinned_pairs(codes):
+        one, other = sorted((known[first][0], known[second][0]))
+        alike = groups[one] == groups[other] and groups[one][1] is not None
+        pairs.append(NearPair(one, other, bits, alike))
+    pairs.sort(key=lambda pair: (pair.one, pair.other))
+    catalogue.regroup(_joined(groups, [pair for pair in pairs if not pair.same_group]))
+    return pairs
+
+
+def _thinned_pairs(codes: Codes) -> Iterator[tuple[int, int, int]]:
+    """Close pairs; of many images with one and the same code, each with the first of them alone.
+
+    A thousand blank images would make half a million pairs, which say no more than a thousand.
+    """
+    _, code_of, times = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    firsts: dict[int, int] = {}
+    kept = []
+    for place, code in enumerate(code_of.ravel().tolist()):
+        first = firsts.setdefault(code, place)
+        if first == place or times[code] <= MANY:
+            kept.append(place)
+        else:
+            yield first, place, 0
+    for one, other, bits in close_pairs(codes[kept]):
+        yield kept[one], kept[other], bits
+
+
+def write_near_duplicates(path: Path, pairs: list[NearPair]) -> None:
+    """Writes the pairs as CSV; without any the file goes, lest an old one speak for a new catalogue."""
+    if not pairs:
+        path.unlink(missing_ok=True)
+        return
+    text = io.StringIO()
+    rows = [(pair.one, pair.other, pair.bits, "yes" if pair.same_group else "no") for pair in pairs]
+    csv.writer(text, lineterminator="\n").writerows(
+        [("image", "near_duplicate", "bits", "same_group"), *rows]
+    )
+    path.write_text(text.getvalue(), encoding="utf-8", newline="")
+
+
+def _joined(groups: dict[str, tuple[str, str | None]], pairs: list[NearPair]) -> dict[str, str | None]:
+    """The group of every image: its own, or the one named after the smallest image that it is joined with."""
+    above: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        root = name
+        while (parent := above.get(root, root)) != root:
+            root = parent
+        above[name] = root
+        return root
+
+    def join(one: str, other: str) -> None:
+        first, second = sorted((find(one), find(other)))
+        above[second] = first
+
+    representative: dict[tuple[str, str | None], str] = {}
+    for image_id, key in groups.items():
+        if key[1] is not None:
+            join(representative.setdefault(key, image_id), image_id)
+    for pair in pairs:
+        join(pair.one, pair.other)
+    reached = {find(pair.one) for pair in pairs}
+    return {
+        image_id: f"{JOINED}{hashlib.sha256(find(image_id).encode()).hexdigest()[:16]}"
+        if find(image_id) in reached
+        else group
+        for image_id, (_, group) in groups.items()
+    }

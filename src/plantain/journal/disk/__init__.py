@@ -1,0 +1,1 @@
+"""The journal's ground: connection, lock, blobs, file systems, space."""

@@ -1,0 +1,110 @@
+"""The blob store: bytes under their SHA-256, durable before anything refers to them."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import threading
+from pathlib import Path
+
+from plantain.journal.errors import BadBlob
+from plantain.journal.rows import BlobRef
+
+_SUFFIX = ".tmp"
+_serial = itertools.count()
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in a folder durable; without it a renamed file can vanish with the power."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class BlobStore:
+    """A folder of immutable files `ab/<sha256>`. Thread-safe; many readers, one writing process."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._ready: set[str] = set()
+        self._making = threading.Lock()
+
+    def path(self, sha256: str) -> Path:
+        """Where the blob lies or would lie. Raises BadBlob for what is not a SHA-256."""
+        if len(sha256) != 64 or not set(sha256) <= set("0123456789abcdef"):
+            raise BadBlob(f"{sha256[:80]!r} is not a SHA-256 in lower-case hex")
+        return self.root / sha256[:2] / sha256
+
+    def put(self, data: bytes, media_type: str) -> tuple[BlobRef, bool]:
+        """Stores `data`; when this returns, the blob survives a power cut.
+
+        Returns:
+            The reference, and whether the file had to be written.
+
+        Raises:
+            OSError: the disk refused; nothing but perhaps a temporary file was left behind.
+        """
+        sha256 = hashlib.sha256(data).hexdigest()
+        reference = BlobRef(sha256, len(data), media_type)
+        path = self.path(sha256)
+        folder = path.parent
+        self._make(folder)
+        if self._holds(path, data):
+            # A process killed between rename and folder sync left a name that only memory knows.
+            sync_folder(folder)
+            return reference, False
+        temporary = folder / f".{sha256}.{os.getpid()}.{next(_serial)}{_SUFFIX}"
+        try:
+            with temporary.open("xb", buffering=0) as file:
+                written = 0
+                while written < len(data):
+                    written += file.write(data[written:] if written else data)
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_folder(folder)
+        return reference, True
+
+    def read(self, sha256: str) -> bytes:
+        """The blob's bytes, checked against their name. Raises BadBlob when missing or changed."""
+        path = self.path(sha256)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError as error:
+            raise BadBlob(f"{path} is missing") from error
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise BadBlob(f"{path} does not hold the bytes that were stored under this name")
+        return data
+
+    def sweep(self) -> int:
+        """Removes temporary files that a killed process left; only for the holder of the run's lock."""
+        removed = 0
+        for folder in self.root.iterdir() if self.root.is_dir() else ():
+            if not folder.is_dir():
+                continue
+            for name in os.listdir(folder):  # noqa: PTH208  (iterdir builds a Path for each of a million names)
+                if name.startswith(".") and name.endswith(_SUFFIX):
+                    (folder / name).unlink(missing_ok=True)
+                    removed += 1
+        return removed
+
+    def _make(self, folder: Path) -> None:
+        if folder.name in self._ready:
+            return
+        with self._making:
+            folder.mkdir(parents=True, exist_ok=True)
+            # Also when it was there: the process that made it may have been killed before this sync.
+            sync_folder(self.root)
+            self._ready.add(folder.name)
+
+    @staticmethod
+    def _holds(path: Path, data: bytes) -> bool:
+        try:
+            return path.stat().st_size == len(data) and path.read_bytes() == data
+        except FileNotFoundError:
+            return False

@@ -1,0 +1,102 @@
+"""Opening the journal's database: durable for the writer, undemanding for readers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import tempfile
+import weakref
+from pathlib import Path
+from urllib.parse import quote
+
+from plantain.journal.errors import NotARun
+from plantain.journal.schema import check_version, refuse_newer, version_of
+
+JOURNAL_NAME = "journal.sqlite"
+_BUSY_SECONDS = 30.0
+
+
+class _Connection(sqlite3.Connection):
+    """A connection whose end can be waited for: the built-in class takes no weak references."""
+
+
+def open_for_writing(path: Path) -> sqlite3.Connection:
+    """The writer's connection: WAL, every commit synced, foreign keys held, no implicit transactions."""
+    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA fullfsync = ON")  # macOS only; elsewhere a sync is a sync
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA cache_size = -32768")
+    connection.execute(
+        "PRAGMA wal_autocheckpoint = 4000"
+    )  # 16 MB: hot pages are written back once, not often
+    connection.execute("PRAGMA journal_size_limit = 67108864")
+    return connection
+
+
+def refuse_foreign(run: Path) -> None:
+    """Raises NotARun or NewerJournal before anything in the folder is touched."""
+    path = run / JOURNAL_NAME
+    if not path.is_file():
+        raise NotARun(_no_run(run))
+    with contextlib.closing(_connect_read_only(path)) as connection:
+        refuse_newer(version_of(connection, path), path)
+
+
+def _no_run(run: Path) -> str:
+    """Why a folder is no run, and which one was probably meant: the demo keeps its own one folder deeper."""
+    inner = next(iter(sorted(run.glob(f"*/{JOURNAL_NAME}"))), None) if run.is_dir() else None
+    hint = f"; did you mean {inner.parent}?" if inner is not None else ""
+    return f"{run} is not a run: it holds no {JOURNAL_NAME}{hint}"
+
+
+def open_for_reading(run: Path) -> sqlite3.Connection:
+    """A read-only connection to a run's journal, live or copied, its version checked.
+
+    Raises:
+        NotARun, NewerJournal, OlderJournal: as their names say.
+    """
+    path = run / JOURNAL_NAME
+    if not path.is_file():
+        raise NotARun(_no_run(run))
+    connection = _connect_read_only(path)
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        check_version(connection, path)
+    except (ValueError, sqlite3.Error):
+        connection.close()
+        raise
+    return connection
+
+
+def _connect_read_only(path: Path) -> sqlite3.Connection:
+    log = path.with_name(path.name + "-wal")
+    index = path.with_name(path.name + "-shm")
+    if os.access(path.parent, os.W_OK) or index.exists():
+        return _connect(path, "mode=ro")
+    if not log.exists() or log.stat().st_size == 0:
+        # SQLite cannot make its index file here and would refuse; nobody can write here either.
+        return _connect(path, "mode=ro&immutable=1")
+    # The copy of a run that was not closed: its last commits are in the log, which needs an index file.
+    folder = tempfile.mkdtemp(prefix="plantain-")
+    copy = Path(folder) / path.name
+    shutil.copyfile(path, copy)
+    shutil.copyfile(log, copy.with_name(log.name))
+    connection = _connect(copy, "mode=ro")
+    weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
+    return connection
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    uri = f"file:{quote(str(path.absolute()))}?{mode}"
+    return sqlite3.connect(
+        uri,
+        uri=True,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=_Connection,
+    )

@@ -1,0 +1,1 @@
+"""Networks that a metric looks through; each is loaded on use."""

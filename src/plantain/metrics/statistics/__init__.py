@@ -1,0 +1,1 @@
+"""Agreement, intervals, ranks and paired differences over clusters of images."""

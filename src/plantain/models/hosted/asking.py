@@ -1,0 +1,151 @@
+"""Asking a language model until its answer can be read: twice at most, and never a guess in place of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, fields, replace
+from typing import Protocol, TypeVar
+
+import orjson
+
+from plantain.models.hosted.answers import JsonObject, Unreadable
+from plantain.models.hosted.faults import Fault
+from plantain.models.hosted.prompts import Prompt, PromptLibrary
+from plantain.records import OK, Outcome, OutcomeKind, Usage
+from plantain.roles import EncodedImage, Reply, failed
+
+T = TypeVar("T")
+
+MOST_ASKS = 2
+"""How often a writer or judge may be asked within one call; a budget reserves that many answers."""
+
+_ADDED = tuple(
+    name for name in (f.name for f in fields(Usage)) if name.endswith("_tokens") or name == "images"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request to a language model.
+
+    Attributes:
+        system: who it is and how data is marked.
+        parts: texts and pictures in order.
+        seed: for providers that take one.
+        schema: JSON schema of the answer; None for plain text.
+    """
+
+    system: str
+    parts: tuple[str | EncodedImage, ...] = field(repr=False)
+    seed: int
+    schema: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One answer of a language model.
+
+    Attributes:
+        text: its words.
+        usage, raw: what it consumed, and the body as JSON.
+        outcome: not ok where there was no answer to read; then there is nothing to ask again.
+        problem: why the words cannot be used though there was an answer (cut, empty); "" where they can.
+    """
+
+    text: str = ""
+    usage: Usage = field(default_factory=Usage)
+    raw: str = "{}"
+    outcome: Outcome = OK
+    problem: str = ""
+
+
+async def hear(
+    sent: Awaitable[JsonObject],
+    read_text: Callable[[JsonObject], str],
+    read_usage: Callable[[JsonObject], Usage],
+    scrub: Callable[[JsonObject], object],
+) -> Heard:
+    """Waits for an answer and reads it; an answer that came but is cut or empty is a problem, a fault an outcome."""
+    usage, raw = Usage(), "{}"
+    try:
+        body = await sent
+        usage, raw = read_usage(body), orjson.dumps(scrub(body)).decode()
+        return Heard(read_text(body), usage, raw)
+    except Fault as fault:
+        usage = fault.usage or usage
+        if fault.raw:
+            raw = orjson.dumps(fault.raw).decode()
+        answered = fault.status == 200 and fault.outcome.kind is OutcomeKind.MALFORMED
+        if answered and not fault.outcome.fatal:
+            return Heard("", usage, raw, problem=fault.outcome.reason)
+        return Heard("", usage, raw, outcome=fault.outcome)
+
+
+class Conversation(Protocol):
+    """One language model at one provider; `sampling` names all, beside the question, that its answers depend on."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def sampling(self) -> str: ...
+
+    async def ask(self, question: Question) -> Heard: ...
+
+    async def aclose(self) -> None: ...
+
+
+async def ask_until_readable(
+    model: Conversation, question: Question, prompt: Prompt, library: PromptLibrary, read: Callable[[str], T]
+) -> Reply[T]:
+    """Asks, and asks once more with the error where the answer is cut, empty or unreadable; then it is malformed.
+
+    Args:
+        read: makes the value of a text, or raises `Unreadable`.
+
+    Returns:
+        The value, or the outcome; usage and raw are those of all asks together.
+    """
+    usage, raws, problem = Usage(), [], ""
+    asked = question
+    for _ in range(MOST_ASKS):
+        heard = await model.ask(asked)
+        usage = add_usage(usage, heard.usage)
+        raws.append(heard.raw)
+        raw = record(prompt.label, model.sampling, raws)
+        if not heard.outcome.ok:
+            return failed(heard.outcome, usage, raw)
+        problem = heard.problem
+        if not problem:
+            try:
+                return Reply(read(heard.text), OK, usage, raw)
+            except Unreadable as error:
+                problem = str(error)
+        again = library.render("again", {"problem": problem, "answer": heard.text})
+        asked = replace(question, parts=(*question.parts, again.text))
+    return failed(Outcome(OutcomeKind.MALFORMED, problem), usage, raw)
+
+
+def add_usage(before: Usage, after: Usage) -> Usage:
+    """Usage of two asks together: counts added where either is known, names of the later one where it has any."""
+    sums: dict[str, int | None] = {}
+    for name in _ADDED:
+        counts = [n for n in (getattr(before, name), getattr(after, name)) if n is not None]
+        sums[name] = sum(counts) if counts else None
+    return Usage(
+        served_model=after.served_model or before.served_model,
+        tier=after.tier or before.tier,
+        finish_reason=after.finish_reason or before.finish_reason,
+        response_id=after.response_id or before.response_id,
+        thought_summary="\n".join(filter(None, (before.thought_summary, after.thought_summary))),
+        **sums,
+    )
+
+
+def record(prompt: str, sampling: str, answers: list[str], note: str = "") -> str:
+    """What the journal keeps of a call as raw: which prompt, how it was asked, and every answer."""
+    kept: dict[str, object] = {"prompt": prompt, "sampling": sampling}
+    if note:
+        kept["note"] = note
+    kept["answers"] = [orjson.Fragment(answer or "{}") for answer in answers]
+    return orjson.dumps(kept).decode()

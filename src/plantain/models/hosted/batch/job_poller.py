@@ -1,0 +1,128 @@
+"""One job's errand at the provider: have it made exactly once, wait for its end, bring its answers."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import replace
+from pathlib import Path
+
+from plantain.journal.batches import BatchLedger, JobRow, LeftWithJob
+from plantain.models.hosted.batch.files import JobFiles
+from plantain.models.hosted.batch.service import NOT_BILLED, BatchService, Job, JobState
+from plantain.models.hosted.faults import Fault
+from plantain.records import OutcomeKind
+from plantain.roles.batch_rules import BatchRules
+
+SLOWEST = 10.0
+"""Looks at a job become rarer up to this multiple of the first interval; tries after a fault likewise."""
+
+PATIENT = frozenset({OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
+"""Faults that pass. A job waits as long as they last: giving it up could mean to pay for it twice."""
+
+
+class JobPoller:
+    """Sees one job through. Waits grow with the tries, and are at least what the provider asks for."""
+
+    def __init__(
+        self, service: BatchService, ledger: BatchLedger, files: JobFiles, rules: BatchRules
+    ) -> None:
+        self._service = service
+        self._ledger = ledger
+        self._files = files
+        self._rules = rules
+        self._jitter = random.Random()
+
+    async def run(self, job: JobRow, *, fresh: bool) -> Job:
+        """The job as it ended, its answers on disk.
+
+        Args:
+            job: as journalled, its request file on disk while it has no id at the provider.
+            fresh: the provider cannot have heard of it yet.
+
+        Raises:
+            Fault: the provider does not take the job; its requests are answered by that.
+            LeftWithJob: something stands in the way that a person has to see to first; resuming goes on from here.
+        """
+        if not job.provider_id:
+            made = await self._have_made(job, fresh=fresh)
+            await self._ledger.move(job.key, "running", provider_id=made.id)
+            job = replace(job, provider_id=made.id)
+            await asyncio.to_thread(self._files.drop_requests, job.key)
+        ended = await self._end_of(job)
+        await self._fetch(job, ended)
+        await self._ledger.move(job.key, "ended", reason="" if ended.state is JobState.DONE else ended.state)
+        return ended
+
+    async def _have_made(self, job: JobRow, *, fresh: bool) -> Job:
+        """Makes the job, unless the provider has one of its key: an answer to `create` can get lost."""
+        file_id, tries = "", 0
+        while True:
+            try:
+                found = None if fresh else await self._service.find(job.key)
+                if found is not None:
+                    return found
+                file_id = file_id or await self._service.upload(job.key, self._files.requests(job.key))
+                fresh = False
+                return await self._service.create(job.key, job.path, file_id)
+            except Fault as fault:
+                if fault.outcome.kind not in PATIENT:
+                    await self._ledger.move(job.key, "ended", reason=fault.outcome.reason)
+                    raise Fault(
+                        replace(fault.outcome, fatal=True), fault.status, fault.raw, NOT_BILLED
+                    ) from None
+                await self._sit_out(job, fault, tries)
+                tries += 1
+
+    async def _end_of(self, job: JobRow) -> Job:
+        tries, looks = 0, 0
+        while True:
+            try:
+                seen = await self._service.look(job.provider_id)
+                if seen.state is not JobState.RUNNING:
+                    return seen
+                if tries:
+                    await self._ledger.note(job.key, "")
+                    tries = 0
+                await asyncio.sleep(self._rules.poll_s * min(SLOWEST, 1.25**looks))
+                looks += 1
+            except Fault as fault:
+                if fault.status == 404:
+                    return Job(job.provider_id, JobState.UNKNOWN)
+                await self._sit_out(job, fault, tries)
+                tries += 1
+
+    async def _fetch(self, job: JobRow, ended: Job) -> None:
+        """Downloads what an earlier process has not; a file is here only when it is whole."""
+        for number, file_id in enumerate(ended.answers):
+            final = self._files.answer(job.key, number)
+            tries = 0
+            while not final.exists():
+                temporary = final.with_suffix(".new")
+                try:
+                    temporary.parent.mkdir(exist_ok=True)
+                    with self._files.full_disk_told(0):
+                        await self._service.fetch(file_id, temporary)
+                        await asyncio.to_thread(self._keep, temporary, final)
+                except Fault as fault:
+                    if fault.status == 404:
+                        break
+                    await self._sit_out(job, fault, tries)
+                    tries += 1
+
+    def _keep(self, temporary: Path, final: Path) -> None:
+        """Names a downloaded file, without the key, which no file of ours may hold."""
+        clean = temporary.with_suffix(".clean")
+        with temporary.open("rb") as source, clean.open("wb") as sink:
+            for line in source:
+                sink.write(self._service.redact(line))
+        temporary.unlink()
+        self._files.keep(clean, final)
+
+    async def _sit_out(self, job: JobRow, fault: Fault, tries: int) -> None:
+        """Waits for a fault to pass; `plantain status` tells it. Raises LeftWithJob where it will not by itself."""
+        if fault.outcome.fatal or fault.outcome.kind not in PATIENT:
+            raise LeftWithJob(fault.outcome.reason) from None
+        await self._ledger.note(job.key, fault.outcome.reason)
+        wait = self._rules.poll_s * min(SLOWEST, 2.0**tries) * self._jitter.uniform(0.5, 1.0)
+        await asyncio.sleep(max(wait, fault.outcome.retry_after or 0.0))

@@ -1,0 +1,156 @@
+"""The hosted editor: the original and an instruction to any provider's image model, one checked picture back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import Protocol
+
+import orjson
+
+from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.asking import record
+from plantain.models.hosted.faults import Fault
+from plantain.models.hosted.pictures import from_square, looks_at_pixels, to_square
+from plantain.models.hosted.prompts import Prompt, PromptLibrary, checked_library
+from plantain.pixels.decode import BadImage, declared_size
+from plantain.records import Geometry, InputError, Outcome, OutcomeKind, Usage
+from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
+from plantain.roles.options import ProviderOptions
+
+PICTURE = "<picture>"
+"""Where the prompt with demonstrations shows a picture."""
+
+VERSION = "1"
+"""Of this adapter; raised when the same model and prompt could be asked or read differently."""
+
+
+class PictureModel(Protocol):
+    """One image model at one provider.
+
+    `draw` sends texts and pictures in order and gives the answer's body, or raises `Fault`; `read_picture` finds the
+    picture in it, or raises `Fault` or `BadImage`. `sampling` names all that answers depend on beside the request;
+    `most_pictures` is how many pictures one request may hold.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def sampling(self) -> str: ...
+
+    @property
+    def most_pictures(self) -> int: ...
+
+    async def draw(self, parts: Sequence[str | EncodedImage], seed: int) -> JsonObject: ...
+
+    def read_picture(self, body: JsonObject) -> bytes: ...
+
+    def read_usage(self, body: JsonObject) -> Usage: ...
+
+    def scrub(self, body: JsonObject) -> object: ...
+
+    async def aclose(self) -> None: ...
+
+
+def interleaved(text: str, pictures: Sequence[EncodedImage]) -> Iterator[str | EncodedImage]:
+    """The prompt's texts with a picture at each mark; text from data cannot hold it: its brackets are replaced."""
+    for words, picture in zip_longest(text.split(PICTURE), pictures):
+        if words.strip():
+            yield words.strip()
+        if picture is not None:
+            yield picture
+
+
+def _check_marks(library: PromptLibrary, shots: int) -> None:
+    """Refuses a person's template that marks another number of pictures than there are. Raises InputError."""
+    values = {"examples": ["example"] * shots, "instruction": "example"}
+    marked = library.render("edit_by_example", values).text.count(PICTURE)
+    if marked != 2 * shots + 1:
+        raise InputError(
+            f"prompt edit_by_example.md.j2: marks {marked} pictures with {PICTURE} for {shots} "
+            f"example{'s' if shots > 1 else ''}; two for each and one for the new case are to be shown"
+        )
+
+
+class HostedEditor:
+    """Edits with a hosted image model. Never asks twice: each picture is billed, and the loop has its rounds."""
+
+    def __init__(self, model: PictureModel, options: ProviderOptions) -> None:
+        self._model = model
+        self._library = checked_library(options.prompts)
+        self.name = model.name
+        self.fingerprint = (
+            f"retouching@{VERSION} {model.name} {model.sampling} prompts={self._library.label('edit')}"
+        )
+        for shots in (1, 2):
+            _check_marks(self._library, shots)
+        self.by_example = self._library.label("edit_by_example")
+        """Name and hash of the prompt that shows demonstrations: part of such a request's identity."""
+
+    @property
+    def most_demonstrations(self) -> int:
+        """Each takes two pictures, and the new case one."""
+        return (self._model.most_pictures - 1) // 2
+
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+        """The edited picture as the model returned it, or the outcome that left none."""
+        model = self._model
+        shown = request.demonstrations
+        if len(shown) > self.most_demonstrations:
+            why = f"{len(shown)} demonstrations; {self.name} can be shown {self.most_demonstrations} at most"
+            return failed(Outcome(OutcomeKind.NOT_APPLICABLE, why))
+        original, geometry = await _squared(request.original)
+        prompt, parts = await self._asked(request, original)
+        usage, raw = Usage(), "{}"
+        try:
+            body = await model.draw(parts, request.seed)
+            usage, raw = model.read_usage(body), orjson.dumps(model.scrub(body)).decode()
+            data = model.read_picture(body)
+            del body
+            if looks_at_pixels(data, geometry):
+                edited = await asyncio.to_thread(from_square, data, request.original, geometry)
+            else:
+                edited = from_square(data, request.original, geometry)
+        except Fault as fault:
+            usage = fault.usage or usage
+            raw = orjson.dumps(fault.raw).decode() if fault.raw else raw
+            return failed(fault.outcome, usage, record(prompt.label, model.sampling, [raw]))
+        except BadImage as error:
+            outcome = Outcome(OutcomeKind.MALFORMED, str(error))
+            return failed(outcome, usage, record(prompt.label, model.sampling, [raw]))
+        return Reply(edited, usage=usage, raw=record(prompt.label, model.sampling, [raw], edited.note))
+
+    async def _asked(
+        self, request: EditRequest, original: EncodedImage
+    ) -> tuple[Prompt, list[str | EncodedImage]]:
+        """The prompt, and texts and pictures in the order in which they are sent.
+
+        With demonstrations it is one turn, labelled throughout, the new case last: models take examples that come as
+        turns of their own for answers that they gave.
+        """
+        if not request.demonstrations:
+            prompt = self._library.render("edit", {"instruction": request.instruction})
+            return prompt, [original, prompt.text]
+        examples = [shown.instruction for shown in request.demonstrations]
+        prompt = self._library.render(
+            "edit_by_example", {"examples": examples, "instruction": request.instruction}
+        )
+        pictures: list[EncodedImage] = []
+        for shown in request.demonstrations:
+            for picture in (shown.before, shown.after):
+                pictures.append((await _squared(picture))[0])
+        return prompt, list(interleaved(prompt.text, [*pictures, original]))
+
+    async def aclose(self) -> None:
+        """Closes the connection; it opens again with the next call."""
+        await self._model.aclose()
+
+
+async def _squared(picture: EncodedImage) -> tuple[EncodedImage, Geometry | None]:
+    """As `to_square`; only what is not square is worth another thread."""
+    width, height = declared_size(picture.data)
+    if width == height:
+        return picture, None
+    return await asyncio.to_thread(to_square, picture)

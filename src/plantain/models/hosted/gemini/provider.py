@@ -1,0 +1,93 @@
+"""The provider `gemini`: which of its models are known, and loading one for a role."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plantain.models.extras import require_extra
+from plantain.models.hosted.known import known_models
+from plantain.models.hosted.secrets import key_from_environment
+from plantain.records import InputError
+from plantain.roles.options import ProviderOptions
+
+if TYPE_CHECKING:
+    from plantain.models.hosted.gemini.wire import GeminiTransport, GeminiWire
+
+KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+EXTRA = ("gemini", "google.genai", "pybase64")
+MODELS = {name: model.roles for name, model in known_models().items() if name.startswith("gemini/")}
+
+THRESHOLDS = ("BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF")
+
+TAKES = frozenset(
+    {
+        "temperature",
+        "top_p",
+        "use_seed",
+        "thinking",
+        "thinking_budget",
+        "max_output_tokens",
+        "safety",
+        "image_size",
+    }
+)
+
+
+def load(name: str, role: str, options: ProviderOptions) -> object:
+    """The model for a role; an id that we do not know is taken at its word.
+
+    Raises:
+        InputError: the extra or the key is missing, or an option is none of Gemini's.
+    """
+    wire = _transport(_wire(name, options), options)
+    from plantain.models.hosted.editor import HostedEditor
+    from plantain.models.hosted.gemini.conversation import GeminiConversation
+    from plantain.models.hosted.gemini.picture_model import GeminiPictureModel
+    from plantain.models.hosted.writer_and_judge import language_role
+
+    if role == "editor":
+        return HostedEditor(GeminiPictureModel(wire, options), options)
+    conversation = GeminiConversation(wire, options)
+    return language_role(role, conversation, options)
+
+
+async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
+    """One cheap call: a word from a language model, the card of a known editor. Raises as `load` does."""
+    wire = _wire(name, options)
+    from plantain.models.hosted.gemini.conversation import GeminiConversation
+    from plantain.models.hosted.probing import probe_card, probe_words
+
+    if MODELS.get(name) == ("editor",):
+        return await probe_card(wire)
+    return await probe_words(GeminiConversation(wire, options))
+
+
+async def seen(options: ProviderOptions) -> list[str]:
+    """Ids of the models that the key can see. Raises Fault where the provider does not say, and as `load` does."""
+    wire = _wire("gemini/…", options)
+    try:
+        return await wire.list_models()
+    finally:
+        await wire.aclose()
+
+
+def _transport(wire: GeminiWire, options: ProviderOptions) -> GeminiTransport:
+    """The wire itself, or jobs over it."""
+    if options.jobs is None:
+        return wire
+    from plantain.models.hosted.gemini.batch import GeminiBatch
+
+    return GeminiBatch(wire, options.jobs, options.batch)
+
+
+def _wire(name: str, options: ProviderOptions) -> GeminiWire:
+    require_extra(name, *EXTRA)
+    options.check("gemini", TAKES)
+    if options.safety and options.safety not in THRESHOLDS:
+        raise InputError(
+            f"providers.gemini.safety: {options.safety!r}; choose one of {', '.join(THRESHOLDS)}"
+        )
+    key = key_from_environment((options.api_key_env,) if options.api_key_env else KEYS, "gemini")
+    from plantain.models.hosted.gemini.wire import GeminiWire
+
+    return GeminiWire(name, key, options)

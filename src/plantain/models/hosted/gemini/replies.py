@@ -1,0 +1,140 @@
+"""Reading Gemini's answers: text, picture, usage, and why there is none. Works on bodies, online or from a batch."""
+
+from __future__ import annotations
+
+from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.faults import Fault
+from plantain.models.hosted.pictures import from_base64
+from plantain.models.hosted.scrub import add_counts, by_total, child, count, objects, text
+from plantain.pixels.decode import one_line
+from plantain.records import Outcome, OutcomeKind, Usage
+from plantain.records.prices import USUAL_TIERS
+
+REFUSALS = frozenset(
+    {
+        "SAFETY",
+        "PROHIBITED_CONTENT",
+        "BLOCKLIST",
+        "SPII",
+        "RECITATION",
+        "LANGUAGE",
+        "IMAGE_SAFETY",
+        "IMAGE_PROHIBITED_CONTENT",
+        "IMAGE_RECITATION",
+    }
+)
+"""Finish reasons by which the model, or the filter behind it, declined."""
+
+NO_PICTURE = frozenset({"NO_IMAGE", "IMAGE_OTHER"})
+FINISHED = frozenset({"", "STOP", "FINISH_REASON_UNSPECIFIED"})
+
+
+def read_text(body: JsonObject) -> str:
+    """The answer's words, without thoughts.
+
+    Raises:
+        Fault: blocked before or after generation, cut at its longest, or empty.
+    """
+    candidate = _candidate(body)
+    said = "".join(text(part, "text") for part in _parts(candidate) if part.get("thought") is not True)
+    reason = text(candidate, "finishReason")
+    if reason == "MAX_TOKENS":
+        raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was cut at max_output_tokens"), 200)
+    if reason not in FINISHED:
+        raise Fault(Outcome(OutcomeKind.MALFORMED, f"the answer ended with {reason}"), 200)
+    if not said.strip():
+        raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
+    return said
+
+
+def read_picture(body: JsonObject) -> bytes:
+    """The last picture that is no thought.
+
+    Raises:
+        Fault: blocked, or there is no picture.
+        BadImage: what should be the picture is not base64.
+    """
+    candidate = _candidate(body)
+    parts = [part for part in _parts(candidate) if part.get("thought") is not True]
+    said = one_line(" ".join(text(part, "text") for part in parts).strip())
+    inline = [child(part, "inlineData") or child(part, "inline_data") for part in parts]
+    pictures = [text(data, "data") for data in inline if data]
+    if pictures:
+        return from_base64(pictures[-1])
+    reason = text(candidate, "finishReason")
+    if reason in FINISHED and not said and not parts:
+        raise Fault(Outcome(OutcomeKind.NO_IMAGE, "the answer held neither picture nor text"), 200)
+    why = f"text instead of a picture: {said}" if said else f"no picture ({reason or 'no reason given'})"
+    raise Fault(Outcome(OutcomeKind.NO_IMAGE, why), 200)
+
+
+def read_usage(body: JsonObject) -> Usage:
+    """Tokens, finish reason, served model and thought summary, by the token convention of `Usage`.
+
+    Gemini counts thinking and what tools read beside answer and prompt; its total has all four. Where a part is left
+    out, the total tells it.
+    """
+    usage = child(body, "usageMetadata")
+    candidates = objects(body.get("candidates"))
+    candidate = candidates[0] if candidates else {}
+    thinking, read = count(usage, "thoughtsTokenCount"), count(usage, "promptTokenCount")
+    read = add_counts(read, count(usage, "toolUsePromptTokenCount"))
+    written = add_counts(count(usage, "candidatesTokenCount"), thinking)
+    thoughts = [text(part, "text") for part in _parts(candidate) if part.get("thought") is True]
+    pictures = sum(
+        "inlineData" in p or "inline_data" in p for p in _parts(candidate) if p.get("thought") is not True
+    )
+    return Usage(
+        served_model=text(body, "modelVersion"),
+        input_tokens=read,
+        output_tokens=by_total(written, read, count(usage, "totalTokenCount")),
+        thinking_tokens=thinking,
+        cached_tokens=count(usage, "cachedContentTokenCount"),
+        cached_image_tokens=_of_images(usage, "cacheTokensDetails"),
+        input_image_tokens=_of_images(usage, "promptTokensDetails"),
+        output_image_tokens=_of_images(usage, "candidatesTokensDetails"),
+        images=pictures or None,
+        tier=_tier(usage),
+        finish_reason=text(candidate, "finishReason") or text(child(body, "promptFeedback"), "blockReason"),
+        response_id=text(body, "responseId"),
+        thought_summary="\n".join(filter(None, thoughts))[:20_000],
+    )
+
+
+def _tier(usage: JsonObject) -> str:
+    """The tier that served: "serviceTier" of the Gemini API, or the traffic type that Vertex AI gives."""
+    said = (text(usage, "serviceTier") or text(usage, "trafficType")).casefold().removeprefix("on_demand_")
+    return "" if said in USUAL_TIERS or said.endswith("unspecified") else said
+
+
+def _candidate(body: JsonObject) -> JsonObject:
+    blocked = text(child(body, "promptFeedback"), "blockReason")
+    if blocked:
+        raise Fault(Outcome(OutcomeKind.REFUSED, f"blocked before generation: {blocked}"), 200)
+    candidates = objects(body.get("candidates"))
+    if not candidates:
+        raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
+    reason = text(candidates[0], "finishReason")
+    if reason in REFUSALS:
+        said = one_line(text(candidates[0], "finishMessage"))
+        raise Fault(
+            Outcome(OutcomeKind.REFUSED, f"declined by the provider: {reason}{f', {said}' if said else ''}"),
+            200,
+        )
+    if reason in NO_PICTURE:
+        raise Fault(Outcome(OutcomeKind.NO_IMAGE, f"the model made no picture: {reason}"), 200)
+    return candidates[0]
+
+
+def _parts(candidate: JsonObject) -> list[JsonObject]:
+    return objects(child(candidate, "content").get("parts"))
+
+
+def _of_images(usage: JsonObject, name: str) -> int | None:
+    counts = [
+        count(detail, "tokenCount")
+        for detail in objects(usage.get(name))
+        if text(detail, "modality") == "IMAGE"
+    ]
+    known = [n for n in counts if n is not None]
+    return sum(known) if known else None

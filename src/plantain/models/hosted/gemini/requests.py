@@ -1,0 +1,113 @@
+"""Building Gemini's requests: contents and configuration, the same for the online and the batch transport."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from google.genai import types
+
+from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.asking import Question
+from plantain.roles import EncodedImage
+from plantain.roles.options import ProviderOptions
+
+FILTERS = (
+    types.HarmCategory.HARM_CATEGORY_HARASSMENT,
+    types.HarmCategory.HARM_CATEGORY_HATE_SPEECH,
+    types.HarmCategory.HARM_CATEGORY_SEXUALLY_EXPLICIT,
+    types.HarmCategory.HARM_CATEGORY_DANGEROUS_CONTENT,
+)
+"""The filters that a threshold applies to. Others are not adjustable."""
+
+
+_SHARED = ("temperature", "top_p", "use_seed", "max_output_tokens", "safety")
+TEXT_SAMPLING = (*_SHARED, "thinking", "thinking_budget")
+PICTURE_SAMPLING = (*_SHARED, "image_size")
+"""Settings that are sent, so that the answer depends on them beside prompt, pictures and seed."""
+
+
+BESIDE = ("systemInstruction", "safetySettings")
+"""Parts of a configuration that stand beside `generationConfig` in a request."""
+
+OURS = ("automaticFunctionCalling", "httpOptions", "shouldReturnHttpResponse")
+"""Parts that are for the SDK and are never sent."""
+
+
+def contents(parts: Sequence[str | EncodedImage]) -> list[types.Content]:
+    """One user turn of texts and pictures, in order."""
+    said = [
+        types.Part(text=part)
+        if isinstance(part, str)
+        else types.Part(inline_data=types.Blob(data=part.data, mime_type=part.media_type))
+        for part in parts
+    ]
+    return [types.Content(role="user", parts=said)]
+
+
+def text_config(question: Question, options: ProviderOptions) -> types.GenerateContentConfig:
+    """How a question is asked: plain text, or JSON by its schema."""
+    return types.GenerateContentConfig(
+        system_instruction=question.system or None,
+        temperature=options.temperature,
+        top_p=options.top_p,
+        seed=_seed(question.seed, options),
+        max_output_tokens=options.max_output_tokens,
+        response_mime_type="application/json" if question.schema else None,
+        response_json_schema=question.schema,
+        thinking_config=_thinking(options),
+        safety_settings=_safety(options),
+        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+    )
+
+
+def picture_config(seed: int, options: ProviderOptions) -> types.GenerateContentConfig:
+    """How an edit is asked for: one square picture."""
+    return types.GenerateContentConfig(
+        temperature=options.temperature,
+        top_p=options.top_p,
+        seed=_seed(seed, options),
+        max_output_tokens=options.max_output_tokens,
+        response_modalities=["TEXT", "IMAGE"],
+        image_config=types.ImageConfig(aspect_ratio="1:1", image_size=options.image_size or None),
+        safety_settings=_safety(options),
+        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+    )
+
+
+def request_body(contents: list[types.Content], config: types.GenerateContentConfig) -> JsonObject:
+    """A request as it is posted online, as JSON."""
+    said = config.model_dump(mode="json", by_alias=True, exclude_none=True)
+    for name in OURS:
+        said.pop(name, None)
+    body: JsonObject = {
+        "contents": [turn.model_dump(mode="json", by_alias=True, exclude_none=True) for turn in contents]
+    }
+    for name in BESIDE:
+        if name in said:
+            body[name] = said.pop(name)
+    if isinstance(body.get("systemInstruction"), str):
+        body["systemInstruction"] = {"parts": [{"text": body["systemInstruction"]}], "role": "user"}
+    body["generationConfig"] = said
+    return body
+
+
+def _seed(seed: int, options: ProviderOptions) -> int | None:
+    return seed % 2**31 if options.use_seed else None
+
+
+def _thinking(options: ProviderOptions) -> types.ThinkingConfig | None:
+    if not options.thinking and options.thinking_budget is None:
+        return None
+    if options.thinking == "none":
+        return types.ThinkingConfig(thinking_budget=0)
+    level = types.ThinkingLevel(options.thinking.upper()) if options.thinking else None
+    return types.ThinkingConfig(
+        include_thoughts=True, thinking_budget=options.thinking_budget, thinking_level=level
+    )
+
+
+def _safety(options: ProviderOptions) -> list[types.SafetySetting] | None:
+    if not options.safety:
+        return None
+    threshold = types.HarmBlockThreshold(options.safety)
+    return [types.SafetySetting(category=category, threshold=threshold) for category in FILTERS]

@@ -1,0 +1,169 @@
+"""The connection to Gemini: one long-lived client, no retries of its own, every fault one of our outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+import httpx2
+from google import genai
+from google.genai import errors, types
+
+from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.faults import Fault, http_fault, read_body, wire_fault
+from plantain.models.hosted.gemini.requests import request_body
+from plantain.models.hosted.scrub import scrub
+from plantain.models.hosted.secrets import Secret
+from plantain.roles.options import ProviderOptions, is_loopback
+
+T = TypeVar("T")
+
+ADDRESS = "https://generativelanguage.googleapis.com/"
+VERSION = "v1beta"
+"""Thinking levels and image settings are not all in v1; the SDK's own default is v1."""
+
+UNBOUNDED = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
+"""How many calls run at once is for admission to decide, not for a connection pool."""
+
+
+class GeminiTransport(Protocol):
+    """What carries requests for one model and brings back the body of each answer; raises `Fault` where there is none.
+
+    The online one is `GeminiWire`; another may collect requests and send them as a job.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    async def generate(
+        self, contents: list[types.Content], config: types.GenerateContentConfig
+    ) -> JsonObject: ...
+
+    def scrub(self, body: JsonObject) -> object: ...
+
+    async def aclose(self) -> None: ...
+
+
+class GeminiWire:
+    """Sends requests for one model.
+
+    Args:
+        name: "gemini/<model>".
+        key: the API key.
+        options: address and timeout. An address in the environment is not heard: images go where the recipe says.
+    """
+
+    def __init__(self, name: str, key: Secret, options: ProviderOptions) -> None:
+        self.name = name
+        self.model = name.partition("/")[2]
+        self.key = key
+        self.address = options.base_url or ADDRESS
+        self._timeout_s = options.timeout_s
+        self._client: genai.Client | None = None
+        self._http: httpx2.AsyncClient | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def generate(
+        self, contents: list[types.Content], config: types.GenerateContentConfig
+    ) -> JsonObject:
+        """The answer's body.
+
+        Raises:
+            Fault: whatever else came, or nothing did.
+        """
+        # The SDK looks at every field of every part in Python; as an extra body ours goes out as it is. What it asks
+        # for beside the body is replaced by it.
+        sent = types.HttpOptions(extra_body=request_body(contents, config))
+        raw = types.GenerateContentConfig(http_options=sent, should_return_http_response=True)
+        models = self._connected().aio.models
+        answer = await self._sent(models.generate_content(model=self.model, contents="", config=raw))
+        reply = answer.sdk_http_response
+        content = self.key.redact((reply.body if reply else None) or "")
+        body = read_body(content)
+        if body.get("error") and "candidates" not in body:
+            raise self._fault(200, content, dict(reply.headers or {}) if reply else {})
+        return body
+
+    async def look_up(self) -> JsonObject:
+        """What the provider says of the model; free of charge.
+
+        Raises:
+            Fault: it is not there, or the key does not work.
+        """
+        found = await self._sent(self._connected().aio.models.get(model=self.model))
+        return {"model": found.name or self.model}
+
+    async def list_models(self) -> list[str]:
+        """Ids of the models that the key can see. Raises Fault."""
+
+        async def listed(client: genai.Client) -> list[str]:
+            pages = await client.aio.models.list(config=types.ListModelsConfig(page_size=200))
+            return [(model.name or "").removeprefix("models/") async for model in pages]
+
+        return await self.do(listed)
+
+    async def do(self, request: Callable[[genai.Client], Awaitable[T]], timeout_s: float | None = None) -> T:
+        """Any other request by the same client and under the same rules.
+
+        Raises:
+            Fault: it was not obeyed.
+        """
+        return await self._sent(request(self._connected()), timeout_s)
+
+    async def _sent(self, request: Awaitable[T], timeout_s: float | None = None) -> T:
+        """Waits for a request; whatever the SDK raises of the provider or the wire becomes a Fault."""
+        try:
+            async with asyncio.timeout(timeout_s or self._timeout_s):
+                return await request
+        except errors.APIError as error:
+            raise self._status_fault(error) from None
+        except (httpx2.HTTPError, httpx2.StreamError, TimeoutError) as error:
+            raise Fault(wire_fault(error, self._timeout_s)) from None
+
+    def scrub(self, body: JsonObject) -> object:
+        """A body as it may be kept."""
+        return scrub(body, self.key)
+
+    async def aclose(self) -> None:
+        """Closes the client; the next call opens another."""
+        client, http = self._client, self._http
+        self._client = self._http = self._loop = None
+        if client is not None:
+            await client.aio.aclose()
+        if http is not None:
+            await http.aclose()
+
+    def _connected(self) -> genai.Client:
+        """The client, made in the running event loop; a client of an earlier loop cannot be used any more.
+
+        Proxies of the environment are used, but never for this machine's own addresses; redirects are not followed.
+        """
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            self._http = httpx2.AsyncClient(
+                limits=UNBOUNDED, timeout=self._timeout_s, trust_env=not is_loopback(self.address)
+            )
+            self._client = genai.Client(
+                vertexai=False,
+                api_key=self.key.reveal(),
+                http_options=types.HttpOptions(
+                    base_url=self.address,
+                    api_version=VERSION,
+                    timeout=int(self._timeout_s * 1000),
+                    httpx_async_client=self._http,
+                ),
+            )
+            self._loop = loop
+        return self._client
+
+    def _status_fault(self, error: errors.APIError) -> Fault:
+        response = error.response
+        headers = dict(response.headers) if isinstance(response, httpx2.Response) else {}
+        content = response.text if isinstance(response, httpx2.Response) else ""
+        return self._fault(error.code, content, headers)
+
+    def _fault(self, status: int, content: str, headers: dict[str, str]) -> Fault:
+        content = self.key.redact(content)
+        outcome = http_fault(self.name, status, content, headers)
+        return Fault(outcome, status, {"status": status, "body": self.scrub({"text": content})})

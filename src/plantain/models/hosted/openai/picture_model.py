@@ -1,0 +1,113 @@
+"""OpenAI as an image model by images/edits: a picture and words in, one picture out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.faults import Fault
+from plantain.models.hosted.known import picture_tokens
+from plantain.models.hosted.openai.responses import served_tier
+from plantain.models.hosted.openai.wire import OpenAITransport
+from plantain.models.hosted.pictures import from_base64
+from plantain.models.hosted.scrub import child, count, objects, text
+from plantain.records import Outcome, OutcomeKind, Usage
+from plantain.roles import EncodedImage
+from plantain.roles.options import ProviderOptions
+
+PATH = "/images/edits"
+SIZE = "1024x1024"
+MOST_PICTURES = 16
+"""Pictures that one request may hold, by OpenAI's reference."""
+
+
+class OpenAIPictureModel:
+    """Draws with one OpenAI image model; this format takes no seed."""
+
+    most_pictures = MOST_PICTURES
+
+    def __init__(self, wire: OpenAITransport, options: ProviderOptions) -> None:
+        self._wire = wire
+        self._fields: JsonObject = {"n": 1, "size": options.image_size or SIZE}
+        if options.image_quality:
+            self._fields["quality"] = options.image_quality
+        self.name = wire.name
+        self.sampling = " ".join(f"{name}={value}" for name, value in self._fields.items())
+
+    async def draw(self, parts: Sequence[str | EncodedImage], seed: int) -> JsonObject:
+        first, *more = (part for part in parts if isinstance(part, EncodedImage))
+        fields = {"model": self._wire.model, "prompt": _words(parts), **self._fields}
+        return await self._wire.post_picture(PATH, fields, first, *more)
+
+    def read_picture(self, body: JsonObject) -> bytes:
+        return read_picture(body)
+
+    def read_usage(self, body: JsonObject) -> Usage:
+        return read_usage(body, self.name, str(self._fields["size"]), str(self._fields.get("quality", "")))
+
+    def scrub(self, body: JsonObject) -> object:
+        return self._wire.scrub(body)
+
+    async def aclose(self) -> None:
+        await self._wire.aclose()
+
+
+def _words(parts: Sequence[str | EncodedImage]) -> str:
+    """The text of a request; pictures go beside it, in order, and among several each is named in its place."""
+    several = sum(isinstance(part, EncodedImage) for part in parts) > 1
+    said: list[str] = []
+    shown = 0
+    for part in parts:
+        if isinstance(part, str):
+            said.append(part)
+        elif several:
+            shown += 1
+            said.append(f"(picture {shown})")
+    return "\n".join(said)
+
+
+def read_picture(body: JsonObject) -> bytes:
+    """The picture of an answer.
+
+    Raises:
+        Fault: there is none, or only an address, which is not followed.
+        BadImage: it is not base64.
+    """
+    pictures = objects(body.get("data"))
+    if not pictures:
+        raise Fault(Outcome(OutcomeKind.NO_IMAGE, "the answer held no picture"), 200)
+    encoded = text(pictures[-1], "b64_json")
+    if encoded:
+        return from_base64(encoded)
+    if text(pictures[-1], "url"):
+        raise Fault(Outcome(OutcomeKind.MALFORMED, "an address came instead of a picture"), 200)
+    raise Fault(Outcome(OutcomeKind.NO_IMAGE, "the answer held no picture"), 200)
+
+
+def read_usage(body: JsonObject, model: str = "", size: str = SIZE, quality: str = "") -> Usage:
+    """Tokens of words and pictures; where the output is not broken down, all of it is picture.
+
+    Args:
+        body: the answer; it names the quality that it was drawn in, where the request left that to the provider.
+        model: "provider/model", to count pictures whose tokens the answer does not tell.
+        size, quality: as asked for.
+    """
+    usage = child(body, "usage")
+    read, output = child(usage, "input_tokens_details"), count(usage, "output_tokens")
+    of_images = count(child(usage, "output_tokens_details"), "image_tokens")
+    pictures = len(objects(body.get("data")))
+    if pictures and not output:
+        each = picture_tokens(model, text(body, "size") or size, text(body, "quality") or quality)
+        output = pictures * each if each else None
+        of_images = None
+    return Usage(
+        served_model=text(body, "model"),
+        input_tokens=count(usage, "input_tokens"),
+        output_tokens=output,
+        cached_tokens=count(read, "cached_tokens"),
+        cached_image_tokens=count(child(read, "cached_tokens_details"), "image_tokens"),
+        input_image_tokens=count(read, "image_tokens"),
+        output_image_tokens=output if of_images is None else of_images,
+        images=pictures or None,
+        tier=served_tier(body),
+    )

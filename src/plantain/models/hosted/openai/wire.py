@@ -1,0 +1,197 @@
+"""The connection to a server of OpenAI's kind: one long-lived client, no retries, every fault one of our outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+import httpx2
+import openai
+import orjson
+
+from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.faults import Fault, http_fault, read_body, wire_fault
+from plantain.models.hosted.scrub import scrub
+from plantain.models.hosted.secrets import Secret
+from plantain.roles import EncodedImage
+from plantain.roles.options import ProviderOptions, is_loopback
+
+T = TypeVar("T")
+
+UNBOUNDED = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
+"""How many calls run at once is for admission to decide, not for a connection pool."""
+
+CONNECT_S = 10.0
+
+
+class OpenAITransport(Protocol):
+    """What carries requests for one model and brings back the body of each answer; raises `Fault` where there is none.
+
+    The online one is `OpenAIWire`; another may collect requests and send them as a job.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    async def post(self, path: str, body: JsonObject) -> JsonObject: ...
+
+    async def post_picture(
+        self, path: str, fields: JsonObject, picture: EncodedImage, *more: EncodedImage
+    ) -> JsonObject: ...
+
+    def scrub(self, body: JsonObject) -> object: ...
+
+    async def aclose(self) -> None: ...
+
+
+class OpenAIWire:
+    """Sends requests for one model.
+
+    Args:
+        name: "provider/model".
+        key: the API key; an empty one for servers that want none.
+        options: timeout.
+        address: the base URL. One in the environment is not heard: images go where the recipe says.
+    """
+
+    def __init__(self, name: str, key: Secret, options: ProviderOptions, address: str) -> None:
+        self.name = name
+        self.model = name.partition("/")[2]
+        self.key = key
+        self._address = address
+        self._timeout_s = options.timeout_s
+        self._client: openai.AsyncOpenAI | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def post(self, path: str, body: JsonObject) -> JsonObject:
+        """The body of the answer to a JSON request, e.g. to "/responses".
+
+        Raises:
+            Fault: whatever else came, or nothing did.
+        """
+        request = self._connected().post(
+            path,
+            cast_to=httpx2.Response,
+            content=orjson.dumps(body),  # the SDK's own encoder looks at every character of every picture
+            options={"headers": {"Content-Type": "application/json"}},
+        )
+        return await self._read(request)
+
+    async def post_picture(
+        self, path: str, fields: JsonObject, picture: EncodedImage, *more: EncodedImage
+    ) -> JsonObject:
+        """The body of the answer to a multipart request with one picture, or with several in order.
+
+        Raises:
+            Fault: whatever else came, or nothing did.
+        """
+        field = "image[]" if more else "image"
+        files = [
+            (field, (f"image.{sent.media_type.partition('/')[2]}", sent.data, sent.media_type))
+            for sent in (picture, *more)
+        ]
+        request = self._connected().post(
+            path,
+            cast_to=httpx2.Response,
+            body=fields,
+            files=files,
+            options={"headers": {"Content-Type": "multipart/form-data"}},
+        )
+        return await self._read(request)
+
+    async def look_up(self) -> JsonObject:
+        """What the provider says of the model; free of charge.
+
+        Raises:
+            Fault: it is not there, or the key does not work.
+        """
+        return await self._read(self._connected().get(f"/models/{self.model}", cast_to=httpx2.Response))
+
+    async def list_models(self) -> list[str]:
+        """Ids of the models that the key can see. Raises Fault."""
+
+        async def listed(client: openai.AsyncOpenAI) -> list[str]:
+            return [model.id async for model in client.models.list()]
+
+        return await self.do(listed)
+
+    def scrub(self, body: JsonObject) -> object:
+        """A body as it may be kept."""
+        return scrub(body, self.key)
+
+    async def aclose(self) -> None:
+        """Closes the client; the next call opens another."""
+        client, self._client, self._loop = self._client, None, None
+        if client is not None:
+            await client.close()
+
+    async def do(
+        self, request: Callable[[openai.AsyncOpenAI], Awaitable[T]], timeout_s: float | None = None
+    ) -> T:
+        """Any other request by the same client and under the same rules.
+
+        Raises:
+            Fault: it was not obeyed.
+        """
+        return await self._sent(request(self._connected()), timeout_s)
+
+    async def _read(self, request: Awaitable[httpx2.Response]) -> JsonObject:
+        response = await self._sent(request)
+        body = read_body(self.key.redact_bytes(response.content))
+        if body.get("error") and not (body.keys() & {"output", "choices", "data"}):
+            raise self._status_fault(response)
+        return body
+
+    async def _sent(self, request: Awaitable[T], timeout_s: float | None = None) -> T:
+        """Waits for a request; whatever the SDK raises of the provider or the wire becomes a Fault."""
+        try:
+            async with asyncio.timeout(timeout_s or self._timeout_s):
+                return await request
+        except openai.APIStatusError as error:
+            raise self._status_fault(error.response) from None
+        except openai.APIConnectionError as error:
+            cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+            outcome = wire_fault(cause, self._timeout_s) or wire_fault(
+                httpx2.NetworkError(""), self._timeout_s
+            )
+            assert outcome is not None
+            raise Fault(outcome) from None
+        except (httpx2.HTTPError, httpx2.StreamError, TimeoutError) as error:
+            raise Fault(wire_fault(error, self._timeout_s)) from None
+
+    def _connected(self) -> openai.AsyncOpenAI:
+        """The client, made in the running event loop; a client of an earlier loop cannot be used any more.
+
+        Proxies of the environment are used, but never for this machine's own addresses; redirects are not followed.
+        """
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            self._client = openai.AsyncOpenAI(
+                api_key=self.key.reveal() or "none",
+                base_url=self._address,
+                max_retries=0,
+                timeout=httpx2.Timeout(self._timeout_s, connect=min(CONNECT_S, self._timeout_s)),
+                http_client=openai.DefaultAsyncHttpxClient(
+                    limits=UNBOUNDED,
+                    trust_env=not is_loopback(self._address),
+                    follow_redirects=False,
+                    event_hooks={"request": [_in_one_piece]},
+                ),
+            )
+            self._loop = loop
+        return self._client
+
+    def _status_fault(self, response: httpx2.Response) -> Fault:
+        content = self.key.redact(response.text)
+        outcome = http_fault(self.name, response.status_code, content, dict(response.headers))
+        raw = {"status": response.status_code, "body": self.scrub({"text": content})}
+        return Fault(outcome, response.status_code, raw)
+
+
+async def _in_one_piece(request: httpx2.Request) -> None:
+    """Joins a multipart body, which would otherwise be sent in a dozen writes of a few bytes each."""
+    await request.aread()

@@ -1,0 +1,24 @@
+"""What hosted models are told: templates that a clinician can read and edit, and how they are filled in."""
+
+from plantain.models.hosted.prompts.fill import (
+    checked_library,
+    describe_prompt,
+    judge_prompt,
+    procedures_prompt,
+    rehearse,
+    scale_prompt,
+    write_prompt,
+)
+from plantain.models.hosted.prompts.library import Prompt, PromptLibrary
+
+__all__ = [
+    "Prompt",
+    "PromptLibrary",
+    "checked_library",
+    "describe_prompt",
+    "judge_prompt",
+    "procedures_prompt",
+    "rehearse",
+    "scale_prompt",
+    "write_prompt",
+]

@@ -1,0 +1,61 @@
+"""A provider's answer as the journal keeps it: without keys, picture bytes or other long opaque strings."""
+
+from __future__ import annotations
+
+from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.secrets import Secret
+
+OPAQUE = 1_000
+"""A string without a space that is longer than this is data, not words."""
+
+LONGEST_TEXT = 20_000
+
+
+def scrub(value: object, key: Secret) -> object:
+    """A JSON value with long strings shortened and the key hidden, at any depth."""
+    if isinstance(value, dict):
+        return {key.redact(str(name)): scrub(inner, key) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [scrub(inner, key) for inner in value]
+    if not isinstance(value, str):
+        return value
+    if len(value) > OPAQUE and " " not in value[:OPAQUE]:
+        return f"({len(value)} characters of data)"
+    text = key.redact(value)
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} (cut from {len(text)} characters)"
+
+
+def objects(value: object) -> list[JsonObject]:
+    """The objects of a list of a body; none where it is no list."""
+    return [inner for inner in value if isinstance(inner, dict)] if isinstance(value, list) else []
+
+
+def child(body: JsonObject, name: str) -> JsonObject:
+    """An object inside a body; empty where it is missing or of another type."""
+    value = body.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def text(body: JsonObject, name: str) -> str:
+    """A string of a body; "" where it is missing or of another type."""
+    value = body.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def count(body: JsonObject, name: str) -> int | None:
+    """A count of a body; None where it is missing, negative or of another type."""
+    value = body.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def add_counts(*counts: int | None) -> int | None:
+    """The sum of those that are known; None where none is."""
+    known = [n for n in counts if n is not None]
+    return sum(known) if known else None
+
+
+def by_total(written: int | None, read: int | None, total: int | None) -> int | None:
+    """Tokens written, from the parts that a provider names and its total, which has whatever the parts leave out."""
+    if read is None or total is None or total - read <= (written or 0):
+        return written
+    return total - read

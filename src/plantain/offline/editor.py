@@ -1,0 +1,94 @@
+"""The procedural editor: reads an instruction, finds the anatomy and renders the finding, or takes it away."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+import cv2
+import numpy as np
+
+from plantain.findings import load_taxonomy
+from plantain.offline.language import asks_for_nothing, read_instruction
+from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
+from plantain.offline.workers import compute
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_jpeg, encode_mask
+from plantain.records import Direction, Outcome, OutcomeKind, SourceImage, Usage
+from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
+
+VERSION = "1"
+
+PACKAGES = {
+    "chest_xray": "plantain.offline.chest",
+    "brain_mri": "plantain.offline.brain",
+    "fundus": "plantain.offline.fundus",
+}
+
+
+class ProceduralEditor:
+    """`offline/procedural`: text-guided, classical image processing, no learned weights."""
+
+    name = "offline/procedural"
+    fingerprint = VERSION
+
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+        """Edits as the instruction says; `not_applicable` when the finding cannot be shown or found here."""
+        edited = await compute(
+            edit_encoded, request.original.data, request.instruction, request.image, request.seed
+        )
+        usage = Usage(served_model=f"{self.name}@{VERSION}", images=1)
+        if isinstance(edited, Outcome):
+            return failed(edited, usage)
+        return Reply(edited, usage=usage)
+
+
+def edit_encoded(data: bytes, instruction: str, image: SourceImage, seed: int) -> EditedImage | Outcome:
+    """`render_instruction` from file bytes to file bytes; what cannot be done comes back as an outcome."""
+    try:
+        rendering = render_instruction(decode(data), instruction, image, seed)
+    except CannotShow as reason:
+        return Outcome(OutcomeKind.NOT_APPLICABLE, str(reason))
+    except (ArithmeticError, ValueError, IndexError, cv2.error, np.linalg.LinAlgError) as error:
+        return Outcome(OutcomeKind.MALFORMED, f"{type(error).__name__}: {error}")
+    return EditedImage(
+        image=EncodedImage(encode_jpeg(rendering.pixels), "image/jpeg"),
+        mask=EncodedImage(encode_mask(rendering.mask), "image/png"),
+        support=rendering.support,
+        note=rendering.note,
+    )
+
+
+def render_instruction(pixels: np.ndarray, instruction: str, image: SourceImage, seed: int) -> Rendering:
+    """Reads the instruction and renders it.
+
+    Args:
+        pixels: uint8 (H, W, 3), the prepared original.
+        instruction: plain English.
+        image: what is known of the image.
+        seed: the only source of randomness.
+
+    Raises:
+        CannotShow: no known finding or direction in the words, or it cannot be shown or found here.
+    """
+    if image.modality not in PACKAGES:
+        raise CannotShow(f"the procedural editor knows no {image.modality} images")
+    taxonomy = load_taxonomy()
+    intent = read_instruction(instruction, taxonomy.of(image.modality))
+    renderers = _renderers(image.modality)
+    if intent.finding is None and intent.direction is None and asks_for_nothing(instruction):
+        return Rendering(pixels, np.zeros(pixels.shape[:2], bool), "local", "nothing was asked for")
+    if intent.finding is None or intent.direction is None:
+        raise CannotShow("the instruction names no finding and direction that the procedural editor knows")
+    if intent.finding not in renderers:
+        raise CannotShow(f"the procedural editor cannot render {intent.finding}")
+    finding = taxonomy.get(image.modality, intent.finding)
+    scene = Scene(pixels, image, finding, intent, np.random.default_rng(seed))
+    renderer = renderers[intent.finding]
+    return renderer.add(scene) if intent.direction is Direction.ADD else renderer.remove(scene)
+
+
+@cache
+def _renderers(modality: str) -> dict[str, FindingRenderer]:
+    renderers: dict[str, FindingRenderer] = import_module(PACKAGES[modality]).RENDERERS
+    return renderers

@@ -1,0 +1,74 @@
+"""Stray changes: what changed away from the finding, and whether it looks like a mark or text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plantain.offline.instruments.change import Change, ChangedPart
+from plantain.offline.instruments.pair import ImagePair, Mask, Plane, blur, grow, shrink
+
+FACTOR = 2
+BEYOND_LEVELS, BEYOND_AREA = 16.0, 20
+"""Grey levels and half-size pixels of a change on the black outside the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """A change away from the finding.
+
+    Attributes:
+        x, y: its middle, in pixels of the image.
+        area: in pixels of the image.
+        peak: its strongest change, in grey levels.
+        mark: True where it is made of strokes: a letter, a marker, a line that appeared, vanished or changed.
+    """
+
+    x: int
+    y: int
+    area: int
+    peak: float
+    mark: bool
+
+
+def strays_of(
+    pair: ImagePair, change: Change, parts: tuple[ChangedPart, ...], *, least_area: int, least_peak: float
+) -> tuple[Stray, ...]:
+    """Lists the stray changes that are large and strong enough to be seen, by falling area."""
+    strokes = np.maximum(
+        _strokes(shrink(pair.before_level, FACTOR)), _strokes(shrink(pair.after_level, FACTOR))
+    )
+    found = []
+    for part in parts:
+        if part.area < least_area or part.peak < least_peak:
+            continue
+        where = change.labels == part.label
+        mark = bool(np.percentile(strokes[where], 75) > 0.25 * part.peak and part.peak > 12.0)
+        found.append(
+            Stray(round(part.x * FACTOR), round(part.y * FACTOR), part.area * FACTOR**2, part.peak, mark)
+        )
+    return tuple(sorted(found, key=lambda stray: -stray.area))
+
+
+def beyond_field(pair: ImagePair, field: Mask) -> tuple[Stray, ...]:
+    """What changed on the black outside the field, where a change of the whole field has no business.
+
+    Args:
+        pair: the two images.
+        field: bool (h, w) at half size, what is image.
+    """
+    largest = shrink(pair.largest, FACTOR)
+    changed = (largest > BEYOND_LEVELS) & ~grow(field, pair.px(24) / FACTOR)
+    area = int(changed.sum())
+    if area < BEYOND_AREA * pair.unit**2:
+        return ()
+    ys, xs = np.nonzero(changed)
+    x, y = round(float(xs.mean()) * FACTOR), round(float(ys.mean()) * FACTOR)
+    return (Stray(x, y, area * FACTOR**2, float(largest[changed].max()), True),)
+
+
+def _strokes(plane: Plane) -> Plane:
+    """Strength of thin structure: the fine band's local root mean square."""
+    fine = plane - blur(plane, 2.5)
+    return np.sqrt(blur(fine * fine, 2.0))

@@ -1,0 +1,45 @@
+"""The offline provider: three models that run here, need no key and are named for what they are."""
+
+from __future__ import annotations
+
+import difflib
+
+from plantain.records import InputError
+from plantain.roles.options import ProviderOptions
+
+MODELS: dict[str, tuple[str, ...]] = {
+    "offline/templates": ("writer",),
+    "offline/procedural": ("editor",),
+    "offline/instruments": ("judge",),
+}
+
+
+def load(name: str, role: str, options: ProviderOptions | None = None) -> object:
+    """The model that `name` names, for `role`; it takes no options.
+
+    Raises:
+        InputError: no such model, or it does not fill that role.
+    """
+    where = "--judge" if role == "scale judge" else f"models.{role}"
+    if name not in MODELS:
+        nearest = difflib.get_close_matches(name, MODELS, n=1, cutoff=0.3)
+        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+        raise InputError(f"{where}: no model {name!r}{hint}")
+    if role.removeprefix("scale ") not in MODELS[name]:
+        raise InputError(f"{where}: {name!r} can be {' and '.join(MODELS[name])}, not {role}")
+    (options or ProviderOptions()).check("offline", frozenset())
+    if role == "writer":
+        from plantain.offline.writer import TemplateWriter
+
+        return TemplateWriter()
+    if role == "editor":
+        from plantain.offline.editor import ProceduralEditor
+
+        return ProceduralEditor()
+    if role == "scale judge":
+        from plantain.offline.scale import InstrumentScaleJudge
+
+        return InstrumentScaleJudge()
+    from plantain.offline.judge import InstrumentJudge
+
+    return InstrumentJudge()

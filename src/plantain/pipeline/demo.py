@@ -1,0 +1,113 @@
+"""The demo: real images that arrive with the dependencies, a catalogue of them, and a recipe over it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from plantain.catalogue.store import Catalogue
+from plantain.findings import load_taxonomy
+from plantain.offline.editor import render_instruction
+from plantain.offline.language import Intent, compose
+from plantain.offline.rendering import CannotShow
+from plantain.pipeline.recipe import Recipe
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_jpeg
+from plantain.records import Direction, SourceImage, derive_seed
+from plantain.sources.samples import sample_images
+
+SEED = 8
+
+FINDINGS = (
+    "Pneumothorax",
+    "Pleural Effusion",
+    "Lung Lesion",
+    "Cardiomegaly",
+    "Edema",
+    "glioma",
+    "meningioma",
+    "AMD",
+    "Diabetes",
+    "Cataract",
+)
+
+RENDERED = (
+    # sample image, finding, extent, conspicuity: what we render ourselves, so that there is enough to remove
+    ("rg1-chest-pa", "Pleural Effusion", "moderate", "marked"),
+    ("rg1-chest-pa", "Pneumothorax", "large", "marked"),
+    ("rg1-chest-pa", "Cardiomegaly", "large", "marked"),
+    ("rg1-chest-pa", "Edema", "moderate", "marked"),
+    ("mni152-t1-axial-z5", "glioma", "moderate", "marked"),
+    ("mni152-t1-axial-z5", "meningioma", "large", "marked"),
+    ("mni152-t1-axial-z20", "glioma", "large", "marked"),
+    ("dipy-t1-coronal", "glioma", "large", "moderate"),
+    ("mni152-t1-coronal-y-10", "glioma", "large", "marked"),
+    ("mni152-t1-axial-z40", "meningioma", "large", "marked"),
+    ("mni152-t1-coronal-y-10", "meningioma", "large", "marked"),
+    ("retina-left", "AMD", "moderate", "marked"),
+    ("retina-left", "Diabetes", "moderate", "marked"),
+    ("retina-left", "Cataract", "moderate", "marked"),
+)
+
+
+RENDERED_NOTE = (
+    "carries a finding that plantain rendered: removing it takes away our own work, not a patient's finding"
+)
+
+
+def demo_recipe(folder: Path) -> Recipe:
+    """The demo's recipe: everything offline, and findings added to any image that does not have them."""
+    return Recipe.model_validate(
+        {
+            "name": "demo",
+            "seed": SEED,
+            "data": {"catalogue": folder / "catalogue", "findings": FINDINGS, "add_to": "any"},
+            "limits": {"concurrency": 4},
+        }
+    )
+
+
+def fill_demo_catalogue(path: Path) -> int:
+    """Prepares the sample images, and renders some findings on them for the removals; returns the number of images.
+
+    What we rendered is marked `synthetic` and says so in its note: taking it away again is easier than the real thing.
+    """
+    with Catalogue.create(path) as catalogue:
+        for sample in sample_images():
+            catalogue.add(*sample.prepared())
+        for image, data in _rendered_images(catalogue):
+            catalogue.add(image, data)
+        return sum(catalogue.count_by("modality").values())
+
+
+def _rendered_images(known: Catalogue) -> Iterator[tuple[SourceImage, bytes]]:
+    taxonomy = load_taxonomy()
+    real = {image.id: (image, data) for image, data in (sample.prepared() for sample in sample_images())}
+    for image_id, name, extent, conspicuity in RENDERED:
+        image, original = real[image_id]
+        rendered_id = f"{image.id}+{name.replace(' ', '')}"
+        if known.find(rendered_id) is not None:
+            continue
+        intent = Intent(name, Direction.ADD, extent=extent, conspicuity=conspicuity, softness="soft")
+        instruction = compose(intent, taxonomy.get(image.modality, name))
+        seed = derive_seed(SEED, "demo", image.id, name)
+        try:
+            rendering = render_instruction(decode(original), instruction, image, seed)
+        except CannotShow:
+            continue
+        data = encode_jpeg(rendering.pixels)
+        digest = hashlib.sha256(data).hexdigest()
+        yield (
+            replace(
+                image,
+                id=rendered_id,
+                labels=(name,),
+                source_sha256=digest,
+                prepared_sha256=digest,
+                synthetic=True,
+                note=RENDERED_NOTE,
+            ),
+            data,
+        )

@@ -1,0 +1,224 @@
+"""The forecast: calls, money, hours and disk that a recipe's tasks will take; from a pilot run where there is one."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field, replace
+
+from plantain.catalogue.store import Catalogue
+from plantain.findings import Taxonomy
+from plantain.metrics.statistics.intervals import wilson
+from plantain.models.hosted.known import picture_range
+from plantain.pipeline.estimate import NOTHING, CallEstimate
+from plantain.pipeline.pilot import Pilot
+from plantain.pipeline.plan import enumerate_tasks
+from plantain.pipeline.recipe import Recipe
+from plantain.records import Price, Step, TaskKind, Usage
+from plantain.runs.pricing import ON_THIS_MACHINE, OPEN_MODELS, price_under
+
+EXPECTED_ROUNDS = 3.15
+"""Mean rounds per task: 57.2 per cent succeed, of them 58, 25 and 17 per cent in rounds 1, 2 and 3 to 5 (taken as 4);
+the rest use all five (Med-Banana-50K, 3). The low estimate is one round each, the high one the recipe's maximum."""
+
+BYTES_PER_ATTEMPT = 420_000
+"""An edited 1024x1024 JPEG of quality 95 as sent and as normalised, its mask, and the rows."""
+
+BYTES_PER_IMAGE = 330_000
+
+TYPICAL_USAGE = {
+    Step.WRITE: Usage(input_tokens=2_200, output_tokens=850, thinking_tokens=600),
+    Step.EDIT: Usage(input_tokens=1_500, input_image_tokens=1_300, output_tokens=1_120, images=1),
+    Step.JUDGE: Usage(input_tokens=3_800, output_tokens=1_250, thinking_tokens=900),
+}
+"""Our own reckoning from prompt lengths and the tokens of a 1024x1024 image; a pilot replaces it. What an edit writes
+goes by the model's own table where there is one (`typical_usage`)."""
+
+HOSTED_LATENCY_S = {Step.WRITE: 6.0, Step.EDIT: 12.0, Step.JUDGE: 9.0}
+LOCAL_LATENCY_S = {Step.WRITE: 0.02, Step.EDIT: 0.7, Step.JUDGE: 1.5}
+"""Seconds a call without a pilot: guesses for hosted models, measured for the offline ones on one core."""
+
+OPEN_LATENCY_S = (0.5, 5.0, 120.0)
+"""Seconds an edit with open weights takes its device: between a small model on a GPU and one on a processor."""
+
+SPREAD = (0.7, 1.0, 1.5)
+"""How much a guessed cost or latency may be off, low to high."""
+
+BATCH_HOURS = (0.2, 1.0, 24.0)
+"""Of one batch job; every wave of tasks takes three for each of its rounds, one after the other."""
+
+
+@dataclass(slots=True)
+class BuildPlan:
+    """What a recipe will need. Disk in bytes, duration in seconds; `cost_usd` is None while a price is unknown.
+
+    Attributes:
+        tasks: without the controls, which are counted apart.
+        by_finding: tasks by modality, finding and direction.
+        calls_by: calls by step and model.
+        success: tasks expected to succeed, from a pilot's rates; None without one.
+        unpriced: models without a known price.
+    """
+
+    tasks: int = 0
+    images: int = 0
+    by_finding: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    rounds: CallEstimate = NOTHING
+    calls: CallEstimate = NOTHING
+    calls_by: dict[tuple[Step, str], CallEstimate] = field(default_factory=dict)
+    cost_usd: CallEstimate | None = None
+    duration_s: CallEstimate = NOTHING
+    disk: CallEstimate = NOTHING
+    success: CallEstimate | None = None
+    controls: int = 0
+    unpriced: tuple[str, ...] = ()
+
+
+def make_plan(
+    recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, pilot: Pilot | None = None
+) -> BuildPlan:
+    """Counts the tasks and forecasts what they take; calls no model.
+
+    Args:
+        pilot: rates of an earlier run; without it, those that the paper reports and our own guesses.
+    """
+    plan = BuildPlan()
+    images: set[str] = set()
+    for task in enumerate_tasks(recipe, catalogue, taxonomy):
+        images.add(task.image_id)
+        if task.kind is TaskKind.CONTROL:
+            plan.controls += 1
+            continue
+        plan.tasks += 1
+        key = (task.modality, task.finding, task.direction.value)
+        plan.by_finding[key] = plan.by_finding.get(key, 0) + 1
+    plan.images = len(images)
+    plan.rounds = _rounds(recipe, plan, pilot)
+    for step, model in _roles(recipe):
+        tries = pilot.tries[step] / (len(recipe.models.judges) if step is Step.JUDGE else 1) if pilot else 1.0
+        known = plan.calls_by.get((step, model), NOTHING)
+        plan.calls_by[(step, model)] = known + plan.rounds.times(tries)
+    edits, controls = (Step.EDIT, recipe.models.editor), CallEstimate(*(plan.controls,) * 3)
+    plan.calls_by[edits] += controls
+    plan.calls = sum(plan.calls_by.values(), NOTHING)
+    plan.unpriced = tuple(
+        dict.fromkeys(model for _, model in plan.calls_by if price_under(recipe.terms, model) is None)
+    )
+    if not plan.unpriced:
+        plan.cost_usd = sum((_cost(recipe, pilot, *key, n) for key, n in plan.calls_by.items()), NOTHING)
+    plan.duration_s = _duration(recipe, plan, pilot)
+    each = pilot.bytes_per_attempt if pilot else BYTES_PER_ATTEMPT
+    plan.disk = (plan.rounds + controls).times(each) + CallEstimate(*(plan.images * BYTES_PER_IMAGE,) * 3)
+    plan.success = _success(plan, pilot)
+    return plan
+
+
+def _roles(recipe: Recipe) -> list[tuple[Step, str]]:
+    models = recipe.models
+    return [
+        (Step.WRITE, models.writer),
+        (Step.EDIT, models.editor),
+        *((Step.JUDGE, judge) for judge in models.judges),
+    ]
+
+
+def _rounds(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstimate:
+    """Rounds of all tasks together."""
+    most = float(recipe.loop.max_rounds)
+    if pilot is None:
+        return CallEstimate(1.0, min(EXPECTED_ROUNDS, most), most).times(plan.tasks)
+    return sum(
+        (
+            pilot.of(finding, direction).rounds_per_task().at_most(most).times(n)
+            for (_, finding, direction), n in plan.by_finding.items()
+        ),
+        NOTHING,
+    )
+
+
+def _success(plan: BuildPlan, pilot: Pilot | None) -> CallEstimate | None:
+    if pilot is None:
+        return None
+    total = NOTHING
+    for (_, finding, direction), n in plan.by_finding.items():
+        tally = pilot.of(finding, direction)
+        low, high = wilson(tally.succeeded, tally.tasks)
+        total += CallEstimate(low, tally.succeeded / tally.tasks, high).times(n)
+    return total
+
+
+def _cost(recipe: Recipe, pilot: Pilot | None, step: Step, model: str, calls: CallEstimate) -> CallEstimate:
+    measured = pilot.cost_usd.get((step, model)) if pilot else None
+    if measured is not None:
+        return calls.times(measured)
+    price = price_under(recipe.terms, model)
+    if price is None or price == Price():
+        return NOTHING
+    each = typical_usage(recipe, step, model)
+    return calls.times(
+        *(share * (price.cost(usage) or 0.0) for share, usage in zip(SPREAD, each, strict=True))
+    )
+
+
+def typical_usage(recipe: Recipe, step: Step, model: str) -> tuple[Usage, Usage, Usage]:
+    """What a call is taken to consume, low to high; of an edit by the size and quality that the recipe asks for."""
+    usage = TYPICAL_USAGE[step]
+    if step is not Step.EDIT:
+        return usage, usage, usage
+    section = recipe.terms.provider(model)
+    few, usual, many = (
+        replace(usage, output_tokens=tokens, output_image_tokens=tokens)
+        for tokens in picture_range(model, section.image_size, section.image_quality)
+    )
+    return few, usual, many
+
+
+def _duration(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstimate:
+    """The longest of: calls in flight, each provider's limits, and what one machine computes."""
+    if any(recipe.terms.provider(model).transport == "batch" for _, model in plan.calls_by):
+        rounds = CallEstimate(1.0, float(math.ceil(recipe.loop.max_rounds)), float(recipe.loop.max_rounds))
+        waves = math.ceil(plan.tasks / recipe.limits.wave)
+        return rounds.times(*(waves * 3 * 3600.0 * hours for hours in BATCH_HOURS))
+    waiting = computing = longest = NOTHING
+    for (step, model), calls in plan.calls_by.items():
+        seconds = _seconds(pilot, step, model, calls)
+        waiting += seconds
+        if model.partition("/")[0] in OPEN_MODELS:
+            longest = longest.at_least(seconds)  # one after another on its device
+        elif model.partition("/")[0] in ON_THIS_MACHINE:
+            computing += seconds
+    for model in dict.fromkeys(model for _, model in plan.calls_by):
+        longest = longest.at_least(_by_limits(recipe, plan, model))
+    concurrent = waiting.times(1.0 / recipe.limits.concurrency)
+    cores = computing.times(1.0 / min(recipe.limits.concurrency, os.cpu_count() or 1))
+    return longest.at_least(concurrent).at_least(cores)
+
+
+def _seconds(pilot: Pilot | None, step: Step, model: str, calls: CallEstimate) -> CallEstimate:
+    measured = pilot.latency_s.get((step, model)) if pilot else None
+    if measured is not None:
+        return calls.times(measured)
+    if model.partition("/")[0] in OPEN_MODELS:
+        return calls.times(*OPEN_LATENCY_S)
+    local = model.partition("/")[0] in ON_THIS_MACHINE
+    guess = (LOCAL_LATENCY_S if local else HOSTED_LATENCY_S)[step]
+    return calls.times(*(share * guess for share in SPREAD))
+
+
+def _by_limits(recipe: Recipe, plan: BuildPlan, model: str) -> CallEstimate:
+    """Seconds that a model's stated limits alone make its calls take."""
+    section = recipe.terms.provider(model)
+    result = requests = NOTHING
+    tokens = NOTHING
+    for (step, name), calls in plan.calls_by.items():
+        if name != model:
+            continue
+        requests += calls
+        tokens += calls.times(*(usage.total_tokens for usage in typical_usage(recipe, step, model)))
+        if step is Step.EDIT and section.images_per_minute:
+            result = result.at_least(calls.times(60.0 / section.images_per_minute))
+    if section.requests_per_minute:
+        result = result.at_least(requests.times(60.0 / section.requests_per_minute))
+    if section.tokens_per_minute:
+        result = result.at_least(tokens.times(60.0 / section.tokens_per_minute))
+    return result

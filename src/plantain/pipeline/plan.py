@@ -1,0 +1,104 @@
+"""The plan: which tasks a recipe and a catalogue make."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import heapq
+from collections.abc import Iterator
+
+from plantain.catalogue.store import Catalogue
+from plantain.findings import Taxonomy
+from plantain.pipeline.control import control_tasks
+from plantain.pipeline.recipe import Recipe
+from plantain.records import Direction, EditTask, Finding, InputError, SourceImage, derive_seed, task_id
+
+
+def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Iterator[EditTask]:
+    """Every task of the recipe, streaming, a finding and direction at a time, then the controls.
+
+    Raises:
+        InputError: a finding that no modality of the catalogue knows.
+    """
+    for finding in chosen_findings(recipe, catalogue, taxonomy):
+        for direction in recipe.data.directions:
+            images = candidates(recipe, catalogue, taxonomy, finding, direction)
+            if recipe.data.per_finding is not None:
+                images = iter(
+                    heapq.nsmallest(
+                        recipe.data.per_finding,
+                        images,
+                        key=lambda image: (
+                            derive_seed(recipe.seed, "cap", image.id, image.source_sha256),
+                            image.id,
+                        ),
+                    )
+                )
+            for image in images:
+                yield EditTask(
+                    task_id(image.source_sha256, image.frame, finding.name, direction),
+                    image.id,
+                    finding.modality,
+                    finding.name,
+                    direction,
+                )
+
+    for modality in dict.fromkeys(f.modality for f in chosen_findings(recipe, catalogue, taxonomy)):
+        yield from control_tasks(
+            catalogue.images(modality=modality), taxonomy.normal(modality), recipe.data.controls, recipe.seed
+        )
+
+
+def planned_images(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Iterator[SourceImage]:
+    """The images of the recipe's tasks, each once."""
+    seen: set[str] = set()
+    for task in enumerate_tasks(recipe, catalogue, taxonomy):
+        if task.image_id not in seen:
+            seen.add(task.image_id)
+            yield catalogue.get(task.image_id)
+
+
+def chosen_findings(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> list[Finding]:
+    """The recipe's findings, or all that can be edited in the catalogue's modalities; in taxonomy order."""
+    present = set(catalogue.count_by("modality"))
+    modalities = [m for m in taxonomy.modalities if m in present]
+    if not recipe.data.findings:
+        return [f for m in modalities for f in taxonomy.targets(m)]
+    everything = [f for m in modalities for f in taxonomy.targets(m, optional=True)]
+    names = {f.name for f in everything}
+    for name in recipe.data.findings:
+        if name not in names:
+            nearest = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(sorted(names))}"
+            raise InputError(
+                f"data.findings: {name!r} is no finding of the catalogue's modalities "
+                f"({', '.join(sorted(present)) or 'none'}); {hint}"
+            )
+    return [f for f in everything if f.name in recipe.data.findings]
+
+
+def candidates(
+    recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, finding: Finding, direction: Direction
+) -> Iterator[SourceImage]:
+    """The images on which this finding can be added or removed, in order of id."""
+    if direction is Direction.REMOVE:
+        yield from catalogue.images(modality=finding.modality, label=finding.name)
+        return
+    normal = taxonomy.normal(finding.modality).name
+    label = normal if recipe.data.add_to == "normal" else None
+    for image in catalogue.images(modality=finding.modality, label=label):
+        if finding.name not in image.labels and not image.synthetic:
+            yield image
+
+
+def plan_digest(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> str:
+    """Changes when the tasks could; lets a resume skip the enumeration."""
+    text = "\x1f".join(
+        (
+            catalogue.digest(),
+            ",".join(f"{f.modality}/{f.name}/{f.optional}" for f in taxonomy.findings),
+            recipe.data.model_dump_json(exclude={"catalogue", "finding_files"}),
+            str(recipe.seed) if recipe.data.per_finding or recipe.data.controls else "",
+        )
+    )
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,301 @@
+"""The three steps of a round, each a memoised call whose results are durable before they are used."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import orjson
+
+from plantain.calls import CallSpec, TaskCalls
+from plantain.journal import BlobRef, CallResult, Journal, StoredVerdict
+from plantain.journal.payload import clean_text, observations_from_json, to_json
+from plantain.pipeline.text_check import NAME, TextCheck, object_to, veto
+from plantain.pixels.decode import BadImage
+from plantain.pixels.encode import normalise
+from plantain.pixels.fingerprint import pixel_sha256
+from plantain.records import (
+    OK,
+    Attempt,
+    EditTask,
+    Finding,
+    Observations,
+    Outcome,
+    OutcomeKind,
+    Rubric,
+    SourceImage,
+    Step,
+    TaskKind,
+    Verdict,
+    derive_seed,
+)
+from plantain.roles import (
+    EditedImage,
+    Editor,
+    EditRequest,
+    EncodedImage,
+    Judge,
+    JudgeRequest,
+    Reply,
+    Writer,
+    WriteRequest,
+)
+from plantain.rubrics import decide, majority
+from plantain.runs.image_cache import ImageCache
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How a run edits and judges: its models, rubric, policy and seed; the same for every task."""
+
+    writer: Writer
+    editor: Editor
+    judges: tuple[Judge, ...]
+    rubric: Rubric
+    policy: str
+    threshold: float
+    max_rounds: int
+    seed: int
+    writer_sees_failed_edit: bool = False
+
+
+@dataclass(slots=True)
+class Rounds:
+    """One task's steps, for the loop to call in order."""
+
+    method: Method
+    calls: TaskCalls
+    journal: Journal
+    task: EditTask
+    generation: int
+    finding: Finding
+    image: SourceImage
+    pictures: ImageCache
+    text_check: TextCheck | None = None
+
+    @property
+    def original(self) -> EncodedImage:
+        return self.pictures.image(self.image.prepared_sha256)
+
+    @property
+    def most(self) -> int:
+        return self.method.max_rounds
+
+    def _seed(self, number: int, step: Step, draw: int = 0) -> int:
+        return derive_seed(self.method.seed, self.task.id, self.generation, number, step.value, draw)
+
+    async def write(self, history: Sequence[Attempt]) -> Attempt | Outcome:
+        """The next round's instruction, as the beginning of an attempt; or why there is none."""
+        number = len(history) + 1
+        writer = self.method.writer
+        seed = self._seed(number, Step.WRITE)
+        failed_edit = history[-1].edited if history and self.method.writer_sees_failed_edit else None
+        identity: dict[str, object] = {
+            "fingerprint": writer.fingerprint,
+            "seed": seed,
+            "image": self.image.prepared_sha256,
+            "finding": self.task.finding,
+            "direction": self.task.direction.value,
+            "history": [_told(attempt) for attempt in history],
+            "failed_edit": failed_edit,
+        }
+
+        async def send() -> Reply[str]:
+            return await writer.write(
+                WriteRequest(
+                    task=self.task,
+                    finding=self.finding,
+                    image=self.image,
+                    original=self.original,
+                    history=tuple(history),
+                    seed=seed,
+                    failed_edit=await self._read(failed_edit) if failed_edit else None,
+                )
+            )
+
+        async def settle(reply: Reply[str], draft: CallResult) -> CallResult:
+            if reply.value is None:
+                return draft
+            instruction = clean_text(reply.value).strip()
+            if not instruction:
+                return replace(draft, outcome=Outcome(OutcomeKind.MALFORMED, "the instruction is empty"))
+            return replace(draft, answer=instruction, attempt=self._attempt(number, instruction))
+
+        answer = await self.calls.answer(CallSpec(Step.WRITE, number, 0, writer.name, identity, send, settle))
+        return self._attempt(number, answer.text) if answer.outcome.ok else answer.outcome
+
+    def instructed(self, instruction: str) -> Attempt:
+        """A first round whose instruction no writer wrote."""
+        return self._attempt(1, instruction)
+
+    async def edit(self, attempt: Attempt) -> Attempt:
+        """The attempt with its edited image, or with the outcome that left it without one."""
+        editor = self.method.editor
+        seed = self._seed(attempt.round, Step.EDIT)
+        about = self.task.kind is not TaskKind.CONTROL
+        identity: dict[str, object] = {
+            "fingerprint": editor.fingerprint,
+            "seed": seed,
+            "image": self.image.prepared_sha256,
+            "instruction": attempt.instruction,
+        }
+
+        async def send() -> Reply[EditedImage]:
+            return await editor.edit(
+                EditRequest(
+                    self.image,
+                    self.original,
+                    attempt.instruction,
+                    seed,
+                    concept=self.finding.name if about else "",
+                    direction=self.task.direction if about else None,
+                )
+            )
+
+        async def settle(reply: Reply[EditedImage], draft: CallResult) -> CallResult:
+            if reply.value is None:
+                return replace(draft, attempt=replace(attempt, edit_outcome=reply.outcome))
+            return await asyncio.to_thread(self._keep_edit, attempt, reply.value, draft)
+
+        answer = await self.calls.answer(
+            CallSpec(Step.EDIT, attempt.round, 0, editor.name, identity, send, settle)
+        )
+        if not answer.outcome.ok:
+            return replace(attempt, edit_outcome=answer.outcome)
+        return replace(attempt, edit_outcome=OK, **orjson.loads(answer.text))
+
+    def _keep_edit(self, attempt: Attempt, edited: EditedImage, draft: CallResult) -> CallResult:
+        """Stores what the editor sent, untouched and normalised once; runs in a thread."""
+        raw = self.journal.put_blob(edited.image.data, edited.image.media_type)
+        try:
+            normal = normalise(edited.image.data, pixels=edited.pixels)
+        except BadImage as error:
+            outcome = Outcome(OutcomeKind.MALFORMED, str(error))
+            kept = replace(attempt, edit_outcome=outcome, raw=raw.sha256)
+            return replace(draft, outcome=outcome, attempt=kept, blobs=(raw,))
+        image = raw if normal is edited.image.data else self.journal.put_blob(normal, "image/jpeg")
+        self.pictures.put(image.sha256, normal)
+        blobs: list[BlobRef] = [raw, replace(image, pixel_sha256=pixel_sha256(normal))]
+        mask = None
+        if edited.mask is not None:
+            mask = self.journal.put_blob(edited.mask.data, edited.mask.media_type)
+            blobs.append(mask)
+        kept = replace(
+            attempt,
+            edit_outcome=OK,
+            edited=blobs[1].sha256,
+            raw=raw.sha256,
+            mask=mask.sha256 if mask else None,
+            support=edited.support,
+        )
+        fields = {"edited": kept.edited, "raw": kept.raw, "mask": kept.mask, "support": kept.support}
+        return replace(
+            draft,
+            answer=orjson.dumps(fields).decode(),
+            raw=draft.raw or edited.note,
+            attempt=kept,
+            blobs=tuple(dict.fromkeys(blobs)),
+        )
+
+    async def judge(self, attempt: Attempt) -> Attempt:
+        """The attempt with its verdict; of a panel, the majority's. Without one when a judge gave no report."""
+        assert attempt.edited is not None
+        edited = await self._read(attempt.edited)
+        objections: tuple[str, ...] = ()
+        if self.text_check is not None:
+            objections = await self.text_check.objections(
+                attempt, self.image, self.original.data, edited.data
+            )
+        panel: list[tuple[str, Observations]] = []
+        for draw in range(len(self.method.judges)):
+            answer = await self.calls.answer(self._judge_call(attempt, edited, draw, panel, objections))
+            if not answer.outcome.ok:
+                return replace(attempt, judge_outcome=answer.outcome)
+            panel.append((self.method.judges[draw].name, observations_from_json(answer.text)))
+        return replace(attempt, judge_outcome=OK, verdict=self._decide(panel, objections))
+
+    def _judge_call(
+        self,
+        attempt: Attempt,
+        edited: EncodedImage,
+        draw: int,
+        before: list[tuple[str, Observations]],
+        objections: tuple[str, ...],
+    ) -> CallSpec[Observations]:
+        judge = self.method.judges[draw]
+        seed = self._seed(attempt.round, Step.JUDGE, draw)
+        identity: dict[str, object] = {
+            "fingerprint": judge.fingerprint,
+            "seed": seed,
+            "image": self.image.prepared_sha256,
+            "edited": attempt.edited,
+            "instruction": attempt.instruction,
+            "finding": self.task.finding,
+            "direction": self.task.direction.value,
+            "rubric": [self.method.rubric.name, self.method.rubric.version],
+        }
+
+        async def send() -> Reply[Observations]:
+            return await judge.judge(
+                JudgeRequest(
+                    image=self.image,
+                    original=self.original,
+                    edited=edited,
+                    instruction=attempt.instruction,
+                    finding=self.finding,
+                    direction=self.task.direction,
+                    rubric=self.method.rubric,
+                    seed=seed,
+                )
+            )
+
+        async def settle(reply: Reply[Observations], draft: CallResult) -> CallResult:
+            if reply.value is None:
+                return replace(draft, attempt=replace(attempt, judge_outcome=reply.outcome))
+            last = draw == len(self.method.judges) - 1
+            report = [*before, (judge.name, reply.value)]
+            alone = len(self.method.judges) == 1 and not objections
+            decisions = [(self._decide([report[-1]]), draw, alone)]
+            if last and not alone:
+                decisions.append((self._decide(report, objections), 0, True))
+            return replace(
+                draft,
+                answer=to_json(reply.value),
+                attempt=replace(attempt, judge_outcome=OK) if last else None,
+                verdicts=tuple(
+                    StoredVerdict(self.task.id, self.generation, attempt.round, verdict, number, decisive)
+                    for verdict, number, decisive in decisions
+                ),
+            )
+
+        return CallSpec(Step.JUDGE, attempt.round, draw, judge.name, identity, send, settle)
+
+    def _decide(self, panel: list[tuple[str, Observations]], objections: tuple[str, ...] = ()) -> Verdict:
+        method = self.method
+        name, observations = panel[0]
+        if len(panel) > 1:
+            name, observations = "panel", majority(panel, method.rubric)
+        if objections:
+            name, observations = f"{name} + {NAME}", object_to(observations, objections)
+        verdict = decide(
+            observations, method.rubric, judge=name, policy=method.policy, threshold=method.threshold
+        )
+        return veto(verdict) if objections else verdict
+
+    def _attempt(self, number: int, instruction: str) -> Attempt:
+        return Attempt(self.task.id, self.generation, number, instruction)
+
+    async def _read(self, sha256: str) -> EncodedImage:
+        """A stored picture that is known to be there and whole."""
+        if not self.pictures.holds(sha256):
+            await asyncio.to_thread(self.pictures.read, sha256)
+        return self.pictures.image(sha256)
+
+
+def _told(attempt: Attempt) -> list[object]:
+    """What the history says of an attempt, as part of a request's identity."""
+    verdict = orjson.dumps(attempt.verdict, option=orjson.OPT_NON_STR_KEYS) if attempt.verdict else b""
+    outcome = attempt.edit_outcome.kind.value if attempt.edit_outcome else ""
+    return [attempt.instruction, outcome, hashlib.sha256(verdict).hexdigest()]

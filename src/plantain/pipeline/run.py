@@ -1,0 +1,167 @@
+"""A run: the plan's tasks through the loop, with bounded concurrency, until they are closed or someone says stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from plantain.calls import AdmissionController, ModelClient
+from plantain.catalogue.store import Catalogue
+from plantain.findings import Taxonomy, load_taxonomy
+from plantain.journal import DiskFull, Journal, JsonValue
+from plantain.models.hosted.batch.client import BatchClient
+from plantain.models.registry import close_models
+from plantain.pipeline.consent import check_pending_consent, check_planned_consent
+from plantain.pipeline.method import fingerprints, method_of
+from plantain.pipeline.observer import ProgressObserver
+from plantain.pipeline.plan import enumerate_tasks, plan_digest
+from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.rounds import Method
+from plantain.pipeline.text_check import fingerprint, text_check_of
+from plantain.pipeline.walk import Walk
+from plantain.privacy.text import TextReader
+from plantain.privacy.text_reader import open_reader
+from plantain.records import TaskState
+from plantain.runs.opening import changed_since, open_client, open_run
+from plantain.runs.pricing import check_prices
+from plantain.runs.transport import check_transports, tasks_under_way
+from plantain.runs.worker_pool import WorkerPool, interruptible, time_cap
+
+SILENT = ProgressObserver()
+
+
+@dataclass(slots=True)
+class RunSummary:
+    """What this process did of a run, and whether something stopped it.
+
+    `stopped` is None when no task is pending, else why ("interrupted", "limit", or the fault that halted the run).
+    `left` says which batch jobs go on without us, "" where none does.
+    """
+
+    planned: int = 0
+    closed: dict[TaskState, int] = field(default_factory=dict)
+    made: int = 0
+    replayed: int = 0
+    stopped: str | None = None
+    failed: bool = False
+    left: str = ""
+
+
+async def run_build(
+    recipe: Recipe,
+    run: Path,
+    *,
+    method: Method | None = None,
+    text_reader: TextReader | None = None,
+    limit: int | None = None,
+    observer: ProgressObserver = SILENT,
+    on_commit: Callable[[int], None] | None = None,
+    accept_model_change: bool = False,
+) -> RunSummary:
+    """Runs or resumes a build.
+
+    Args:
+        recipe: validated; on resume its frozen part must equal the run's.
+        run: the run's folder, created when absent.
+        method: models to use instead of the recipe's names (tests and Python callers).
+        text_reader: checks what edits do to burned-in text; by default the one of the extra `ocr`, where the
+            recipe wants it; none for callers with a method of their own.
+        limit: close at most this many tasks.
+        watch: told how the run goes on.
+        on_commit: told the number of durable events so far.
+        accept_model_change: go on, and record it, when a provider serves another model than before.
+
+    Raises:
+        InputError: the recipe differs from the run's, the catalogue is missing, another process holds the run, an
+            image may not be sent to a hosted model, or a budget meets a model without a price.
+    """
+    taxonomy = load_taxonomy(recipe.data.finding_files)
+    terms = recipe.terms
+    check_prices(terms)
+    check_transports(terms, [recipe.models.editor])
+    catalogue = Catalogue.open(recipe.data.catalogue)
+    check_planned_consent(recipe, catalogue, taxonomy)
+    jobs = BatchClient()
+    reads = method is None and recipe.data.check_text
+    reader = text_reader or (open_reader() if reads else None)
+    method = method or method_of(recipe, jobs)
+    journal = await open_run(run, recipe.name, recipe.seed, recipe.frozen_part())
+    journal.on_commit = on_commit
+    summary = RunSummary()
+    try:
+        summary.planned = await _plan(recipe, catalogue, taxonomy, journal)
+        await check_pending_consent(recipe, catalogue, journal)
+        client, gate = await open_client(terms, journal, jobs, accept_model_change=accept_model_change)
+        observer.planned(summary.planned, journal.reader.counts(), gate.budget)
+        if jobs.models:
+            observer.jobs(lambda: gate.in_jobs)
+        walk = Walk(
+            method, journal, catalogue, taxonomy, WorkerPool(client, on_waiting=observer.waiting), observer
+        )
+        walk.text_check = text_check_of(reader, catalogue, journal)
+        today = {**fingerprints(method), **fingerprint(walk.text_check)}
+        changed = await changed_since(journal, "method", today)
+        if changed is not None:
+            walk.pool.halt(changed, faulty=True)
+        async with (
+            interruptible(client, observer.stopping),
+            time_cap(terms.limits, journal.reader, walk.pool),
+        ):
+            await walk.all(tasks_under_way(terms), limit)
+        summary.left = await jobs.close()
+        await _sum_up(summary, walk, client, gate)
+    finally:
+        await jobs.close()
+        await journal.close()
+        catalogue.close()
+        await close_models(method.writer, method.editor, *method.judges)
+    return summary
+
+
+async def _sum_up(summary: RunSummary, walk: Walk, client: ModelClient, gate: AdmissionController) -> None:
+    """Says what this process did, to its caller and in the run's own session row."""
+    summary.closed, summary.made, summary.replayed = walk.closed, client.made, client.replayed
+    summary.stopped, summary.failed = walk.pool.halted, walk.pool.faulty
+    if summary.stopped is None and client.journal.reader.counts().get(TaskState.PENDING, 0):
+        summary.stopped = "interrupted" if client.stop_requested else "limit"
+    detail: dict[str, JsonValue] = {"made": client.made, "peak_rss_mb": peak_rss_mb(), "limits": gate.told()}
+    with contextlib.suppress(DiskFull):  # telemetry is not worth a fault where there is no room for it
+        await client.journal.end_session(client.replayed, detail)
+
+
+def peak_rss_mb() -> float:
+    """Peak resident memory of this process in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def peak_worker_rss_mb() -> float:
+    """Peak resident memory in MiB of the largest worker process that has ended."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+
+
+async def _plan(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, journal: Journal) -> int:
+    """Journals the tasks once; enumerates again only when the catalogue or the choice of findings changed."""
+    digest = plan_digest(recipe, catalogue, taxonomy)
+    if journal.reader.meta("plan_digest") != digest:
+        await journal.add_tasks(enumerate_tasks(recipe, catalogue, taxonomy))
+        await _learn_groups(catalogue, journal)
+        await journal.set_meta("plan_digest", digest)
+    return sum(journal.reader.counts().values())
+
+
+async def _learn_groups(catalogue: Catalogue, journal: Journal) -> None:
+    """Groups that an ingest learned after the run took the images: a withdrawal and a split must know the patient.
+
+    All else stays as it was when the image's tasks were made.
+    """
+    for image in [image for image in journal.reader.images() if image.group is None]:
+        there = catalogue.find(image.id)
+        same = there is not None and there.prepared_sha256 == image.prepared_sha256
+        if there is not None and same and there.group is not None:
+            data = await asyncio.to_thread(catalogue.read, there)
+            blob = await asyncio.to_thread(journal.put_blob, data, "image/jpeg")
+            await journal.add_images([(replace(image, group=there.group, split=there.split), blob)])

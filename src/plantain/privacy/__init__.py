@@ -1,0 +1,1 @@
+"""What could tell who somebody is: burned-in text, faces, heads."""

@@ -1,0 +1,189 @@
+"""What an edit did to the text in an image: a marker that moved, changed or went, and text that was drawn.
+
+Reading costs a second, so it is done only where it can matter: around known text whose pixels changed, and where
+strokes appeared that were not there before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import cv2
+import numpy as np
+
+from plantain.pixels.arrays import Field, Mask, Pixels
+from plantain.pixels.boxes import Box
+from plantain.privacy.text import Text, TextKind, TextReader, shifted
+
+STROKE_LEVELS = 28.0
+"""Grey levels by which the local contrast of fine structure must grow for a stroke; fainter letters are not legible."""
+
+STROKE_PX = 60
+"""Least number of such pixels near each other, at 1024 pixels of width: a letter L of 20 pixels has more."""
+
+_ALIKE_LEVELS, _ALIKE = 10.0, 0.9
+_AROUND = 24
+_SHARP_LEVELS = 80.0
+
+
+class TextChangeKind(StrEnum):
+    """What happened to text."""
+
+    MISSING = "missing"
+    MOVED = "moved"
+    CHANGED = "changed"
+    ADDED = "added"
+
+
+@dataclass(frozen=True, slots=True)
+class TextChange:
+    """One piece of text that an edit did not leave alone.
+
+    Attributes:
+        kind: what happened.
+        marker: the marker that it concerns; "" for text that was added and is none, which is not repeated here since
+            it may look like somebody's name.
+        box: where it was, or, for added text, where it is.
+    """
+
+    kind: TextChangeKind
+    marker: str
+    box: Box
+
+    def __str__(self) -> str:
+        what = f"marker {self.marker}" if self.marker else "text"
+        return f"{what} {self.kind.value} at ({self.box.left}, {self.box.top})"
+
+
+def text_changes(
+    before: Pixels, after: Pixels, known: Sequence[Text] | None, reader: TextReader
+) -> tuple[TextChange, ...]:
+    """Compares an edited image with its original, both uint8 (H, W, 3) of one size.
+
+    Args:
+        before, after: original and edited image.
+        known: the text that was read in the original; None where it never was, and is read now if it must be.
+        reader: reads the edited image where it must be read.
+
+    Returns:
+        What was not left alone, in order of place; empty for an edit that kept every marker and drew no text.
+    """
+    if known is None:
+        # No stroke came or went, so no letter did either.
+        if not _new_strokes(before, after) and not _new_strokes(after, before):
+            return ()
+        known = reader.read(before)
+    kept = [text for text in known if text.kind is not TextKind.STRAY or _drawn(before, text.box)]
+    touched = [text for text in kept if not _alike(before, after, text.box)]
+    regions = [*_new_strokes(before, after), *(_around(text.box, after) for text in touched)]
+    if not regions:
+        return ()
+    region = _hull(regions)
+    found = [
+        shifted(text, region.left, region.top)
+        for text in reader.read(np.ascontiguousarray(region.cut(after)))
+    ]
+    found = [text for text in found if not _alike(before, after, text.box)]
+    changes = [change for text in touched if (change := _fate(text, found)) is not None]
+    explained = [text.box for text in touched]
+    new = [
+        text for text in found if _counts(text) and not any(_same_place(text.box, box) for box in explained)
+    ]
+    if new:
+        # An editor that draws the whole image anew also redraws what the original was never read to hold.
+        there = reader.read(np.ascontiguousarray(region.cut(before)))
+        new = [
+            text for text in new if not _was_there(text, [shifted(t, region.left, region.top) for t in there])
+        ]
+    moved = {change.marker for change in changes if change.kind is TextChangeKind.MOVED}
+    for text in new:
+        marker = text.text if text.kind is TextKind.MARKER else ""
+        if marker not in moved:
+            changes.append(TextChange(TextChangeKind.ADDED, marker, text.box))
+    return tuple(sorted(changes, key=lambda change: (change.box.top, change.box.left, change.kind.value)))
+
+
+def _fate(text: Text, found: Sequence[Text]) -> TextChange | None:
+    """What became of a piece of text whose pixels changed; None where it still stands there."""
+    marker = text.text if text.kind is TextKind.MARKER else ""
+    here = [other for other in found if _same_place(text.box, other.box)]
+    if any(_plain(other) == _plain(text) for other in here):
+        return None
+    if any(_plain(other) == _plain(text) for other in found):
+        return TextChange(TextChangeKind.MOVED, marker, text.box)
+    if any(_counts(other) for other in here):
+        return TextChange(TextChangeKind.CHANGED, marker, text.box)
+    return TextChange(TextChangeKind.MISSING, marker, text.box)
+
+
+def _counts(text: Text) -> bool:
+    """Whether a reading is text for certain; texture is read as a stray sign or as a single letter now and then."""
+    if text.kind is TextKind.MARKER:
+        return text.sure >= 0.8 and (len(_plain(text)) > 1 or _plain(text) in "LR")
+    return text.kind is not TextKind.STRAY
+
+
+def _plain(text: Text) -> str:
+    return "".join(char for char in text.text.upper() if char.isalnum())
+
+
+def _same_place(one: Box, other: Box) -> bool:
+    """Whether two boxes have about the same middle."""
+    slack = max(12.0, 0.6 * max(min(one.width, other.width), min(one.height, other.height)))
+    (x, y), (u, v) = one.middle, other.middle
+    return abs(x - u) <= slack and abs(y - v) <= slack
+
+
+def _was_there(text: Text, earlier: Sequence[Text]) -> bool:
+    return any(_plain(other) == _plain(text) and _same_place(text.box, other.box) for other in earlier)
+
+
+def _alike(before: Pixels, after: Pixels, box: Box) -> bool:
+    """Whether a box shows the same in both images, up to a codec's noise or a change of brightness."""
+    height, width = before.shape[:2]
+    larger = box.grown(3, width, height)
+    one, other = (larger.cut(pixels).astype(np.float32).mean(axis=2) for pixels in (before, after))
+    if float(np.abs(one - other).mean()) < _ALIKE_LEVELS / 3:
+        return True
+    one, other = one - one.mean(), other - other.mean()
+    spread = float(np.sqrt((one**2).mean() * (other**2).mean()))
+    return float(np.abs(one - other).mean()) < _ALIKE_LEVELS or (
+        spread > 1.0 and float((one * other).mean()) / spread > _ALIKE
+    )
+
+
+def _drawn(pixels: Pixels, box: Box) -> bool:
+    """Whether what was hardly read has the sharp strokes of a marker, which texture has not."""
+    return float((_contrast(np.ascontiguousarray(box.cut(pixels))) > _SHARP_LEVELS).mean()) > 0.1
+
+
+def _new_strokes(before: Pixels, after: Pixels) -> list[Box]:
+    """Places where fine, strong structure appeared."""
+    grown: Mask = _contrast(after) - _contrast(before) > STROKE_LEVELS
+    if not grown.any():
+        return []
+    near = cv2.dilate(grown.astype(np.uint8), np.ones((25, 25), np.uint8))
+    count, labels, boxes, _ = cv2.connectedComponentsWithStats(near)
+    sizes = np.bincount(labels[grown], minlength=count)
+    least = STROKE_PX * before.shape[1] / 1024
+    return [
+        Box(*(int(value) for value in boxes[label][:4])) for label in range(1, count) if sizes[label] >= least
+    ]
+
+
+def _contrast(pixels: Pixels) -> Field:
+    """Strength of structure a few pixels wide: the range of grey levels in a 5x5 window."""
+    gray = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
+    window = np.ones((5, 5), np.uint8)
+    return np.asarray(cv2.morphologyEx(gray, cv2.MORPH_GRADIENT, window), np.float32)
+
+
+def _around(box: Box, pixels: Pixels) -> Box:
+    return box.grown(_AROUND, pixels.shape[1], pixels.shape[0])
+
+
+def _hull(boxes: Sequence[Box]) -> Box:
+    left, top = min(box.left for box in boxes), min(box.top for box in boxes)
+    return Box(left, top, max(box.right for box in boxes) - left, max(box.bottom for box in boxes) - top)

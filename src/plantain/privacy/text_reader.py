@@ -1,0 +1,35 @@
+"""What reads text here: rapidocr, brought by the extra `ocr` with its models in the wheel; nothing is ever fetched."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from plantain.privacy.text import TextReader
+
+_MODELS = {"Det": "PP-OCRv6_det_small.onnx", "Rec": "PP-OCRv6_rec_small.onnx"}
+"""What finds text and what reads it, inside rapidocr's wheel."""
+
+
+def why_no_reader() -> str:
+    """Why text cannot be looked for here; "" where it can."""
+    for package in ("rapidocr", "onnxruntime"):
+        if importlib.util.find_spec(package) is None:
+            return f"{package} is not installed (pip install -e '.[ocr]')"
+    missing = [path.name for path in _models().values() if not path.is_file()]
+    return f"rapidocr came without {missing[0]}, and nothing is downloaded" if missing else ""
+
+
+def open_reader() -> TextReader | None:
+    """The reader of the extra `ocr`; None where it is not installed, or has no models of its own."""
+    if why_no_reader():
+        return None
+    from plantain.privacy.rapid_text import RapidReader  # half a second
+
+    return RapidReader(_models())
+
+
+def _models() -> dict[str, Path]:
+    spec = importlib.util.find_spec("rapidocr")
+    folder = Path(spec.origin).parent / "models" if spec is not None and spec.origin else Path()
+    return {part: folder / name for part, name in _MODELS.items()}

@@ -1,0 +1,1 @@
+"""What a release says of itself: dataset card, datasheet, Croissant, citation."""

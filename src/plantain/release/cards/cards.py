@@ -1,0 +1,110 @@
+"""README.md and CHANGELOG.md of a release: the dataset card that hubs show and loaders read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from plantain.release.cards.datasheet import ImageCounts, Numbers, render
+from plantain.release.licences.licences import CC_BY, SourcePart
+from plantain.release.licences.terms import KNOWN
+from plantain.release.plan import RunFacts, TableConfig
+
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+
+_HUB_NAMES = {spdx: spdx.lower() for spdx in KNOWN} | {
+    "ODC-By-1.0": "odc-by",
+    "PDDL-1.0": "pddl",
+    "ODbL-1.0": "odbl",
+}
+"""What the Hugging Face hub calls licences."""
+
+
+def card(
+    facts: RunFacts,
+    configs: Sequence[TableConfig],
+    numbers: Numbers,
+    parts: Sequence[SourcePart],
+    images: ImageCounts,
+    layouts: Sequence[str],
+) -> str:
+    """The text of README.md: YAML that the Hugging Face hub and `datasets` read, then the card."""
+    header = "".join(f"{line}\n" for line in _header(facts, configs, parts, sum(images.roles.values())))
+    body = render(
+        "README.md.j2",
+        facts=facts,
+        configs=configs,
+        numbers=numbers,
+        parts=parts,
+        images=images,
+        layouts=layouts,
+        snippet=snippet(configs, layouts),
+    )
+    return f"---\n{header}---\n\n{body}"
+
+
+def changelog(facts: RunFacts, images: Mapping[str, int], layouts: Sequence[str]) -> str:
+    """The text of CHANGELOG.md: what this release holds; `plantain release diff` compares it with another."""
+    return render("CHANGELOG.md.j2", facts=facts, images=images, layouts=layouts)
+
+
+def snippet(configs: Sequence[TableConfig], layouts: Sequence[str]) -> str:
+    """Python that loads the release, run in its folder; it works without a network."""
+    if configs:
+        first = next((config for config in configs if config.default), configs[0])
+        failed = next((config for config in configs if config.name == "failed"), first)
+        more = "" if failed is first else f"\n\n# what the judge did not let pass: {_loading(failed)}"
+        return (
+            "from pathlib import Path\n\nfrom datasets import load_dataset\n\n"
+            f"rows = {_loading(first)}\nprint(len(rows), rows.column_names){more}"
+        )
+    if "webdataset" in layouts:
+        return (
+            "from pathlib import Path\n\nimport webdataset as wds\n\n"
+            'shards = sorted(str(path) for path in Path("wds").glob("[!m]*.tar"))\n'
+            'rows = list(wds.WebDataset(shards, shardshuffle=False).decode("pil"))\n'
+            'print(len(rows), rows[0]["json"]["task_id"])'
+        )
+    return (
+        "import json\nfrom pathlib import Path\n\n"
+        'lines = Path("trajectories/trajectories.jsonl").read_text(encoding="utf-8").splitlines()\n'
+        "rows = [json.loads(line) for line in lines]\n"
+        'print(len(rows), rows[0]["task_id"])'
+    )
+
+
+def _loading(config: TableConfig) -> str:
+    """The call that loads a table's first split that holds rows."""
+    return f'load_dataset(str(Path.cwd()), "{config.name}", split="{next(iter(config.splits))}")'
+
+
+def _header(
+    facts: RunFacts, configs: Sequence[TableConfig], parts: Sequence[SourcePart], images: int
+) -> list[str]:
+    """Lines of YAML; every string from data is written as JSON, which YAML reads."""
+    image_licences = {part.licence for part in parts if part.dataset}
+    lines = []
+    known = {_HUB_NAMES.get(licence.spdx, "") for licence in image_licences or {CC_BY}}
+    if len(known) == 1 and "" not in known:
+        lines.append(f"license: {known.pop()}")
+    else:
+        names = " and ".join(sorted(licence.spdx for licence in image_licences))
+        lines += ["license: other", f"license_name: {json.dumps(names)}", "license_link: LICENSES/parts.json"]
+    lines += [
+        f"pretty_name: {json.dumps(facts.name, ensure_ascii=False)}",
+        "language: [en]",
+        "task_categories: [image-to-image, reinforcement-learning]",
+        "tags: [medical, synthetic, image-editing, preference, not-for-clinical-use]",
+        f"size_categories: [{next((name for limit, name in _SIZES if images < limit), 'n>1M')}]",
+    ]
+    if configs:
+        lines.append("configs:")
+    for config in configs:
+        lines.append(f"- config_name: {json.dumps(config.name)}")
+        if config.default:
+            lines.append("  default: true")
+        lines.append("  data_files:")
+        for split, patterns in config.splits.items():
+            lines.append(f"  - split: {split}")
+            lines.append(f"    path: {json.dumps(list(patterns))}")
+    return lines

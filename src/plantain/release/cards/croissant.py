@@ -1,0 +1,236 @@
+"""croissant.json: the release as Croissant 1.0 with responsible-AI fields, so that tools can find and load it.
+
+Written by hand as JSON-LD; the tests validate it with mlcroissant and count the records that it loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from plantain.journal import JsonValue
+from plantain.release.cards.datasheet import BIASES, LIMITS, USES_FORBIDDEN, USES_INTENDED
+from plantain.release.licences.licences import SourcePart
+from plantain.release.plan import ReleaseFile, RunFacts, TableConfig
+
+TRAJECTORIES = "trajectories/trajectories.jsonl"
+
+WHOLE_TABLES = ("success", "failed", "superseded", "unjudged", "control", "trajectories", "preference")
+"""Tables that become record sets; those by modality and direction are parts of them."""
+
+_CONTEXT: dict[str, JsonValue] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileProperty": "cr:fileProperty",
+    "fileObject": "cr:fileObject",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+"""The context that the specification prescribes."""
+
+_TASK_FIELDS = ("task_id", "kind", "modality", "finding", "direction", "state", "split")
+
+_IMAGE_COLUMNS = frozenset({"jpg_0", "jpg_1"})
+
+
+def croissant(
+    out: Path,
+    facts: RunFacts,
+    configs: Sequence[TableConfig],
+    parts: Sequence[SourcePart],
+    files: Iterable[ReleaseFile],
+) -> bytes:
+    """The text of croissant.json.
+
+    Args:
+        out: the release; the columns of its tables are read from their files.
+        files: its data files; shards and records are listed with their hashes, images of a tree are not.
+    """
+    listed = [
+        file for file in files if not file.embedded and file.path.endswith((".parquet", ".tar", ".jsonl"))
+    ]
+    distribution: list[JsonValue] = [_file_object(file) for file in listed]
+    records: list[JsonValue] = []
+    for config in configs:
+        if config.name in WHOLE_TABLES:
+            distribution.append(_file_set(config))
+            records.append(_table(out, config))
+    if any(file.path == TRAJECTORIES for file in listed):
+        records.append(_tasks())
+    told = {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "name": facts.name.replace(" ", "-"),
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "description": "Edited medical images with instructions, verdicts and failed attempts. Synthetic, for "
+        "research, not for clinical use.",
+        "license": sorted({part.licence.url or f"LICENSES/{part.licence.spdx}.txt" for part in parts}),
+        "url": f"urn:plantain:{facts.run_id}",
+        "version": "1.0.0",
+        "citeAs": f"The authors of {facts.name}. {facts.name}: text-guided edits of medical images, {facts.run_id}.",
+        "isLiveDataset": False,
+        **_responsible(facts),
+        "distribution": distribution,
+        "recordSet": records,
+    }
+    return orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def _responsible(facts: RunFacts) -> dict[str, JsonValue]:
+    asked = sorted({pair[0] for pairs in facts.models.values() for pair in pairs})
+    rounds = _loop(facts).get("max_rounds")
+    how_long = f", for up to {rounds} rounds" if rounds else ""
+    told: dict[str, JsonValue] = {
+        "rai:dataCollection": "Source images were edited by a model in answer to an instruction that a model wrote; "
+        f"a judge model observed each edit, and a fixed policy decided{how_long}.",
+        "rai:dataCollectionType": ["Synthetic data", "Derived data"],
+        "rai:dataAnnotationProtocol": "Four criteria per edit (instruction compliance, structural plausibility, "
+        "realism, fidelity), observed by a judge model; the decision is computed from them by code.",
+        "rai:dataLimitations": list(LIMITS),
+        "rai:dataBiases": list(BIASES),
+        "rai:dataUseCases": list(USES_INTENDED),
+        "rai:dataSocialImpact": "Forbidden: " + " ".join(USES_FORBIDDEN),
+        "rai:personalSensitiveInformation": "Source images are of patients or of published specimens. The release "
+        "holds no names; ids of credentialed sources are salted pseudonyms.",
+        "rai:dataReleaseMaintenancePlan": "Releases of one run are compared with `plantain release diff`; images "
+        "whose patient withdraws are taken out of the run, and a new release is made.",
+    }
+    if asked:
+        told["rai:machineAnnotationTools"] = list(asked)
+    return told
+
+
+def _loop(facts: RunFacts) -> Mapping[str, object]:
+    loop = facts.frozen.get("loop")
+    return loop if isinstance(loop, Mapping) else {}
+
+
+def _file_object(file: ReleaseFile) -> JsonValue:
+    formats = {
+        ".parquet": "application/x-parquet",
+        ".tar": "application/x-tar",
+        ".jsonl": "application/jsonlines",
+    }
+    return {
+        "@type": "cr:FileObject",
+        "@id": f"file:{file.path}",
+        "name": file.path,
+        "contentUrl": file.path,
+        "contentSize": f"{file.bytes} B",
+        "encodingFormat": formats[Path(file.path).suffix],
+        "sha256": file.sha256,
+    }
+
+
+def _file_set(config: TableConfig) -> JsonValue:
+    patterns: list[JsonValue] = [pattern for several in config.splits.values() for pattern in several]
+    # Not `containedIn` the file objects: readers then find no records at all.
+    return {
+        "@type": "cr:FileSet",
+        "@id": f"table:{config.name}",
+        "name": f"table {config.name}",
+        "encodingFormat": "application/x-parquet",
+        "includes": patterns,
+    }
+
+
+def _table(out: Path, config: TableConfig) -> JsonValue:
+    pattern = next(iter(config.splits.values()))[0]
+    schema = pq.read_schema(sorted(out.glob(pattern))[0])
+    fields: list[JsonValue] = [told for column in schema if (told := _field(config.name, column)) is not None]
+    return {
+        "@type": "cr:RecordSet",
+        "@id": config.name,
+        "name": config.name,
+        "description": f"{sum(config.rows.values())} rows",
+        "field": fields,
+    }
+
+
+def _field(table: str, column: pa.Field) -> JsonValue:
+    """A column as a field; None for nested ones, which Croissant 1.0 readers do not take from Parquet."""
+    source: dict[str, JsonValue] = {
+        "fileSet": {"@id": f"table:{table}"},
+        "extract": {"column": column.name},
+    }
+    kind, repeated = column.type, False
+    if pa.types.is_list(kind):
+        kind, repeated = kind.value_type, True
+    if column.name in _IMAGE_COLUMNS:
+        data_type = "sc:ImageObject"
+    elif column.name in ("image", "mask") and pa.types.is_struct(kind):
+        if column.name == "mask":
+            return None  # null where an edit has none, which the image loader does not accept
+        data_type = "sc:ImageObject"
+        source["transform"] = {"jsonPath": "bytes"}
+    elif pa.types.is_string(kind):
+        data_type = "sc:Text"
+    elif pa.types.is_boolean(kind):
+        data_type = "sc:Boolean"
+    elif pa.types.is_integer(kind):
+        data_type = "sc:Integer"
+    elif pa.types.is_floating(kind):
+        data_type = "sc:Float"
+    else:
+        return None
+    told: dict[str, JsonValue] = {
+        "@type": "cr:Field",
+        "@id": f"{table}/{column.name}",
+        "name": column.name,
+        "dataType": data_type,
+        "source": source,
+    }
+    return {**told, "repeated": True} if repeated else told
+
+
+def _tasks() -> JsonValue:
+    return {
+        "@type": "cr:RecordSet",
+        "@id": "tasks",
+        "name": "tasks",
+        "description": "every task of the release; the whole record is the line of JSON itself",
+        "field": [
+            {
+                "@type": "cr:Field",
+                "@id": f"tasks/{name}",
+                "name": name,
+                "dataType": "sc:Text",
+                "source": {"fileObject": {"@id": f"file:{TRAJECTORIES}"}, "extract": {"column": name}},
+            }
+            for name in _TASK_FIELDS
+        ],
+    }

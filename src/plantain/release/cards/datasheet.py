@@ -1,0 +1,230 @@
+"""DATASHEET.md: what is in a release, how it came to be, what it is good for, and what it must not be used for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from plantain.journal import JournalReader
+from plantain.journal.tables import (
+    Composition,
+    FindingRow,
+    Judged,
+    RoundRow,
+    by_finding,
+    rounds_to_success,
+    snapshot,
+)
+from plantain.journal.tables import table1 as composition_of
+from plantain.journal.tables import table2 as judged_of
+from plantain.release.licences.licences import SourcePart
+from plantain.release.plan import RunFacts
+from plantain.release.splits import empty_splits
+from plantain.rubrics import MED_BANANA
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+USES_INTENDED = (
+    "Training and evaluating models that edit medical images by instruction.",
+    "Preference learning and reward modelling from accepted and rejected edits.",
+    "Studying how far automatic judges of edits can be trusted.",
+)
+USES_FORBIDDEN = (
+    "Diagnosis, treatment, triage or any other clinical decision.",
+    "Passing an edited image off as a recording of a patient, or putting one into a clinical record or a trial.",
+    "Finding out who a source image shows.",
+    "Estimating how often a finding occurs: what was edited was chosen, not sampled.",
+)
+BIASES = (
+    "Findings look the way that the editing model draws them, which need not be the way that patients have them.",
+    "What counts as a success is what the judge model lets through; its blind spots are in the labels.",
+    "Findings that are easy to draw succeed more often, so successes are not spread as tasks were.",
+    "The sources fix who is represented; their age, sex, ethnicity and devices are mostly not recorded here.",
+)
+LIMITS = (
+    "No radiologist or ophthalmologist has looked at every image; verdicts are a model's.",
+    "Images are 8-bit JPEGs of 1024 x 1024 pixels: window, bit depth and geometry of the originals are gone.",
+    "A failed attempt of a task that never succeeded has no counterpart, and so forms no preference pair.",
+    "Each round has its own instruction, so the two sides of a pair usually answer different instructions.",
+)
+
+MARKED_PROVIDERS = ("gemini", "imagen", "google", "gpt-image", "openai")
+"""Parts of editor names whose providers are known to watermark or label what they make."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The tables of what is released; never of tasks that are not.
+
+    `synthetic_sources` and `unchecked_sources` count source images that are themselves rendered, and those in which
+    nobody looked for burned-in text.
+    """
+
+    composition: Composition
+    judged: Judged
+    rounds: tuple[RoundRow, ...]
+    findings: tuple[FindingRow, ...]
+    synthetic_sources: int
+    unchecked_sources: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImageCounts:
+    """Edited images of a release, each counted once.
+
+    Attributes:
+        roles: how many by role.
+        signed: of all, those with a C2PA manifest of ours.
+        unmarked: of all, those without the XMP mark: they came from a release that had not set it.
+    """
+
+    roles: Mapping[str, int]
+    signed: int = 0
+    unmarked: int = 0
+
+
+def gather(reader: JournalReader) -> Numbers:
+    """Tables 1 and 2, rounds and findings over the closed edit tasks: what a release holds."""
+    weights = {criterion.name.value: criterion.weight for criterion in MED_BANANA.criteria}
+    with _released_only(reader), snapshot(reader):
+        synthetic, unchecked = reader.connection.execute(_SOURCES).fetchone()
+        return Numbers(
+            composition_of(reader),
+            judged_of(reader, weights),
+            rounds_to_success(reader),
+            by_finding(reader),
+            int(synthetic),
+            int(unchecked),
+        )
+
+
+_SOURCES = """SELECT total(json_extract(record, '$.synthetic')), total(NOT json_extract(record, '$.text_checked'))
+FROM image WHERE id IN (SELECT image_id FROM task)"""
+
+
+@contextmanager
+def _released_only(reader: JournalReader) -> Iterator[None]:
+    """Hides pending tasks and their attempts from the tables: an import would not know of them either."""
+    connection = reader.connection
+    connection.execute(
+        "PRAGMA query_only = OFF"
+    )  # the views live in memory; the file itself is open read-only
+    connection.execute(
+        "CREATE TEMP VIEW task AS SELECT * FROM main.task WHERE state <> 'pending' AND kind <> 'bench'"
+    )
+    connection.execute(
+        "CREATE TEMP VIEW attempt AS SELECT a.* FROM main.attempt a JOIN main.task t ON t.id = a.task "
+        "WHERE t.state <> 'pending' AND t.kind <> 'bench'"
+    )
+    try:
+        yield
+    finally:
+        connection.execute("DROP VIEW temp.attempt")
+        connection.execute("DROP VIEW temp.task")
+        connection.execute("PRAGMA query_only = ON")
+
+
+def datasheet(
+    facts: RunFacts,
+    numbers: Numbers,
+    parts: Sequence[SourcePart],
+    images: ImageCounts,
+    embedded: int,
+) -> str:
+    """The text of DATASHEET.md.
+
+    Args:
+        embedded: edits that came with a manifest of their provider.
+    """
+    return render(
+        "DATASHEET.md.j2",
+        facts=facts,
+        numbers=numbers,
+        parts=parts,
+        images=images,
+        embedded=embedded,
+        rubric=MED_BANANA,
+    )
+
+
+def render(template: str, **told: object) -> str:
+    """A template of this folder, filled; what cards share is at hand in all of them."""
+    shared: dict[str, Sequence[object]] = {
+        "uses_intended": USES_INTENDED,
+        "uses_forbidden": USES_FORBIDDEN,
+        "biases": BIASES,
+        "limits": LIMITS,
+    }
+    facts, numbers = told["facts"], told.get("numbers")
+    assert isinstance(facts, RunFacts)
+    if isinstance(numbers, Numbers):
+        shared["composition_rows"] = (*numbers.composition.rows, numbers.composition.total)
+        shared["judged_rows"] = (*numbers.judged.criteria, numbers.judged.qualified)
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            **shared,
+            models=models(facts),
+            watermark=watermark(facts),
+            loop=_section(facts, "loop"),
+            no_split=empty_splits(facts.splits, facts.split_groups),
+            **told,
+        )
+    )
+
+
+def models(facts: RunFacts) -> list[tuple[str, str, str]]:
+    """(step, model asked for, model that answered), for a table."""
+    order = {"write": 0, "edit": 1, "judge": 2}
+    rows = [(step, pair[0], pair[1]) for step, pairs in facts.models.items() for pair in pairs]
+    return sorted(rows, key=lambda row: (order.get(row[0], 9), row))
+
+
+def watermark(facts: RunFacts) -> bool:
+    """Whether an editor's provider is known to mark its images invisibly, or nobody knows who the editor was."""
+    editors = [name.lower() for step, *names in models(facts) if step == "edit" for name in names if name]
+    return not editors or any(part in name for name in editors for part in MARKED_PROVIDERS)
+
+
+def _section(facts: RunFacts, name: str) -> Mapping[str, object]:
+    section = facts.frozen.get(name)
+    return section if isinstance(section, Mapping) else {}
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """Jinja for Markdown: nothing is escaped for HTML, and what comes from data goes through `cell`."""
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    made.filters.update(cell=cell, percent=_percent, decimal=_decimal, interval=_interval)
+    return made
+
+
+def cell(value: object) -> str:
+    """Text from data on one line of Markdown: no table, markup, link or HTML can come of it."""
+    line = " ".join(str(value).split())
+    return "".join(f"\\{c}" if c in "\\`*_[]{}<>#|!~" else c for c in line)
+
+
+def _percent(value: float | None) -> str:
+    return "not defined" if value is None else f"{100 * value:.1f} %"
+
+
+def _decimal(value: float | None) -> str:
+    return "not defined" if value is None else f"{value:.2f}"
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"{100 * low:.1f} to {100 * high:.1f}"

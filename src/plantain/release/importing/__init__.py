@@ -1,0 +1,1 @@
+"""A published release back into a journal."""

@@ -1,0 +1,211 @@
+"""Reading a release of ours back: the records of its tasks and its images, from whichever layout is there."""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import orjson
+
+from plantain.records import InputError
+from plantain.release.layouts.trajectory import PATH as TRAJECTORIES
+from plantain.release.task_record import TaskRecord, from_json
+
+LARGEST_LINE = 64_000_000
+LARGEST_IMAGE = 64_000_000
+"""Bytes of one record or image at most: a release comes from outside, and may be anything."""
+
+FACTS = "run.json"
+
+_BATCH = 4
+"""Rows at once: a dictionary can make every one of them as large as the largest image."""
+
+
+class ReleaseSource(Protocol):
+    """A release as an import sees it. Both may be iterated more than once."""
+
+    def records(self) -> Iterator[TaskRecord]:
+        """Every task once or more; the first one counts."""
+        ...
+
+    def pictures(self) -> Iterator[tuple[str, bytes]]:
+        """Images as (where, bytes), some of them more than once."""
+        ...
+
+
+class OurRelease:
+    """A release that `plantain export` wrote, or a part of one that somebody downloaded."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @staticmethod
+    def recognised(root: Path) -> bool:
+        """Whether any of our layouts with its records is there."""
+        return (
+            (root / TRAJECTORIES).is_file()
+            or any(root.glob("data/trajectories/*.parquet"))
+            or any(root.glob("data/preference/*.parquet"))
+            or any(root.glob("wds/*.tar"))
+            or any(_speaks_plantain(path) for path in root.glob("*/all_conversations.json"))
+        )
+
+    def facts(self) -> dict[str, object]:
+        """What run.json says of the run; empty when it is not there. Raises InputError when it is broken."""
+        path = self.root / FACTS
+        if not path.is_file():
+            return {}
+        try:
+            told = orjson.loads(path.read_bytes())["facts"]
+        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+            raise InputError(f"{path}: not what plantain writes there ({error!r})") from error
+        if not isinstance(told, dict):
+            raise InputError(f"{path}: facts: expected an object")
+        return told
+
+    def records(self) -> Iterator[TaskRecord]:
+        """From the one source that is complete, else from every part that has some. Raises InputError."""
+        if (self.root / TRAJECTORIES).is_file():
+            yield from _from_lines(self.root / TRAJECTORIES)
+            return
+        tables = sorted(self.root.glob("data/trajectories/*.parquet"))
+        for path in tables or sorted(self.root.glob("data/preference/*.parquet")):
+            yield from _from_table(path)
+        trees = sorted(self.root.glob("*/all_conversations.json"))
+        for path in () if tables else trees:
+            yield from _from_conversations(path)
+        for path in () if tables or trees else sorted(self.root.glob("wds/*.tar")):
+            yield from _from_tar(path)
+
+    def pictures(self) -> Iterator[tuple[str, bytes]]:
+        for path in sorted(self.root.glob("data/*/*.parquet")):
+            if path.parent.name != "trajectories":
+                yield from _pictures_of_table(path)
+        for path in sorted(self.root.glob("wds/*.tar")):
+            for name, data in _members(path, (".jpg", ".png")):
+                yield f"{path}:{name}", data
+        for folder in sorted(self.root.iterdir()):
+            if folder.is_dir() and not folder.is_symlink() and folder.name not in ("data", "wds"):
+                yield from tree_pictures(folder)
+
+
+def tree_pictures(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """JPEG files two levels down: `{dataset}-{task}/{disease}/*.jpeg`. Links are not followed."""
+    for path in sorted((*folder.glob("*/*.jpeg"), *folder.glob("*/*.jpg"))):
+        if path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_IMAGE:
+            yield str(path), path.read_bytes()
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _parse(line: bytes | str, where: str) -> TaskRecord:
+    try:
+        return from_json(line)
+    except ValueError as error:
+        raise InputError(f"{where}: {error}") from error
+
+
+def _from_lines(path: Path) -> Iterator[TaskRecord]:
+    with path.open("rb") as file:
+        number = 0
+        while line := file.readline(LARGEST_LINE + 1):
+            number += 1
+            if len(line) > LARGEST_LINE:
+                raise InputError(f"{path}: line {number}: longer than {LARGEST_LINE} bytes")
+            yield _parse(line, f"{path}: line {number}")
+
+
+def _from_conversations(path: Path) -> Iterator[TaskRecord]:
+    """Our all_conversations.json, which has one entry a line, without holding all of it."""
+    with path.open("rb") as file:
+        number = 0
+        while line := file.readline(LARGEST_LINE + 1):
+            number += 1
+            where = f"{path}: line {number}"
+            text = line.strip().rstrip(b",")
+            if text in (b"{", b"}", b"{}"):
+                continue
+            try:
+                (entry,) = orjson.loads(b"{" + text + b"}").values()
+                record = orjson.dumps(entry["plantain"])
+            except (orjson.JSONDecodeError, ValueError, KeyError, TypeError) as error:
+                raise InputError(f"{where}: not an entry that plantain writes") from error
+            yield _parse(record, where)
+
+
+def _from_table(path: Path) -> Iterator[TaskRecord]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from plantain.release.proof.unpacking import unpacks_too_far
+
+    try:
+        with pq.ParquetFile(path) as table:
+            if too_far := unpacks_too_far(table, frozenset(("record",))):
+                raise InputError(f"{path}: {too_far}")
+            for batch in table.iter_batches(_BATCH, columns=["record"]):
+                for line in batch.column("record").to_pylist():
+                    yield _parse(line or "", f"{path}: record")
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: not a readable Parquet file ({error})") from error
+
+
+def _from_tar(path: Path) -> Iterator[TaskRecord]:
+    for name, data in _members(path, (".json",)):
+        try:
+            record = orjson.dumps(orjson.loads(data)["record"])
+        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+            raise InputError(f"{path}: {name}: has no record of plantain") from error
+        yield _parse(record, f"{path}: {name}")
+
+
+def _pictures_of_table(path: Path) -> Iterator[tuple[str, bytes]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from plantain.release.proof.unpacking import unpacks_too_far
+
+    try:
+        with pq.ParquetFile(path) as table:
+            wanted = [
+                name for name in ("image", "mask", "jpg_0", "jpg_1") if name in table.schema_arrow.names
+            ]
+            if too_far := unpacks_too_far(table, frozenset(wanted)):
+                raise InputError(f"{path}: {too_far}")
+            for batch in table.iter_batches(_BATCH, columns=wanted):
+                for name in wanted:
+                    for cell in batch.column(name).to_pylist():
+                        data = cell.get("bytes") if isinstance(cell, dict) else cell
+                        if isinstance(data, bytes):
+                            yield f"{path}: {name}", data
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: not a readable Parquet file ({error})") from error
+
+
+def _members(path: Path, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
+    try:
+        with tarfile.open(path, "r|") as tar:
+            for member in tar:
+                if not member.isfile() or not member.name.endswith(endings):
+                    continue
+                if member.size > LARGEST_IMAGE:
+                    raise InputError(f"{path}: {member.name}: larger than {LARGEST_IMAGE} bytes")
+                file = tar.extractfile(member)
+                if file is not None:
+                    yield member.name, file.read()
+    except (tarfile.TarError, OSError) as error:
+        raise InputError(f"{path}: not a readable tar file ({error})") from error
+
+
+def _speaks_plantain(path: Path) -> bool:
+    """Whether a conversations file is ours: its first entry, on the second line, carries a record."""
+    with path.open("rb") as file:
+        file.readline(16)
+        line = file.readline(LARGEST_LINE)
+    return b',"plantain":{' in line or line.strip() == b"}"

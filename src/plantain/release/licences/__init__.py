@@ -1,0 +1,1 @@
+"""Under which terms each part of a release may be passed on."""

@@ -1,0 +1,52 @@
+"""Whether a run may be released as asked: found out before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import orjson
+
+from plantain.journal import JournalReader
+from plantain.records import InputError, Licence
+from plantain.release.licences.licences import STRICTEST_LAST, UNKNOWN, LicenceText
+from plantain.release.licences.terms import from_json, named_terms
+from plantain.release.plan import IMPORTED, ExportOptions
+
+_CLASSES = """SELECT DISTINCT json_extract(record, '$.dataset'), json_extract(record, '$.licence') FROM image
+WHERE id IN (SELECT image_id FROM task WHERE state <> 'pending' AND kind <> 'bench')"""
+
+
+def released_terms(reader: JournalReader, options: ExportOptions) -> Mapping[str, LicenceText]:
+    """The licences that the images' owner named, by dataset; where none is named, `licences` decides.
+
+    Raises:
+        InputError: no task is closed, a source is credentialed and no agreement was named, or a licence was named that
+            cannot be given.
+    """
+    classes = _classes(reader)
+    if not classes:
+        raise InputError(f"{reader.run}: no task is closed yet, so there is nothing to release")
+    restricted = sorted(name for name, allowed in classes.items() if allowed is Licence.CREDENTIALED)
+    if restricted and not options.redistribution_approved.strip():
+        raise InputError(
+            f"images of {', '.join(restricted)} are credentialed: what is derived from them may not be "
+            "redistributed; name the agreement that allows it with --redistribution-approved REFERENCE"
+        )
+    told = reader.meta(IMPORTED)
+    if told is None:
+        return named_terms(options.licences, classes)
+    if options.licences:
+        raise InputError(
+            f"--licence {options.licences[0]}: {reader.run} was imported; its images keep the licence they came under"
+        )
+    terms = orjson.loads(told).get("terms", {})
+    return dict.fromkeys(classes, UNKNOWN) if terms is None else from_json(terms)
+
+
+def _classes(reader: JournalReader) -> dict[str, Licence]:
+    """What the owner of each dataset allows; the strictest where its images differ."""
+    classes: dict[str, Licence] = {}
+    for dataset, licence in reader.connection.execute(_CLASSES):
+        found = Licence(licence)
+        classes[dataset] = max(classes.get(dataset, found), found, key=STRICTEST_LAST.index)
+    return dict(sorted(classes.items()))

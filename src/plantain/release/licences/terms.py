@@ -1,0 +1,174 @@
+"""Licences that the owner of source images names for the edits of them, instead of the one that we would choose."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from plantain.records import InputError, Licence
+from plantain.release.licences.licences import CC0, CC_BY, ODC_BY, LicenceText
+
+LARGEST_TEXT = 200_000
+"""Bytes of a licence file: it stands in run.json too, so that an import knows it."""
+
+_ADDRESS = re.compile(r"https?://[^\s]+")
+
+_CREDIT = (
+    "You may copy, change and pass on what is covered, as long as you give credit and say what you changed"
+)
+_KNOWN = (
+    CC0,
+    CC_BY,
+    ODC_BY,
+    LicenceText(
+        "CC-BY-SA-4.0",
+        "Creative Commons Attribution-ShareAlike 4.0 International",
+        "https://creativecommons.org/licenses/by-sa/4.0/legalcode",
+        f"{_CREDIT}. What you make from it\nhas to come under the same licence. It comes without any warranty.",
+    ),
+    LicenceText(
+        "CC-BY-NC-4.0",
+        "Creative Commons Attribution-NonCommercial 4.0 International",
+        "https://creativecommons.org/licenses/by-nc/4.0/legalcode",
+        f"{_CREDIT}, and not for\ncommercial purposes. It comes without any warranty.",
+    ),
+    LicenceText(
+        "CC-BY-NC-SA-4.0",
+        "Creative Commons Attribution-NonCommercial-ShareAlike 4.0 International",
+        "https://creativecommons.org/licenses/by-nc-sa/4.0/legalcode",
+        f"{_CREDIT}, and not for\ncommercial purposes. What you make from it has to come under the same licence. "
+        "No warranty.",
+    ),
+    LicenceText(
+        "PDDL-1.0",
+        "Open Data Commons Public Domain Dedication and License v1.0",
+        "https://opendatacommons.org/licenses/pddl/1-0/",
+        "Whoever made it has given up their rights in it as far as the law lets them: use it as you like.",
+    ),
+    LicenceText(
+        "ODbL-1.0",
+        "Open Data Commons Open Database License v1.0",
+        "https://opendatacommons.org/licenses/odbl/1-0/",
+        "You may use, change and pass on the database as long as you say where it comes from, and pass on what you\n"
+        "make from it under the same licence. It comes without any warranty.",
+    ),
+    LicenceText(
+        "MIT",
+        "MIT License",
+        "https://opensource.org/license/mit",
+        "You may use, change and pass on what is covered as long as the notice of its owner stays with it.\n"
+        "It comes without any warranty.",
+    ),
+    LicenceText(
+        "Apache-2.0",
+        "Apache License 2.0",
+        "https://www.apache.org/licenses/LICENSE-2.0",
+        "You may use, change and pass on what is covered as long as its notices stay with it and changes are marked.\n"
+        "It comes without any warranty.",
+    ),
+    LicenceText(
+        "BSD-3-Clause",
+        "BSD 3-Clause License",
+        "https://opensource.org/license/bsd-3-clause",
+        "You may use, change and pass on what is covered as long as its notice stays with it; its owner's name may\n"
+        "not be used to advertise what you make. It comes without any warranty.",
+    ),
+)
+KNOWN = {licence.spdx: licence for licence in _KNOWN}
+"""Licences that can be named by their SPDX id."""
+
+
+def named_terms(said: Sequence[str], classes: Mapping[str, Licence]) -> dict[str, LicenceText]:
+    """The licence of each dataset that a person named one for.
+
+    Args:
+        said: each "LICENCE", for every source of class open, or "DATASET=LICENCE", for one that is open or only asks
+            for attribution; LICENCE is an SPDX id, a web address, or a file with the terms.
+        classes: what the owner of each dataset allows.
+
+    Raises:
+        InputError: no such licence or dataset, or a dataset that nobody may license anew.
+    """
+    terms: dict[str, LicenceText] = {}
+    own: dict[str, LicenceText] = {}
+    for text in said:
+        dataset, _, rest = text.partition("=")
+        if dataset in classes:
+            own[dataset] = _licence(rest, text)
+            if classes[dataset] not in (Licence.OPEN, Licence.ATTRIBUTION):
+                raise InputError(
+                    f"--licence {text}: images of {dataset} are of class {classes[dataset]}; only edits of what "
+                    "is open, or asks for attribution alone, can be put under a licence of your choice"
+                )
+            continue
+        terms = {name: _licence(text, text) for name, allowed in classes.items() if allowed is Licence.OPEN}
+        if not terms:
+            told = ", ".join(f"{name} ({allowed})" for name, allowed in sorted(classes.items()))
+            raise InputError(f"--licence {text}: no source is of class open, only: {told}")
+    return terms | own
+
+
+def as_json(terms: Mapping[str, LicenceText]) -> dict[str, dict[str, str]]:
+    """For run.json."""
+    return {dataset: asdict(licence) for dataset, licence in sorted(terms.items())}
+
+
+def from_json(told: object) -> dict[str, LicenceText]:
+    """The inverse of `as_json`. Raises TypeError for anything else."""
+    if not isinstance(told, Mapping):
+        raise TypeError("terms: expected an object")
+    return {str(dataset): LicenceText(**_strings(fields)) for dataset, fields in told.items()}
+
+
+def _strings(fields: object) -> dict[str, str]:
+    if not isinstance(fields, Mapping) or not all(isinstance(value, str) for value in fields.values()):
+        raise TypeError("terms: expected texts")
+    if not re.fullmatch(r"[A-Za-z0-9.+-]{1,80}", str(fields.get("spdx", ""))):
+        raise TypeError("terms: expected an SPDX id")
+    return {str(name): value for name, value in fields.items()}
+
+
+def _licence(named: str, said: str) -> LicenceText:
+    if named in KNOWN:
+        return KNOWN[named]
+    if _ADDRESS.fullmatch(named):
+        meaning = "The owner of the source images names the terms at this address for these images."
+        return LicenceText(
+            _reference(named, named), "Terms that the owner of the images names", named, meaning
+        )
+    path = Path(named)
+    if named and path.is_file():
+        return _from_file(path)
+    nearest = _nearest(named, KNOWN)
+    hint = f"did you mean {nearest}? " if nearest else ""
+    raise InputError(
+        f"--licence {said}: {hint}it takes an SPDX id ({', '.join(KNOWN)}), a web address, or a file with the terms; "
+        "DATASET= in front of it means one source only"
+    )
+
+
+def _from_file(path: Path) -> LicenceText:
+    try:
+        data = path.read_bytes()
+        text = data.decode("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--licence {path}: not a readable text file in UTF-8: {error}") from error
+    if not text or len(data) > LARGEST_TEXT:
+        raise InputError(f"--licence {path}: empty, or longer than {LARGEST_TEXT:,} bytes")
+    return LicenceText(_reference(path.stem, text), "Terms that the owner of the images names", "", text)
+
+
+def _reference(name: str, text: str) -> str:
+    """An id for terms that have none of their own: the same for the same terms, another for others."""
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", name.removeprefix("https://").removeprefix("http://")).strip("-")
+    return f"LicenseRef-{plain[:40] or 'owner'}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _nearest(named: str, known: Iterable[str]) -> str | None:
+    by_lower = {name.lower(): name for name in known}
+    found = difflib.get_close_matches(named.lower(), by_lower, n=1)
+    return by_lower[found[0]] if found else None

@@ -1,0 +1,298 @@
+"""Whether the records of a release agree with its files: tasks, counts, references between files, licences."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import orjson
+
+from plantain.journal import JournalReader
+from plantain.records import InputError, Licence
+from plantain.release.licences.licences import PARTS
+from plantain.release.plan import ReleaseFile
+from plantain.release.proof.contents import json_entries
+from plantain.release.proof.problems import ReleaseProblem
+from plantain.release.proof.sums import why_unsafe
+from plantain.release.task_record import TaskRecord, from_json, journal_parts
+
+TRAJECTORIES = "trajectories/trajectories.jsonl"
+FACTS = "run.json"
+
+NEEDED = "every release has it"
+"""Said of a file that is gone although no list need name it."""
+
+_SMALL = 64 << 20
+"""Documents that are read whole; none of ours comes near."""
+
+_PATTERNS = re.compile(r"^    path: (\[.*\])$", re.MULTILINE)
+
+_WILD = re.compile(r"[*?[]")
+
+ImageKey = tuple[str | None, int | None, int | None]
+
+
+@dataclass
+class Listed:
+    """What the manifest says, as far as other files are compared with it.
+
+    Attributes:
+        files: every file with its hash.
+        images: edited images by (task, generation, round): (path of one file, role, hash in the journal); each is
+            taken out when its record is found.
+        trajectory_rows: rows of the Parquet tables of trajectories, by folder.
+    """
+
+    files: dict[str, str] = field(default_factory=dict)
+    images: dict[ImageKey, tuple[str, str, str]] = field(default_factory=dict)
+    trajectory_rows: Counter[str] = field(default_factory=Counter)
+    conflicting: list[ReleaseProblem] = field(default_factory=list)
+
+    def add_image(self, entry: ReleaseFile) -> None:
+        if entry.task is None or entry.role == "mask":
+            return
+        key = (entry.task, entry.generation, entry.round)
+        sha256 = entry.source_sha256 or entry.sha256
+        known = self.images.get(key)
+        if known is None:
+            listed = self.files.get(entry.path)
+            self.images[key] = (entry.path, entry.role, listed if listed == sha256 else sha256)
+        elif known[1:] != (entry.role, sha256):
+            detail = f"its image of task {entry.task}, round {entry.round}, is another than in {known[0]}"
+            self.conflicting.append(ReleaseProblem(entry.path, "manifest", detail))
+
+
+def check_records(
+    out: Path, listed: Listed, whole: frozenset[str], against: JournalReader | None
+) -> Iterator[ReleaseProblem]:
+    """Every disagreement.
+
+    Args:
+        whole: files whose checksums held; others are not read.
+        against: the run that the release was made of; None when it is not at hand.
+    """
+    yield from listed.conflicting
+    tasks: Counter[str] = Counter()
+    licences: dict[str, set[str]] = {}
+    if TRAJECTORIES in whole:
+        yield from _guard(TRAJECTORIES, _trajectories(out, listed, tasks, licences, against))
+        if against is not None:
+            yield from _left_out(against, sum(tasks.values()))
+        for kind, check in (
+            (FACTS, _facts(out, listed, tasks)),
+            (PARTS, _licences(out, listed, licences)),
+        ):
+            if kind in whole:
+                yield from _guard(kind, check)
+            elif _absent(out, kind, listed):
+                yield ReleaseProblem(kind, "missing", NEEDED)
+    elif _absent(out, TRAJECTORIES, listed):
+        yield ReleaseProblem(TRAJECTORIES, "missing", NEEDED)
+    for path in sorted(whole):
+        if path == "croissant.json":
+            yield from _guard(path, _croissant(out, listed))
+        elif path == "README.md":
+            yield from _guard(path, _card(out, listed))
+        elif path.endswith(".json") and path.count("/") == 1 and not path.startswith("LICENSES/"):
+            yield from _guard(path, _tree_json(out, path, listed))
+
+
+def _absent(out: Path, path: str, listed: Listed) -> bool:
+    """Whether nothing else tells of a file: the manifest names it, or one that lies there has its own problem."""
+    return path not in listed.files and not os.path.lexists(out / path)
+
+
+def _guard(path: str, problems: Iterator[ReleaseProblem]) -> Iterator[ReleaseProblem]:
+    """The problems; and what reading the file raised, as one more."""
+    try:
+        yield from problems
+    except (ValueError, OSError, KeyError, TypeError, AttributeError, InputError) as error:
+        detail = " ".join(str(error).split())[:300] or type(error).__name__
+        yield ReleaseProblem(path, "record", f"does not hold what it should: {detail}")
+
+
+# --- tasks ------------------------------------------------------------------------------------------
+
+
+def _trajectories(
+    out: Path,
+    listed: Listed,
+    tasks: Counter[str],
+    licences: dict[str, set[str]],
+    against: JournalReader | None,
+) -> Iterator[ReleaseProblem]:
+    unmatched = listed.images
+    last = ""
+    with (out / TRAJECTORIES).open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                record = from_json(line)
+            except ValueError as error:
+                yield ReleaseProblem(TRAJECTORIES, "record", f"line {number}: {error}")
+                continue
+            if record.task_id <= last:
+                yield ReleaseProblem(
+                    TRAJECTORIES, "record", f"line {number}: task {record.task_id} twice or out of order"
+                )
+            last = record.task_id
+            tasks[record.outcome] += 1
+            licences.setdefault(record.image.dataset, set()).add(record.image.licence.value)
+            yield from _attempts(record, unmatched)
+            if against is not None:
+                yield from _compare(record, against)
+    for (task, _, round), (path, role, _) in sorted(unmatched.items(), key=str):
+        yield ReleaseProblem(
+            path, "reference", f"its {role} image of task {task}, round {round}, is of no recorded attempt"
+        )
+
+
+def _attempts(
+    record: TaskRecord, unmatched: dict[ImageKey, tuple[str, str, str]]
+) -> Iterator[ReleaseProblem]:
+    for attempt in record.attempts:
+        found = unmatched.pop((record.task_id, attempt.generation, attempt.round), None)
+        if found is None:
+            continue
+        path, role, sha256 = found
+        where = f"its image of task {record.task_id}, round {attempt.round},"
+        if attempt.edited is None or attempt.edited.sha256 != sha256:
+            yield ReleaseProblem(path, "reference", f"{where} is not the one that was judged")
+        elif attempt.role != role:
+            yield ReleaseProblem(
+                path, "reference", f"{where} is called {role}, and its record says {attempt.role}"
+            )
+
+
+def _compare(record: TaskRecord, reader: JournalReader) -> Iterator[ReleaseProblem]:
+    """What a task's record says otherwise than the journal."""
+    try:
+        row = reader.task(record.task_id)
+    except InputError:
+        yield ReleaseProblem(TRAJECTORIES, "against", f"task {record.task_id} is not in {reader.run}")
+        return
+    where = f"task {record.task_id}"
+    if row.generation != record.generation:
+        yield ReleaseProblem(
+            TRAJECTORIES, "against", f"{where} was retried since (generation {row.generation} in the run)"
+        )
+        return
+    if row.state is not record.state or (row.round or None) != record.round:
+        yield ReleaseProblem(
+            TRAJECTORIES, "against", f"{where} is {record.state.value} here and {row.state.value} in the run"
+        )
+    _, attempts, verdicts, scores, _ = journal_parts(record)
+    told = [replace(attempt, verdict=None) for attempt in reader.attempts(row.id)]
+    if (
+        told != attempts
+        or sorted(map(repr, reader.verdicts(row.id))) != sorted(map(repr, verdicts))
+        or sorted(map(repr, reader.scores(row.id))) != sorted(map(repr, scores))
+    ):
+        yield ReleaseProblem(
+            TRAJECTORIES, "against", f"{where} has other attempts, verdicts or scores than in the run"
+        )
+
+
+def _left_out(reader: JournalReader, released: int) -> Iterator[ReleaseProblem]:
+    query = "SELECT count(*) FROM task WHERE state <> 'pending' AND kind <> 'bench'"
+    closed = reader.connection.execute(query).fetchone()[0]
+    if closed > released:
+        detail = f"has {released} of the {closed} tasks that are closed in {reader.run}"
+        yield ReleaseProblem(TRAJECTORIES, "against", detail)
+
+
+def _facts(out: Path, listed: Listed, tasks: Counter[str]) -> Iterator[ReleaseProblem]:
+    told = orjson.loads(_read(out / FACTS))
+    said = {state: n for state, n in told["facts"]["tasks"].items() if n}
+    if said != dict(tasks):
+        yield ReleaseProblem(FACTS, "count", f"says {_counts(said)}, and there are {_counts(tasks)}")
+    rows = sum(listed.trajectory_rows.values())
+    if listed.trajectory_rows and rows != sum(tasks.values()):
+        yield ReleaseProblem("data/trajectories", "count", f"has {rows} rows for {sum(tasks.values())} tasks")
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} {state}" for state, n in sorted(counts.items())) or "none"
+
+
+# --- references -------------------------------------------------------------------------------------
+
+
+def _tree_json(out: Path, path: str, listed: Listed) -> Iterator[ReleaseProblem]:
+    for number, entry in json_entries(out / path):
+        for value in _paths_in(entry):
+            if why_unsafe(value) or value not in listed.files:
+                yield ReleaseProblem(
+                    path, "reference", f"line {number} names {value[:200]!r}, which is not in the release"
+                )
+
+
+def _paths_in(told: object) -> Iterator[str]:
+    """Values of the keys that hold paths, at any depth that we write."""
+    if isinstance(told, dict):
+        for key, value in told.items():
+            if key in ("output_path", "final_image_path") and isinstance(value, str):
+                yield value
+            elif key not in ("plantain", "full_conversation"):
+                yield from _paths_in(value)
+    elif isinstance(told, list):
+        for value in told:
+            yield from _paths_in(value)
+
+
+def _croissant(out: Path, listed: Listed) -> Iterator[ReleaseProblem]:
+    path = "croissant.json"
+    for item in orjson.loads(_read(out / path))["distribution"]:
+        if "contentUrl" in item:
+            if listed.files.get(item["contentUrl"]) != item["sha256"]:
+                yield ReleaseProblem(
+                    path, "reference", f"{item['contentUrl'][:200]!r} is not in the release with that hash"
+                )
+        else:
+            yield from _matched(path, item["includes"], listed)
+
+
+def _card(out: Path, listed: Listed) -> Iterator[ReleaseProblem]:
+    for match in _PATTERNS.finditer(_read(out / "README.md").decode()):
+        yield from _matched("README.md", orjson.loads(match[1]), listed)
+
+
+def _matched(path: str, patterns: list[str], listed: Listed) -> Iterator[ReleaseProblem]:
+    for pattern in patterns:
+        plain = _WILD.split(pattern, maxsplit=1)[0]
+        if not any(name.startswith(plain) and fnmatchcase(name, pattern) for name in listed.files):
+            yield ReleaseProblem(path, "reference", f"no file is called {pattern[:200]!r}")
+
+
+# --- licences ---------------------------------------------------------------------------------------
+
+
+def _licences(out: Path, listed: Listed, licences: Mapping[str, set[str]]) -> Iterator[ReleaseProblem]:
+    parts = {part["dataset"]: part for part in orjson.loads(_read(out / PARTS))}
+    for dataset in sorted(licences.keys() - parts.keys()):
+        yield ReleaseProblem(PARTS, "licence", f"says nothing of images of {dataset}")
+    for dataset, part in sorted(parts.items()):
+        if part["file"] not in listed.files:
+            yield ReleaseProblem(
+                PARTS, "licence", f"names {part['file'][:200]!r}, which is not in the release"
+            )
+        held = licences.get(dataset, set())
+        public = not part["licence"].startswith("LicenseRef")
+        if Licence.CREDENTIALED in held and (public or not part["agreement"]):
+            yield ReleaseProblem(
+                PARTS, "licence", f"images of {dataset} are credentialed: no agreement, or a public licence"
+            )
+        elif Licence.UNKNOWN in held and public:
+            yield ReleaseProblem(
+                PARTS, "licence", f"the licence of {dataset} is not known, so none can be granted"
+            )
+
+
+def _read(path: Path) -> bytes:
+    if path.stat().st_size > _SMALL:
+        raise ValueError("is too large to be what it should be")
+    return path.read_bytes()

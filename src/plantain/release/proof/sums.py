@@ -1,0 +1,89 @@
+"""SHA256SUMS: one line per file of a release, as `sha256sum -c` reads it, and reading it back with suspicion."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from plantain.journal.disk.blobs import sync_folder
+from plantain.release.staging import make_folder, part_name
+
+SUMS = "SHA256SUMS"
+SUMS_FOLDER = "checksums"
+"""One further file for each table, so that whoever fetched one table can check just that."""
+
+LONGEST_PATH = 1024
+"""Characters of a path: no release has longer ones, and no line of a sums file is read further."""
+
+_LINE = re.compile(r"([0-9a-f]{64})  (.+)")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def write_file(out: Path, path: str, fill: Callable[[BinaryIO], None]) -> tuple[str, int]:
+    """Writes one file of a release durably under a temporary name, renames it; returns its SHA-256 and size."""
+    target = out / path
+    make_folder(out, target.parent)
+    temporary = part_name(target)
+    with temporary.open("wb") as file:
+        fill(file)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(target)
+    sync_folder(target.parent)
+    with target.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest(), target.stat().st_size
+
+
+def write_sums(out: Path, path: str, files: Iterable[tuple[str, str]]) -> tuple[str, int]:
+    """Writes (path, SHA-256) pairs, which must come sorted by path, as a sums file."""
+
+    def fill(file: BinaryIO) -> None:
+        for name, sha256 in files:
+            file.write(f"{sha256}  {name}\n".encode())
+
+    return write_file(out, path, fill)
+
+
+def read_sums(path: Path) -> Iterator[tuple[int, str, str] | tuple[int, str]]:
+    """(line number, SHA-256, path) of every line, or (line number, what is wrong with it).
+
+    A path that is absolute, leaves the release, holds control characters, comes twice or out of order is wrong.
+    """
+    last = ""
+    with path.open("rb") as file:
+        for number, raw in enumerate(iter(lambda: file.readline(LONGEST_PATH + 80), b""), start=1):
+            try:
+                line = raw.decode("utf-8")
+            except UnicodeDecodeError:
+                yield number, "is not UTF-8"
+                continue
+            match = _LINE.fullmatch(line.removesuffix("\n")) if line.endswith("\n") else None
+            if match is None:
+                yield number, "is not a checksum, two spaces and a path"
+                continue
+            name = match[2]
+            if wrong := why_unsafe(name):
+                yield number, f"names {name!r}, which {wrong}"
+            elif name <= last:
+                yield number, f"names {name!r} twice or out of order"
+            else:
+                yield number, match[1], sys.intern(name)
+                last = name
+
+
+def why_unsafe(path: str) -> str | None:
+    """Why a path from a release must not be followed, or None."""
+    if not path or len(path) > LONGEST_PATH:
+        return "is empty or longer than any path of a release"
+    if _CONTROL.search(path):
+        return "holds control characters"
+    if path.startswith("/") or "\\" in path or ".." in path.split("/"):
+        return "leads out of the release"
+    if str(PurePosixPath(path)) != path or ":" in path.split("/")[0]:
+        return "is not a plain relative path"
+    return None

@@ -1,0 +1,78 @@
+"""Which files really lie in a release: regular files only, and nothing is followed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from plantain.release.plan import STAGING
+from plantain.release.proof.problems import ReleaseProblem
+
+EMPTY = "is an empty folder"
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What the file system says of a file: equal stamps mean that nobody wrote to it in between."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        """The stamp of a file as it lies there now; nothing is followed."""
+        told = path.stat(follow_symlinks=False)
+        return cls(told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino)
+
+
+def walk(out: Path) -> tuple[dict[str, int], list[ReleaseProblem]]:
+    """The size of every regular file below `out` by its relative path, and what else lies there and must not.
+
+    Paths are interned: sums, manifest and records name the same files again, and a tree has very many.
+    """
+    files: dict[str, int] = {}
+    problems: list[ReleaseProblem] = []
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            entries = sorted(os.scandir(out / folder), key=lambda entry: entry.name)
+        except OSError as error:
+            problems.append(ReleaseProblem(_shown(folder), "unreadable", str(error.strerror)))
+            continue
+        if not entries and folder:
+            problems.append(ReleaseProblem(_shown(folder), "extra", EMPTY))
+        for entry in entries:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            if path == STAGING:
+                detail = "says that the export did not finish; run it again"
+                problems.append(ReleaseProblem(path, "unfinished", detail))
+            elif not _is_text(path):
+                problems.append(ReleaseProblem(_shown(path), "extra", "has a name that is not UTF-8"))
+            elif entry.is_symlink():
+                problems.append(
+                    ReleaseProblem(path, "link", "is a symbolic link; a release holds files only")
+                )
+            elif entry.is_dir(follow_symlinks=False):
+                waiting.append(path)
+            elif entry.is_file(follow_symlinks=False):
+                files[sys.intern(path)] = entry.stat(follow_symlinks=False).st_size
+            else:
+                problems.append(ReleaseProblem(path, "extra", "is neither a file nor a folder"))
+    return files, problems
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(path: str) -> str:
+    return path.encode("utf-8", "backslashreplace").decode()

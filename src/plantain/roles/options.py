@@ -1,0 +1,202 @@
+"""What a recipe may say about a provider that concerns its adapter: where it is, and how its models are asked."""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from plantain.records import InputError, Price
+from plantain.roles.batch_rules import USUAL, BatchRules
+
+if TYPE_CHECKING:
+    from plantain.models.hosted.batch.client import BatchClient
+
+THINKING = ("", "none", "minimal", "low", "medium", "high")
+LENIENCY = ("balanced", "strict")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCommand:
+    """How the worker of `process/NAME` is started; the contract is in docs/design/open-models.md.
+
+    Attributes:
+        command: program and arguments; the program is usually another environment's Python.
+        folder: where it runs; None for here.
+        timeout_s: seconds for one batch, the loading of weights included.
+        batch_size: most edits in one manifest.
+        settings: handed to the worker as they are.
+    """
+
+    command: tuple[str, ...]
+    folder: Path | None = None
+    timeout_s: float = 1800.0
+    batch_size: int = 16
+    settings: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderOptions:
+    """One `[providers.NAME]` section as its adapter needs it. An empty value leaves the choice to the provider.
+
+    Attributes:
+        base_url: where the provider is; needed by `openai-compatible`.
+        on_premises: the owner declares that images sent there stay in the house.
+        api_key_env: name of the environment variable that holds the key, instead of the provider's usual one.
+        timeout_s: seconds until an unanswered request is given up.
+        temperature, top_p: sampling; None for the provider's default.
+        use_seed: send the call's seed where the provider takes one.
+        thinking: how much a writer or judge may think: none, minimal, low, medium, high.
+        thinking_budget: the same in tokens, for Gemini models that take a number.
+        max_output_tokens: most tokens of one answer, thinking and pictures included; what a budget reserves.
+        safety: Gemini's threshold for its adjustable filters, e.g. "BLOCK_ONLY_HIGH".
+        image_size, image_quality: of an edited image, in the provider's words ("1K"; "high").
+        leniency: how the judge's prompt weighs small imperfections: "balanced" or "strict".
+        prompts: folder whose templates replace ours, by file name.
+        price: overrides the table of known models.
+        dtype: of an open model's weights: "float32", "float16", "bfloat16"; "" for the family's own on this device.
+        device: where open models run: "cpu", "cuda:1", or several with commas; "" for every GPU, else the processor.
+        offload: "none", "model" or "sequential": parts of a model wait in main memory until they are needed.
+        steps, guidance, image_guidance: of a diffusion editor; None for the preset's.
+        alpha: Imagic's step from the image's own embedding towards the text's.
+        text_steps, model_steps: how long Imagic learns the embedding and the weights of one image; None for 500, 1000.
+        side: longest side, or square root of the area, at which an open editor works; None for the family's own.
+        batch_size: most edits computed together on one device; None for one on a processor, four on a GPU.
+        lora: hub id or folder of LoRA weights put onto an open editor.
+        revision: branch, tag or commit of weights from the hub.
+        cache_dir: where weights from the hub lie, instead of the usual cache.
+        allow_downloads: fetch weights that are not on disk; otherwise nothing here ever opens a connection.
+        accept_licence: the licences, by name, that the user accepts: needed by weights with conditions.
+        safety_checker: keep a safety checker that the weights bring; what it blacks out is a refusal.
+        workers: how to start the models of `process/NAME`, by name.
+        jobs: the run's batch desk, where its calls are to wait for jobs; None to send each at once.
+        batch: how large its jobs may become.
+    """
+
+    base_url: str = ""
+    on_premises: bool = False
+    api_key_env: str = ""
+    timeout_s: float = 180.0
+    temperature: float | None = None
+    top_p: float | None = None
+    use_seed: bool = True
+    thinking: str = ""
+    thinking_budget: int | None = None
+    max_output_tokens: int = 8192
+    safety: str = ""
+    image_size: str = ""
+    image_quality: str = ""
+    leniency: str = "balanced"
+    prompts: Path | None = None
+    price: Price | None = None
+    dtype: str = ""
+    device: str = ""
+    offload: str = ""
+    steps: int | None = None
+    guidance: float | None = None
+    image_guidance: float | None = None
+    alpha: float | None = None
+    text_steps: int | None = None
+    model_steps: int | None = None
+    side: int | None = None
+    batch_size: int | None = None
+    lora: str = ""
+    revision: str = ""
+    cache_dir: Path | None = None
+    allow_downloads: bool = False
+    accept_licence: tuple[str, ...] = ()
+    safety_checker: bool = True
+    workers: Mapping[str, WorkerCommand] = field(default_factory=dict)
+    jobs: BatchClient | None = None
+    batch: BatchRules = USUAL
+
+    def sampling(self, *names: str) -> str:
+        """The named settings that are set, as text for a fingerprint and for the journal."""
+        said = ((name, getattr(self, name)) for name in names)
+        return " ".join(f"{name}={value}" for name, value in said if value not in (None, ""))
+
+    def check(self, provider: str, allowed: frozenset[str]) -> None:
+        """Refuses a setting that this provider cannot follow: a setting that is ignored would be recorded as kept.
+
+        Args:
+            provider: its name in the recipe.
+            allowed: names of the settings that it follows, beside those that every provider does.
+
+        Raises:
+            InputError: names the field and what is allowed.
+        """
+        where = f"providers.{provider}"
+        for known in fields(self):
+            default = known.default_factory() if known.default_factory is not MISSING else known.default
+            unset = getattr(self, known.name) == default
+            if not unset and known.name not in allowed | _COMMON:
+                raise InputError(
+                    f"{where}.{known.name}: {provider} has no such setting; it takes "
+                    f"{', '.join(sorted(allowed | _COMMON))}"
+                )
+        for name, value, choices in (
+            ("thinking", self.thinking, THINKING),
+            ("leniency", self.leniency, LENIENCY),
+        ):
+            if value not in choices:
+                near = difflib.get_close_matches(value, choices, n=1)
+                hint = (
+                    f"did you mean {near[0]!r}?"
+                    if near
+                    else f"choose one of {', '.join(filter(None, choices))}"
+                )
+                raise InputError(f"{where}.{name}: {value!r}; {hint}")
+        if self.timeout_s <= 0:
+            raise InputError(f"{where}.timeout_s: must be more than 0 seconds, not {self.timeout_s:g}")
+        if self.max_output_tokens < 1:
+            raise InputError(f"{where}.max_output_tokens: must be at least 1")
+        if self.base_url:
+            check_url(self.base_url, f"{where}.base_url")
+
+
+_COMMON = frozenset(
+    {
+        "base_url",
+        "on_premises",
+        "api_key_env",
+        "timeout_s",
+        "leniency",
+        "prompts",
+        "price",
+        "jobs",
+        "batch",
+    }
+)
+
+
+def check_url(url: str, where: str) -> None:
+    """Refuses what is no http address, and one that carries a password: it would be journalled.
+
+    Raises:
+        InputError: one line; it never repeats a password.
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        _ = parts.port
+    except ValueError:
+        raise InputError(f"{where}: is not an address like https://host/v1") from None
+    if parts.username is not None or parts.password is not None:
+        raise InputError(f"{where}: holds a user name or password; keys come from the environment only")
+    if parts.scheme not in ("http", "https") or not host:
+        raise InputError(f"{where}: is not an address like https://host/v1")
+
+
+def is_loopback(url: str) -> bool:
+    """True when the address can only be this machine: localhost, 127.0.0.0/8 or ::1."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

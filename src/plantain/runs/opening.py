@@ -1,0 +1,99 @@
+"""Opening a run: its journal, held to what it was begun with, and the desk through which its calls go."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import orjson
+
+from plantain.calls import AdmissionController, ModelClient, ModelDrift
+from plantain.journal import Journal, JsonValue, RunHeader
+from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.models.hosted.batch.client import BatchClient
+from plantain.records import InputError
+from plantain.runs.pricing import OPEN_MODELS, model_limits
+from plantain.runs.spending import budget_of
+from plantain.runs.terms import Terms
+from plantain.version import __version__
+
+
+async def open_run(run: Path, name: str, seed: int, frozen: dict[str, JsonValue]) -> Journal:
+    """The run's journal, made when the folder has none.
+
+    Args:
+        run: its folder.
+        name, seed: of a new run.
+        frozen: what a resumed run must repeat.
+
+    Raises:
+        InputError: what is frozen differs; another process holds the run; the folder is something else.
+    """
+    if not (run / JOURNAL_NAME).exists():
+        return Journal.create(run, RunHeader(os.urandom(8).hex(), name, seed, frozen, __version__))
+    journal = Journal.open(run)
+    for key in {**frozen, **journal.header.frozen}:
+        value, recorded = frozen.get(key), journal.header.frozen.get(key)
+        if recorded != value:
+            await journal.close()
+            raise InputError(
+                f"{run}: the {key} is now {_said(value)}, but this run was begun with {_said(recorded)}; models, "
+                "sampling, loop and seed are frozen in a run: use a new --run folder, or go back to what it was"
+            )
+    return journal
+
+
+def _said(value: JsonValue) -> str:
+    return "not given" if value is None else str(value)
+
+
+async def open_client(
+    terms: Terms, journal: Journal, jobs: BatchClient, *, accept_model_change: bool = False
+) -> tuple[ModelClient, AdmissionController]:
+    """The desk for all calls of a run, and the gate that admits them.
+
+    Args:
+        terms: under which they are made.
+        journal: the run's.
+        jobs: the batch desk that the run's models were made with; opened here, closed by the caller.
+        accept_model_change: go on, and record it, when a provider serves another model than before.
+    """
+    in_jobs = await jobs.open(journal)
+    gate = AdmissionController(partial(model_limits, terms), budget_of(terms.limits, journal.reader))
+    served = ModelDrift(journal, accept_changes=accept_model_change)
+    client = ModelClient(
+        journal,
+        gate,
+        terms.limits.deadline_s,
+        served,
+        jobs.models,
+        in_jobs,
+        leave_jobs=jobs.leave,
+        queued=frozenset(model for model in terms.models if model.partition("/")[0] in OPEN_MODELS),
+    )
+    return client, gate
+
+
+async def changed_since(journal: Journal, key: str, today: dict[str, str]) -> str | None:
+    """What differs from how this run was begun, in a sentence; None when nothing does.
+
+    Prompts, versions of offline models and the rubric are in no recipe; the run remembers them itself. What the run
+    has not met before is added to what it remembers.
+
+    Args:
+        journal: the run's.
+        key: the meta entry that remembers.
+        today: role -> what fills it, with its fingerprint.
+    """
+    recorded = journal.reader.meta(key)
+    begun: dict[str, str] = orjson.loads(recorded) if recorded is not None else {}
+    for role, fingerprint in today.items():
+        if role in begun and begun[role] != fingerprint:
+            return (
+                f"the {role} is now {fingerprint}, and this run was begun with {begun[role]}: another prompt, model "
+                "version or image setting; resume with the version that began this run, or start a new run folder"
+            )
+    if not today.keys() <= begun.keys():
+        await journal.set_meta(key, orjson.dumps({**begun, **today}).decode())
+    return None

@@ -1,0 +1,125 @@
+"""Planted defects do what they say, and nothing where they mean nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plantain.audit.corruptions import content, mirrored, solid
+from plantain.audit.planted_defects import AMPLITUDES, DEFECTS, CleanEdit, NotApplicable, plant
+from plantain.findings import load_taxonomy
+from plantain.offline.language import Intent
+from plantain.pixels.decode import decode
+from plantain.records import BUILD_DIRECTIONS, Direction
+from plantain.sources.samples import sample_images
+
+BY_NAME = {defect.name: defect for defect in DEFECTS}
+
+
+@pytest.fixture(scope="module")
+def clean() -> CleanEdit:
+    sample = next(s for s in sample_images() if s.image.modality == "chest_xray")
+    image, data = sample.prepared()
+    original = decode(data)
+    ys, xs = np.mgrid[:1024, :1024]
+    inside = np.clip((60 - np.hypot(xs - 700, ys - 300)) / 25, 0, 1)
+    edited = np.clip(np.rint(original + 40 * inside[..., None]), 0, 255).astype(np.uint8)
+    finding = load_taxonomy().get("chest_xray", "Lung Lesion")
+    intent = Intent("Lung Lesion", Direction.ADD, side="left", zone="upper")
+    return CleanEdit(
+        image, finding, Direction.ADD, intent, "Add one.", original, edited, inside > 0, "local", "lesion"
+    )
+
+
+def test_defects_are_ten_with_both_amplitudes_and_a_criterion_each():
+    assert len(DEFECTS) == len(BY_NAME) == 10
+    for defect in DEFECTS:
+        assert tuple(defect.amplitudes) == AMPLITUDES
+        assert all(defect.violates[direction] for direction in BUILD_DIRECTIONS)
+
+
+@pytest.mark.parametrize("amplitude", AMPLITUDES)
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_defect_changes_the_edit_the_same_way_twice(clean, name, amplitude):
+    first, second = (plant(BY_NAME[name], clean, amplitude, 5) for _ in range(2))
+    assert np.array_equal(first.edited, second.edited)
+    assert not np.array_equal(first.edited, clean.edited)
+    assert first.mask is clean.mask
+
+
+def test_no_change_is_the_original(clean):
+    assert np.array_equal(plant(BY_NAME["no change"], clean, "strong", 1).edited, clean.original)
+
+
+def test_wrong_side_leaves_the_named_side_alone(clean):
+    spoilt = plant(BY_NAME["wrong side"], clean, "strong", 1)
+    moved = np.abs(spoilt.edited.astype(int) - clean.original).max(axis=2) > 3
+    assert not moved[:, 560:].any()
+    assert moved[:, :480].any()
+
+
+def test_inverted_polarity_darkens_by_as_much(clean):
+    spoilt = plant(BY_NAME["inverted polarity"], clean, "strong", 1)
+    total = (spoilt.edited.astype(int) - clean.original) + (clean.edited.astype(int) - clean.original)
+    bright = clean.original.min(axis=2) >= 40  # what would fall below black is cut there
+    assert np.abs(total)[bright].max() <= 1
+
+
+def test_lost_grain_stays_within_its_place(clean):
+    spoilt = plant(BY_NAME["lost grain"], clean, "strong", 1)
+    moved = (spoilt.edited != clean.edited).any(axis=2)
+    assert not moved[:200].any() and not moved[420:].any()
+
+
+def test_change_outside_keeps_away_from_the_mask(clean):
+    spoilt = plant(BY_NAME["change outside"], clean, "strong", 3)
+    moved = (spoilt.edited != clean.edited).any(axis=2)
+    assert not (moved & clean.mask).any()
+
+
+def test_a_marker_swap_shows_in_original_and_edit(clean):
+    # Seeds differ in whether text appears or a marker is swapped; among twenty both must occur.
+    swapped = [
+        plant(BY_NAME["text or marker"], clean, "strong", seed).original is not clean.original
+        for seed in range(20)
+    ]
+    assert any(swapped) and not all(swapped)
+
+
+def test_a_diffuse_edit_has_no_seam_and_no_outside(clean):
+    diffuse = CleanEdit(**{**{f: getattr(clean, f) for f in CleanEdit.__slots__}, "support": "diffuse"})
+    for name in ("hard seam", "change outside", "global brightness", "lost grain"):
+        with pytest.raises(NotApplicable):
+            plant(BY_NAME[name], diffuse, "strong", 1)
+
+
+def test_an_edit_without_a_side_cannot_be_on_the_wrong_one(clean):
+    unsided = CleanEdit(
+        **{
+            **{f: getattr(clean, f) for f in CleanEdit.__slots__},
+            "intent": Intent("Lung Lesion", Direction.ADD),
+        }
+    )
+    with pytest.raises(NotApplicable):
+        plant(BY_NAME["wrong side"], unsided, "strong", 1)
+
+
+def test_mirrored_twice_is_itself():
+    values = np.random.default_rng(2).normal(size=(8, 41, 1)).astype(np.float32)
+    assert np.array_equal(
+        mirrored(mirrored(values, 20), 20), values[..., 0] if values.ndim == 2 else np.squeeze(values, 2)
+    )
+
+
+def test_solid_joins_near_parts_and_fills_holes():
+    mask = np.zeros((60, 60), bool)
+    mask[20:40, 10:20] = mask[20:40, 26:36] = True
+    joined = solid(mask, 4, 1)
+    assert joined[30, 23]
+    assert not joined[5, 5]
+
+
+def test_content_leaves_out_the_padding():
+    image = np.zeros((60, 60, 3), np.uint8)
+    image[10:50, 10:50] = 90
+    assert content(image)[30, 30] and not content(image)[2, 2]

@@ -1,0 +1,36 @@
+"""The originals of a run, taken out of a real journal."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from plantain.audit.run_pictures import run_pictures
+from plantain.journal import Journal, RunHeader
+from plantain.records import InputError
+from plantain.sources.samples import sample_images
+
+
+def run_with(folder, images):
+    async def build():
+        async with Journal.create(folder, RunHeader("id", "name", 1, {}, "0.1.0")) as journal:
+            await journal.add_images(
+                [(image, journal.put_blob(data, "image/jpeg")) for image, data in images]
+            )
+
+    asyncio.run(build())
+    return folder
+
+
+def test_run_pictures_are_the_real_originals_with_their_bytes(tmp_path):
+    real, data = sample_images()[1].prepared()
+    drawn = replace(real, id="drawn", synthetic=True)
+    found = run_pictures(run_with(tmp_path / "run", [(real, data), (drawn, data)]))
+    assert [(picture.image.id, picture.data) for picture in found] == [(real.id, data)]
+
+
+def test_run_pictures_of_an_empty_run_says_to_build_it(tmp_path):
+    with pytest.raises(InputError, match="no original images"):
+        run_pictures(run_with(tmp_path / "run", []))

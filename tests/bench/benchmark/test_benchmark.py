@@ -1,0 +1,396 @@
+"""Loading benchmarks: MedEBench's published layout and the paper's keys, our own format, and whatever is wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+import plantain
+from fakes.medebench_tree import picture, published_rows, spot, write_png, write_rows, write_tree
+from plantain.bench.benchmark.benchmark import Benchmark, read_benchmark
+from plantain.bench.benchmark.entries import is_inside, plain_address
+from plantain.bench.benchmark.medebench import direction_of
+from plantain.bench.benchmark.native_format import BenchmarkWriter, plain_image
+from plantain.bench.benchmark.organs import ORGANS, canonical_organ
+from plantain.bench.benchmark.samples import Sample
+from plantain.records import Direction, InputError, Licence
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tree(tmp_path_factory.mktemp("published"))
+
+
+@pytest.fixture
+def tree(published: Path, tmp_path: Path) -> Path:
+    """A copy that a test may spoil."""
+    return Path(shutil.copytree(published, tmp_path / "editing"))
+
+
+def messages(path: Path) -> list[str]:
+    return [str(problem) for problem in read_benchmark(path).problems if not problem.warning]
+
+
+def test_medebench_is_read_as_published(published: Path) -> None:
+    for path in (published.parent, published, published / "editing_metadata.json"):
+        bench = plantain.Benchmark.load(path)
+        assert (bench.name, len(bench)) == ("MedEBench", 6)
+    first = bench.samples[0]
+    assert (first.id, first.organ, first.prompt) == ("1", "Skin", "Remove the mole.")
+    assert first.task == "Remove moles, nevi, or black marks"
+    assert first.rephrased == "Please: Remove the mole."
+    assert first.detailed.startswith("The photograph was changed")
+    assert (first.size, first.direction, first.finding) == ((160, 120), Direction.REMOVE, "")
+    assert first.image.licence is Licence.UNKNOWN
+    clean = picture("chelsea", left=90, top=60)
+    marked, mask = spot(clean, (52, 60), 14)
+    assert np.array_equal(bench.previous(first), marked)
+    assert np.array_equal(bench.changed(first), clean)
+    assert np.array_equal(bench.roi(first), mask)
+    assert np.array_equal(bench.roi_grey(first), mask * np.uint8(255))
+
+
+def test_organs_have_one_name_each(published: Path) -> None:
+    assert [sample.organ for sample in Benchmark.load(published).samples[4:]] == ["Spine and Bones"] * 2
+    assert len(ORGANS) == 13
+    for name in (
+        "Spine",
+        "Bones",
+        "bone",
+        "Spine/Bones",
+        "spine & bones",
+        "Bones and Spine",
+        "spine_and_bones",
+    ):
+        assert canonical_organ(name) == ("Spine and Bones", "")
+    assert canonical_organ("Gastrointestinal Tract") == ("GI Tract", "")
+    assert canonical_organ(" Chest  X-ray") == ("Chest X-ray", "not one of MedEBench's organs")
+
+
+@pytest.mark.parametrize("shape", ["list", "by id", "published", "samples by id"])
+def test_every_shape_of_the_metadata_is_read(tree: Path, shape: str) -> None:
+    rows = published_rows()
+    by_id = {str(row.pop("id")) if "id" in shape else str(row["id"]): row for row in rows}
+    data = {"list": rows, "by id": by_id, "published": {"samples": rows}, "samples by id": {"samples": by_id}}
+    write_rows(tree, data[shape])
+    assert [sample.id for sample in Benchmark.load(tree).samples] == list("123456")
+
+
+def test_keys_of_the_paper_are_read(tree: Path) -> None:
+    rows = [
+        {
+            "Id": row["id"],
+            "Organ": row["Organ"],
+            "Task": row["Task"],
+            "Prompt": row["prompt"],
+            "Rephrased_prompt": row["rephrased_prompt"],
+            "Detailed_description": row["detailed_prompt"],
+            "Previous_image": row["previous_image"],
+            "GroundTruth_image": row["changed_image"],
+            "ROI_mask": row["previous_mask"],
+            "url": row["url"],
+        }
+        for row in published_rows()
+    ]
+    as_published = Benchmark.load(tree)
+    write_rows(tree, rows)
+    as_in_the_paper = Benchmark.load(tree)
+    assert as_in_the_paper.samples == as_published.samples
+    assert as_in_the_paper.digest == as_published.digest
+
+
+def test_paths_may_be_left_out(tree: Path) -> None:
+    rows = [{k: v for k, v in row.items() if not k.endswith(("image", "mask"))} for row in published_rows()]
+    write_rows(tree, rows)
+    assert all(sample.changed and sample.roi for sample in Benchmark.load(tree).samples)
+
+
+def test_shared_addresses_become_clusters_and_stay_hashed(published: Path) -> None:
+    bench = Benchmark.load(published)
+    clusters = {sample.id: sample.cluster for sample in bench.samples}
+    assert clusters["3"] == clusters["4"], "www. and the fragment do not make another source"
+    assert len(set(clusters.values())) == 5
+    assert clusters["3"].startswith("source-")
+    assert clusters["6"] == "6", "no address: a cluster of its own"
+    assert "example.org" not in repr(bench), "addresses can name patients"
+    kept = Benchmark.load(published, keep_sources=True)
+    assert kept.sample("5").source == "https://example.org/patient/jane-doe.jpg"
+    assert [sample.cluster for sample in kept.samples] == [sample.cluster for sample in bench.samples]
+
+
+def test_the_same_picture_under_two_addresses_is_one_cluster(tree: Path) -> None:
+    shutil.copy(tree / "previous" / "1.png", tree / "previous" / "6.png")
+    bench = Benchmark.load(tree)
+    assert bench.sample("6").cluster == bench.sample("1").cluster
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("https://a.org/x.jpg", "http://www.A.org/x.jpg#part"),
+        ("https://a.org/x%20y", "https://a.org/x y"),
+        ("https://www.google.com/url?sa=i&url=https%3A%2F%2Fa.org%2Fx&ust=17", "https://a.org/x/"),
+    ],
+)
+def test_addresses_of_one_place_are_one(one: str, other: str) -> None:
+    assert plain_address(one) == plain_address(other)
+
+
+def test_addresses_of_two_places_are_two() -> None:
+    assert plain_address("https://a.org/x?id=1") != plain_address("https://a.org/x?id=2")
+    assert plain_address("http://[broken") == "http://[broken"
+
+
+def test_missing_files_are_named(tree: Path) -> None:
+    (tree / "changed" / "2.png").unlink()
+    (tree / "previous" / "5.png").unlink()
+    assert messages(tree) == [
+        "editing/changed/2.png: sample 2: samples[1].changed: no such file",
+        "editing/previous/5.png: sample 5: samples[4].previous: no such file",
+    ]
+    with pytest.raises(
+        InputError, match=r"changed/2\.png: sample 2: .*no such file \(and 1 more: plantain bench check"
+    ):
+        Benchmark.load(tree)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("id", "../1", "an id becomes a file name"),
+        ("id", "1", "used twice"),
+        ("id", "", "samples[1].id: missing"),
+        ("Organ", None, "organ: missing"),
+        ("prompt", " ", "prompt: missing"),
+        ("prompt", ["a"], "prompt: expected text, found list"),
+        ("id", 2.5, "id: expected text, found float"),
+        ("id", True, "id: expected text, found bool"),
+        ("previous_image", "/etc/hostname", "lies outside the benchmark's folder"),
+        ("changed_image", "editing/../../secret.png", "lies outside the benchmark's folder"),
+        ("previous_mask", "C:\\mask.png", "lies outside the benchmark's folder"),
+        ("previous_mask", "editing/previous_mask/absent.png", "no such file"),
+    ],
+)
+def test_a_bad_field_is_named(tree: Path, field: str, value: object, said: str) -> None:
+    rows = published_rows()
+    rows[1][field] = value
+    write_rows(tree, rows)
+    found = messages(tree)
+    assert len(found) == 1
+    assert said in found[0]
+    assert "\n" not in found[0]
+    with pytest.raises(InputError, match="editing"):
+        Benchmark.load(tree)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1, 2", "\x00", "NaN", '"a"', "3", '{"samples": 3}', "[" * 2000])
+def test_metadata_of_no_known_shape_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "editing_metadata.json").write_text(text)
+    with pytest.raises(InputError) as caught:
+        problems = read_benchmark(tmp_path).problems
+        raise InputError(str(problems[0]))
+    assert "editing_metadata.json" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_benchmark_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"neither benchmark\.json nor MedEBench's editing_metadata\.json"):
+        Benchmark.load(tmp_path)
+    with pytest.raises(InputError, match="no such folder"):
+        Benchmark.load(tmp_path / "absent")
+
+
+def test_sizes_that_differ_are_brought_to_the_previous_image_as_published(tree: Path) -> None:
+    whole = np.asarray(Image.open(tree / "changed" / "1.png"))
+    half = Image.fromarray(whole).resize((80, 60), Image.Resampling.BICUBIC)
+    write_png(tree / "changed" / "1.png", np.asarray(half))
+    mask = Image.open(tree / "previous_mask" / "1.png").resize((320, 240), Image.Resampling.NEAREST)
+    write_png(tree / "previous_mask" / "1.png", np.asarray(mask))
+    bench = Benchmark.load(tree)
+    sample = bench.sample("1")
+    expected = np.asarray(half.resize((160, 120), Image.Resampling.BICUBIC))
+    assert np.array_equal(bench.changed(sample), expected)
+    assert bench.roi(sample).shape == (120, 160)
+    warned = [p.detail for p in read_benchmark(tree).problems if p.warning]
+    assert warned == [
+        "80x60, the previous image has 160x120; resized by bicubic, as published",
+        "320x240, the previous image has 160x120; resized by nearest neighbour, as published",
+    ]
+
+
+def test_own_format_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    out = tmp_path / "own"
+    clean = picture("coffee", left=100, top=50)
+    marked, mask = spot(clean, (60, 60), 12)
+    image = replace(
+        plain_image("a-10", (160, 120), "mine"), licence=Licence.OPEN, modality="photograph", group="p1"
+    )
+    sample = Sample(
+        id="a-10",
+        organ="Skin",
+        task="Remove a mole",
+        prompt="Remove the mole.",
+        cluster="person-1",
+        image=image,
+        previous=Path(),
+        size=(160, 120),
+        rephrased="Take it away.",
+        detailed="Photograph: gone.",
+        key_concept="mole",
+        direction=Direction.REMOVE,
+        finding="Mole",
+        aligned=True,
+        notes=("a note",),
+    )
+    with BenchmarkWriter(out, "Own", {"made_by": "a test"}) as writer:
+        writer.add(replace(sample, id="a-2"), clean)
+        writer.add(sample, marked, clean, mask)
+    bench = Benchmark.load(out)
+    assert [one.id for one in bench.samples] == ["a-2", "a-10"], "numbers count as numbers"
+    back = bench.sample("a-10")
+    files = {"previous": back.previous, "changed": back.changed, "roi": back.roi}
+    assert back == replace(sample, **files, image=replace(image, prepared_sha256=bench.hashes["a-10"][0]))
+    assert np.array_equal(bench.previous(back), marked)
+    assert np.array_equal(bench.changed(back), clean)
+    assert np.array_equal(bench.roi(back), mask)
+    bare = bench.sample("a-2")
+    assert (bare.changed, bare.roi) == (None, None)
+    with pytest.raises(InputError, match="no real image after"):
+        bench.changed(bare)
+    with pytest.raises(InputError, match="exists and is not an empty folder"):
+        BenchmarkWriter(out, "Own")
+
+
+def test_own_format_notices_a_changed_file(tmp_path: Path) -> None:
+    out = tmp_path / "own"
+    clean = picture("coffee")
+    with BenchmarkWriter(out, "Own") as writer:
+        writer.add(
+            Sample("1", "Skin", "t", "p", "", plain_image("1", (160, 120), "x"), Path(), (0, 0)), clean
+        )
+    write_png(out / "previous" / "1.png", clean[::-1].copy())
+    with pytest.raises(InputError, match=r"previous/1\.png: sample 1: previous: its checksum is not the one"):
+        Benchmark.load(out)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format": "other"}, "format: expected 'plantain-benchmark'"),
+        ({"version": 2}, "version: 2 is not read"),
+        ({"name": ""}, "name: expected text"),
+        ({"samples": {}}, "samples: expected a list"),
+    ],
+)
+def test_another_format_is_refused(tmp_path: Path, change: dict[str, object], said: str) -> None:
+    data = {"format": "plantain-benchmark", "version": 1, "name": "x", "samples": []} | change
+    (tmp_path / "benchmark.json").write_bytes(orjson.dumps(data))
+    with pytest.raises(InputError, match=said):
+        Benchmark.load(tmp_path)
+
+
+def test_digest_follows_content_and_not_the_place(tree: Path, published: Path) -> None:
+    assert Benchmark.load(tree).digest == Benchmark.load(published).digest
+    rows = published_rows()
+    rows[0]["prompt"] = "Remove the mole, please."
+    write_rows(tree, rows)
+    changed, before = Benchmark.load(tree), Benchmark.load(published)
+    assert changed.digest != before.digest
+    same = [
+        s.id for s in before.samples if before.sample_digest(s) == changed.sample_digest(changed.sample(s.id))
+    ]
+    assert same == list("23456")
+
+
+@pytest.mark.parametrize(
+    ("text", "direction"),
+    [
+        ("Remove the mole.", "remove"),
+        ("Please remove it", "remove"),
+        ("Take the braces off the teeth", "remove"),
+        ("Add a tooth in the missing area.", "add"),
+        ("Implant or add missing teeth.", "add"),
+        ("Add or remove braces.", "change"),
+        ("Make the hair thicker.", "change"),
+        ("Address the cavities", "change"),
+        ("", "change"),
+    ],
+)
+def test_direction_is_the_opening_verb(text: str, direction: str) -> None:
+    assert direction_of(text).value == direction
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
+    max_leaves=8,
+)
+_KEYS = st.sampled_from(
+    ["id", "Organ", "Task", "prompt", "previous_image", "changed_image", "previous_mask", "url"]
+)
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(st.dictionaries(_KEYS | st.text(max_size=8), _JSON, max_size=8) | _JSON, max_size=4),
+    wrap=st.booleans(),
+)
+def test_any_metadata_ends_in_samples_or_one_line_problems(
+    tmp_path: Path, rows: list[object], wrap: bool
+) -> None:
+    path = tmp_path / "editing_metadata.json"
+    path.write_text(json.dumps({"samples": rows} if wrap else rows), encoding="utf-8", errors="surrogatepass")
+    try:
+        reading = read_benchmark(path)
+    except InputError as error:
+        assert "\n" not in str(error)
+        return
+    assert not reading.samples, "there is no file that a sample could have"
+    assert reading.problems
+    for problem in reading.problems:
+        assert "\n" not in str(problem)
+
+
+_OWN_KEYS = st.sampled_from(
+    ["id", "organ", "task", "prompt", "previous", "changed", "roi", "image", "sha256", "aligned"]
+)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.dictionaries(_OWN_KEYS | st.text(max_size=8), _JSON, max_size=9) | _JSON, max_size=4))
+def test_any_rows_of_our_own_format_end_in_one_line_problems(tmp_path: Path, rows: list[object]) -> None:
+    data = {"format": "plantain-benchmark", "version": 1, "name": "x", "samples": rows}
+    (tmp_path / "benchmark.json").write_text(json.dumps(data), encoding="utf-8", errors="surrogatepass")
+    try:
+        reading = read_benchmark(tmp_path)
+    except InputError as error:
+        assert "\n" not in str(error)
+        return
+    assert not reading.samples
+    assert reading.problems
+    for problem in reading.problems:
+        assert "\n" not in str(problem)
+
+
+@given(path=st.text(max_size=30))
+def test_paths_that_pass_stay_inside(path: str) -> None:
+    if is_inside(path):
+        joined = (Path("/benchmark") / path.replace("\\", "/")).parts
+        assert joined[:2] == ("/", "benchmark")
+        assert ".." not in joined
+
+
+def test_benchmark_is_imported_only_when_asked_for() -> None:
+    code = "import sys, plantain; assert 'cv2' not in sys.modules; plantain.Benchmark; assert 'cv2' in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

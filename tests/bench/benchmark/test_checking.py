@@ -1,0 +1,214 @@
+"""Checking and describing a benchmark, through the command line as a user does it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from fakes.medebench_tree import picture, published_rows, spot, write_png, write_rows, write_tree
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.checking import check_benchmark
+from plantain.bench.benchmark.describing import Spread, describe_benchmark
+from plantain.bench.benchmark.describing_figures import properties_figure
+from plantain.cli import main
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tree(tmp_path_factory.mktemp("published"))
+
+
+@pytest.fixture
+def tree(published: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(published, tmp_path / "editing"))
+
+
+def found(tree: Path, warning: bool) -> list[str]:
+    return [str(problem) for problem in check_benchmark(tree).problems if problem.warning is warning]
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:
+    code = main(["bench", *args])
+    return code, capsys.readouterr().out
+
+
+def test_a_sound_tree_passes_with_its_warnings(published: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out = run(capsys, "check", str(published))
+    assert code == 0
+    assert out.splitlines()[-1] == "OK: 6 samples from 5 sources, 5 warnings"
+    assert "sample 5: task: the task adds (“Add a mark”), the prompt removes" in out
+    assert "sample 3: previous: the pair is that of sample 4 reversed" in out
+    assert "2 samples share one source and are drawn together in intervals: 3, 4" in out
+    assert "1 hold words that often stand beside a person's name (samples 5)" in out
+    assert "6 images have no stated licence" in out
+    assert "example.org" not in out
+
+
+def test_every_problem_has_its_line_and_the_exit_code_is_1(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tree / "previous" / "1.png").write_bytes((tree / "previous" / "1.png").read_bytes()[:900])
+    (tree / "changed" / "2.png").write_bytes(b"no image")
+    (tree / "previous_mask" / "3.png").unlink()
+    write_png(tree / "previous_mask" / "4.png", np.zeros((120, 160), np.uint8))
+    shutil.copy(tree / "previous" / "5.png", tree / "changed" / "5.png")
+    code, out = run(capsys, "check", str(tree))
+    assert code == 1
+    problems = [line for line in out.splitlines() if not line.startswith("warning")]
+    assert problems == [
+        "changed/2.png: sample 2: changed: not an image that we read; JPEG, PNG, TIFF, BMP, WebP and GIF are",
+        "editing/previous_mask/3.png: sample 3: samples[2].roi: no such file",
+        next(
+            line for line in problems if line.startswith("previous/1.png: sample 1: previous: damaged or cut")
+        ),
+        "previous_mask/4.png: sample 4: pixels: mask (empty): it marks nothing",
+        "changed/5.png: sample 5: pixels: the image after is the image before: there is nothing to do",
+        "NOT OK: 5 problems; 4 samples could be read",
+    ]
+
+
+def test_json_names_files_and_fields(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tree / "previous" / "6.png").unlink()
+    code, out = run(capsys, "check", str(tree), "--json")
+    told = json.loads(out)
+    assert code == 1
+    assert told["ok"] is False
+    assert told["problems"] == [
+        {
+            "file": "editing/previous/6.png",
+            "sample": "6",
+            "field": "samples[5].previous",
+            "detail": "no such file",
+        }
+    ]
+    assert {"file", "sample", "field", "detail"} == set(told["warnings"][0])
+
+
+def test_masks_of_other_kinds_are_warned_of(tree: Path) -> None:
+    _, mask = spot(picture("chelsea"), (52, 60), 14)
+    grey = mask.astype(np.uint8) * 255
+    write_png(tree / "previous_mask" / "1.png", grey // 255)
+    write_png(tree / "previous_mask" / "2.png", cv2.GaussianBlur(grey, (0, 0), 3))
+    write_png(tree / "previous_mask" / "3.png", np.dstack([grey * 0 + 255] * 3 + [grey]))
+    said = "\n".join(found(tree, warning=True))
+    assert "previous_mask/1.png: sample 1: pixels: mask (0 and 1): stored as 0 and 1" in said
+    assert "previous_mask/2.png: sample 2: pixels: mask (soft): soft edges" in said
+    assert "previous_mask/3.png: sample 3: pixels: mask (transparency)" in said
+    assert found(tree, warning=False) == []
+
+
+def test_an_unaligned_ground_truth_is_warned_of(tree: Path) -> None:
+    moved = np.roll(picture("chelsea", left=90, top=60), 9, axis=1)
+    write_png(tree / "changed" / "1.png", moved)
+    said = [line for line in found(tree, warning=True) if "not aligned pixel by pixel" in line]
+    assert len(said) == 1
+    assert said[0].startswith("changed/1.png: sample 1: pixels")
+
+
+def test_one_picture_in_two_clusters_is_warned_of(tree: Path) -> None:
+    pixels = cv2.imread(str(tree / "previous" / "1.png"))
+    cv2.imwrite(str(tree / "previous" / "6.png"), np.clip(pixels.astype(int) + 1, 0, 255).astype(np.uint8))
+    assert any(
+        "nearly the image of sample 6, but their clusters differ" in line
+        for line in found(tree, warning=True)
+    )
+
+
+def test_files_that_nobody_names_and_small_texts_are_warned_of(tree: Path) -> None:
+    rows = published_rows()
+    rows[0] |= {"rephrased_prompt": "remove the MOLE", "detailed_prompt": "", "orgna": "Skin"}
+    rows[1]["detailed_prompt"] = "The mole was removed, as seen in the right image."
+    write_rows(tree, rows)
+    shutil.copy(tree / "changed" / "1.png", tree / "changed" / "99.png")
+    said = "\n".join(found(tree, warning=True))
+    assert "sample 1: rephrased: the paraphrase is the prompt" in said
+    assert "sample 1: detailed: no description of the change" in said
+    assert "sample 2: detailed: speaks of a left or right image" in said
+    assert "samples[0].orgna: a field that is not read; did you mean 'organ'?" in said
+    assert "changed: files: 1 that no usable sample names" in said
+
+
+def test_many_warnings_of_a_kind_are_cut_on_the_terminal_only(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [row | {"detailed_prompt": ""} for row in published_rows()]
+    write_rows(tree, rows)
+    _, short = run(capsys, "check", str(tree))
+    _, whole = run(capsys, "check", str(tree), "--all")
+    assert short.count("no description of the change") == 3
+    assert "and 3 more warnings of the same kinds" in short
+    assert whole.count("no description of the change") == 6
+
+
+def test_describe_writes_figures_tables_and_says_what_it_could_not_measure(
+    published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    to = tmp_path / "to"
+    code, out = run(capsys, "describe", str(published), "--to", str(to), "--json", "--clip", "nobody/weights")
+    told = json.loads(out)
+    assert code == 0
+    assert told["samples"] == 6
+    assert told["clusters"] == 5
+    assert {row["organ"]: row["samples"] for row in told["organs"]} == {
+        "Skin": 2,
+        "Spine and Bones": 2,
+        "Teeth": 2,
+    }
+    assert told["directions"] == {"add": 1, "change": 1, "remove": 4}
+    # A disc of radius 14 and a square of 9 around each of its points: a share of the 160 x 120 frame.
+    share = float(spot(picture("chelsea"), (52, 60), 14)[1].mean())
+    assert told["roi_share"]["median"] == pytest.approx(share)
+    assert told["prompt_image_similarity"]["unscored"] != ""
+    assert told["prompt_image_similarity"]["spread"] is None
+    first = {path.name: path.read_bytes() for path in to.iterdir()}
+    assert sorted(first) == ["description.json", "organs.svg", "properties.svg", "samples.csv", "tasks.csv"]
+    assert first["tasks.csv"].decode().splitlines()[1] == "Teeth,Add or remove braces,2,1"
+    run(capsys, "describe", str(published), "--to", str(to), "--clip", "nobody/weights")
+    assert {path.name: path.read_bytes() for path in to.iterdir()} == first, "the same bytes again"
+
+
+def test_table_5_lists_tasks_with_more_samples_than_asked(published: Path) -> None:
+    description = describe_benchmark(Benchmark.load(published))
+    assert [(row.organ, row.samples) for row in description.table5(1)] == [("Teeth", 2), ("Skin", 2)]
+    assert description.table5() == ()
+
+
+def test_similarity_of_prompt_and_image_is_their_cosine(published: Path) -> None:
+    """In closed form: images lie along the first axis, texts at 60 degrees from it."""
+
+    class Plane:
+        name = "plane"
+
+        def images(self, images: Sequence[np.ndarray]) -> np.ndarray:
+            return np.array([[float(image.mean()), 0.0] for image in images], np.float32)
+
+        def texts(self, texts: Sequence[str]) -> np.ndarray:
+            return np.array([[0.5, 3**0.5 / 2] for _ in texts], np.float32)
+
+        def truncated(self, text: str) -> bool:
+            return False
+
+    description = describe_benchmark(Benchmark.load(published), Plane())
+    assert list(description.similarity.values()) == pytest.approx([0.5] * 6)
+    assert description.similarity_name == "clip_talign:plane", "other weights never report under CLIP's name"
+    assert "median 0.500, n = 6" in properties_figure(description)
+
+
+def test_spread_of_known_numbers() -> None:
+    # Quantiles of 0..100 by linear interpolation are the numbers themselves.
+    spread = Spread.of([float(n) for n in range(101)])
+    assert spread == Spread(101, 50.0, 50.0, 5.0, 95.0)
+    assert Spread.of([]) is None
+
+
+def test_no_benchmark_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "check", str(tmp_path)]) == 2
+    assert "neither benchmark.json nor" in capsys.readouterr().err
+    assert main(["bench", "chek"]) == 2
+    assert "did you mean 'check'?" in capsys.readouterr().err

@@ -1,0 +1,417 @@
+"""Generating in process: what is made, what is never made again, and what is refused before anything is called."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+from PIL import Image
+
+from bench.small_bench import HEIGHT, WIDTH, Brightener, small_bench
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.native_format import encode_png
+from plantain.bench.generate.arm_requests import (
+    ArmRequest,
+    editor_arms,
+    found_preset,
+    outputs_at,
+    parse_editors,
+)
+from plantain.bench.generate.arms import PromptVariant
+from plantain.bench.generate.export_outputs import export_outputs
+from plantain.bench.generate.generate import GenerateSummary, generate
+from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.generate.walk import Ending
+from plantain.calls import Budget
+from plantain.cli import main
+from plantain.cli.bench.generate import GenerateProgress
+from plantain.journal import verify
+from plantain.pixels.decode import decode
+from plantain.records import InputError, Licence, OutcomeKind, TaskState
+from plantain.runs.terms import Terms
+
+BASELINES = ["copy-input", "resize-only", "jpeg-75", "ground-truth"]
+
+
+def made(
+    benchmark: Benchmark, run: Path, wanted: ArmRequest | None = None, **options: object
+) -> GenerateSummary:
+    wanted = wanted or ArmRequest()
+    return asyncio.run(generate(benchmark, run, wanted, Terms(wanted.models), **options))  # type: ignore[arg-type]
+
+
+def by(editor: Brightener, **fields: object) -> ArmRequest:
+    return ArmRequest(own={editor.name: editor}, **fields)  # type: ignore[arg-type]
+
+
+def test_baselines_are_always_there(tmp_path: Path) -> None:
+    benchmark = small_bench(tmp_path / "bench")
+    summary = made(benchmark, tmp_path / "run")
+    assert (summary.tasks, summary.stopped, summary.closed) == (16, None, {TaskState.SUCCESS: 16})
+    with BenchRun.open(tmp_path / "run") as run:
+        assert list(run.arms) == BASELINES
+        assert run.header.digest == benchmark.digest
+        for sample in benchmark.samples:
+            (copy,) = [one for one in run.outputs("copy-input") if one.sample_id == sample.id]
+            assert np.array_equal(decode(run.read(copy)), benchmark.previous(sample))
+            (truth,) = [one for one in run.outputs("ground-truth") if one.sample_id == sample.id]
+            assert np.array_equal(decode(run.read(truth)), benchmark.changed(sample))
+        facts = run.samples["1"]
+        assert verify(run.reader).ok
+    assert facts.size == (WIDTH, HEIGHT)
+    assert facts.roi_share == pytest.approx(benchmark.roi(benchmark.samples[0]).mean())
+    assert facts.has_truth
+
+
+def test_ground_truth_is_not_applicable_where_there_is_none(tmp_path: Path) -> None:
+    made(small_bench(tmp_path / "bench", 2, truth=False), tmp_path / "run")
+    with BenchRun.open(tmp_path / "run") as run:
+        assert {one.reason for one in run.outputs("ground-truth")} == {
+            "not_applicable: the benchmark has no image after the procedure"
+        }
+
+
+def test_grid_is_walked_once_and_only_grows(tmp_path: Path) -> None:
+    benchmark, editor = small_bench(tmp_path / "bench", 3), Brightener()
+    run = tmp_path / "run"
+    first = made(benchmark, run, by(editor, sweep={"amount": (5.0, 40.0)}))
+    assert len(editor.requests) == 6
+    assert first.made == 6 + 12
+    again = made(benchmark, run, by(editor, sweep={"amount": (5.0, 40.0)}))
+    assert (again.made, again.tasks, sum(again.closed.values())) == (0, 15, 0)
+    with BenchRun.open(run) as bench:
+        before = {(o.sample_id, o.k): o.edited for o in bench.outputs(editor.name)}
+    more = made(benchmark, run, by(editor, sweep={"amount": (5.0, 40.0)}, seeds=2))
+    assert more.made == 6
+    assert more.replayed == 6
+    with BenchRun.open(run) as bench:
+        outputs = list(bench.outputs(editor.name))
+        after = {(o.sample_id, o.k): o.edited for o in outputs}
+        assert bench.arms[editor.name].scored == (0,)
+        assert [o.k for o in bench.scored(editor.name)] == [0, 0, 0]
+    assert before.items() <= after.items()
+    assert [(o.k, o.parameters["amount"]) for o in outputs if o.sample_id == "1"] == [
+        (0, 5.0),
+        (1, 40.0),
+        (2, 5.0),
+        (3, 40.0),
+    ]
+    seeds = {(r.image.id, r.seed) for r in editor.requests}
+    assert len(seeds) == 6  # two seeds for each of three samples, shared by both amounts
+    assert len(set(after.values())) == 12
+    assert not any(attempt.superseded for attempt in _attempts(run))
+
+
+def _attempts(run: Path) -> list[object]:
+    with BenchRun.open(run) as bench:
+        return list(bench.reader.all_attempts(superseded=True))
+
+
+def test_samples_added_later_are_the_only_ones_made(tmp_path: Path) -> None:
+    run, editor = tmp_path / "run", Brightener()
+    made(small_bench(tmp_path / "small", 3), run, by(editor))
+    made(small_bench(tmp_path / "large", 5), run, by(editor))
+    assert sorted(request.image.id for request in editor.requests) == ["1", "2", "3", "4", "5"]
+    with BenchRun.open(run) as bench:
+        assert sorted(bench.samples) == ["1", "2", "3", "4", "5"]
+        assert len(list(bench.outputs("copy-input"))) == 5
+
+
+def test_arms_added_later_leave_the_others_alone(tmp_path: Path) -> None:
+    benchmark, run = small_bench(tmp_path / "bench", 2), tmp_path / "run"
+    one, other = Brightener("offline/one"), Brightener("offline/other")
+    made(benchmark, run, by(one))
+    summary = made(benchmark, run, by(other))
+    assert summary.made == 2
+    with BenchRun.open(run) as bench:
+        assert list(bench.arms) == [*BASELINES, "offline/one", "offline/other"]
+
+
+def test_changed_benchmark_is_refused_in_one_line(tmp_path: Path) -> None:
+    folder, run = tmp_path / "bench", tmp_path / "run"
+    made(small_bench(folder), run)
+    (folder / "changed" / "2.png").write_bytes((folder / "changed" / "3.png").read_bytes())
+    metadata = orjson.loads((folder / "benchmark.json").read_bytes())
+    for row in metadata["samples"]:
+        row["sha256"] = {}
+    (folder / "benchmark.json").write_bytes(orjson.dumps(metadata))
+    with pytest.raises(InputError, match="sample 2 was changed since"):
+        made(Benchmark.load(folder), run)
+    with pytest.raises(InputError, match="sample 4 was taken out since"):
+        made(small_bench(tmp_path / "fewer", 3), run)
+
+
+def test_changed_editor_is_refused(tmp_path: Path) -> None:
+    benchmark, run, editor = small_bench(tmp_path / "bench", 2), tmp_path / "run", Brightener()
+    made(benchmark, run, by(editor))
+    editor.fingerprint = "2"
+    with pytest.raises(InputError, match="the offline/brightener is now 2, and this run was begun with 1"):
+        made(benchmark, run, by(editor))
+
+
+def test_refusals_and_wrong_sizes_are_attempts_without_image(tmp_path: Path) -> None:
+    benchmark, run = small_bench(tmp_path / "bench", 3), tmp_path / "run"
+    shy = Brightener("offline/shy", refuses=frozenset({"2"}))
+    tall = Brightener("offline/tall", size=(50, 100))
+    half = Brightener("offline/half", size=(WIDTH // 2, HEIGHT // 2))
+    summary = made(benchmark, run, ArmRequest(own={e.name: e for e in (shy, tall, half)}))
+    assert summary.closed == {TaskState.SUCCESS: 12 + 2 + 3, TaskState.FAILED: 1 + 3}
+    with BenchRun.open(run) as bench:
+        refused = [one for one in bench.outputs("offline/shy") if one.edited is None]
+        assert [(one.sample_id, one.reason) for one in refused] == [("2", "refused: not this one")]
+        malformed = list(bench.outputs("offline/tall"))
+        assert {one.attempt.edit_outcome.kind for one in malformed} == {OutcomeKind.MALFORMED}  # type: ignore[union-attr]
+        assert all(one.attempt and one.attempt.raw for one in malformed)
+        assert {decode(bench.read(one)).shape for one in bench.outputs("offline/half")} == {
+            (HEIGHT, WIDTH, 3)
+        }
+        call = bench.reader.calls(next(bench.outputs("offline/half")).task_id)[0]
+        assert "resized from 60x48: bicubic" in call.raw
+
+
+def test_retry_asks_once_more_for_what_was_lost_and_for_nothing_else(tmp_path: Path) -> None:
+    benchmark, run = small_bench(tmp_path / "bench", 3), tmp_path / "run"
+    editor = Brightener(refuses=frozenset({"2"}))
+    made(benchmark, run, by(editor, seeds=2))
+    assert made(benchmark, run, by(editor, seeds=2)).made == 0
+    again = by(editor, seeds=2, retry=frozenset({OutcomeKind.REFUSED}))
+    assert made(benchmark, run, again).closed == {TaskState.FAILED: 1}
+    editor.refuses = frozenset()
+    editor.requests.clear()
+    assert made(benchmark, run, again).closed == {TaskState.SUCCESS: 1}
+    assert [request.image.id for request in editor.requests] == ["2", "2"]
+    with BenchRun.open(run) as bench:
+        outputs = list(bench.outputs(editor.name))
+        assert all(one.edited for one in outputs)
+        assert {one.generation for one in outputs} == {0}
+        draws = [call.key.draw for call in bench.reader.calls(outputs[2].task_id)]
+    assert sorted(draws) == [0, 0, 1, 1, 2, 2]  # two outputs: refused, refused again, made
+    assert made(benchmark, run, again).made == 0
+
+
+def test_prompt_variant_is_handed_over_and_its_absence_is_said(tmp_path: Path) -> None:
+    benchmark, run, editor = small_bench(tmp_path / "bench", 2), tmp_path / "run", Brightener()
+    made(benchmark, run, by(editor, prompt=PromptVariant.REPHRASED))
+    label = "offline/brightener"
+    assert [request.instruction for request in editor.requests] == ["Draw a disc of light."]
+    with BenchRun.open(run) as bench:
+        arm = bench.arms[f"{label}+rephrased"]
+        assert arm.prompt is PromptVariant.REPHRASED
+        reasons = [one.reason for one in bench.outputs(arm.label)]
+    assert reasons == ["", "not_applicable: the sample has no rephrased prompt"]
+
+
+def test_limit_leaves_tasks_for_the_next_time(tmp_path: Path) -> None:
+    benchmark, run = small_bench(tmp_path / "bench", 3), tmp_path / "run"
+    summary = made(benchmark, run, limit=5)
+    assert (summary.stopped, sum(summary.closed.values())) == ("limit", 5)
+    rest = made(benchmark, run)
+    assert (rest.stopped, sum(rest.closed.values())) == (None, 7)
+
+
+def test_exported_outputs_are_taken_in_again_to_the_pixel(tmp_path: Path) -> None:
+    benchmark, run, editor = small_bench(tmp_path / "bench", 3), tmp_path / "run", Brightener()
+    made(benchmark, run, by(editor, seeds=2))
+    with BenchRun.open(run) as bench:
+        assert export_outputs(bench, tmp_path / "files") == 12 + 6
+        before = [decode(bench.read(one)) for one in bench.outputs(editor.name)]
+    folder = tmp_path / "files" / "offline__brightener"
+    assert sorted(path.name for path in folder.iterdir()) == [f"{i}_{k}.png" for i in "123" for k in "01"]
+    assert "compositeSynthetic" in Image.open(folder / "1_0.png").text["XML:com.adobe.xmp"]
+    assert "XML:com.adobe.xmp" not in Image.open(tmp_path / "files" / "copy-input" / "1_0.png").text
+    other = tmp_path / "other"
+    ids = [sample.id for sample in benchmark.samples]
+    made(benchmark, other, ArmRequest(outputs=outputs_at([f"{folder}=Theirs"], ids)))
+    with BenchRun.open(other) as bench:
+        after = [decode(bench.read(one)) for one in bench.outputs("outputs/Theirs")]
+    assert all(np.array_equal(one, two) for one, two in zip(before, after, strict=True))
+
+
+def test_missing_outputs_count_until_they_come_and_changed_ones_are_refused(tmp_path: Path) -> None:
+    benchmark, run = small_bench(tmp_path / "bench", 3), tmp_path / "run"
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    ids = [sample.id for sample in benchmark.samples]
+    for sample in benchmark.samples[:2]:
+        (folder / f"{sample.id}_0.png").write_bytes(encode_png(benchmark.changed(sample)))
+    (folder / "2_0.png").write_bytes(b"\xff\xd8\xff no picture")
+    with pytest.raises(InputError, match="--score-output"):
+        made(benchmark, run, ArmRequest(rule="best"))
+
+    def take_in() -> list[str]:
+        made(benchmark, run, ArmRequest(outputs=outputs_at([str(folder)], ids)))
+        with BenchRun.open(run) as bench:
+            return [one.reason.partition(" (")[0] for one in bench.outputs("outputs/theirs")]
+
+    (folder / "2_0.png").rename(folder / "2_0.jpg")
+    first = take_in()
+    assert first[0] == ""
+    assert first[1].startswith("malformed: edited image: ")
+    assert first[2] == "no_image: missing: no file for this sample"
+    (folder / "3_0.png").write_bytes(encode_png(benchmark.changed(benchmark.samples[2])))
+    assert take_in() == [*first[:2], ""]
+    (folder / "1_0.png").write_bytes(encode_png(benchmark.previous(benchmark.samples[0])))
+    with pytest.raises(InputError, match=r"1_0\.png: not the file that .* took in before as outputs/theirs"):
+        take_in()
+    (folder / "1_0.png").unlink()
+    assert take_in() == [*first[:2], ""]  # what was taken in stays
+
+
+def test_many_bad_files_in_a_row_are_no_fault_of_the_run(tmp_path: Path) -> None:
+    benchmark, folder = small_bench(tmp_path / "bench", 24, size=(64, 64)), tmp_path / "theirs"
+    folder.mkdir()
+    for sample in benchmark.samples:
+        (folder / f"{sample.id}_0.png").write_bytes(encode_png(np.zeros((64, 128, 3), np.uint8)))
+    ids = [sample.id for sample in benchmark.samples]
+    summary = made(benchmark, tmp_path / "run", ArmRequest(outputs=outputs_at([str(folder)], ids)))
+    assert summary.stopped is None
+    assert summary.closed[TaskState.FAILED] == 24
+
+
+def test_images_of_unknown_licence_go_to_no_hosted_model(tmp_path: Path) -> None:
+    benchmark = small_bench(tmp_path / "bench", 2, licence=Licence.UNKNOWN)
+    hosted = Brightener("somewhere/model")
+    with pytest.raises(
+        InputError, match=r"image '1' of small has no known licence .* and somewhere/model is a hosted"
+    ):
+        made(benchmark, tmp_path / "run", by(hosted))
+    assert not hosted.requests
+    assert not (tmp_path / "run").exists()
+    made(benchmark, tmp_path / "run", by(Brightener()))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (
+            {"sweep": {"guidance": (7.5,)}},
+            "--sweep: offline/brightener has no parameter 'guidance'; it can vary amount",
+        ),
+        ({"shots": (0, 1)}, "--shots: 1 demonstrations; offline/brightener looks at none"),
+        ({"shots": (9,)}, "--shots: 9; a study has 3 demonstrations a task"),
+    ],
+)
+def test_what_an_editor_cannot_do_is_refused_beforehand(
+    wanted: dict[str, object], said: str, tmp_path: Path
+) -> None:
+    editor = Brightener()
+    with pytest.raises(InputError) as caught:
+        made(small_bench(tmp_path / "bench", 8), tmp_path / "run", by(editor, **wanted))
+    assert said in str(caught.value)
+    assert not editor.requests
+    assert not (tmp_path / "run").exists()
+
+
+def test_editor_can_be_called_otherwise() -> None:
+    editors, labels = parse_editors(["diffusers//home/me/v3=Ours", "gemini/m", "diffusers/a=b/c"])
+    assert editors == ("diffusers//home/me/v3", "gemini/m", "diffusers/a=b/c")
+    assert labels == {"diffusers//home/me/v3": "Ours"}
+    with pytest.raises(InputError, match="called both 'A' and 'B'"):
+        parse_editors(["gemini/m=A", "gemini/m=B"])
+    with pytest.raises(InputError, match="letters, digits"):
+        parse_editors(["gemini/m=<b>"])
+
+
+def test_preset_brings_its_published_grid_unless_another_is_swept() -> None:
+    editor = Brightener(adjustable=frozenset({"guidance", "image_guidance"}))
+    published = ArmRequest(presets=("instruct-pix2pix",), seeds=2)
+    (planned,) = editor_arms(published, lambda _: editor, None)
+    assert planned.arm.label == "diffusers/medebench-instruct-pix2pix"
+    assert [tuple(point.parameters.values()) for point in planned.arm.grid[:6]] == [
+        (image, text) for image in (1.55, 1.6, 1.65) for text in (7.5, 7.6)
+    ]
+    assert len(planned.arm.grid) == 12
+    (planned,) = editor_arms(replace(published, sweep={"guidance": (3.0,)}), lambda _: editor, None)
+    assert [dict(point.parameters) for point in planned.arm.grid] == [{"guidance": 3.0}] * 2
+    (planned,) = editor_arms(ArmRequest(editors=published.names), lambda _: editor, None)
+    (local,) = editor_arms(ArmRequest(presets=("instruct-pix2pix@/w",)), lambda _: editor, None)
+    assert (local.arm.model, len(local.arm.grid)) == ("diffusers/medebench-instruct-pix2pix@/w", 6)
+    assert len(planned.arm.grid) == 1  # named as an editor, its own settings are run once
+
+
+def test_presets_are_found_by_their_short_names() -> None:
+    assert found_preset("instruct-pix2pix").name == "diffusers/medebench-instruct-pix2pix"
+    assert found_preset("gemini/medebench-gemini").prompt.startswith("You are good at image editing.")
+    with pytest.raises(InputError, match="--preset: no preset 'instruct-pix3pix'; did you mean"):
+        found_preset("instruct-pix3pix")
+
+
+def test_another_kind_of_run_is_not_written_to(tmp_path: Path) -> None:
+    benchmark = small_bench(tmp_path / "bench", 2)
+    made(benchmark, tmp_path / "run")
+    with pytest.raises(InputError, match="the seed is now 5, but this run was begun with 0"):
+        made(benchmark, tmp_path / "run", seed=5)
+    (tmp_path / "file").mkdir()
+    (tmp_path / "file" / "mine.txt").write_text("x")
+    with pytest.raises(InputError, match="holds other files"):
+        made(benchmark, tmp_path / "file")
+
+
+def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small_bench(tmp_path / "bench", 2)
+    arguments = ["bench", "generate", str(tmp_path / "bench"), "--run", str(tmp_path / "run")]
+    assert main([*arguments, "--json", "--limit", "3"]) == 3
+    told = orjson.loads(capsys.readouterr().out)
+    assert (told["tasks"], told["stopped"]) == (8, "limit")
+    assert main([*arguments, "--export", str(tmp_path / "files")]) == 0
+    assert "ground-truth" in capsys.readouterr().out
+    assert (tmp_path / "files" / "jpeg-75" / "2_0.png").exists()
+    image = Image.open(io.BytesIO((tmp_path / "files" / "jpeg-75" / "2_0.png").read_bytes()))
+    assert image.size == (WIDTH, HEIGHT)
+    for bad, said in (
+        (["--shots", "1;2"], "--shots: '1;2' is not like 0,1,2,3"),
+        (["--shots", "1"], "--shots: name the editors"),
+        (["--sweep", "x"], "--sweep"),
+        (["--editor", "offline/procedurl"], "did you mean 'offline/procedural'?"),
+        (["--outputs", str(tmp_path / "nothing")], "no such folder"),
+        (["--prompt", "long"], "long"),
+    ):
+        assert main([*arguments, *bad]) == 2
+        assert said in capsys.readouterr().err
+    shutil.rmtree(tmp_path / "bench")
+    assert main(arguments) == 2
+
+
+def test_progress_tells_of_outputs_and_not_of_rounds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("plantain.cli.progress.PLAIN_EVERY_S", 0.0)
+    with GenerateProgress(quiet=False) as progress:
+        progress.planned(3, {TaskState.PENDING: 3}, Budget(None))
+        progress.closed("outputs/mine", Ending(TaskState.SUCCESS, 1))
+        progress.closed("outputs/mine", Ending(TaskState.FAILED, 1, "no_image: missing"))
+        progress.closed("swept", Ending(TaskState.SUCCESS, 6))
+    lines = [line.partition(";")[0] for line in capsys.readouterr().err.splitlines()]
+    assert lines == [
+        "plantain: 1/3: 1 complete, 0 lack an image, one output each",
+        "plantain: 2/3: 1 complete, 1 lack an image, one output each",
+        "plantain: 3/3: 2 complete, 1 lack an image, 8 outputs",
+    ]
+
+
+def test_same_label_for_another_model_is_refused(tmp_path: Path) -> None:
+    benchmark, run = small_bench(tmp_path / "bench", 2), tmp_path / "run"
+    editor = Brightener("offline/a")
+    made(benchmark, run, ArmRequest(own={"mine": editor}))
+    with pytest.raises(InputError, match="arm mine: model is now 'offline/b'"):
+        made(benchmark, run, ArmRequest(own={"mine": replace(editor, name="offline/b")}))
+    with pytest.raises(InputError, match="two arms are called"):
+        made(benchmark, run, ArmRequest(own={"copy-input": editor}))
+
+
+def test_retry_of_a_build_points_to_the_one_of_a_benchmark(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # It would open whole tasks again, and pay once more for the outputs that are there.
+    run = tmp_path / "run"
+    benchmark = small_bench(tmp_path / "bench", 2)
+    asyncio.run(generate(benchmark, run, ArmRequest(), Terms(())))
+    assert main(["retry", str(run), "--outcome", "refused,malformed"]) == 2
+    said = capsys.readouterr().err
+    assert "plantain bench generate BENCH" in said and "--retry refused,malformed" in said

@@ -1,0 +1,119 @@
+"""Outputs at the sample's own size, and the baselines."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+
+import cv2
+import numpy as np
+import pytest
+import skimage.data
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from plantain.bench.benchmark.native_format import encode_png, plain_image
+from plantain.bench.generate.baselines import COPY_INPUT, JPEG_75, RESIZE_ONLY, Trick, Truth
+from plantain.bench.generate.export_outputs import marked
+from plantain.bench.generate.outputs import at_own_size
+from plantain.metrics import psnr, ssim
+from plantain.pixels.decode import BadImage, decode
+from plantain.records import OutcomeKind
+from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
+
+
+def picture(width: int, height: int) -> np.ndarray:
+    return cv2.resize(skimage.data.retina(), (width, height), interpolation=cv2.INTER_AREA)
+
+
+def asked(pixels: np.ndarray) -> EditRequest:
+    size = (pixels.shape[1], pixels.shape[0])
+    return EditRequest(plain_image("1", size, "x"), EncodedImage(encode_png(pixels), "image/png"), "", seed=0)
+
+
+def given_back(reply: Reply[EditedImage]) -> np.ndarray:
+    assert reply.value is not None
+    return decode(reply.value.image.data)
+
+
+def test_output_of_the_own_size_is_kept_to_the_pixel() -> None:
+    pixels = picture(65, 101)
+    data, note = at_own_size(encode_png(pixels), (65, 101))
+    assert np.array_equal(decode(data), pixels)
+    assert note == ""
+
+
+def test_other_size_is_resized_as_pillow_does_and_said() -> None:
+    pixels = picture(130, 202)
+    data, note = at_own_size(encode_png(pixels), (65, 101))
+    expected = np.asarray(Image.fromarray(pixels).resize((65, 101), Image.Resampling.BICUBIC))
+    assert np.array_equal(decode(data), expected)
+    assert (
+        note
+        == "resized from 130x202: bicubic to the size of the previous image (antialiased, as Pillow does it)"
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(64, 300), st.integers(64, 300), st.integers(64, 300), st.integers(64, 300))
+def test_another_ratio_of_sides_is_malformed_from_one_percent_on(w: int, h: int, ow: int, oh: int) -> None:
+    data = encode_png(np.zeros((oh, ow, 3), np.uint8))
+    if abs((ow / oh) / (w / h) - 1) > 0.01:
+        with pytest.raises(BadImage, match="another ratio of sides"):
+            at_own_size(data, (w, h))
+    else:
+        assert decode(at_own_size(data, (w, h))[0]).shape == (h, w, 3)
+
+
+def test_transparent_and_grey_outputs_become_rgb() -> None:
+    for mode in ("RGBA", "L", "P", "I;16"):
+        file = io.BytesIO()
+        Image.new(mode, (64, 64)).save(file, "PNG")
+        assert decode(at_own_size(file.getvalue(), (64, 64))[0]).shape == (64, 64, 3)
+
+
+@pytest.mark.parametrize("data", [b"", b"no picture", b"\x89PNG\r\n\x1a\n" + b"\0" * 40])
+def test_garbage_is_malformed(data: bytes) -> None:
+    with pytest.raises(BadImage):
+        at_own_size(data, (64, 64))
+
+
+@pytest.mark.parametrize("size", [(512, 512), (336, 512), (700, 900), (40, 33)])
+def test_baselines_cost_what_their_names_say(size: tuple[int, int]) -> None:
+    pixels = picture(*size)
+    copied, resized, compressed = (
+        given_back(asyncio.run(Trick(label).edit(asked(pixels))))
+        for label in (COPY_INPUT, RESIZE_ONLY, JPEG_75)
+    )
+    assert np.array_equal(copied, pixels)
+    for worse in (resized, compressed):
+        assert worse.shape == pixels.shape
+        assert not np.array_equal(worse, pixels)
+        assert (ssim(pixels, worse).value or 0) < 1.0
+        assert (psnr(pixels, worse).value or 0) > 20.0
+
+
+def test_resize_only_goes_through_the_working_size_of_open_models() -> None:
+    notes = []
+    for size in ((700, 900), (512, 512), (336, 512)):
+        reply = asyncio.run(Trick(RESIZE_ONLY).edit(asked(picture(*size))))
+        assert reply.value is not None
+        notes.append(reply.value.note)
+    # 700 * 512 / 900 = 398.2, floored to 392; pictures that are no larger than 512 go through half of it
+    assert notes == [f"through {small} and back, bicubic" for small in ("392x512", "256x256", "168x256")]
+
+
+def test_truth_is_given_back_where_there_is_one() -> None:
+    pixels = picture(64, 64)
+    assert np.array_equal(given_back(asyncio.run(Truth(lambda _: pixels).edit(asked(pixels)))), pixels)
+    reply = asyncio.run(Truth(lambda _: None).edit(asked(pixels)))
+    assert reply.outcome.kind is OutcomeKind.NOT_APPLICABLE
+
+
+def test_marked_file_says_that_it_is_synthetic_and_keeps_its_pixels() -> None:
+    pixels = picture(64, 48)
+    data = marked(encode_png(pixels))
+    image = Image.open(io.BytesIO(data))
+    assert "compositeSynthetic" in image.text["XML:com.adobe.xmp"]
+    assert np.array_equal(np.asarray(image), pixels)

@@ -1,0 +1,82 @@
+"""The few-shot study: nested demonstrations, the same held-out samples, no shared source."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plantain.bench.benchmark.native_format import plain_image
+from plantain.bench.benchmark.samples import Sample
+from plantain.bench.generate.shots import choose_study
+from plantain.records import InputError
+
+
+def sample(number: int, task: str, cluster: str, truth: bool = True) -> Sample:
+    return Sample(
+        id=f"s{number}",
+        organ="Skin",
+        task=task,
+        prompt="Remove the mole.",
+        cluster=cluster,
+        image=plain_image(f"s{number}", (8, 8), "x"),
+        previous=Path("x"),
+        size=(8, 8),
+        changed=Path("y") if truth else None,
+    )
+
+
+SAMPLES = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 40), st.booleans()), min_size=30, max_size=120
+).map(
+    lambda rows: [
+        sample(i, f"t{task}", f"c{cluster}", truth) for i, (task, cluster, truth) in enumerate(rows)
+    ]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SAMPLES, st.integers(0, 5))
+def test_study_splits_by_source_whatever_the_order(samples: list[Sample], seed: int) -> None:
+    by_id = {one.id: one for one in samples}
+    try:
+        study = choose_study(samples, seed, tasks=2, images=10)
+    except InputError:
+        return
+    shuffled = random.Random(seed).sample(samples, len(samples))
+    assert choose_study(shuffled, seed, tasks=2, images=10) == study
+    assert len(study.demonstrations) <= 2
+    for task, shown in study.demonstrations.items():
+        assert len(shown) == 3
+        held_out = [by_id[one] for one in study.samples if by_id[one].task == task]
+        assert 1 <= len(held_out) <= 7  # ten images a task, three of them demonstrations
+        clusters = [by_id[one].cluster for one in shown]
+        assert len(set(clusters)) == 3
+        assert not {one.cluster for one in held_out} & set(clusters)
+        assert all(by_id[one].changed is not None for one in (*shown, *study.samples))
+    chosen = {by_id[one].task for one in study.samples}
+    assert chosen == set(study.demonstrations)
+
+
+def test_tasks_are_those_with_most_samples() -> None:
+    samples = [
+        sample(i, f"t{i % 8}", f"c{i}") for i in range(80 + 3)
+    ]  # t0, t1 and t2 have eleven samples, others ten
+    study = choose_study(samples, 0)
+    assert list(study.demonstrations) == ["t0", "t1", "t2", "t3", "t4", "t5"]
+    assert len(study.samples) == 3 * 8 + 3 * 7
+
+
+def test_another_seed_shows_others() -> None:
+    samples = [sample(i, "t", f"c{i}") for i in range(60)]
+    first, second = choose_study(samples, 1), choose_study(samples, 2)
+    assert first.demonstrations != second.demonstrations
+    assert len(first.samples) == len(second.samples) == 27
+
+
+def test_benchmark_of_one_source_is_refused() -> None:
+    with pytest.raises(InputError, match="no task has 4 samples of different sources"):
+        choose_study([sample(i, "t", "one") for i in range(30)], 0)

@@ -1,0 +1,225 @@
+"""The leaderboard as a file and as a page: complete, repeatable, harmless, readable at both widths."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bench.scored_run import EXACT, NOISY, Made, baselines, make_all, make_benchmark, make_run, plain_scores
+from pages.browser import CHROMIUM, Page, open_browser
+from plantain.bench.generate.arms import Arm
+from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.leaderboard.gallery import choose, outline
+from plantain.bench.leaderboard.pages import reasons_of, write_leaderboard
+from plantain.bench.leaderboard.table_rows import read_scores
+from plantain.bench.leaderboard.tables import make_table
+from plantain.cli import main
+from plantain.pixels.encode import XMP_PACKET
+
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    return make_all(tmp_path_factory.mktemp("leaderboard"))
+
+
+@pytest.fixture(scope="module")
+def board(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_leaderboard(made.run, tmp_path_factory.mktemp("out"), gallery=4)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with open_browser(tmp_path_factory.mktemp("profile")) as page:
+        yield page
+
+
+def test_every_file_comes_out_byte_for_byte_again(made: Made, board: Path, tmp_path: Path) -> None:
+    again = write_leaderboard(made.run, tmp_path / "again", gallery=4)
+    files = sorted(path.relative_to(board.parent) for path in board.parent.rglob("*") if path.is_file())
+    assert {path.suffix for path in files} == {".html", ".json", ".csv", ".tex", ".svg"}
+    for file in files:
+        assert (board.parent / file).read_bytes() == (again.parent / file).read_bytes(), file
+
+
+def test_page_names_no_address_and_lets_nothing_in(board: Path) -> None:
+    text = re.sub(r'data:image/jpeg;base64,[^"]+', "", board.read_text(encoding="utf-8"))
+    addresses = set(re.findall(r"https?://[^\s\"'<)]+", text))
+    assert {address for address in addresses if "w3.org" not in address} <= {"https://matplotlib.org/"}
+    assert "default-src 'none'" in unescape(text)
+
+
+def test_names_that_try_to_be_markup_stay_text(board: Path) -> None:
+    text = board.read_text(encoding="utf-8")
+    assert "<i>noisy</i>" not in text
+    assert "planted/&lt;i&gt;noisy&lt;/i&gt;" in text
+    assert "<b>below</b>" not in text
+
+
+def test_outputs_of_models_carry_the_synthetic_mark_and_inputs_do_not(board: Path) -> None:
+    text = board.read_text(encoding="utf-8")
+    marked = []
+    for shot in re.findall(r'<figure class="shot[^"]*">.*?</figure>', text, flags=re.DOTALL):
+        found = re.search(r'data:image/jpeg;base64,([^"]+)"', shot)
+        if found:
+            data = base64.b64decode(found.group(1))
+            Image.open(io.BytesIO(data)).verify()
+            marked.append((XMP_PACKET in data, "Before</figcaption>" in shot or "copy-input" in shot))
+    assert {synthetic for synthetic, real in marked if real} == {False}
+    assert {synthetic for synthetic, real in marked if not real} >= {True}
+
+
+def test_a_refusal_is_shown_as_what_it_is(board: Path) -> None:
+    with_bounds = board.read_text(encoding="utf-8")
+    assert "23 of 24" in with_bounds
+    assert "refused (1)" in with_bounds
+
+
+def test_numbers_are_in_the_json(board: Path) -> None:
+    said = json.loads(board.with_suffix(".json").read_text(encoding="utf-8"))
+    assert said["judge"] == "offline/instruments/D"
+    assert {"rows", "tasks", "differences", "few_shot", "sweeps", "distances"} <= said.keys()
+    row = next(
+        r for r in said["rows"] if (r["model"], r["organ"], r["metric"]) == ("copy-input", "overall", "CP")
+    )
+    assert (row["mean"], row["coverage"], row["baseline"]) == (1.0, 1.0, True)
+
+
+def test_the_gallery_is_drawn_by_seed_and_spread_over_organs(made: Made) -> None:
+    with BenchRun.open(made.run) as run:
+        scores = read_scores(run)
+    chosen = choose(scores, 6)
+    assert [s.organ for s in chosen] == ["Teeth", "Teeth", "Eyes", "Eyes", "Skin", "Skin"]
+    assert chosen == choose(scores, 6)
+
+
+def test_a_run_without_its_benchmark_has_a_page_that_says_so(made: Made, tmp_path: Path) -> None:
+    path = write_leaderboard(made.run, tmp_path, benchmark=tmp_path / "gone")
+    assert "No pictures:" in path.read_text(encoding="utf-8")
+
+
+def test_pictures_of_another_benchmark_are_not_shown(made: Made, tmp_path: Path) -> None:
+    other = make_benchmark(tmp_path / "bench", ("Hair",), 2)
+    path = write_leaderboard(made.run, tmp_path / "out", benchmark=other.root)
+    assert "no longer has the samples of this run" in path.read_text(encoding="utf-8")
+
+
+def test_an_outline_follows_holes_too() -> None:
+    mask = np.zeros((40, 40), bool)
+    mask[5:30, 5:30] = True
+    mask[12:20, 12:20] = False
+    path = outline(mask)
+    assert path.count("M") == 2
+    assert outline(np.zeros((8, 8), bool)) == ""
+
+
+def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = make_benchmark(tmp_path / "bench", ("Skin", "Eyes"), 6)
+    arms = [*baselines(), EXACT, NOISY]
+
+    def scores(arm: Arm, i: int, k: int) -> dict[str, float | None]:
+        found = dict(plain_scores(arm, i, k))
+        # The judge came as far as the third sample; one that it could not score counts as done.
+        return found if i < 3 else {name: value for name, value in found.items() if "@" not in name}
+
+    run = make_run(tmp_path / "run", bench, arms, scores, pictures=False)
+    text = write_leaderboard(run, tmp_path / "out", gallery=0).read_text(encoding="utf-8")
+    # 3 of 12 samples, the same for each of the 6 arms: 25 %
+    assert "<strong>Scoring is not finished:</strong> 25 % of EA and VQ." in text
+    document = json.loads((tmp_path / "out" / "leaderboard.json").read_text(encoding="utf-8"))
+    marked = {row["metric"] for row in document["rows"] if row["mark"]}
+    assert "CP" in marked and not marked & {"EA", "VQ", "CP judge"}
+    monkeypatch.setenv("COLUMNS", "60")  # narrower than the command: it can be copied all the same
+    assert main(["bench", "table", str(run)]) == 0
+    assert f"`plantain bench score {run}` goes on\n" in capsys.readouterr().out
+
+
+def test_a_refusal_leaves_nothing_to_come(made: Made) -> None:
+    with BenchRun.open(made.run) as run:
+        table = make_table(read_scores(run))
+    assert table.unfinished == ""
+    assert any(cell.mark == "best" and cell.metric == "EA" for cell in table.cells.values())
+    # demo_similarity is of the few-shot arms only: no other arm lacks it
+    assert table.scores.to_come("demo_similarity")[0] == 0
+
+
+def test_a_cell_names_the_commonest_reasons_only(made: Made) -> None:
+    with BenchRun.open(made.run) as run:
+        scores = read_scores(run)
+    cell = make_table(scores).cells[EXACT.label, "overall", "CP"]
+    missing = {(EXACT.label, "x"): Counter({"a": 1, "b": 5, "c": 2, "d": 2, "e": 1})}
+    told = reasons_of(cell, replace(scores, missing=missing), "x")
+    assert told == [("b", 5), ("c", 2), ("d", 2), ("2 other reasons", 2)]
+    assert reasons_of(cell, scores, "x") == []
+
+
+def test_an_empty_run_has_a_page(tmp_path: Path) -> None:
+    bench = make_benchmark(tmp_path / "bench", ("Skin",), 2)
+    run = make_run(tmp_path / "run", bench, baselines(), lambda arm, i, k: {}, pictures=False)
+    text = write_leaderboard(run, tmp_path / "out").read_text(encoding="utf-8")
+    assert "none yet" in text
+
+
+def test_the_command_prints_each_form(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "table", str(made.run), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {"model", "organ", "metric", "mean", "low", "high", "n", "coverage"} <= set(rows[0])
+    assert main(["bench", "table", str(made.run), "--json", "--by", "task"]) == 0
+    assert "task" in json.loads(capsys.readouterr().out)[0]
+    assert main(["bench", "table", str(made.run), "--latex"]) == 0
+    assert capsys.readouterr().out.startswith("% needs")
+    assert main(["bench", "table", str(made.run), "--csv", "--to", str(tmp_path / "to")]) == 0
+    assert (tmp_path / "to" / "leaderboard.html").exists()
+    assert capsys.readouterr().out.startswith("task,model,organ,metric")
+    assert main(["bench", "table", str(made.run), "--json", "--csv"]) == 2
+    assert "choose one" in capsys.readouterr().err
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [1280, 400])
+def test_page_opens_without_network_complaint_or_overflow(board: Path, page: Page, width: int) -> None:
+    page.go(board, width)
+    assert page.requests == [board.absolute().as_uri()] or all(
+        r.startswith(("data:", "file:")) for r in page.requests
+    )
+    assert page.complaints == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("document.querySelectorAll('figure svg').length") > 5
+
+
+@needs_chromium
+def test_a_press_enlarges_a_picture_and_sorts_a_column(board: Path, page: Page) -> None:
+    page.go(board, 1280)
+    page.evaluate("document.querySelector('.shot .frame').click()")
+    assert page.evaluate("document.querySelector('dialog.large').open") is True
+    assert page.evaluate("document.querySelector('dialog.large img').clientWidth") > 500
+    page.evaluate("document.querySelector('dialog.large .frame').click()")
+    assert page.evaluate("document.querySelector('dialog.large').open") is False
+    page.evaluate("document.querySelectorAll('#table th button.sort')[0].click()")
+    page.evaluate("document.querySelectorAll('#table th button.sort')[0].click()")  # ascending
+    first = page.evaluate("document.querySelector('#table tbody.models th').firstChild.textContent")
+    assert first == "offline/swept"
+    last = page.evaluate(
+        "[...document.querySelectorAll('#table tbody.baselines th')].pop().firstChild.textContent"
+    )
+    assert last == "ground-truth"  # sorted among themselves, below the models
+
+
+def test_a_copy_of_the_run_gives_the_same_page(made: Made, board: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(made.run, tmp_path / "copy")
+    assert write_leaderboard(copy, tmp_path / "out", gallery=4).read_bytes() == board.read_bytes()

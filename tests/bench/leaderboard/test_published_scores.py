@@ -1,0 +1,123 @@
+"""MedEBench's published scores: read strictly, held against plain SSIM, and shown as a leaderboard."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from plantain.bench.leaderboard.pages import write_leaderboard
+from plantain.bench.leaderboard.published import FILE, plain_against_published, published_scores
+from plantain.bench.leaderboard.tables import OVERALL, make_table
+from plantain.cli import main
+from plantain.metrics import cp_reference, ssim
+from plantain.records import InputError
+
+EXAMPLES = Path(__file__).resolve().parents[4] / "shared" / "data" / "medebench-examples"
+needs_examples = pytest.mark.skipif(
+    not EXAMPLES.is_dir(), reason="the published examples are not beside the project"
+)
+
+
+def write(folder: Path, said: object) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / FILE).write_text(json.dumps(said), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two samples and two models in the published layout; the published CP is what `cp_reference` gives, rounded."""
+    rng = np.random.default_rng(4)
+    region = np.zeros((64, 64), bool)
+    region[16:48, 16:48] = True
+    said: dict[str, dict[str, dict[str, float]]] = {}
+    for sample in ("7", "12"):
+        before = rng.integers(0, 255, (64, 64, 3), np.uint8)
+        said[sample] = {}
+        for model, noise in (("Model One", 8), ("Model Two", 60)):
+            after = np.clip(before + rng.normal(0, noise, before.shape), 0, 255).astype(np.uint8)
+            Image.fromarray(after).save(tmp_path / f"{sample}_{model.replace(' ', '_')}.png")
+            value = cp_reference(before, after, region).value
+            assert value is not None
+            said[sample][model] = {
+                "masked_ssim": round(value, 1),
+                "gpt4o_editing_accuracy_detailed": 8.0 if model == "Model One" else -1.0,
+            }
+        Image.fromarray(before).save(tmp_path / f"{sample}_Previous.png")
+    return write(tmp_path, said)
+
+
+def test_scores_keep_their_meaning_and_failures_stay_unscored(folder: Path) -> None:
+    table = make_table(published_scores(folder))
+    assert [sample.id for sample in table.scores.samples] == ["7", "12"]
+    accuracy = table.cell("Model One", OVERALL, "EA")
+    assert accuracy is not None
+    assert accuracy.estimate.value == 0.8
+    failed = table.cell("Model Two", OVERALL, "EA")
+    assert failed is not None
+    assert (failed.estimate.value, failed.coverage, failed.worst, failed.best) == (None, 0.0, 0.0, 1.0)
+    assert table.scores.missing["Model Two", "ea@gpt-4o/D"]["the published judge failed (-1)"] == 2
+    assert [measure.name for measure in table.main] == ["EA", "cp_reference"]
+
+
+def test_plain_ssim_is_measured_from_the_pictures(folder: Path) -> None:
+    scores = published_scores(folder)
+    before, after = (np.asarray(Image.open(folder / f"7_{name}.png")) for name in ("Previous", "Model_One"))
+    assert scores.values(scores.arm("Model One"), "ssim_previous")[0] == ssim(before, after).value
+    found = plain_against_published(scores)
+    assert (found.pairs, found.within, found.rank_correlation) == (4, 4, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        ([], "expected scores by sample"),
+        ({"1": []}, "sample 1: expected scores by model"),
+        ({"1": {"m": 3}}, "sample 1, m: expected scores by metric"),
+        ({"1": {"m": {"ssim": 1}}}, "sample 1, m: ssim: not one of masked_ssim"),
+        ({"1": {"m": {"masked_ssim": "1"}}}, "sample 1, m: masked_ssim: expected a number"),
+        ({"1": {"m": {"masked_ssim": 7}}}, "masked_ssim: 7 is not from -1 to 1"),
+        ({"1": {"m": {"gpt4o_editing_accuracy_detailed": 85}}}, "85 is not from 0 to 10"),
+    ],
+)
+def test_another_table_is_one_line_that_says_where(tmp_path: Path, said: object, complaint: str) -> None:
+    with pytest.raises(InputError, match=f"{FILE}: .*{complaint}" if said else complaint):
+        published_scores(write(tmp_path / "x", said))
+
+
+def test_a_leaderboard_is_made_of_the_folder(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "table", str(folder), "--to", str(tmp_path / "out")]) == 0
+    text = (tmp_path / "out" / "leaderboard.html").read_text(encoding="utf-8")
+    assert "cp_reference" in text
+    assert text.count('<figure class="shot') == 2 * (2 + 2)
+    assert main(["bench", "table", str(folder), "--json"]) == 0
+    capsys.readouterr()
+
+
+@needs_examples
+def test_plain_ssim_never_exceeds_the_published_number() -> None:
+    found = plain_against_published(published_scores(EXAMPLES))
+    assert (found.pairs, found.within) == (28, 28)
+    assert found.rank_correlation == pytest.approx(
+        0.918, abs=0.001
+    )  # mean over four images, across seven models
+    assert found.lowest == pytest.approx(0.810, abs=0.001)
+
+
+@needs_examples
+def test_the_published_report_is_built(tmp_path: Path) -> None:
+    text = write_leaderboard(EXAMPLES, tmp_path / "out").read_text(encoding="utf-8")
+    assert "Do not pass this page on" in text
+    assert "in 28 of 28 pairs" in text
+    assert text.count('<figure class="shot') == 4 * 9
+    table = make_table(published_scores(EXAMPLES))
+    best = table.cell("Gemini 2 Flash", OVERALL, "EA")
+    assert best is not None
+    assert best.estimate.value == pytest.approx(np.mean([0.0, 0.9, 0.8, 0.5]))
+    assert best.mark == ""  # four samples tell nobody apart

@@ -1,0 +1,252 @@
+"""Ratings of people: files read strictly, ranks compared with ties as ties, agreement beside it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kendalltau, spearmanr
+
+from bench.scored_run import make_benchmark, make_run
+from plantain.bench.generate.arms import Arm
+from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.leaderboard.humans import read_ratings
+from plantain.bench.leaderboard.ranking import Ranking, consensus, rank
+from plantain.bench.leaderboard.table_rows import read_scores
+from plantain.bench.leaderboard.tables import Table, make_table
+from plantain.cli import main
+from plantain.records import InputError
+
+MODELS = ("a", "b", "c", "d")
+SAMPLES = 24
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """24 samples, four models; `ssim` follows a hidden worth, `lpips` is its opposite, `psnr` is noise."""
+    folder = tmp_path_factory.mktemp("ranked")
+    bench = make_benchmark(folder / "bench", ("Skin", "Eyes"), SAMPLES // 2)
+
+    def scores(arm: Arm, i: int, k: int) -> dict[str, float | None]:
+        rng = np.random.default_rng([i, ord(arm.label)])
+        good = worth(arm.label, i)
+        return {"ssim": good, "lpips": 1.0 - good, "psnr": float(rng.normal(30, 3))}
+
+    return make_run(folder / "run", bench, [Arm(name, name) for name in MODELS], scores, pictures=False)
+
+
+def worth(model: str, i: int) -> float:
+    return float(0.2 + 0.15 * ((MODELS.index(model) + i) % 4))
+
+
+@pytest.fixture(scope="module")
+def table(run: Path) -> Table:
+    with BenchRun.open(run) as opened:
+        return make_table(read_scores(opened))
+
+
+def write(path: Path, rows: list[dict[str, object]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as out:
+        writer = csv.DictWriter(out, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def rated(path: Path, noise: float, seed: int) -> Path:
+    rng = np.random.default_rng(seed)
+    return write(
+        path,
+        [
+            {
+                "sample": i + 1,
+                "model": m,
+                "EA": round(10 * worth(m, i) + noise * rng.normal()),
+                "note": "x, y",
+            }
+            for i in range(SAMPLES)
+            for m in MODELS
+        ],
+    )
+
+
+@pytest.fixture(scope="module")
+def ranking(table: Table, tmp_path_factory: pytest.TempPathFactory) -> Ranking:
+    folder = tmp_path_factory.mktemp("raters")
+    files = [rated(folder / "ana.csv", 0.6, 1), rated(folder / "ben.csv", 0.6, 2)]
+    ratings = read_ratings(files, [s.id for s in table.scores.samples], list(MODELS))
+    return rank(table, ratings)
+
+
+def test_a_metric_that_follows_people_correlates_and_noise_does_not(ranking: Ranking) -> None:
+    found = {row.metric: row for row in ranking.rows}
+    assert (found["ssim"].spearman.value or 0) > 0.85
+    assert found["ssim"].spearman.value == pytest.approx(found["lpips"].spearman.value)  # turned round
+    low, high = found["psnr"].spearman.low, found["psnr"].spearman.high
+    assert low is not None and high is not None
+    assert low < 0.25 and high > -0.25
+    assert (found["ssim"].spearman.n, found["ssim"].spearman.clusters) == (24, 12)
+
+
+def test_the_ceiling_and_agreement_stand_beside_it(ranking: Ranking) -> None:
+    ceiling = ranking.ceiling["EA"]["spearman"].value
+    assert ceiling is not None
+    assert 0.7 < ceiling < 1.0
+    (one,) = ranking.agreement
+    assert (one.level, list(one.cohen)) == ("ordinal", [("ana", "ben")])
+    for value in (
+        one.krippendorff.value,
+        one.fleiss.value if one.fleiss else None,
+        one.cohen["ana", "ben"].value,
+    ):
+        assert value is not None
+        assert 0.2 < value < 1.0
+    assert one.krippendorff.clusters == 12
+
+
+def test_correlations_are_those_of_scipy_image_by_image(table: Table, tmp_path: Path) -> None:
+    file = rated(tmp_path / "cleo.csv", 1.5, 5)
+    ids = [s.id for s in table.scores.samples]
+    ratings = read_ratings([file], ids, list(MODELS))
+    found = {row.metric: row for row in rank(table, ratings).rows}
+    metric = np.stack([table.scores.values(table.scores.arm(m), "psnr") for m in MODELS], axis=1)
+    people = ratings.values["EA"][0]
+    ties = [i for i in range(SAMPLES) if len(set(people[i])) > 1]
+    rho = np.mean([spearmanr(metric[i], people[i]).statistic for i in ties])
+    tau = np.mean([kendalltau(metric[i], people[i]).statistic for i in ties])
+    assert found["psnr"].spearman.value == pytest.approx(rho, abs=1e-12)
+    assert found["psnr"].kendall.value == pytest.approx(tau, abs=1e-12)
+
+
+def test_ranks_and_scores_say_the_same(table: Table, tmp_path: Path) -> None:
+    order = {m: i for i, m in enumerate(MODELS)}
+    scores = write(tmp_path / "s.csv", [{"sample": "1", "model": m, "VQ": -order[m]} for m in MODELS])
+    ranks = write(tmp_path / "r.csv", [{"MODEL": m, "Sample": "1", "vq_rank": order[m] + 1} for m in MODELS])
+    ids = [s.id for s in table.scores.samples]
+    read = [consensus(read_ratings([file], ids, list(MODELS)).values["VQ"]) for file in (scores, ranks)]
+    np.testing.assert_array_equal(*read)
+    assert read[0][0].tolist() == [1.0, pytest.approx(2 / 3), pytest.approx(1 / 3), 0.0]
+    assert np.isnan(read[0][1]).all()
+
+
+def test_raters_of_scores_and_of_ranks_who_order_alike_agree(table: Table, tmp_path: Path) -> None:
+    # Two score from 0 to 10, one gives ranks: the numbers have nothing in common, the order is the same.
+    def rows(column: str, said: Callable[[int, int], float]) -> list[dict[str, object]]:
+        return [
+            {"sample": i + 1, "model": m, column: said(i, (MODELS.index(m) + i) % 4)}
+            for i in range(6)
+            for m in MODELS
+        ]
+
+    files = [
+        write(tmp_path / "ana.csv", rows("EA", lambda i, place: 2 * place + i % 2)),
+        write(tmp_path / "ben.csv", rows("EA", lambda i, place: place + 1)),
+        write(tmp_path / "cleo.csv", rows("EA_rank", lambda i, place: 4 - place)),
+    ]
+    ratings = read_ratings(files, [s.id for s in table.scores.samples], list(MODELS))
+    assert ratings.mixed == {"EA"}
+    found = rank(table, ratings)
+    assert found.ceiling["EA"]["spearman"].value == pytest.approx(1.0)
+    (one,) = found.agreement
+    assert (one.level, one.krippendorff.value) == ("ordinal of ranks", pytest.approx(1.0))
+
+
+@pytest.mark.parametrize("scales", [("EA", "EA", "EA"), ("EA", "EA", "EA_rank")])
+def test_the_ceiling_does_not_hang_on_the_scales_that_people_used(
+    table: Table, tmp_path: Path, scales: tuple[str, ...]
+) -> None:
+    # Ana uses the whole scale and Ben a narrow one; Cleo's order is Ben's. By raw means Ana would speak for both.
+    orders = {"ana": (0, 9, 3, 6), "ben": (5.3, 5.0, 5.2, 5.1), "cleo": (4, 1, 3, 2)}
+    files = [
+        write(
+            tmp_path / f"{name}.csv",
+            [
+                {"sample": 1, "model": m, scale: 5 - order[i] if scale == "EA_rank" else order[i]}
+                for i, m in enumerate(MODELS)
+            ],
+        )
+        for (name, order), scale in zip(orders.items(), scales, strict=True)
+    ]
+    ids = [s.id for s in table.scores.samples]
+    found = rank(table, read_ratings(files, ids, list(MODELS)))
+    ranks = {"ana": [0, 3, 1, 2], "ben": [3, 0, 2, 1], "cleo": [3, 0, 2, 1]}
+    expected = [
+        spearmanr(own, others).statistic
+        for name, own in ranks.items()
+        for others in [np.sum([ranks[other] for other in ranks if other != name], axis=0)]
+        if len(set(others)) > 1  # an all-tied mean of others has no order, and counts for nothing
+    ]
+    assert found.ceiling["EA"]["spearman"].value == pytest.approx(np.mean(expected))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=1, max_size=4))
+def test_consensus_lies_between_worst_and_best(rows: list[list[int]]) -> None:
+    found = consensus(np.array([rows], float))
+    assert ((found >= 0) & (found <= 1)).all()
+    assert found.mean(axis=1) == pytest.approx(np.full(len(rows), 0.5))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("sample,model,EA\n1,a,x\n", "line 2: ea: 'x' is not a number; leave it empty if not rated"),
+        ("sample,model,EA\n1,a,nan\n", "line 2: ea: 'nan' is not a number"),
+        ("sample,model,EA\n99,a,1\n", "line 2: sample: this run has no '99'"),
+        ("sample,model,EA\n1,aa,1\n", "line 2: model: this run has no 'aa'; did you mean 'a'?"),
+        ("sample,model,EA\n1,a,1\n1,a,2\n", "line 3: sample '1' of 'a' was rated in line 2 already"),
+        ("sample,model,EA\n1,a\n", "line 2: 2 cells under 3 columns"),
+        ("sample,model\n1,a\n", "line 1: no ratings; add a column EA, CP or VQ"),
+        ("sample,EA\n1,2\n", "line 1: the column 'model' is missing"),
+        ("sample,modle,EA\n", "line 1: no column is called 'modle'; did you mean 'model'?"),
+        ("sample,model,EA,EA\n", "line 1: two columns are called 'ea'"),
+        ("sample,model,EA,EA_rank\n", "line 1: both EA and EA_rank: give scores or ranks"),
+        ("sample,model,EA_rank\n1,a,0\n", "line 2: ea_rank: a rank of 0 is below 1, which is the best"),
+        ('sample,model,EA\n1,a,"1\n', "line 2: unexpected end of data"),
+        ("sample,model,EA\n", "no ratings in it"),
+        ("", "line 1: the column 'sample' is missing"),
+    ],
+)
+def test_a_bad_file_is_one_line_that_says_where(tmp_path: Path, text: str, complaint: str) -> None:
+    file = tmp_path / "ana.csv"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_ratings([file], ["1"], list(MODELS))
+    assert str(caught.value).startswith(str(file))
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_are_no_text_or_not_there_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "ana.csv"
+    file.write_bytes(b"sample,model,EA\n\xff\xfe")
+    with pytest.raises(InputError, match="not UTF-8 text"):
+        read_ratings([file], ["1"], ["a"])
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        read_ratings([tmp_path / "gone.csv"], ["1"], ["a"])
+    with pytest.raises(InputError, match="two files are named 'ana'"):
+        read_ratings([file, tmp_path / "x" / "ana.csv"], ["1"], ["a"])
+
+
+def test_the_command_prints_table_three(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [str(rated(tmp_path / f"{name}.csv", 1.0, seed)) for seed, name in enumerate(("ana", "ben"))]
+    assert main(["bench", "rank", str(run), "--ratings", files[0], files[1], "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["raters"] == ["ana", "ben"]
+    assert {row["metric"] for row in said["rows"]} == {"ssim", "psnr", "lpips"}
+    assert main(["bench", "rank", str(run), "--ratings", files[0], "--ratings", files[1], "--latex"]) == 0
+    text = capsys.readouterr().out
+    assert text.count(r"\\") == 5  # heading, three metrics, the ceiling
+    assert "One rater with the others" in text
+    assert main(["bench", "rank", str(run), "--ratings", files[0]]) == 0
+    assert "one rater" in capsys.readouterr().out
+    assert main(["bench", "rank", str(run)]) == 2
+    assert "name a CSV file for each rater" in capsys.readouterr().err

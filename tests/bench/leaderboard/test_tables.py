@@ -1,0 +1,249 @@
+"""A leaderboard's numbers, counted by hand, and what scripts read of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.scored_run import (
+    EXACT,
+    NOISY,
+    WEAK,
+    Made,
+    baselines,
+    make_all,
+    make_benchmark,
+    make_run,
+    plain_scores,
+)
+from plantain.bench.generate.arms import Arm, GridPoint
+from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.leaderboard.demonstrated import shot_rows, studies
+from plantain.bench.leaderboard.latex import table_csv, table_seven, table_two
+from plantain.bench.leaderboard.sweeps import sweeps
+from plantain.bench.leaderboard.table_rows import Scores, read_scores
+from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, make_table, table_json
+from plantain.metrics.statistics.paired import paired_differences
+from plantain.records import InputError
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    return make_all(tmp_path_factory.mktemp("bench"))
+
+
+@pytest.fixture(scope="module")
+def scores(made: Made) -> Scores:
+    with BenchRun.open(made.run) as run:
+        return read_scores(run)
+
+
+@pytest.fixture(scope="module")
+def table(scores: Scores) -> Table:
+    return make_table(scores)
+
+
+def test_models_come_first_and_baselines_last(table: Table) -> None:
+    labels = [arm.label for arm in table.general]
+    assert labels[:3] == [EXACT.label, WEAK.label, NOISY.label]
+    assert labels[-4:] == ["copy-input", "resize-only", "jpeg-75", "ground-truth"]
+
+
+def test_overall_is_the_mean_of_samples_and_macro_that_of_organs(table: Table, scores: Scores) -> None:
+    values = [plain_scores(WEAK, i, 0)["masked_ssim"] for i in range(24)]
+    known = [value for value in values if value is not None]
+    cell = table.cell(WEAK.label, OVERALL, "CP")
+    assert cell is not None
+    assert cell.estimate.value == pytest.approx(np.mean(known))
+    assert (cell.estimate.n, cell.samples, cell.estimate.clusters) == (23, 24, 12)
+    organs = [np.mean([v for v in values[start : start + 8] if v is not None]) for start in (0, 8, 16)]
+    macro = table.cell(WEAK.label, MACRO, "CP")
+    assert macro is not None
+    assert macro.estimate.value == pytest.approx(np.mean(organs))
+
+
+def test_copying_keeps_everything_and_gets_no_accuracy(table: Table) -> None:
+    copied = {name: table.cell("copy-input", OVERALL, name) for name in ("EA", "CP")}
+    assert copied["CP"] is not None
+    assert copied["CP"].estimate.value == 1.0
+    assert copied["EA"] is not None
+    assert (copied["EA"].estimate.high or 1) < 0.2
+
+
+def test_unscored_outputs_are_bounded_by_the_ends_of_the_scale(table: Table) -> None:
+    known = [plain_scores(WEAK, i, 0)["ea@offline/instruments/D"] or 0.0 for i in range(24) if i != 3]
+    cell = table.cell(WEAK.label, OVERALL, "EA")
+    assert cell is not None
+    assert cell.worst == pytest.approx(sum(known) / 24)
+    assert cell.best == pytest.approx((sum(known) + 1.0) / 24)
+    assert cell.coverage == pytest.approx(23 / 24)
+    distance = table.cell(WEAK.label, OVERALL, "lpips")
+    assert distance is not None
+    assert distance.worst is None  # there is no largest distance
+    assert (distance.best or 1.0) < (distance.estimate.value or 0.0)
+
+
+def test_outputs_that_are_missing_from_a_mean_count_in_coverage_and_bounds(tmp_path: Path) -> None:
+    # Two outputs a sample, whose mean counts; the second is refused on every sample: the means look complete.
+    bench = make_benchmark(tmp_path / "bench", ("Skin",), 4)
+    arm = Arm("a", "a", grid=(GridPoint(0), GridPoint(1)), rule="mean")
+
+    def scores(arm: Arm, i: int, k: int) -> dict[str, float | None]:
+        return {"ea@j/D": None if k else 0.8}
+
+    run = make_run(tmp_path / "run", bench, [arm], scores, pictures=False)
+    with BenchRun.open(run) as opened:
+        table = make_table(read_scores(opened))
+    cell = table.cell("a", OVERALL, "EA")
+    assert cell is not None
+    assert (cell.estimate.value, cell.estimate.n, cell.samples) == (pytest.approx(0.8), 4, 4)
+    assert (cell.scored, cell.outputs, cell.coverage) == (4, 8, 0.5)
+    assert (cell.worst, cell.best) == (pytest.approx(0.4), pytest.approx(0.9))
+
+
+def test_settings_of_a_sweep_are_compared_on_the_same_samples(tmp_path: Path) -> None:
+    # The higher guidance is worse on every sample; on the hardest one it was refused.
+    bench = make_benchmark(tmp_path / "bench", ("Skin",), 4)
+    arm = Arm("a", "a", grid=tuple(GridPoint(0, {"guidance": g}) for g in (5.0, 7.5)))
+
+    def scores(arm: Arm, i: int, k: int) -> dict[str, float | None]:
+        return {"ea@j/D": None if (i, k) == (0, 1) else (0.1 if i == 0 else 0.9) - 0.05 * k}
+
+    run = make_run(tmp_path / "run", bench, [arm], scores, pictures=False)
+    with BenchRun.open(run) as opened:
+        (found,) = sweeps(make_table(read_scores(opened)))
+    low, high = (found.points[0, column].estimates["EA"] for column in (0, 1))
+    assert (low.n, high.n) == (3, 3)
+    assert (low.value, high.value) == (pytest.approx(0.9), pytest.approx(0.85))
+
+
+def test_marks_follow_differences_not_means(tmp_path: Path) -> None:
+    bench = make_benchmark(tmp_path / "bench", ("Skin",), 12)
+    rng = np.random.default_rng(3)
+    noise = rng.normal(0, 0.2, (3, 12))
+
+    def scores(arm: Arm, i: int, k: int) -> dict[str, float | None]:
+        mean = {"a": 0.60, "b": 0.59, "c": 0.05}[arm.label]
+        return {"ea@j/D": float(mean + (noise["abc".index(arm.label), i] if arm.label != "c" else 0.0))}
+
+    arms = [Arm(name, name) for name in "abc"]
+    run = make_run(tmp_path / "run", bench, arms, scores, pictures=False)
+    with BenchRun.open(run) as opened:
+        table = make_table(read_scores(opened))
+    marked = {cell.model: cell.mark for cell in table.cells.values() if cell.organ == OVERALL}
+    assert marked == {"a": "", "b": "", "c": ""}  # the first two are not told apart, so neither is best
+
+
+def test_differences_are_those_of_the_common_samples(table: Table, scores: Scores) -> None:
+    values = {
+        arm.label: scores.values(arm, "masked_ssim")
+        for arm in table.general
+        if arm.label in (EXACT.label, WEAK.label)
+    }
+    expected = paired_differences(values, scores.clusters, [s.organ for s in scores.samples])[0]
+    found = next(p for p in table.differences["CP"] if (p.first, p.second) == (EXACT.label, WEAK.label))
+    assert found.estimate.value == pytest.approx(expected.estimate.value)
+    assert found.p == pytest.approx(expected.p)
+    assert len(table.differences["CP"]) == 6  # four models; no baseline, no arm of a study
+
+
+def test_arms_that_see_part_of_the_benchmark_stay_out_of_the_leaderboard(table: Table) -> None:
+    assert all(arm.shots is None for arm in table.general)
+    cell = table.cell("gemini/m+2shot", OVERALL, "EA")
+    assert cell is not None
+    assert (cell.estimate.n, cell.samples, cell.coverage) == (16, 16, 1.0)
+
+
+def test_a_study_pairs_every_number_of_shots_with_the_fewest(table: Table) -> None:
+    found = studies(table)
+    assert list(found) == ["gemini/m"]
+    rows = shot_rows(table, "gemini/m", found["gemini/m"])
+    line = [row for row in rows if row.task == "" and row.metric == "CP"]
+    assert [row.shots for row in line] == [0, 1, 2]
+    assert line[0].change is None
+    assert line[2].change is not None
+    assert line[2].change.value == pytest.approx(
+        (line[2].estimate.value or 0) - (line[0].estimate.value or 0)
+    )
+    assert line[2].change.value < -0.08
+    assert line[2].differs
+    assert {row.metric for row in rows} == {"EA", "CP", "VQ", "demo_similarity"}
+
+
+def test_a_sweep_becomes_a_grid_of_settings(table: Table) -> None:
+    (sweep,) = sweeps(table)
+    assert (sweep.across, sweep.down) == ("guidance", ("image_guidance",))
+    assert (sweep.columns, sweep.rows) == ((5.0, 7.5), ((1.5,), (1.8,), (2.0,)))
+    means = {place: point.estimates["EA"].value or 0.0 for place, point in sweep.points.items()}
+    assert means[0, 0] == pytest.approx(0.30, abs=0.03)
+    assert means[2, 1] == pytest.approx(0.55, abs=0.03)
+
+
+def test_the_mean_over_outputs_is_a_rule_of_the_arm(tmp_path: Path) -> None:
+    bench = make_benchmark(tmp_path / "bench", ("Skin",), 2)
+    grid = (GridPoint(0), GridPoint(1))
+    arms = [Arm("first", "m", grid=grid), Arm("mean", "m", grid=grid, rule="mean")]
+    run = make_run(tmp_path / "run", bench, arms, lambda arm, i, k: {"ssim": 0.2 + 0.4 * k}, pictures=False)
+    with BenchRun.open(run) as opened:
+        table = make_table(read_scores(opened))
+    means = {cell.model: cell.estimate.value for cell in table.cells.values() if cell.organ == OVERALL}
+    assert means["first"] == pytest.approx(0.2)
+    assert means["mean"] == pytest.approx(0.4)
+
+
+def test_json_rows_have_what_scripts_rely_on(table: Table) -> None:
+    rows = table_json(table.cells.values())
+    assert {"model", "organ", "metric", "mean", "low", "high", "n", "coverage"} <= set(rows[0])
+    keys = [(row["model"], row["organ"], row["metric"]) for row in rows]
+    assert len(keys) == len(set(keys))
+    assert {row["organ"] for row in rows} == {"Skin", "Eyes", "Teeth", OVERALL, MACRO}
+    json.dumps(rows, allow_nan=False)
+
+
+def test_csv_has_a_line_per_cell(table: Table) -> None:
+    cells = [*table.cells.values(), *table.tasks.values()]
+    rows = list(csv.DictReader(io.StringIO(table_csv(cells))))
+    assert len(rows) == len(cells)
+    assert {row["task"] for row in rows} == {"", "Brighten a disc, kind 1.", "Brighten a disc, kind 2."}
+
+
+def test_latex_escapes_names_and_marks_the_best(table: Table) -> None:
+    text = table_two(table)
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 1
+    assert r"\textbf{" in text
+    line = next(line for line in text.splitlines() if line.startswith("planted/exact"))
+    assert line.count("&") == 12
+    assert line.endswith(r"\\")
+
+
+def test_latex_of_a_study_has_a_line_per_task_and_one_for_all(table: Table) -> None:
+    text = table_seven("gemini/m", shot_rows(table, "gemini/m", studies(table)["gemini/m"]))
+    lines = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert [line.partition(" &")[0] for line in lines] == [
+        "Task",
+        "Brighten a disc, kind 1.",
+        "Brighten a disc, kind 2.",
+        "All",
+    ]
+    assert "*" in lines[-1]
+
+
+def test_a_judge_can_be_chosen_and_a_missing_one_is_named(scores: Scores) -> None:
+    assert make_table(scores, "offline/instruments").judge == "offline/instruments/D"
+    with pytest.raises(
+        InputError, match=r"--judge gemini/x: no scores of this judge; there are offline/instruments/D"
+    ):
+        make_table(scores, "gemini/x")
+
+
+def test_a_run_without_scores_still_has_a_table(tmp_path: Path) -> None:
+    bench = make_benchmark(tmp_path / "bench", ("Skin",), 2)
+    run = make_run(tmp_path / "run", bench, baselines(), lambda arm, i, k: {}, pictures=False)
+    with BenchRun.open(run) as opened:
+        table = make_table(read_scores(opened))
+    assert (table.judge, table.cells, table.main) == (None, {}, [])

@@ -1,0 +1,324 @@
+"""A benchmark from raw pairs: what is aligned, refused, described and proposed, and every bad row of the table."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import skimage.data
+
+from fakes.medebench_tree import picture, spot, write_png
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.checking import check_benchmark
+from plantain.bench.prepare.pairs import PairRules, prepare_pair
+from plantain.bench.prepare.procedures import listed_procedures, procedures_of
+from plantain.bench.prepare.raw_pairs import read_raw
+from plantain.bench.prepare.regions_chosen import choose_region, proposed_regions
+from plantain.bench.prepare.regions_grounded import GroundedProposer, grounded_sam
+from plantain.cli import main
+from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.records import InputError, Licence
+
+SIZE = (300, 220)
+HEADER = (
+    "id",
+    "organ",
+    "task",
+    "prompt",
+    "modality",
+    "action",
+    "entity",
+    "region",
+    "licence",
+    "patient",
+    "url",
+)
+
+
+def row(name: str, **said: str) -> dict[str, str]:
+    told = {
+        "id": name,
+        "organ": "skin",
+        "task": "Remove a mole.",
+        "prompt": "Remove the mole.",
+        "licence": "open",
+    }
+    return {column: (told | said).get(column, "") for column in HEADER}
+
+
+def write_table(raw: Path, rows: list[dict[str, str]]) -> None:
+    raw.mkdir(parents=True, exist_ok=True)
+    with (raw / "pairs.csv").open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.DictWriter(file, HEADER)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def write_raw(raw: Path) -> list[dict[str, str]]:
+    """A pair seen from elsewhere, an exact one of another size, and one whose halves show different things."""
+    places = {"moved": ("chelsea", 60, 40), "exact": ("coffee", 120, 80), "other": ("ihc", 80, 80)}
+    for name, (source, left, top) in places.items():
+        clean = picture(source, left=left, top=top, size=SIZE)
+        marked, _ = spot(clean, (140, 100), 20)
+        if name == "moved":
+            turn = cv2.getRotationMatrix2D((150, 110), 5.0, 1.05)
+            after = cv2.warpAffine(clean, turn, SIZE, flags=cv2.INTER_CUBIC)
+            clean = np.clip(np.rint(after * 0.9 + 10.0), 0, 255).astype(np.uint8)
+        elif name == "other":
+            clean = picture("chelsea", left=60, top=40, size=SIZE)
+        write_png(raw / "before" / f"{name}.png", marked)
+        write_png(raw / "after" / f"{name}.png", clean)
+    told = {"modality": "Photograph", "action": "removed", "entity": "the mole", "region": "left cheek"}
+    rows = [
+        row("moved", patient="Jane Doe", **told),
+        row("exact", url="https://example.org/jane-doe.jpg"),
+        row("other", task="Remove a stain"),
+    ]
+    write_table(raw, rows)
+    return rows
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("raw")
+    write_raw(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("made") / "bench"
+    assert main(["bench", "prepare", str(raw), "--out", str(out), "--accept-text"]) == 0
+    return out
+
+
+def test_pairs_come_into_one_frame_at_512(made: Path) -> None:
+    bench = Benchmark.load(made)
+    assert [sample.id for sample in bench.samples] == ["exact", "moved"]
+    assert bench.name == "bench"
+    exact, moved = bench.samples
+    assert exact.size == (512, 375)  # 300 x 220, brought to 512 on the longest side
+    assert max(moved.size) == 512
+    assert exact.aligned is True
+    assert "quality" in moved.notes[0] and moved.notes[0].startswith("aligned (")
+    for sample in bench.samples:
+        outside = ~bench.roi(sample)
+        kernel = np.ones((31, 31), np.uint8)
+        outside &= cv2.dilate(bench.roi(sample).astype(np.uint8), kernel) == 0
+        apart = np.abs(bench.previous(sample).astype(float) - bench.changed(sample))[outside]
+        assert apart.mean() < (1.0 if sample.id == "exact" else 14.0)
+    assert check_benchmark(made).errors == ()
+
+
+def test_what_cannot_be_aligned_is_listed_with_its_reason(made: Path) -> None:
+    lines = (made / "rejected.csv").read_text().splitlines()
+    assert lines[0] == "id,reason"
+    assert len(lines) == 2
+    assert lines[1].startswith("other,") and ("alignment quality" in lines[1] or "overlap" in lines[1])
+
+
+def test_only_what_the_owner_says_is_said(made: Path) -> None:
+    bench = Benchmark.load(made)
+    moved, exact = bench.sample("moved"), bench.sample("exact")
+    assert moved.detailed == "Photograph: the mole (left cheek) was removed."
+    assert exact.detailed == "", "nothing was told of it"
+    assert moved.rephrased in ("Take away the mole.", "Erase the mole.", "Eliminate the mole.")
+    assert (moved.organ, moved.task, moved.key_concept) == ("Skin", "Remove a mole", "the mole")
+    assert moved.image.licence is Licence.OPEN
+    assert not moved.image.text_checked
+    words = json.loads((made / "descriptions.json").read_text())
+    assert words["describer"] == "offline/as-told"
+    assert set(words["pairs"]) == {"moved", "exact"}
+
+
+def test_neither_name_nor_address_is_in_any_file(made: Path) -> None:
+    for path in made.rglob("*"):
+        if path.is_file():
+            assert b"Jane" not in path.read_bytes() and b"example.org" not in path.read_bytes()
+    bench = Benchmark.load(made)
+    assert bench.sample("moved").cluster.startswith("person-")
+    assert bench.sample("exact").cluster.startswith("source-")
+
+
+def test_proposals_lie_where_the_change_is_and_wait_for_people(made: Path) -> None:
+    bench = Benchmark.load(made)
+    for sample in bench.samples:
+        proposals = proposed_regions(made, sample.id)
+        assert 1 <= len(proposals) <= 3
+        assert np.array_equal(bench.roi(sample), proposals[0])
+        assert any("nobody has looked at it" in note for note in sample.notes)
+    mask = np.zeros((SIZE[1], SIZE[0]), np.uint8)
+    cv2.circle(mask, (140, 100), 24, 1, -1)
+    expected = cv2.resize(mask, (512, 375), interpolation=cv2.INTER_NEAREST) > 0
+    region = bench.roi(bench.sample("exact"))
+    assert (region & expected).sum() / (region | expected).sum() > 0.75
+
+
+def test_a_person_chooses_another_region(made: Path, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(made, tmp_path / "b"))
+    before = Benchmark.load(out)
+    drawn = np.zeros((375, 512), bool)
+    drawn[100:200, 150:300] = True
+    choose_region(out, "exact", drawn, "rater-1", "drawn")
+    after = Benchmark.load(out)
+    assert np.array_equal(after.roi(after.sample("exact")), drawn)
+    assert "region: chosen by rater-1 (drawn)" in after.sample("exact").notes
+    assert not any("nobody" in note for note in after.sample("exact").notes)
+    assert after.digest != before.digest
+    with pytest.raises(InputError, match="must mark a part"):
+        choose_region(out, "exact", np.ones((375, 512), bool), "rater-1", "drawn")
+    with pytest.raises(InputError, match="no sample 'x'"):
+        choose_region(out, "x", drawn, "rater-1", "drawn")
+
+
+def test_the_same_pairs_make_the_same_bytes(raw: Path, made: Path, tmp_path: Path) -> None:
+    out = tmp_path / "bench"
+    main(["bench", "prepare", str(raw), "--out", str(out), "--accept-text"])
+    again = {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
+    assert again == {p.relative_to(made): p.read_bytes() for p in made.rglob("*") if p.is_file()}
+
+
+def test_unaligned_pairs_can_be_kept_and_say_so(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "b"
+    args = ["--keep-unaligned", "--no-region", "--keep-urls", "--accept-text", "--json"]
+    assert main(["bench", "prepare", str(raw), "--out", str(out), *args]) == 0
+    assert json.loads(capsys.readouterr().out)["samples"] == 3
+    bench = Benchmark.load(out, keep_sources=True)
+    other = bench.sample("other")
+    assert other.aligned is False
+    assert other.notes[0].startswith("not aligned")
+    assert all(sample.roi is None for sample in bench.samples)
+    assert proposed_regions(out, "other") == (), "a difference of unaligned pictures tells nothing"
+    assert bench.sample("exact").source == "https://example.org/jane-doe.jpg"
+
+
+def test_a_face_is_refused_unless_accepted(tmp_path: Path) -> None:
+    face = skimage.data.astronaut()[0:300, 60:400]
+    write_png(tmp_path / "before" / "a.png", face)
+    write_png(tmp_path / "after" / "a.png", face)
+    write_table(tmp_path, [row("a")])
+    pair = read_raw(tmp_path)[0]
+    assert prepare_pair(pair, PairRules()) == "the image before shows a face"
+    assert not isinstance(prepare_pair(pair, PairRules(accept_faces=True)), str)
+
+
+def test_text_that_may_name_somebody_is_refused_unless_accepted(tmp_path: Path) -> None:
+    reader = open_reader()
+    if reader is None:
+        pytest.skip(why_no_reader())
+    clean = picture("coffee", left=60, top=40, size=(400, 300))
+    named = clean.copy()
+    cv2.putText(named, "JOHN SMITH 12.03.1971", (20, 40), cv2.FONT_HERSHEY_SIMPLEX, 0.8, (255, 255, 255), 2)
+    for folder, pixels in (("before", clean), ("after", named)):
+        write_png(tmp_path / folder / "a.png", pixels)
+    write_table(tmp_path, [row("a")])
+    said = prepare_pair(read_raw(tmp_path)[0], PairRules(reader=reader))
+    assert isinstance(said, str)
+    assert said.startswith("the image after holds text that may identify a person (")
+    assert "SMITH" not in said, "what was read is not repeated"
+    accepted = prepare_pair(read_raw(tmp_path)[0], PairRules(reader=reader, accept_text=True))
+    assert not isinstance(accepted, str)
+
+
+def test_a_table_without_a_usable_pair_makes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_png(tmp_path / "raw" / "before" / "a.png", picture("coffee", size=(40, 40)))
+    (tmp_path / "raw" / "after").mkdir()
+    (tmp_path / "raw" / "after" / "a.jpg").write_bytes(b"\xff\xd8\xff broken")
+    write_table(tmp_path / "raw", [row("a")])
+    assert (
+        main(["bench", "prepare", str(tmp_path / "raw"), "--out", str(tmp_path / "out"), "--accept-text"])
+        == 2
+    )
+    assert (
+        "no pair can become a sample; the first one, a: after/a.jpg: a damaged JPEG"
+        in capsys.readouterr().err
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "'id' is missing"),
+        ("id,organ\na,Skin\n", "'task' is missing"),
+        ("id,organ,task,promt\n", "column 'promt' is not known; did you mean 'prompt'?"),
+        ("id,organ,task,task\n", "one is there twice"),
+        ("id,organ,task\n", "there is no row"),
+        ("id,organ,task\na,Skin\n", "line 2: 2 cells, the header has 3"),
+        ("id,organ,task\na,,T\n", "line 2: organ: is empty"),
+        ("id,organ,task\n../a,Skin,T\n", "line 2: id: '../a'; an id becomes a file name"),
+        ("id,organ,task\nz,Skin,T\n", "line 2: before: no picture before/z.*"),
+        ("id,organ,task\nmoved,Skin,T\nMOVED,Skin,T\nz,Skin,T\n", "(and 1 more lines)"),
+        ("id,organ,task,licence\nmoved,Skin,T,mine\n", "line 2: licence: 'mine'; choose one of open"),
+        ("id,organ,task,before\nmoved,Skin,T,../x.png\n", "line 2: before: '../x.png' lies outside before/"),
+        ("id,organ,task,before\nmoved,Skin,T,x.png\n", "line 2: before: before/x.png: no such file"),
+        ('id,organ,task\n"a,Skin,T\n', "unexpected end of data"),
+    ],
+)
+def test_a_bad_table_is_one_line(raw: Path, tmp_path: Path, text: str, said: str) -> None:
+    for folder in ("before", "after"):
+        (tmp_path / folder).symlink_to(raw / folder)
+    (tmp_path / "pairs.csv").write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_raw(tmp_path)
+    assert said in str(caught.value)
+    assert "pairs.csv" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_table_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_bytes("id,organ,task\na,Skin,Wundhöhle\n".encode("latin-1"))
+    with pytest.raises(InputError, match="not UTF-8"):
+        read_raw(tmp_path)
+
+
+def test_procedures_of_every_organ(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(listed_procedures()) == 13
+    assert all(len(found) >= 4 for found in listed_procedures().values())
+    assert procedures_of("bones")[0] == "Spine and Bones"
+    with pytest.raises(InputError, match="did you mean 'Teeth'"):
+        procedures_of("Teath")
+    assert main(["bench", "prepare", "--procedures", "feet"]) == 0
+    assert "Clear a fungal toenail" in capsys.readouterr().out
+
+
+def test_masks_come_from_boxes_most_confident_first() -> None:
+    """The adapter of Grounded-SAM-like models, on a detector and a segmenter in closed form."""
+
+    class Boxes:
+        def boxes(
+            self, pixels: np.ndarray, words: str
+        ) -> list[tuple[float, tuple[float, float, float, float]]]:
+            assert words == "mole"
+            twice = (20.0, 20.0, 60.0, 60.0)
+            return [
+                (0.3, (0.0, 0.0, 30.0, 30.0)),
+                (0.9, twice),
+                (0.8, twice),
+                (0.01, (70.0, 70.0, 90.0, 90.0)),
+            ]
+
+    class Fill:
+        def mask(self, pixels: np.ndarray, box: tuple[float, float, float, float]) -> np.ndarray:
+            mask = np.zeros(pixels.shape[:2], bool)
+            left, top, right, bottom = map(int, box)
+            mask[top:bottom, left:right] = True
+            return mask
+
+    found = GroundedProposer(Boxes(), Fill(), "closed form").propose(picture("coffee"), None, "mole")
+    assert [proposal.score for proposal in found] == [0.9, 0.3], "one of two equal boxes, none below 0.05"
+    assert found[0].mask.sum() == 1600
+
+
+def test_grounded_sam_says_what_is_missing() -> None:
+    with pytest.raises(InputError, match=r"--regions grounded-sam.*(torch extra|not on this machine)"):
+        grounded_sam("nobody/detector", "nobody/segmenter")

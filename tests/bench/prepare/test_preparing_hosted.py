@@ -1,0 +1,248 @@
+"""Pairs described by a hosted model: what leaves the machine, what is paid once only, and what bad answers come to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from fakes import gemini_format, openai_format
+from fakes.medebench_tree import picture, spot, write_png
+from fakes.server import KEY, Answer, FakeProvider, Request
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.prepare.describers import SEAM, concatenated, resolve_describer
+from plantain.cli import main
+from plantain.journal import JournalReader
+from plantain.models.hosted.answers import Unreadable
+from plantain.models.hosted.describer import HostedDescriber, read_description, read_procedures
+from plantain.models.registry import close_models
+from plantain.records import InputError
+from plantain.roles.options import ProviderOptions
+
+MODELS = ("gemini/m", "openai/m", "openai-compatible/m")
+
+ANSWER = {
+    "modality": "clinical photograph",
+    "action": "removed",
+    "entity": "the mole",
+    "region": "left cheek",
+    "context": "the fur stayed as it was",
+    "prompt": "Remove the mole from the cheek.",
+    "rephrasings": [
+        "Take the mole off the cheek.",
+        "Remove the mole from the cheek",
+        "Clear the cheek of its mole.",
+    ],
+    "description": "Clinical photograph: the mole of the left cheek was removed, and smooth fur is seen there.",
+}
+
+
+def route(request: Request) -> Answer | None:
+    """Answers in the format of whichever API is asked."""
+    if "generateContent" in request.path:
+        text, answer = gemini_format.prompt_text(request), gemini_format.text_answer
+        return answer(words(text))
+    if request.path.endswith(("/responses", "/chat/completions")):
+        chat = openai_format.is_chat(request)
+        return openai_format.text_answer(words(openai_format.prompt_text(request)), chat=chat)
+    return None
+
+
+def words(text: str) -> str:
+    if "Name procedures" in text:
+        return json.dumps(
+            {"procedures": ["Excise a mole", "Abrade a scar.", "Abrade a scar", "Cut a cyst out"]}
+        )
+    return json.dumps(ANSWER)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeProvider]:
+    with FakeProvider([route]) as provider:
+        yield provider
+
+
+@pytest.fixture(autouse=True)
+def _clean(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.script.clear()
+    server.calls.clear()
+    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    """Three exact pairs; two state their licence, and only the first has a prompt."""
+    folder = tmp_path / "raw"
+    for name, left in (("a", 60), ("b", 100), ("c", 140)):
+        clean = picture("chelsea", left=left, top=40, size=(128, 96))
+        write_png(folder / "before" / f"{name}.png", spot(clean, (60, 50), 10)[0])
+        write_png(folder / "after" / f"{name}.png", clean)
+    head = "id,organ,task,prompt,licence,patient"
+    rows = [
+        "a,Skin,Remove a mole,Take it off.,open,Jane Doe",
+        "b,Skin,Remove a mole,,open,",
+        "c,Skin,Remove a mole,,open,",
+    ]
+    (folder / "pairs.csv").write_text("\n".join([head, *rows]) + "\n")
+    return folder
+
+
+def settings(tmp_path: Path, server: FakeProvider, model: str, more: str = "") -> str:
+    provider = model.partition("/")[0]
+    base = server.url if provider == "gemini" else f"{server.url}/v1"
+    path = tmp_path / "settings.toml"
+    path.write_text(f'{more}\n[providers.{provider}]\nbase_url = "{base}"\n')
+    return str(path)
+
+
+def prepare(raw: Path, out: Path, model: str, settings_file: str, *more: str) -> int:
+    args = [
+        str(raw),
+        "--out",
+        str(out),
+        "--describer",
+        model,
+        "--settings",
+        settings_file,
+        "--accept-text",
+        *more,
+    ]
+    return main(["bench", "prepare", *args])
+
+
+def pictures(request: Request) -> list[bytes]:
+    form = gemini_format if "generateContent" in request.path else openai_format
+    return form.pictures_sent(request)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_one_picture_goes_and_words_come_back(
+    server: FakeProvider, raw: Path, tmp_path: Path, model: str
+) -> None:
+    out = tmp_path / "out"
+    assert prepare(raw, out, model, settings(tmp_path, server, model)) == 0
+    bench = Benchmark.load(out)
+    given, written = bench.sample("a"), bench.sample("b")
+    assert given.prompt == "Take it off.", "what its owner wrote stays"
+    assert written.prompt == "Remove the mole from the cheek."
+    assert written.rephrased in ("Take the mole off the cheek.", "Clear the cheek of its mole.")
+    assert written.detailed == ANSWER["description"]
+    assert (written.key_concept, written.image.modality) == ("the mole", "clinical photograph")
+    assert len(server.calls) == 3
+    for call in server.calls:
+        (data,) = pictures(call)
+        both = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB)
+        assert both.shape == (384, 512 + SEAM + 512, 3)
+        assert "Jane" not in call.body.decode()
+    told = json.loads((out / "descriptions.json").read_text())
+    assert told["describer"] == model
+    assert told["pairs"]["b"]["region"] == "left cheek"
+
+
+def test_what_is_described_is_never_paid_again(server: FakeProvider, raw: Path, tmp_path: Path) -> None:
+    file = settings(tmp_path, server, "gemini/m", "[limits]\nmax_calls = 2\nconcurrency = 1")
+    out = tmp_path / "out"
+    assert prepare(raw, out, "gemini/m", file) == 3
+    assert len(server.calls) == 2
+    assert not (out / "benchmark.json").exists(), "what was cut short is no benchmark"
+    file = settings(tmp_path, server, "gemini/m")
+    assert prepare(raw, out, "gemini/m", file) == 0
+    assert len(server.calls) == 3
+    assert len(Benchmark.load(out)) == 3
+    with JournalReader.open(tmp_path / "out.calls") as reader:
+        assert sum(reader.outcomes().values()) == 3
+    again = tmp_path / "again"
+    assert prepare(raw, again, "gemini/m", file, "--calls", str(tmp_path / "out.calls")) == 0
+    assert len(server.calls) == 3
+    assert (again / "descriptions.json").read_bytes() == (out / "descriptions.json").read_bytes()
+
+
+def test_a_refusal_leaves_the_owners_words(server: FakeProvider, raw: Path, tmp_path: Path) -> None:
+    def broken(request: Request, good: Answer) -> Answer:
+        form = gemini_format.text_answer
+        return form("I cannot say.")
+
+    server.script += [broken] * 6
+    file = settings(tmp_path, server, "gemini/m", "[limits]\nconcurrency = 1")
+    assert prepare(raw, tmp_path / "out", "gemini/m", file) == 0
+    bench = Benchmark.load(tmp_path / "out")
+    assert [sample.id for sample in bench.samples] == ["a"], "b and c have no prompt then"
+    assert bench.sample("a").prompt == "Take it off."
+    assert bench.sample("a").detailed == ""
+    assert "the describer failed (malformed" in (tmp_path / "out" / "rejected.csv").read_text()
+
+
+def test_no_image_of_unknown_licence_leaves(
+    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = raw / "pairs.csv"
+    table.write_text(table.read_text().replace(",open,", ",,"))
+    file = tmp_path / "settings.toml"
+    file.write_text('[providers.gemini]\nbase_url = "https://example.org"\n')
+    assert prepare(raw, tmp_path / "out", "gemini/m", str(file)) == 2
+    assert "has no known licence" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists() and not (tmp_path / "out.calls").exists()
+
+
+def test_procedures_are_proposed_beside_ours(
+    server: FakeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = settings(tmp_path, server, "openai/m")
+    args = ["--procedures", "skin", "--describer", "openai/m", "--settings", file, "--json"]
+    assert main(["bench", "prepare", *args]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["Skin"]["proposed"] == ["Abrade a scar", "Cut a cyst out"], "ours and repeats are left out"
+    assert len(server.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"description": ""}, "description is missing"),
+        ({"action": 3}, "action is missing"),
+        ({"rephrasings": "one"}, "rephrasings must be a list"),
+        ({"rephrasings": ["remove the mole from the cheek"]}, "none of them differs"),
+        ({"rephrasings": ["x" * 2000]}, "far longer"),
+        ({"modality": "x" * 2000}, "modality has 2000 characters"),
+    ],
+)
+def test_an_incomplete_description_is_unreadable(change: dict[str, object], said: str) -> None:
+    with pytest.raises(Unreadable, match=said):
+        read_description(json.dumps(ANSWER | change), "")
+
+
+def test_answers_are_never_cut() -> None:
+    long = "Take the mole off the cheek, " + "slowly " * 60 + "please."
+    assert read_description(json.dumps(ANSWER | {"rephrasings": [long]}), "").rephrasings == (
+        " ".join(long.split()),
+    )
+    with pytest.raises(Unreadable, match="procedures must be a list"):
+        read_procedures('{"procedures": [1]}', (), 3)
+
+
+def test_only_a_describer_describes() -> None:
+    for name in ("offline/templates", "offline", "nobody/m"):
+        with pytest.raises(InputError, match="--describer"):
+            resolve_describer(name)
+
+
+def test_the_fingerprint_names_prompt_and_model(server: FakeProvider) -> None:
+    made = resolve_describer("gemini/m", ProviderOptions(base_url=server.url))
+    assert isinstance(made, HostedDescriber)
+    assert made.fingerprint.startswith("describe@1 gemini/m")
+    assert "describe@1:" in made.fingerprint
+    asyncio.run(close_models(made))
+
+
+def test_a_pair_is_one_picture_before_on_the_left() -> None:
+    left, right = np.full((40, 60, 3), 10, np.uint8), np.full((80, 80, 3), 200, np.uint8)
+    both = cv2.imdecode(np.frombuffer(concatenated(left, right).data, np.uint8), cv2.IMREAD_COLOR)
+    assert both.shape == (40, 60 + SEAM + 40, 3)
+    assert (both[:, :60] == 10).all() and (both[:, 60 + SEAM :] == 200).all()

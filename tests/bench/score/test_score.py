@@ -1,0 +1,268 @@
+"""Scoring a bench run: every output once, what changed again, and every number traceable."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.closed_forms import Means
+from bench.discs import PLANTED, make_bench, make_run, scores
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.leaderboard.table_rows import read_scores
+from plantain.bench.score import score as score_module
+from plantain.bench.score.judging import JudgeName
+from plantain.bench.score.score import ScoreRequest, ScoreSummary, score_run
+from plantain.bench.score.suite import PIXEL_METRICS
+from plantain.bench.score.suite_learned import Networks
+from plantain.journal import JournalReader
+from plantain.privacy.text_reader import why_no_reader
+from plantain.records import InputError, Outcome, OutcomeKind, ScaleReport, Score, Usage, unscored
+from plantain.roles import Reply, ScaleRequest, failed
+from plantain.runs.terms import Limits, Terms
+
+ARMS = ("copy-input", "ground-truth", "jpeg-75", "resize-only", *PLANTED)
+IMAGES = 3 * len(ARMS) - 1
+"""One planted editor refuses one of three samples."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("scored")
+    make_run(make_bench(folder / "bench"), folder / "run")
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    """A generated run of one's own."""
+    shutil.copytree(made, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def run_score(folder: Path, wish: ScoreRequest, **more: Any) -> ScoreSummary:
+    bench = Benchmark.load(folder / "bench")
+    return asyncio.run(
+        score_run(folder / "run", bench, replace(wish, networks=wish.networks or Networks()), **more)
+    )
+
+
+class SpokenJudge:
+    """A judge whose answers a test decides; remembers what it was shown."""
+
+    name = "spoken/judge"
+    fingerprint = "1"
+
+    def __init__(self, answer: Callable[[ScaleRequest], ScaleReport | Outcome]) -> None:
+        self._answer = answer
+        self.seen: list[ScaleRequest] = []
+
+    async def score(self, request: ScaleRequest) -> Reply[ScaleReport]:
+        self.seen.append(request)
+        answer = self._answer(request)
+        usage = Usage(served_model="spoken-1")
+        return failed(answer, usage) if isinstance(answer, Outcome) else Reply(answer, usage=usage)
+
+
+def report(ea: float | None, cp: float = 8, vq: float = 6) -> ScaleReport:
+    first = Score(ea) if ea is not None else unscored("not mentioned")
+    return ScaleReport(first, Score(cp), Score(vq), "a difference", "a reason")
+
+
+def test_every_output_has_every_score_or_a_reason(folder: Path) -> None:
+    summary = run_score(folder, ScoreRequest())
+    pixel = len(PIXEL_METRICS) + (not why_no_reader())
+    assert summary.measured == pixel * (IMAGES + 1)
+    found = scores(folder / "run")
+    for metric in PIXEL_METRICS:
+        assert found["planted/shy", "1", metric.name] == (None, "refused: the provider declined")
+    assert found["copy-input", "0", "masked_ssim"][0] == 1.0
+    assert found["planted/exact", "0", "masked_ssim"][0] == 1.0
+    repaint = found["planted/repaint", "0", "masked_ssim"][0]
+    assert repaint is not None
+    assert repaint < 0.97
+
+
+def test_scoring_again_adds_nothing_and_generates_nothing(folder: Path) -> None:
+    judge = SpokenJudge(lambda request: report(5))
+    wish = ScoreRequest(judges=(JudgeName("spoken/judge", "P", draws=1),))
+    first = run_score(folder, wish, judges=[judge])
+    attempts = _attempts(folder)
+    again = run_score(folder, wish, judges=[judge])
+    assert (first.made, len(judge.seen)) == (IMAGES, IMAGES)
+    assert (again.measured, again.judged, again.made) == (0, 0, 0)
+    assert _attempts(folder) == attempts
+
+
+def _attempts(folder: Path) -> list[Any]:
+    with JournalReader.open(folder / "run") as reader:
+        return reader.connection.execute("SELECT * FROM attempt ORDER BY 1, 2, 3").fetchall()
+
+
+def test_a_metric_that_comes_later_is_all_that_is_measured(folder: Path) -> None:
+    run_score(folder, ScoreRequest(metrics=["psnr"]))
+    added = run_score(folder, ScoreRequest(metrics=["psnr", "ssim"]))
+    assert added.measured == IMAGES + 1
+    learned = run_score(
+        folder, ScoreRequest(networks=Networks(clip=Means("mean-colour")), metrics=["clip_isim"])
+    )
+    assert learned.measured == IMAGES + 1
+    found = scores(folder / "run")
+    assert found["planted/exact", "0", "clip_isim:mean-colour"][0] == pytest.approx(1.0)
+
+
+def test_another_version_of_a_metric_is_scored_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_score(folder, ScoreRequest(metrics=["psnr", "ssim"]))
+    newer = tuple(
+        replace(metric, version="next") if metric.name == "psnr" else metric for metric in PIXEL_METRICS
+    )
+    monkeypatch.setattr(score_module, "PIXEL_METRICS", newer)
+    assert run_score(folder, ScoreRequest(metrics=["psnr", "ssim"])).measured == IMAGES + 1
+
+
+def test_every_score_names_the_image_that_it_was_measured_on(folder: Path) -> None:
+    run_score(folder, ScoreRequest())
+    with BenchRun.open(folder / "run") as run:
+        for label in run.arms:
+            for output in run.outputs(label):
+                rows = run.reader.scores(output.task_id, output.generation)
+                assert {row.detail["blob"] for row in rows} == {output.edited}
+                assert all(row.detail["version"] for row in rows)
+
+
+def test_another_benchmark_is_refused_before_anything_is_scored(folder: Path, tmp_path: Path) -> None:
+    other = make_bench(tmp_path / "other", 2)
+    with pytest.raises(InputError, match="no sample '2'"):
+        asyncio.run(score_run(folder / "run", other, ScoreRequest(networks=Networks())))
+    metadata = folder / "bench" / "benchmark.json"
+    metadata.write_text(metadata.read_text().replace("Make the spot 0", "Remove the spot 0"))
+    with pytest.raises(InputError, match="sample 0 is not the one"):
+        run_score(folder, ScoreRequest())
+    assert scores(folder / "run") == {}
+
+
+# --- judges ---------------------------------------------------------------------------------------
+
+
+def test_draws_are_averaged_and_each_can_be_looked_up(folder: Path) -> None:
+    answers = iter([4.0, 8.0, 9.0] * 100)
+    judge = SpokenJudge(lambda request: report(next(answers)))
+    name = JudgeName("spoken/judge", "P", draws=3)
+    terms = Terms((), Limits(concurrency=1))
+    run_score(folder, ScoreRequest(metrics=["psnr"], judges=(name,)), judges=[judge], terms=terms)
+    assert len({request.seed for request in judge.seen}) == 3 * 3, "a seed for each sample and draw"
+    with BenchRun.open(folder / "run") as run:
+        output = next(iter(run.outputs("planted/exact")))
+        rows = {row.metric: row for row in run.reader.scores(output.task_id)}
+        row = rows["ea@spoken/judge/P"]
+        assert row.score.value == pytest.approx(0.7)  # (4 + 8 + 9) / 3 / 10
+        assert rows["cp@spoken/judge/P"].score.value == pytest.approx(0.8)
+        draws = row.detail["draws"]
+        assert isinstance(draws, list)
+        calls = {call.key.draw: call for call in run.reader.calls(output.task_id) if call.key.step == "judge"}
+        for said in draws:
+            assert isinstance(said, dict)
+            number = said["draw"]
+            assert isinstance(number, int)
+            assert "a difference" in calls[number].answer
+            assert calls[number].usage.served_model == "spoken-1"
+
+
+def test_more_draws_only_ask_for_those_that_are_lacking(folder: Path) -> None:
+    judge = SpokenJudge(lambda request: report(5))
+    once = ScoreRequest(metrics=["psnr"], judges=(JudgeName("spoken/judge", "P", draws=1),))
+    run_score(folder, once, judges=[judge])
+    thrice = replace(once, judges=(JudgeName("spoken/judge", "P", draws=3),))
+    summary = run_score(folder, thrice, judges=[judge])
+    assert (summary.made, summary.replayed) == (2 * IMAGES, IMAGES)
+
+
+def test_what_a_judge_is_shown_follows_variant_and_truth(folder: Path) -> None:
+    judge = SpokenJudge(lambda request: report(5))
+    names = (JudgeName("spoken/judge", "D", True, 1), JudgeName("spoken/judge", "P", False, 1))
+    run_score(folder, ScoreRequest(metrics=["psnr"], judges=names), judges=[judge, judge])
+    described = [request for request in judge.seen if request.variant == "D"]
+    prompted = [request for request in judge.seen if request.variant == "P"]
+    assert all(request.truth is not None and "disc appears" in request.text for request in described)
+    assert all(request.truth is None and "Make the spot" in request.text for request in prompted)
+    found = scores(folder / "run")
+    assert found["copy-input", "2", "ea@spoken/judge/D"][1] == "the sample has no description of the change"
+    assert found["copy-input", "2", "ea@spoken/judge/P-blind"][0] == 0.5
+
+
+def test_a_failed_draw_leaves_the_others_and_is_asked_again_only_on_request(folder: Path) -> None:
+    refuses = [True]
+
+    def answer(request: ScaleRequest) -> ScaleReport | Outcome:
+        if refuses[0] and len(judge.seen) % 2:
+            return Outcome(OutcomeKind.REFUSED, "I will not")
+        return report(6)
+
+    judge = SpokenJudge(answer)
+    wish = ScoreRequest(metrics=["psnr"], judges=(JudgeName("spoken/judge", "P", draws=2),))
+    run_score(folder, wish, judges=[judge])
+    refuses[0] = False
+    assert run_score(folder, wish, judges=[judge]).made == 0
+    before = len(judge.seen)
+    retried = run_score(folder, replace(wish, retry=True), judges=[judge])
+    assert retried.made == len(judge.seen) - before == IMAGES
+    with BenchRun.open(folder / "run") as run:
+        for output in run.outputs("planted/weak"):
+            row = next(r for r in run.reader.scores(output.task_id) if r.metric == "ea@spoken/judge/P")
+            assert (row.detail["asked"], row.detail["scored"]) == (2, 2)
+
+
+def test_a_judge_that_says_nothing_leaves_outputs_unscored(folder: Path) -> None:
+    judge = SpokenJudge(lambda request: Outcome(OutcomeKind.MALFORMED, "no scores"))
+    wish = ScoreRequest(metrics=["psnr"], judges=(JudgeName("spoken/judge", "P", draws=2),))
+    run_score(folder, wish, judges=[judge])
+    assert scores(folder / "run")["planted/exact", "0", "vq@spoken/judge/P"] == (None, "malformed: no scores")
+
+
+def test_a_changed_judge_judges_again_under_its_own_number(folder: Path) -> None:
+    wish = ScoreRequest(metrics=["psnr"], judges=(JudgeName("spoken/judge", "P", draws=1),))
+    run_score(folder, wish, judges=[SpokenJudge(lambda request: report(2))])
+    newer = SpokenJudge(lambda request: report(9))
+    newer.fingerprint = "2"
+    summary = run_score(folder, wish, judges=[newer])
+    assert summary.made == IMAGES
+    assert scores(folder / "run")["planted/exact", "0", "ea@spoken/judge/P"][0] == 0.9
+
+
+def test_another_served_model_stops_the_scoring(folder: Path) -> None:
+    class Drifting(SpokenJudge):
+        async def score(self, request: ScaleRequest) -> Reply[ScaleReport]:
+            reply = await super().score(request)
+            return replace(reply, usage=Usage(served_model=f"spoken-{len(self.seen) // 5}"))
+
+    wish = ScoreRequest(metrics=["psnr"], judges=(JudgeName("spoken/judge", "P", draws=1),))
+    summary = run_score(folder, wish, judges=[Drifting(lambda request: report(5))])
+    assert summary.failed
+    assert "is now served by" in (summary.stopped or "")
+
+
+@pytest.mark.parametrize(("variant", "draws"), [("X", None), ("P", 0), ("P", 101)])
+def test_impossible_judging_is_refused(variant: str, draws: int | None) -> None:
+    with pytest.raises(InputError):
+        JudgeName("a/b", variant, True, draws)
+
+
+def test_distances_of_sets_stand_beside_their_floor(folder: Path) -> None:
+    wish = ScoreRequest(metrics=["fid", "kid"], networks=Networks(features=Means("mean-colour")))
+    assert run_score(folder, wish).sets == 2 * len(ARMS)
+    assert run_score(folder, wish).sets == 0
+    with BenchRun.open(folder / "run") as run:
+        distances = {(d.arm, d.metric): d for d in read_scores(run).distances}
+    exact = distances["planted/exact", "fid:mean-colour"]
+    assert exact.value == pytest.approx(0.0, abs=1e-6)
+    assert exact.floor is not None
+    far = distances["copy-input", "fid:mean-colour"]
+    assert far.value is not None
+    assert far.value > 0.1
+    assert (far.pairs, far.said) == (3, "floor unknown: 3 independent pairs")  # of one source each

@@ -1,0 +1,156 @@
+"""What an ingest leaves behind when it is stopped, run again, or handed files that changed or moved."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from plantain.catalogue.ingest import Ingested, ingest, write_rejected
+from plantain.catalogue.rows import COLUMNS
+from plantain.catalogue.store import Catalogue
+from plantain.findings import load_taxonomy
+from plantain.records import Consent, InputError, Licence
+from plantain.sources.entries import SourceOptions
+from plantain.sources.folder import FolderReader
+from plantain.sources.naming import Named
+from sources.published import jpeg, put
+
+TAXONOMY = load_taxonomy()
+
+
+@pytest.fixture
+def scans(tmp_path: Path) -> Path:
+    root = tmp_path / "scans"
+    for number in range(9):
+        put(root / ("normal", "Edema")[number % 2] / f"{number}.jpg", jpeg("chest_xray", number))
+    put(root / "normal/broken.jpg", b"x")
+    return root
+
+
+def reader(root: Path) -> FolderReader:
+    return FolderReader(SourceOptions(root, "chest_xray", Licence.OPEN), TAXONOMY)
+
+
+def run(
+    out: Path, source: FolderReader | Named, on_file: Callable[[object], None] = lambda _: None
+) -> Ingested:
+    with Catalogue.create(out) as catalogue:
+        return ingest(source, catalogue, on_file=on_file, workers=2)
+
+
+def digest(out: Path) -> str:
+    with Catalogue.open(out) as catalogue:
+        return catalogue.digest()
+
+
+@pytest.fixture
+def whole(scans: Path, tmp_path: Path) -> str:
+    run(tmp_path / "whole", reader(scans))
+    return digest(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("after", [1, 4, 8])
+def test_stopped_again_and_again_it_ends_as_if_it_never_was(
+    scans: Path, tmp_path: Path, whole: str, after: int
+) -> None:
+    out = tmp_path / "out"
+    for _ in range(3):
+        left = iter(range(after))
+
+        def stop(_: object, left: Iterator[int] = left) -> None:
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+
+        try:
+            run(out, reader(scans), stop)
+        except KeyboardInterrupt:
+            with Catalogue.open(out) as catalogue:
+                for image in catalogue.images():
+                    catalogue.read(image)
+    done = run(out, reader(scans))
+    assert digest(out) == whole
+    assert done.added + done.unchanged == 9
+    assert done.unchanged > 0
+    assert [item.name for item in done.refused] == ["normal/broken.jpg"]
+
+
+def test_a_second_process_stops_in_one_line_and_the_first_loses_nothing(scans: Path, tmp_path: Path) -> None:
+    out = tmp_path / "catalogue"
+    with Catalogue.create(out) as first:
+        meanwhile = iter([lambda: ingest(reader(scans), first)])
+
+        def after_the_first_file(_: object) -> None:
+            next(meanwhile, lambda: None)()
+
+        with (
+            pytest.raises(InputError, match="another process is adding to this catalogue"),
+            Catalogue.create(out) as second,
+        ):
+            ingest(reader(scans), second, on_file=after_the_first_file)
+        total = len(first)
+        assert total > 1 and ingest(reader(scans), first).unchanged == total
+
+
+def test_new_files_are_added_and_changed_ones_refused(scans: Path, tmp_path: Path, whole: str) -> None:
+    out = tmp_path / "whole"
+    put(scans / "normal/0.jpg", jpeg("chest_xray", 100))
+    put(scans / "normal/10.jpg", jpeg("chest_xray", 101))
+    (scans / "Edema/1.jpg").unlink()
+    done = run(out, reader(scans))
+    assert (done.added, done.unchanged) == (1, 7)
+    reasons = {item.name: item.reason for item in done.refused}
+    assert reasons["normal/0.jpg"].startswith("another picture has the id 0")
+    with Catalogue.open(out) as catalogue:
+        assert len(catalogue) == 10  # what was taken out of the folder stays
+
+
+def test_a_renamed_folder_is_known_again_by_its_datasets_name(
+    scans: Path, tmp_path: Path, whole: str
+) -> None:
+    out, renamed = tmp_path / "whole", tmp_path / "my scans"
+    shutil.move(scans, renamed)
+    done = run(out, reader(renamed))
+    assert (done.added, done.unchanged) == (0, 0)
+    assert sum("if its folder was renamed, say --dataset scans" in r.reason for r in done.refused) == 9
+    done = run(out, Named(reader(renamed), "scans"))
+    assert (done.unchanged, digest(out)) == (9, whole)
+
+
+def test_what_is_stated_stands_in_every_row(scans: Path, tmp_path: Path) -> None:
+    out, consent = tmp_path / "out", Consent("Dr Roe", "contract 7")
+    run(out, Named(reader(scans), "Chests", "2", consent))
+    with Catalogue.open(out) as catalogue:
+        for image in catalogue.images():
+            assert (image.dataset, image.version, image.consent) == ("Chests", "2", consent)
+    # Permission may come later, and nothing else changes with it.
+    run(tmp_path / "late", Named(reader(scans), "Chests", "2"))
+    assert digest(tmp_path / "late") != digest(out)
+    assert run(tmp_path / "late", Named(reader(scans), "Chests", "2", consent)).unchanged == 9
+    assert digest(tmp_path / "late") == digest(out)
+
+
+def test_two_datasets_in_one_catalogue_keep_their_rejected_files(scans: Path, tmp_path: Path) -> None:
+    out, other = tmp_path / "out", tmp_path / "other"
+    put(other / "normal/a.jpg", jpeg("chest_xray", 50))
+    put(other / "normal/copy.jpg", (scans / "normal/0.jpg").read_bytes())
+    for root in (scans, other, scans):
+        write_rejected(out, root.name, run(out, reader(root)).refused)
+    lines = (out / "rejected.csv").read_text().splitlines()
+    assert lines[0] == "dataset,file,reason"
+    assert lines[1].startswith("other,normal/copy.jpg,the same picture as 0 (No Finding) of scans")
+    assert lines[2].startswith("scans,normal/broken.jpg,")
+    with Catalogue.open(out) as catalogue:
+        assert catalogue.count_by("dataset") == {"other": 1, "scans": 9}
+
+
+def test_the_columns_are_those_of_the_contract() -> None:
+    wanted = (
+        "id dataset version group split labels modality view projection position sequence contrast plane "
+    )
+    wanted += (
+        "source_sha256 prepared_sha256 geometry licence consent text_checked synthetic laterality spacing_mm"
+    )
+    assert set(wanted.split()) <= set(COLUMNS)

@@ -1,0 +1,347 @@
+"""Quarantine, end to end: real files in, identities held back, people decide, nothing of the rest is touched."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import matplotlib
+import nibabel
+import numpy as np
+import pytest
+import skimage.data
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+from pydicom import dcmread
+from pydicom.data import get_testdata_file
+
+from plantain.catalogue import quarantine
+from plantain.catalogue.gate import PrivacyGate, markers_of, suspicious
+from plantain.catalogue.ingest import Ingested, check_earlier, ingest
+from plantain.catalogue.store import Catalogue
+from plantain.cli import main
+from plantain.findings import load_taxonomy
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import is_source_form
+from plantain.privacy.text import TextReader
+from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.records import InputError, Licence
+from plantain.sources.dicom import DicomReader
+from plantain.sources.entries import SourceOptions
+from plantain.sources.folder import FolderReader
+from plantain.sources.nifti import NiftiReader
+
+
+@pytest.fixture(scope="module")
+def reader() -> TextReader:
+    found = open_reader()
+    if found is None:
+        pytest.skip(why_no_reader())
+    return found
+
+
+def page(*words: tuple[str, int, int], seed: int = 0, side: int = 400) -> np.ndarray:
+    """A small grey picture with letters in it; most of it black, so that reading is quick."""
+    pixels = np.zeros((side, side, 3), np.uint8)
+    pixels[40:120, 40:200] = np.random.default_rng(seed).normal(90, 12, (80, 160, 1)).clip(0, 255)
+    for text, x, y in words:
+        cv2.putText(pixels, text, (x, y), cv2.FONT_HERSHEY_SIMPLEX, 0.9, (235,) * 3, 2, cv2.LINE_AA)
+    return pixels
+
+
+def profile_of_s1045() -> np.ndarray:
+    """A whole head from the side, uint16 (256, 256), front to the left, in pixels of a millimetre."""
+    with gzip.open(Path(matplotlib.get_data_path()) / "sample_data" / "s1045.ima.gz") as file:
+        return np.frombuffer(file.read(), ">u2").reshape(256, 256)
+
+
+@pytest.fixture
+def scans(tmp_path: Path) -> Path:
+    """A clean picture, one with a marker, one with a name and a date, and one photograph with a face."""
+    folder = tmp_path / "scans" / "normal"
+    folder.mkdir(parents=True)
+    Image.fromarray(page(seed=1)).save(folder / "clean.png")
+    Image.fromarray(page(("PORTABLE", 210, 100), seed=2)).save(folder / "marker.png")
+    named = page(("MARY SMITH", 45, 180), ("1951-08-29", 45, 220), seed=3)
+    Image.fromarray(named).save(folder / "named.png")
+    Image.fromarray(skimage.data.astronaut()[:256, 128:384]).save(folder / "portrait.png")
+    return tmp_path / "scans"
+
+
+def read(scans: Path, root: Path, reader: TextReader | None) -> Ingested:
+    options = SourceOptions(scans, "chest_xray", Licence.OPEN)
+    with Catalogue.create(root) as catalogue:
+        return ingest(
+            FolderReader(options, load_taxonomy()), catalogue, gate=PrivacyGate(catalogue, reader), workers=1
+        )
+
+
+def ids(root: Path) -> list[str]:
+    with Catalogue.open(root) as catalogue:
+        return [image.id for image in catalogue.images()]
+
+
+def test_identities_are_held_back_and_markers_remembered(
+    scans: Path, tmp_path: Path, reader: TextReader
+) -> None:
+    root = tmp_path / "catalogue"
+    done = read(scans, root, reader)
+    assert (done.added, done.newly_quarantined, done.quarantined) == (2, 2, ["named", "portrait"])
+    assert ids(root) == ["clean", "marker"]
+    with Catalogue.open(root) as catalogue:
+        assert all(image.text_checked for image in catalogue.images())
+        markers = markers_of(catalogue, catalogue.get("marker"))
+        assert markers is not None
+        assert [text.text for text in markers] == ["PORTABLE"]
+        # 400 pixels became 1024: (210, 100) is (538, 256), where the word's left bottom corner lies.
+        assert abs(markers[0].box.left - 538) < 12
+        assert abs(markers[0].box.bottom - 256) < 20
+        named, portrait = quarantine.held(catalogue)
+        assert {suspicion.kind for suspicion in named.found} == {"name", "date"}
+        # A colour photograph among radiographs is held back for that alone, should its face not be found.
+        assert portrait.why == "face, photograph"
+        digest = catalogue.digest()
+    again = read(scans, root, reader)
+    assert (again.added, again.unchanged, again.newly_quarantined) == (0, 4, 0)
+    with Catalogue.open(root) as catalogue:
+        assert catalogue.digest() == digest
+
+
+def test_release_and_mask_through_the_command(
+    scans: Path, tmp_path: Path, reader: TextReader, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "catalogue"
+    read(scans, root, reader)
+    with Catalogue.open(root) as catalogue:
+        unmasked = quarantine.held_one(catalogue, "named")
+    assert unmasked is not None
+
+    assert main(["quarantine", str(root), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["id"] for one in told["waiting"]] == ["named", "portrait"]
+    preview = Path(told["page"]).read_text(encoding="utf-8")
+    assert preview.count("<img") == 2
+    assert "MARY SMITH" in preview
+
+    assert main(["quarantine", str(root), "--mask", "portrait"]) == 2
+    assert "a photograph among chest_xray images" in capsys.readouterr().err
+    assert main(["quarantine", str(root), "--release", "portrait", "--mask", "all", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["waiting"], told["released"], told["masked"]) == ([], ["portrait"], ["named"])
+    assert ids(root) == ["clean", "marker", "named", "portrait"]
+    with Catalogue.open(root) as catalogue:
+        masked = catalogue.get("named")
+        assert "masked" in masked.note
+        data = catalogue.read(masked)
+        assert is_source_form(data)
+        texts = reader.read(decode(data))
+        assert suspicious(texts) == ()
+        # Outside of the boxes nothing changed but what the codec adds.
+        assert decode(data)[100:300, 100:500].mean() == pytest.approx(90 / 1, abs=25)
+    left = [path for path in root.rglob("*") if path.is_file()]
+    assert [path.name for path in left if b"SMITH" in path.read_bytes()] == []
+    assert not any(path.name == unmasked.image.prepared_sha256 for path in left)
+    assert not (root / "quarantine.html").exists()
+
+    assert main(["quarantine", str(root), "--mask", "named"]) == 0  # asked twice
+    assert main(["quarantine", str(root), "--mask", "nobody"]) == 2
+    assert "no image 'nobody' waits in quarantine" in capsys.readouterr().err
+
+
+def test_no_image_is_both_released_and_masked(
+    scans: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(scans / "normal" / "portrait.png", scans / "normal" / "other.png")
+    with Image.open(scans / "normal" / "other.png") as picture:
+        picture.convert("L").save(scans / "normal" / "other.png")  # a face, and no photograph by its colour
+    root = tmp_path / "my catalogue"
+    assert read(scans, root, None).quarantined == ["other", "portrait"]
+    command = ["quarantine", str(root)]
+    for both in ("all", "other"):
+        assert main([*command, "--release", both, "--mask", both]) == 2
+        assert f"--release {both} --mask {both}: say one of them" in capsys.readouterr().err
+    assert main(command) == 0
+    assert "2 images in quarantine" in capsys.readouterr().out
+    page = (root / "quarantine.html").read_text(encoding="utf-8")
+    start = f"<code>plantain quarantine &#x27;{root}&#x27;"
+    for command_line in (
+        "--release other",
+        "--mask other",
+        "--release portrait",
+        "--release all",
+        "--mask all",
+    ):
+        assert page.count(f"{start} {command_line}</code>") == 1
+    assert "--mask portrait" not in page
+    # Who is named is masked, whatever is said of the rest.
+    assert main([*command, "--release", "all", "--mask", "other", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["released"], told["masked"], told["waiting"]) == (["portrait"], ["other"], [])
+
+
+def test_ingest_says_that_what_waits_takes_no_part(
+    scans: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "my catalogue"
+    asked = ["ingest", "folder", str(scans), "--modality", "chest_xray", "--out", str(root), "--skip-text"]
+    assert main(asked) == 0
+    told = capsys.readouterr().out
+    says = "1 images in quarantine, 1 of them new; they take no part in a build until released or masked:"
+    assert f"{says}\n  plantain quarantine '{root}'\n" in told
+
+
+def test_a_kill_while_masking_leaves_no_unmasked_picture(
+    scans: Path, tmp_path: Path, reader: TextReader
+) -> None:
+    root = tmp_path / "catalogue"
+    read(scans, root, reader)
+    with Catalogue.open(root) as catalogue:
+        before = quarantine.held_one(catalogue, "named")
+    assert before is not None
+    pid = os.fork()
+    if pid == 0:
+        quarantine.finish_discards = lambda _: os._exit(9)  # type: ignore[assignment]
+        with Catalogue.create(root) as catalogue:
+            quarantine.mask(catalogue, "named", None)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+    with Catalogue.create(root) as catalogue:
+        path = catalogue.blobs.path(before.image.prepared_sha256)
+        assert path.exists()
+        assert quarantine.mask(catalogue, "named", None) is False
+        assert not path.exists()
+
+
+def test_what_was_ingested_without_the_extra_is_read_later(
+    scans: Path, tmp_path: Path, reader: TextReader
+) -> None:
+    root = tmp_path / "catalogue"
+    assert read(scans, root, None).added == 3  # the face needs no extra
+    with Catalogue.open(root) as catalogue:
+        assert not any(image.text_checked for image in catalogue.images())
+    with Catalogue.create(root) as catalogue:
+        assert check_earlier(catalogue, PrivacyGate(catalogue, reader)) == 1
+    assert ids(root) == ["clean", "marker"]
+    with Catalogue.open(root) as catalogue:
+        assert all(image.text_checked for image in catalogue.images())
+        one_by_one = catalogue.digest()
+    other = tmp_path / "at once"
+    read(scans, other, reader)
+    with Catalogue.open(other) as catalogue:
+        assert catalogue.digest() == one_by_one
+
+
+def test_without_the_extra_ingest_says_so_once(
+    scans: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["ingest", "folder", str(scans), "--modality", "chest_xray", "--licence", "open", "--skip-text"]
+    assert main([*asked, "--out", str(tmp_path / "catalogue"), "--json"]) == 0
+    out, errors = capsys.readouterr()
+    assert errors.count("burned-in text was not checked in 3 images (--skip-text)") == 1
+    told = json.loads(out)
+    assert (told["text_checked"], told["quarantined"]) == (False, 1)
+
+
+def test_nothing_but_pixels_is_kept(tmp_path: Path) -> None:
+    """EXIF, XMP, ICC, PNG text and JPEG comments of the files are in no file of the catalogue."""
+    folder = tmp_path / "scans" / "normal"
+    folder.mkdir(parents=True)
+    secret = "JANE ROE 19500101"
+    text = PngInfo()
+    text.add_text("Comment", secret)
+    text.add_itxt("XML:com.adobe.xmp", f"<x>{secret}</x>")
+    Image.fromarray(page(seed=5)).save(folder / "a.png", pnginfo=text)
+    exif = Image.Exif()
+    exif[0x010E] = secret
+    plain = io.BytesIO()
+    Image.fromarray(page(seed=6)).save(
+        plain, "JPEG", exif=exif, comment=secret.encode(), icc_profile=secret.encode()
+    )
+    xmp = b"http://ns.adobe.com/xap/1.0/\0" + secret.encode()
+    packet = b"\xff\xe1" + (len(xmp) + 2).to_bytes(2, "big") + xmp
+    (folder / "b.jpg").write_bytes(plain.getvalue()[:2] + packet + plain.getvalue()[2:])
+    assert all(secret.encode() in path.read_bytes() for path in folder.iterdir())
+    root = tmp_path / "catalogue"
+    assert read(tmp_path / "scans", root, None).added == 2
+    assert not any(b"JANE" in path.read_bytes() for path in root.rglob("*") if path.is_file())
+    with Catalogue.open(root) as catalogue:
+        assert all(is_source_form(catalogue.read(image)) for image in catalogue.images())
+
+
+def test_slices_through_the_face_of_a_head_are_held_back(tmp_path: Path) -> None:
+    """The real profile of a head over 120 mm of width, as a volume; the slices above its orbits are free."""
+    head = np.repeat(profile_of_s1045()[::-1, ::-1].T[None].astype(np.int16), 120, axis=0)
+    folder = tmp_path / "heads" / "notumor"
+    folder.mkdir(parents=True)
+    nibabel.save(nibabel.Nifti1Image(head, np.eye(4)), folder / "head.nii.gz")
+    options = SourceOptions(tmp_path / "heads", "brain_mri", Licence.OPEN, {"slices": "6"})
+    with Catalogue.create(tmp_path / "axial") as catalogue:
+        done = ingest(NiftiReader(options, load_taxonomy()), catalogue, gate=PrivacyGate(catalogue, None))
+        assert done.added + done.newly_quarantined == 6
+        free = [image.frame % 10_000 for image in catalogue.images()]
+        caught = [waiting.image.frame % 10_000 for waiting in quarantine.held(catalogue)]
+        assert free
+        assert caught
+        assert min(free) > max(caught)  # counted from the feet
+    sagittal = replace(options, settings={"slices": "2", "plane": "sagittal"})
+    with Catalogue.create(tmp_path / "sagittal") as catalogue:
+        done = ingest(NiftiReader(sagittal, load_taxonomy()), catalogue, gate=PrivacyGate(catalogue, None))
+        assert (done.added, done.newly_quarantined) == (0, 2)
+        name = done.quarantined[0]
+        assert quarantine.mask(catalogue, name, None)
+        pixels = decode(catalogue.read(catalogue.get(name)))
+        assert pixels[700:, :200].max() < 40  # nose and lips lay there
+
+
+def test_dicom_with_burned_in_text_or_a_profile_is_held_back(tmp_path: Path, reader: TextReader) -> None:
+    path = get_testdata_file("US1_UNCR.dcm", download=False)
+    if path is None:
+        pytest.skip("pydicom-data is not installed")
+    (tmp_path / "us").mkdir()
+    shutil.copy(str(path), tmp_path / "us")
+    dataset = dcmread(str(get_testdata_file("MR_small.dcm", download=False)))
+    stored = profile_of_s1045()
+    dataset.Rows, dataset.Columns = stored.shape
+    dataset.PixelSpacing, dataset.ImageOrientationPatient = [1.0, 1.0], [0, 1, 0, 0, 0, -1]
+    dataset.PixelData = stored.astype("<i2").tobytes()
+    dataset.WindowCenter, dataset.WindowWidth = 100, 200
+    dataset.save_as(tmp_path / "us" / "head.dcm")
+    options = SourceOptions(tmp_path / "us", "brain_mri", Licence.OPEN)
+    with Catalogue.create(tmp_path / "catalogue") as catalogue:
+        done = ingest(DicomReader(options, load_taxonomy()), catalogue, gate=PrivacyGate(catalogue, reader))
+        assert (done.added, done.newly_quarantined) == (0, 2)
+        why = {waiting.image.plane: waiting.why for waiting in quarantine.held(catalogue)}
+    assert why["sagittal"] == "face"
+    assert "name" in why["unknown"]
+
+
+def test_withdrawn_images_do_not_come_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "scans" / "notumor"
+    folder.mkdir(parents=True)
+    volume = np.random.default_rng(0).normal(500, 60, (40, 44, 38)).astype(np.int16)
+    for name in ("sub-one", "sub-two"):
+        nibabel.save(nibabel.Nifti1Image(volume + len(name), np.eye(4)), folder / f"{name}_T1w.nii.gz")
+        volume = volume[::-1].copy()
+    options = SourceOptions(tmp_path / "scans", "brain_mri", Licence.OPEN, {"slices": "1"})
+    root = tmp_path / "catalogue"
+
+    def again() -> Ingested:
+        with Catalogue.create(root) as catalogue:
+            return ingest(NiftiReader(options, load_taxonomy()), catalogue, gate=PrivacyGate(catalogue, None))
+
+    assert again().added == 2
+    assert main(["withdraw", str(root), "--group", "sub-one"]) == 0
+    assert main(["withdraw", str(root), "--group", "sub-one"]) == 0
+    assert "withdrawn before" in capsys.readouterr().out
+    done = again()
+    assert (done.added, done.unchanged) == (0, 1)
+    assert [refused.reason for refused in done.refused] == ["was withdrawn from this catalogue"]
+    assert main(["withdraw", str(root), "--group", "sub-three"]) == 2
+    with pytest.raises(InputError, match="no image 'x' waits"), Catalogue.create(root) as catalogue:
+        quarantine.release(catalogue, "x")

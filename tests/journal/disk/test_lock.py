@@ -1,0 +1,86 @@
+"""One writer a run, whoever holds it and however it ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plantain.journal import RunLocked
+from plantain.journal.disk.lock import RunLock
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from plantain.journal.disk.lock import RunLock
+lock = RunLock(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_second_process_is_refused_with_pid_and_host_until_the_first_is_killed(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(RunLocked, match=f"process {holder.pid} on {socket.gethostname()}") as caught:
+            RunLock(tmp_path)
+        assert caught.value.pid == holder.pid
+        assert caught.value.host == socket.gethostname()
+        holder.send_signal(signal.SIGKILL)
+    RunLock(tmp_path).release()  # what the killed process left does not block
+
+
+def test_same_process_is_refused_too(tmp_path: Path) -> None:
+    lock = RunLock(tmp_path)
+    with pytest.raises(RunLocked, match=f"process {os.getpid()}"):
+        RunLock(tmp_path)
+    lock.release()
+    lock.release()
+    RunLock(tmp_path).release()
+
+
+FORK = """
+import os, signal, sys, time
+from pathlib import Path
+from plantain.journal.disk.lock import RunLock
+lock = RunLock(Path(sys.argv[1]))
+worker = os.fork()
+if worker == 0:
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+    os._exit(0)
+time.sleep(60)
+"""
+
+
+def test_forked_worker_does_not_keep_the_lock_of_its_killed_parent(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", FORK, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        worker = int(parent.stdout.readline())
+        with pytest.raises(RunLocked):
+            RunLock(tmp_path)
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+        try:
+            RunLock(tmp_path).release()
+        finally:
+            os.kill(worker, signal.SIGKILL)
+
+
+def test_lock_file_without_content(tmp_path: Path) -> None:
+    lock = RunLock(tmp_path)
+    (tmp_path / "lock").write_bytes(b"")  # as it is for an instant after the first opening
+    with pytest.raises(RunLocked, match="just opening") as caught:
+        RunLock(tmp_path)
+    assert caught.value.pid is None
+    lock.release()

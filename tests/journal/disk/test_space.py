@@ -1,0 +1,183 @@
+"""A full disk stops a run cleanly, says what is still needed, and the run goes on once there is room."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from journal.examples import a_call, a_run, a_task, one_round
+from plantain.journal import DiskFull, Journal, verify
+from plantain.journal.disk import space as room
+from plantain.records import TaskState
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 3 MB of its own; mounting one needs root."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    if mount is None or os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    done = subprocess.run(
+        [mount, "-t", "tmpfs", "-o", "size=3m", "tmpfs", folder], capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        pytest.skip(f"cannot mount a small disk: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def make_room(disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,size=30m", disk], check=True)
+
+
+def no_room_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets a run fill the disk to the last byte, as if another program had done so."""
+    monkeypatch.setattr(room, "EDIT_ROOM", 0)
+    monkeypatch.setattr(room, "BASE_ROOM", 0)
+
+
+def test_full_disk_while_blobs_are_stored(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_room_kept(monkeypatch)
+
+    async def fill() -> tuple[int, DiskFull]:
+        journal = await a_run(small_disk / "run", tasks=50)
+        try:
+            for number in range(50):
+                journal.put_blob(bytes([number]) * 200_000, "image/png")
+                await one_round(journal, a_task(number).id)
+                await journal.close_task(a_task(number).id, TaskState.SUCCESS, 1, "")
+        except DiskFull as error:
+            return journal.reader.counts()[TaskState.SUCCESS], error
+        finally:
+            await journal.close()
+        raise AssertionError("3 MB held 10 MB")
+
+    async def go_on(done: int) -> None:
+        async with Journal.open(small_disk / "run") as journal:
+            assert verify(journal.reader).ok
+            assert journal.reader.counts()[TaskState.SUCCESS] == done
+            make_room(small_disk)
+            await one_round(journal, a_task(49).id)
+            assert verify(journal.reader).ok
+
+    done, error = asyncio.run(fill())
+    assert 3 < done < 15
+    assert error.needed_bytes > 0
+    assert "disk is full" in str(error) and "MB" in str(error)
+    assert not list((small_disk / "run").rglob("*.tmp"))
+    asyncio.run(go_on(done))
+
+
+def test_full_disk_while_the_journal_grows(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_room_kept(monkeypatch)
+
+    async def fill() -> int:
+        journal = await a_run(small_disk / "run", tasks=50)
+        written = 0
+        try:
+            with pytest.raises(DiskFull):
+                for number in range(1000):
+                    await journal.set_meta(f"key {number}", "x" * 20_000)
+                    written += 1
+            return written
+        finally:
+            await journal.close()
+
+    async def look(written: int) -> None:
+        make_room(small_disk)
+        async with Journal.open(small_disk / "run") as journal:
+            assert verify(journal.reader).ok
+            kept = journal.reader.connection.execute(
+                "SELECT COUNT(*) FROM meta WHERE key LIKE 'key %'"
+            ).fetchone()[0]
+            assert kept == written  # what was acknowledged, and nothing that was not
+
+    asyncio.run(look(asyncio.run(fill())))
+
+
+def test_no_call_is_started_that_could_not_be_kept(small_disk: Path) -> None:
+    """3 MB are less than one edit may bring: the answer would be paid and lost."""
+
+    async def work() -> None:
+        async with await a_run(small_disk / "run", tasks=5) as journal:
+            with pytest.raises(DiskFull) as caught:
+                await journal.start_call(a_call(a_task(0).id))
+            assert caught.value.needed_bytes == 5 * room.EDIT_ROOM  # nothing is closed yet to reckon from
+            assert not journal.reader.open_calls()
+
+    asyncio.run(work())
+
+
+def test_creating_a_run_on_a_full_disk(small_disk: Path) -> None:
+    (small_disk / "ballast").write_bytes(bytes(3 << 20))
+    with pytest.raises(DiskFull):
+        asyncio.run(a_run(small_disk / "run"))
+    assert not (small_disk / "run" / "journal.sqlite").exists()
+    (small_disk / "ballast").unlink()
+
+    async def again() -> None:
+        async with await a_run(small_disk / "run") as journal:
+            assert verify(journal.reader).ok
+
+    asyncio.run(again())
+
+
+LIMITED = """
+import asyncio, json, resource, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from journal.examples import a_run
+from plantain.journal import DiskFull
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+async def main():
+    journal = await a_run(Path(sys.argv[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+    written, kinds = 0, []
+    try:
+        journal.put_blob(bytes(500_000), "image/png")
+    except DiskFull:
+        kinds.append("blob")
+    try:
+        for number in range(1000):
+            await journal.set_meta(f"key {number}", "x" * 5000)
+            written += 1
+    except DiskFull:
+        kinds.append("journal")
+    await journal.close()
+    print(json.dumps([written, kinds]))
+
+asyncio.run(main())
+"""
+
+
+def test_limit_on_file_size_is_a_full_disk_too(tmp_path: Path) -> None:
+    """Needs no root: files of this process may not grow beyond 400 kB."""
+    run = tmp_path / "run"
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(run), str(Path(__file__).parents[2])],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    written, kinds = json.loads(done.stdout)
+    assert kinds == ["blob", "journal"]
+    assert written > 10
+
+    async def look() -> None:
+        async with Journal.open(run) as journal:
+            assert verify(journal.reader).ok
+            assert journal.reader.meta(f"key {written - 1}") is not None
+            assert journal.reader.meta(f"key {written}") is None
+
+    asyncio.run(look())

@@ -1,0 +1,151 @@
+"""Worked examples on their way to hosted editors: one turn, labelled, the new case last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fakes import gemini_format, openai_format
+from fakes.content import picture
+from fakes.gemini_format import gemini_route
+from fakes.openai_format import openai_route
+from fakes.requests import edit_request
+from fakes.server import KEY, FakeProvider
+from plantain.models.hosted.editor import HostedEditor
+from plantain.models.registry import resolve_editor
+from plantain.pixels.decode import decode
+from plantain.records import InputError, OutcomeKind
+from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply, TakesDemonstrations
+from plantain.roles.options import ProviderOptions
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+
+
+@pytest.fixture
+def server() -> Iterator[FakeProvider]:
+    with FakeProvider([gemini_route, openai_route]) as provider:
+        yield provider
+
+
+def png(shade: int, width: int = 160, height: int = 160) -> EncodedImage:
+    return EncodedImage(picture(width=width, height=height, shade=shade), "image/png")
+
+
+def request(shots: int, text: str = "Add a spot.") -> EditRequest:
+    shown = tuple(
+        Demonstration(png(10 * i + 1, height=120), f"Add spot {i}.", png(10 * i + 2, height=120))
+        for i in range(shots)
+    )
+    return replace(edit_request(png(99), text), demonstrations=shown)
+
+
+def editor(server: FakeProvider, form: str, **settings: object) -> HostedEditor:
+    url = server.url if form == "gemini" else f"{server.url}/v1"
+    made = resolve_editor(f"{form}/m", ProviderOptions(base_url=url, **settings))  # type: ignore[arg-type]
+    assert isinstance(made, HostedEditor)
+    assert isinstance(made, TakesDemonstrations)
+    return made
+
+
+def ask(editor: HostedEditor, request: EditRequest) -> Reply[EditedImage]:
+    async def once() -> Reply[EditedImage]:
+        try:
+            return await editor.edit(request)
+        finally:
+            await editor.aclose()
+
+    return asyncio.run(once())
+
+
+def shades(pictures: list[bytes]) -> list[int]:
+    """The grey level in the middle of each picture."""
+    pixels = [decode(data) for data in pictures]
+    assert all(p.shape[0] == p.shape[1] for p in pixels), "hosted editors get squares"
+    return [int(p[p.shape[0] // 2, p.shape[1] // 2, 0]) for p in pixels]
+
+
+@pytest.mark.parametrize("shots", [1, 3])
+def test_gemini_gets_one_turn_in_order_with_the_new_case_last(server: FakeProvider, shots: int) -> None:
+    assert ask(editor(server, "gemini"), request(shots)).outcome.ok
+    (call,) = server.calls
+    (turn,) = call.fields["contents"]
+    assert turn["role"] == "user"
+    kinds = ["text" if "text" in part else "picture" for part in turn["parts"]]
+    assert kinds == ["text", "picture"] * (2 * shots + 1) + ["text"]
+    wanted = [shade for i in range(shots) for shade in (10 * i + 1, 10 * i + 2)]
+    assert shades(gemini_format.pictures_sent(call)) == [*wanted, 99]
+    texts = gemini_format.prompt_parts(call)
+    assert texts[0].endswith("Example 1, before:")
+    assert texts[1] == "Example 1, instruction: Add spot 0.\nExample 1, after:"
+    assert texts[-2].endswith("New case, before:")
+    assert "New case, instruction: Add a spot." in texts[-1]
+
+
+def test_openai_gets_all_pictures_and_a_text_that_names_them(server: FakeProvider) -> None:
+    reply = ask(editor(server, "openai"), request(2))
+    assert reply.outcome.ok
+    assert '"prompt":"edit_by_example@1:' in reply.raw
+    (call,) = server.calls
+    assert call.body.count(b'name="image[]"') == 5
+    text = openai_format.prompt_text(call)
+    assert [text.index(f"(picture {n})") for n in range(1, 6)] == sorted(
+        text.index(f"(picture {n})") for n in range(1, 6)
+    )
+    assert "Example 2, after:\n(picture 4)" in text
+    assert "New case, before:\n(picture 5)" in text
+
+
+@pytest.mark.parametrize("form", ["gemini", "openai"])
+def test_without_demonstrations_the_request_is_as_ever(server: FakeProvider, form: str) -> None:
+    assert ask(editor(server, form), request(0)).outcome.ok
+    format_ = gemini_format if form == "gemini" else openai_format
+    assert format_.prompt_text(server.calls[0]).startswith("Edit this picture. Add a spot.\nReturn only")
+    assert b"image[]" not in server.calls[0].body
+
+
+def test_more_than_a_request_holds_is_not_applicable_and_costs_nothing(server: FakeProvider) -> None:
+    model = editor(server, "gemini")
+    assert model.most_demonstrations == 6  # 14 pictures: two for each, one for the new case
+    reply = ask(model, request(7))
+    assert reply.outcome.kind is OutcomeKind.NOT_APPLICABLE
+    assert not server.calls
+
+
+def test_words_of_data_can_not_move_a_picture(server: FakeProvider) -> None:
+    assert ask(editor(server, "gemini"), request(1, "Swap <picture> and {{ examples }}.")).outcome.ok
+    assert len(gemini_format.pictures_sent(server.calls[0])) == 3
+    assert "Swap ‹picture›" in gemini_format.prompt_parts(server.calls[0])[-1]
+
+
+def test_template_that_forgets_a_picture_is_an_input_error(server: FakeProvider, tmp_path: Path) -> None:
+    template = tmp_path / "edit_by_example.md.j2"
+    template.write_text("{#- version: 2. -#}\n<picture>\n{{ instruction }}")
+    with pytest.raises(
+        InputError, match="marks 1 pictures with <picture> for 1 example; two for each and one"
+    ):
+        editor(server, "gemini", prompts=tmp_path)
+    template.write_text(
+        "{#- version: 2. -#}\n{% for e in examples %}<picture>{{ e }}<picture>{% endfor %}<picture>{{ instruction }}"
+    )
+    changed = editor(server, "gemini", prompts=tmp_path)
+    assert changed.by_example != editor(server, "gemini").by_example
+    assert changed.fingerprint == editor(server, "gemini").fingerprint
+    assert ask(changed, request(2)).outcome.ok
+
+
+def test_answer_comes_back_at_the_size_of_the_new_case(server: FakeProvider) -> None:
+    asked = replace(request(1), original=png(50, width=150, height=90))
+    reply = ask(editor(server, "gemini"), asked)
+    assert reply.value is not None
+    assert decode(reply.value.image.data).shape == (90, 150, 3)
+    assert np.ptp(decode(reply.value.image.data)) > 0

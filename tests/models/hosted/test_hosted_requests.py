@@ -1,0 +1,303 @@
+"""What hosted adapters send, by the real SDKs against a loopback server, and what they take from their surroundings."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from google import genai
+from google.genai import types
+
+from fakes import gemini_format, openai_format
+from fakes.gemini_format import gemini_route
+from fakes.openai_format import openai_route
+from fakes.requests import edit_request, judge_request, original, write_request
+from fakes.server import KEY, Answer, FakeProvider, Request
+from plantain.models.hosted.answers import report_schema
+from plantain.models.hosted.asking import Question
+from plantain.models.hosted.gemini import requests
+from plantain.models.hosted.gemini.wire import GeminiWire
+from plantain.models.hosted.secrets import Secret
+from plantain.models.registry import close_models, resolve_editor, resolve_judge, resolve_writer
+from plantain.pixels.decode import decode_untrusted
+from plantain.records import InputError, OutcomeKind
+from plantain.roles import EditRequest, EncodedImage, Reply
+from plantain.roles.options import ProviderOptions
+from plantain.rubrics import MED_BANANA
+
+KEY_NAMES = ("GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeProvider]:
+    with FakeProvider([gemini_route, openai_route]) as provider:
+        yield provider
+
+
+@pytest.fixture(autouse=True)
+def _clean(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.spoil = None
+    server.calls.clear()
+    for name in KEY_NAMES:
+        monkeypatch.setenv(name, KEY)
+    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+
+
+def options(server: FakeProvider, provider: str, **changes: Any) -> ProviderOptions:
+    return ProviderOptions(base_url=server.url if provider == "gemini" else f"{server.url}/v1", **changes)
+
+
+def ask(role: Any, request: Any) -> Reply[Any]:
+    async def once() -> Reply[Any]:
+        try:
+            if hasattr(role, "write"):
+                return await role.write(request)  # type: ignore[no-any-return]
+            return await (role.edit(request) if hasattr(role, "edit") else role.judge(request))  # type: ignore[no-any-return]
+        finally:
+            await close_models(role)
+
+    return asyncio.run(once())
+
+
+def test_gemini_settings_arrive_and_change_the_fingerprint(server: FakeProvider) -> None:
+    settings = {
+        "temperature": 0.2,
+        "top_p": 0.9,
+        "thinking": "low",
+        "max_output_tokens": 999,
+        "safety": "BLOCK_ONLY_HIGH",
+    }
+    judge = resolve_judge("gemini/m", options(server, "gemini", **settings))
+    assert ask(judge, judge_request()).outcome.ok
+    sent = server.calls[0].fields
+    config = sent["generationConfig"]
+    assert (config["temperature"], config["topP"], config["maxOutputTokens"]) == (0.2, 0.9, 999)
+    thinking = config["thinkingConfig"]
+    assert (thinking["thinkingLevel"], thinking["includeThoughts"]) == ("LOW", True)
+    assert config["seed"] == (2**62 + 5) % 2**31
+    assert config["responseMimeType"] == "application/json"
+    assert {s["threshold"] for s in sent["safetySettings"]} == {"BLOCK_ONLY_HIGH"}
+    assert len(gemini_format.pictures_sent(server.calls[0])) == 2
+    assert server.calls[0].path == "/v1beta/models/m:generateContent"
+    plain = resolve_judge("gemini/m", options(server, "gemini"))
+    for name, value in settings.items():
+        one = resolve_judge("gemini/m", options(server, "gemini", **{name: value}))
+        assert one.fingerprint != plain.fingerprint, name
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"temperature": 0.3, "top_p": 0.9, "thinking": "low", "safety": "BLOCK_NONE"},
+        {"thinking": "none"},
+        {"thinking_budget": 100},
+    ],
+)
+def test_gemini_bodies_are_those_that_the_sdk_itself_would_make(
+    server: FakeProvider, settings: dict[str, Any]
+) -> None:
+    """Ours are handed to it whole; its own are made of the same contents and configuration."""
+    chosen = options(server, "gemini", **settings)
+    picture = original()
+    question = Question("who you are", ("Original:", picture, "and", picture), 7, report_schema(MED_BANANA))
+    asked = [
+        (requests.contents(question.parts), requests.text_config(question, chosen)),
+        (requests.contents(("words", picture)), requests.text_config(Question("", (), 3), chosen)),
+        (requests.contents((picture, "edit it")), requests.picture_config(3, chosen)),
+    ]
+
+    async def send() -> None:
+        wire = GeminiWire("gemini/m", Secret(KEY), chosen)
+        sdk = genai.Client(
+            vertexai=False,
+            api_key=KEY,
+            http_options=types.HttpOptions(base_url=server.url, api_version="v1beta"),
+        )
+        for contents, config in asked:
+            await wire.generate(contents, config)
+            sent: list[types.ContentUnion] = [*contents]
+            await sdk.aio.models.generate_content(model="m", contents=sent, config=config)
+        await wire.aclose()
+        await sdk.aio.aclose()
+
+    asyncio.run(send())
+    assert len(server.calls) == 6
+    for ours, theirs in zip(server.calls[::2], server.calls[1::2], strict=True):
+        assert ours.path == theirs.path
+        assert ours.fields == in_camel_case(theirs.fields)
+
+
+def in_camel_case(value: Any) -> Any:
+    """Of the two spellings that Gemini takes, its SDK mixes both; names in a JSON schema are somebody's own."""
+    if isinstance(value, list):
+        return [in_camel_case(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        re.sub("_([a-z])", lambda found: found[1].upper(), name): inner
+        if name == "responseJsonSchema"
+        else in_camel_case(inner)
+        for name, inner in value.items()
+    }
+
+
+def test_only_what_is_sent_enters_the_fingerprint(server: FakeProvider) -> None:
+    """Image models are sent no thinking, language models no picture size."""
+    plain = options(server, "gemini")
+    thinking, large = options(server, "gemini", thinking="low"), options(server, "gemini", image_size="2K")
+    assert resolve_editor("gemini/m", thinking).fingerprint == resolve_editor("gemini/m", plain).fingerprint
+    assert resolve_editor("gemini/m", large).fingerprint != resolve_editor("gemini/m", plain).fingerprint
+    assert resolve_judge("gemini/m", large).fingerprint == resolve_judge("gemini/m", plain).fingerprint
+    assert ask(resolve_editor("gemini/m", large), edit_request()).outcome.ok
+    config = server.calls[0].fields["generationConfig"]
+    assert config["imageConfig"] == {"aspectRatio": "1:1", "imageSize": "2K"}
+    assert config["responseModalities"] == ["TEXT", "IMAGE"]
+    assert config["seed"] == (2**62 + 5) % 2**31
+
+
+def test_openai_settings_arrive_and_nothing_is_stored_there(server: FakeProvider) -> None:
+    writer = resolve_writer("openai/m", options(server, "openai", temperature=0.5, thinking="high"))
+    assert ask(writer, write_request()).outcome.ok
+    sent = server.calls[0].fields
+    assert (sent["temperature"], sent["reasoning"], sent["store"]) == (0.5, {"effort": "high"}, False)
+    assert sent["instructions"].startswith("You help to build")
+    assert openai_format.pictures_sent(server.calls[0]) == [original().data]
+
+
+def test_editor_is_sent_the_untouched_original(server: FakeProvider) -> None:
+    for provider, form in (("gemini", gemini_format), ("openai", openai_format)):
+        server.calls.clear()
+        reply = ask(resolve_editor(f"{provider}/m", options(server, provider)), edit_request())
+        assert reply.outcome.ok
+        assert form.pictures_sent(server.calls[0]) == [original().data]
+        assert "Add a small bright spot." in form.prompt_text(server.calls[0])
+
+
+@pytest.mark.parametrize("provider", ["gemini", "openai"])
+def test_picture_of_another_shape_goes_square_and_comes_back(server: FakeProvider, provider: str) -> None:
+    """The fake returns the square it was sent: what comes back is the original, pixel by pixel, and noted as such."""
+    form = gemini_format if provider == "gemini" else openai_format
+
+    def echo(request: Request, good: Answer) -> Answer:
+        return form.picture_answer(form.pictures_sent(request)[0])
+
+    server.spoil = echo
+    pixels = np.random.default_rng(5).integers(0, 255, (131, 300, 3), dtype=np.uint8)
+    done, data = cv2.imencode(".png", pixels[:, :, ::-1])
+    assert done
+    wide = EncodedImage(data.tobytes(), "image/png")
+    reply = ask(
+        resolve_editor(f"{provider}/m", options(server, provider)),
+        EditRequest(edit_request().image, wide, "x", 1),
+    )
+    assert reply.outcome.ok, reply.outcome
+    sent = decode_untrusted(form.pictures_sent(server.calls[0])[0], "sent")
+    assert sent.shape == (300, 300, 3)
+    assert np.array_equal(decode_untrusted(reply.value.image.data, "back"), pixels)
+    assert "unchanged" in reply.value.note
+
+
+def test_addresses_in_the_environment_are_not_heard(
+    server: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GOOGLE_GEMINI_BASE_URL", "OPENAI_BASE_URL"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/")
+    for provider in ("gemini", "openai", "openai-compatible"):
+        assert ask(resolve_writer(f"{provider}/m", options(server, provider)), write_request()).outcome.ok
+
+
+def test_proxies_are_used_but_never_for_this_machine(
+    server: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeProvider([]) as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        for provider in ("gemini", "openai", "openai-compatible"):
+            assert ask(resolve_writer(f"{provider}/m", options(server, provider)), write_request()).outcome.ok
+        assert not proxy.calls
+        for provider in ("gemini", "openai"):
+            away = ProviderOptions(base_url="http://provider.invalid/v1")
+            reply = ask(resolve_writer(f"{provider}/m", away), write_request())
+            assert not reply.outcome.ok
+        assert [call.path.startswith("http://provider.invalid/v1") for call in proxy.calls] == [True, True]
+
+
+def test_redirects_are_not_followed(server: FakeProvider) -> None:
+    with FakeProvider([openai_route, gemini_route]) as elsewhere:
+        server.spoil = lambda request, good: Answer(b"", 307, {"Location": elsewhere.url + request.path})
+        for provider in ("gemini", "openai", "openai-compatible"):
+            reply = ask(resolve_writer(f"{provider}/m", options(server, provider)), write_request())
+            assert reply.outcome.kind is OutcomeKind.TRANSPORT
+        assert not elsewhere.calls
+
+
+def test_openais_key_is_not_sent_to_another_server(
+    server: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_COMPATIBLE_API_KEY")
+    ask(resolve_writer("openai-compatible/m", options(server, "openai-compatible")), write_request())
+    assert server.calls[0].key == "none"
+
+
+def test_many_calls_at_once_share_one_client(server: FakeProvider) -> None:
+    """Nothing in the connection pool makes calls wait or fail at 150 at a time."""
+
+    async def many(role: Any, request: Any) -> list[Reply[Any]]:
+        replies = await asyncio.gather(*(role.judge(request) for _ in range(150)))
+        await close_models(role)
+        return list(replies)
+
+    small = judge_request()
+    tiny = EncodedImage(b"\x89PNG tiny", "image/png")
+    small = type(small)(small.image, tiny, tiny, "x", small.finding, small.direction, small.rubric, 1)
+    for provider in ("gemini", "openai"):
+        role = resolve_judge(f"{provider}/m", options(server, provider))
+        assert all(reply.outcome.ok for reply in asyncio.run(many(role, small)))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("openai/m", {"use_seed": False}, "providers.openai.use_seed: openai has no such setting"),
+        ("openai/m", {"safety": "BLOCK_NONE"}, "providers.openai.safety"),
+        ("openai/gpt-image-2", {"image_size": "1024x1536"}, "is no square"),
+        ("gemini/m", {"image_quality": "high"}, "providers.gemini.image_quality"),
+        ("gemini/m", {"safety": "BLOCK"}, "choose one of BLOCK_LOW"),
+        ("gemini/m", {"thinking": "hihg"}, "did you mean 'high'"),
+        ("gemini/m", {"leniency": "lax"}, "choose one of balanced, strict"),
+        ("gemini/m", {"timeout_s": 0.0}, "more than 0"),
+        ("gemini/m", {"base_url": "ftp://x"}, "is not an address"),
+        ("gemini/m", {"base_url": "https://me:secret@host/"}, "keys come from the environment"),
+        ("openai-compatible/m", {"base_url": ""}, "base_url: is missing"),
+    ],
+)
+def test_settings_that_cannot_be_followed_are_refused(name: str, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        resolve_writer(name, ProviderOptions(**{"base_url": "http://127.0.0.1:1/v1", **changes}))
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_key_and_extra_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in KEY_NAMES:
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(InputError, match="set the environment variable GEMINI_API_KEY"):
+        resolve_writer("gemini/m")
+    with pytest.raises(InputError, match="set the environment variable LAB_KEY"):
+        resolve_writer("openai/m", ProviderOptions(api_key_env="LAB_KEY"))
+    monkeypatch.setattr("plantain.models.extras.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pip install -e '.\[openai\]'"):
+        resolve_writer("openai/m")
+
+
+def test_compatible_provider_has_no_editor() -> None:
+    with pytest.raises(InputError, match="not an editor"):
+        resolve_editor("openai-compatible/m", ProviderOptions(base_url="http://127.0.0.1:1/v1"))

@@ -1,0 +1,74 @@
+"""A judge's scores out of its answer: exactly the JSON asked for, or what its words plainly say, or nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from plantain.models.hosted.answers import Unreadable
+from plantain.models.hosted.scale_answers import Declined, Incomplete, read_scale, scale_schema
+from plantain.rubrics import MEDEBENCH
+
+
+def answer(ea: object = 8, cp: object = 9, vq: object = 7, **more: object) -> dict[str, object]:
+    scores = {"editing_accuracy": ea, "context_preservation": cp, "visual_quality": vq}
+    said = {name: {"reason": f"why {name}", "score": score} for name, score in scores.items()}
+    return {"differences": "A mole is gone.", **said, **more}
+
+
+def test_the_answer_asked_for_is_read_with_its_words() -> None:
+    report = read_scale(json.dumps(answer()), MEDEBENCH)
+    scores = (report.editing_accuracy, report.context_preservation, report.visual_quality)
+    assert [score.value for score in scores] == [8.0, 9.0, 7.0]
+    assert report.differences == "A mole is gone."
+    assert report.reason.startswith("EA: why editing_accuracy CP: why")
+
+
+@pytest.mark.parametrize("frame", ["{}", "```json\n{}\n```", "Here you are:\n{}\nThat is all."])
+def test_fences_and_prose_around_it_do_no_harm(frame: str) -> None:
+    report = read_scale(frame.replace("{}", json.dumps(answer())), MEDEBENCH)
+    assert report.editing_accuracy.value == 8.0
+
+
+def test_words_are_read_where_there_is_no_json() -> None:
+    lines = ["The mole is gone.", "**Editing Accuracy:** 8/10", "**Contextual Preservation:** [9]/10"]
+    text = "\n".join([*lines, "Visual Quality - 7 out of 10"])
+    report = read_scale(text, MEDEBENCH)
+    assert (report.editing_accuracy.value, report.visual_quality.value) == (8.0, 7.0)
+    assert "The mole is gone" in report.reason
+
+
+@pytest.mark.parametrize("score", [11, -1, True, None, "high", 85])
+def test_a_score_off_the_scale_is_not_taken(score: object) -> None:
+    with pytest.raises(Incomplete) as caught:
+        read_scale(json.dumps(answer(ea=score)), MEDEBENCH)
+    assert not caught.value.report.editing_accuracy.scored
+    assert caught.value.report.context_preservation.value == 9.0, "the other scores are kept"
+    assert "editing_accuracy" in str(caught.value)
+
+
+def test_two_different_reports_are_no_report() -> None:
+    with pytest.raises(Incomplete, match="stated twice"):
+        read_scale(json.dumps(answer()) + "\n" + json.dumps(answer(ea=2)), MEDEBENCH)
+
+
+def test_a_refusal_is_told_apart_from_a_bad_answer() -> None:
+    with pytest.raises(Declined):
+        read_scale("I'm sorry, I cannot assist with evaluating this image.", MEDEBENCH)
+    with pytest.raises(Unreadable) as caught:
+        read_scale("The edit looks fine.", MEDEBENCH)
+    assert not isinstance(caught.value, Declined)
+
+
+def test_the_schema_asks_for_the_differences_and_reasons_before_the_scores() -> None:
+    schema = scale_schema(MEDEBENCH)
+    assert schema["required"] == [
+        "differences",
+        "editing_accuracy",
+        "context_preservation",
+        "visual_quality",
+    ]
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    assert list(properties["visual_quality"]["properties"]) == ["reason", "score"]

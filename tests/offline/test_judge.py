@@ -1,0 +1,162 @@
+"""The instrument judge end to end: what it says of edits whose worth is known."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+
+from plantain.findings import load_taxonomy
+from plantain.offline.judge import InstrumentJudge, judge_encoded
+from plantain.offline.language import Intent, compose
+from plantain.offline.workers import close_workers
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_jpeg
+from plantain.records import Criterion, Direction, FailureCode, Observations, Outcome, OutcomeKind
+from plantain.roles import EncodedImage, JudgeRequest
+from plantain.rubrics import MED_BANANA
+from plantain.sources.samples import sample_images
+
+COMPLIANCE = Criterion.INSTRUCTION_COMPLIANCE
+PLAUSIBILITY = Criterion.STRUCTURAL_PLAUSIBILITY
+REALISM = Criterion.REALISM
+FIDELITY = Criterion.FIDELITY_PRESERVATION
+
+
+@pytest.fixture(scope="module")
+def chest():
+    sample = next(s for s in sample_images() if s.image.modality == "chest_xray")
+    image, data = sample.prepared()
+    return image, data, decode(data)
+
+
+@pytest.fixture(scope="module")
+def finding():
+    return load_taxonomy().get("chest_xray", "Lung Lesion")
+
+
+def with_lesion(pixels, x=700, y=300, levels=35.0):
+    ys, xs = np.mgrid[: pixels.shape[0], : pixels.shape[1]]
+    inside = np.clip((50 - np.hypot(xs - x, ys - y)) / 22, 0, 1)
+    haze = (inside * inside * (3 - 2 * inside))[..., None]
+    return np.clip(np.rint(pixels + levels * haze), 0, 255).astype(np.uint8)
+
+
+def observe(chest, finding, edited, *, side="left", direction=Direction.ADD, original=None) -> Observations:
+    image, data, _ = chest
+    instruction = compose(Intent(finding.name, direction, side=side), finding)
+    observed = judge_encoded(
+        data if original is None else encode_jpeg(original),
+        encode_jpeg(edited),
+        instruction,
+        image,
+        finding,
+        direction,
+        MED_BANANA,
+    )
+    assert isinstance(observed, Observations)
+    return observed
+
+
+def failed(observed: Observations) -> set[Criterion]:
+    return {name for name, result in observed.criteria.items() if not result.passed}
+
+
+def test_judge_passes_a_soft_lesion_in_the_named_lung(chest, finding):
+    observed = observe(chest, finding, with_lesion(chest[2]))
+    assert failed(observed) == set()
+    assert observed.has_disease and observed.opinion and not observed.other_disease
+    assert observed.reason.startswith("Instrument reading, not an expert's opinion.")
+    assert "grey levels" in observed.criteria[COMPLIANCE].evidence
+    assert all(0.5 <= (result.confidence or 0) <= 1.0 for result in observed.criteria.values())
+
+
+def test_judge_of_an_unchanged_image_fails_compliance_alone(chest, finding):
+    observed = observe(chest, finding, chest[2])
+    assert failed(observed) == {COMPLIANCE}
+    assert observed.criteria[COMPLIANCE].codes == (FailureCode.TOO_SUBTLE,)
+    assert not observed.has_disease
+
+
+def test_judge_fails_the_wrong_side(chest, finding):
+    observed = observe(chest, finding, with_lesion(chest[2]), side="right")
+    assert COMPLIANCE in failed(observed)
+    assert FailureCode.WRONG_LOCATION in observed.criteria[COMPLIANCE].codes
+
+
+def test_judge_fails_a_dark_lesion(chest, finding):
+    assert failed(observe(chest, finding, with_lesion(chest[2], levels=-35.0))) >= {COMPLIANCE, PLAUSIBILITY}
+
+
+def test_judge_fails_a_lesion_below_the_diaphragm(chest, finding):
+    observed = observe(chest, finding, with_lesion(chest[2], 520, 960, -45.0))
+    assert PLAUSIBILITY in failed(observed)
+
+
+def test_judge_passes_a_removal_and_fails_one_that_leaves_most_of_it(chest, finding):
+    drawn = with_lesion(chest[2], levels=45.0)
+    removed = observe(chest, finding, chest[2], direction=Direction.REMOVE, original=drawn)
+    assert failed(removed) == set()
+    assert not removed.has_disease
+    untouched = observe(chest, finding, drawn, direction=Direction.REMOVE, original=drawn)
+    assert COMPLIANCE in failed(untouched)
+    assert untouched.has_disease
+
+
+def test_judge_sees_a_letter_in_a_corner(chest, finding):
+    edited = with_lesion(chest[2])
+    marked = cv2.putText(edited.copy(), "R", (40, 90), cv2.FONT_HERSHEY_SIMPLEX, 2.0, (235,) * 3, 4)
+    observed = observe(chest, finding, marked)
+    assert failed(observed) == {FIDELITY}
+    assert "mark or text" in observed.criteria[FIDELITY].evidence
+
+
+def test_judge_sees_colour_in_a_grey_image(chest, finding):
+    tinted = with_lesion(chest[2])
+    tinted[200:400, 600:800, 2] //= 2
+    assert REALISM in failed(observe(chest, finding, tinted))
+
+
+def test_judge_is_deterministic(chest, finding):
+    edited = with_lesion(chest[2])
+    assert observe(chest, finding, edited) == observe(chest, finding, edited)
+
+
+@pytest.mark.parametrize("edited", [b"not an image", b""])
+def test_judge_of_something_else_is_malformed(chest, finding, edited):
+    image, data, _ = chest
+    outcome = judge_encoded(data, edited, "Add a nodule.", image, finding, Direction.ADD, MED_BANANA)
+    assert isinstance(outcome, Outcome)
+    assert outcome.kind is OutcomeKind.MALFORMED
+
+
+def test_judge_of_another_size_is_malformed(chest, finding):
+    image, data, pixels = chest
+    outcome = judge_encoded(
+        data, encode_jpeg(pixels[:512, :512]), "Add a nodule.", image, finding, Direction.ADD, MED_BANANA
+    )
+    assert isinstance(outcome, Outcome)
+    assert "differ in size" in outcome.reason
+
+
+def test_judge_fills_its_role(chest, finding):
+    image, data, pixels = chest
+    request = JudgeRequest(
+        image=replace(image),
+        original=EncodedImage(data, "image/jpeg"),
+        edited=EncodedImage(encode_jpeg(with_lesion(pixels)), "image/jpeg"),
+        instruction="Add a lung lesion in the left lung.",
+        finding=finding,
+        direction=Direction.ADD,
+        rubric=MED_BANANA,
+        seed=0,
+    )
+    try:
+        reply = asyncio.run(InstrumentJudge().judge(request))
+    finally:
+        close_workers()
+    assert reply.value is not None
+    assert reply.usage.served_model.startswith("offline/instruments@")

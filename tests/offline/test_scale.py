@@ -1,0 +1,134 @@
+"""The instrument judge on MedEBench's scales: real pictures, known changes, and what it cannot say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+import skimage.data
+
+from fakes.requests import source_image
+from plantain.bench.benchmark.native_format import encode_png
+from plantain.findings import load_taxonomy
+from plantain.offline.scale import scale_encoded
+from plantain.pixels.arrays import Pixels
+from plantain.records import Direction, Finding, Outcome, ScaleReport
+
+IMAGE = source_image(modality="photo")
+
+
+@pytest.fixture(scope="module")
+def before() -> Pixels:
+    retina = skimage.data.retina()
+    small = cv2.resize(retina, (320, 320), interpolation=cv2.INTER_AREA)
+    return np.asarray(small * np.float32(0.7), np.uint8)  # nothing that is made brighter runs into white
+
+
+def with_disc(pixels: Pixels, by: float, x: int = 120, y: int = 170) -> Pixels:
+    rows, columns = np.mgrid[: pixels.shape[0], : pixels.shape[1]]
+    soft = np.clip((30 - np.hypot(rows - y, columns - x)) / 10, 0, 1)
+    return np.clip(pixels + (by * soft)[..., None], 0, 255).astype(np.uint8)
+
+
+def scored(
+    before: Pixels, after: Pixels, truth: Pixels | None, finding: Finding | None = None
+) -> ScaleReport:
+    report = scale_encoded(
+        encode_png(before),
+        encode_png(after),
+        None if truth is None else encode_png(truth),
+        "Make the spot brighter.",
+        IMAGE,
+        finding,
+        Direction.CHANGE,
+    )
+    assert isinstance(report, ScaleReport)
+    return report
+
+
+def numbers(report: ScaleReport) -> tuple[float | None, float | None, float | None]:
+    return (
+        report.editing_accuracy.value,
+        report.context_preservation.value,
+        report.visual_quality.value,
+    )
+
+
+def test_the_unchanged_image_keeps_everything_and_achieves_nothing(before: Pixels) -> None:
+    assert numbers(scored(before, before, with_disc(before, 60))) == (0.0, 10.0, 10.0)
+
+
+def test_the_real_result_itself_has_full_scores(before: Pixels) -> None:
+    truth = with_disc(before, 60)
+    assert numbers(scored(before, truth, truth)) == (10.0, 10.0, 10.0)
+
+
+def test_half_of_the_change_is_half_of_the_accuracy(before: Pixels) -> None:
+    ea, cp, _ = numbers(scored(before, with_disc(before, 30), with_disc(before, 60)))
+    assert ea == pytest.approx(5.0, abs=0.5)
+    assert cp is not None
+    assert cp > 9.9
+
+
+def test_the_same_change_elsewhere_is_no_accuracy(before: Pixels) -> None:
+    ea, *_ = numbers(scored(before, with_disc(before, 60, x=230), with_disc(before, 60)))
+    assert ea is not None
+    assert ea < 0.5
+
+
+def test_a_full_repaint_loses_on_preservation_and_quality(before: Pixels) -> None:
+    truth = with_disc(before, 60)
+    _, cp, vq = numbers(scored(before, cv2.GaussianBlur(truth, (0, 0), 4), truth))
+    assert cp is not None
+    assert vq is not None
+    assert cp < 9.7
+    assert vq < 1.0
+
+
+def test_a_blank_output_is_worth_nothing(before: Pixels) -> None:
+    ea, cp, vq = numbers(scored(before, np.zeros_like(before), with_disc(before, 60)))
+    assert (ea, vq) == (0.0, 0.0)
+    assert cp is not None
+    assert cp < 5.0
+
+
+def test_without_truth_and_finding_accuracy_is_unscored(before: Pixels) -> None:
+    report = scored(before, with_disc(before, 60), None)
+    assert not report.editing_accuracy.scored
+    assert "no real result and no finding" in report.editing_accuracy.reason
+    assert report.context_preservation.value == 10.0
+
+
+def test_a_truth_that_does_not_lie_over_the_image_is_no_measure(before: Pixels) -> None:
+    turned = np.ascontiguousarray(np.rot90(with_disc(before, 60)))
+    report = scored(before, with_disc(before, 60), turned)
+    assert not report.editing_accuracy.scored
+    assert "does not lie over" in report.editing_accuracy.reason
+
+
+def test_a_truth_that_shows_no_difference_is_no_measure(before: Pixels) -> None:
+    report = scored(before, with_disc(before, 60), before)
+    assert "no difference" in report.editing_accuracy.reason
+
+
+def test_a_finding_is_measured_by_the_instruments_where_there_is_no_truth(before: Pixels) -> None:
+    drusen = load_taxonomy().get("fundus", "AMD")
+    image = replace(IMAGE, modality="fundus")
+    data = encode_png(before)
+    untouched = scale_encoded(data, data, None, "Add drusen at the macula.", image, drusen, Direction.ADD)
+    assert isinstance(untouched, ScaleReport)
+    assert numbers(untouched) == (0.0, 10.0, 10.0)
+
+
+def test_images_of_two_sizes_cannot_be_compared(before: Pixels) -> None:
+    small = encode_png(np.ascontiguousarray(before[:100]))
+    outcome = scale_encoded(encode_png(before), small, None, "x", IMAGE, None, Direction.CHANGE)
+    assert isinstance(outcome, Outcome)
+    assert not outcome.ok
+
+
+def test_it_repeats_itself(before: Pixels) -> None:
+    truth = with_disc(before, 60)
+    assert scored(before, with_disc(before, 40), truth) == scored(before, with_disc(before, 40), truth)

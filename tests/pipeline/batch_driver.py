@@ -1,0 +1,43 @@
+"""Builds in batch jobs that are killed by SIGKILL, each in a forked child, so that everything is imported once.
+
+Started as its own process: python batch_driver.py CATALOGUE RUN URL FORM. For every line on stdin, a number of durable
+events, it starts a child that is killed after so many (0: never), and prints the child's pid and then how it ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import google.genai  # noqa: F401
+import openai  # noqa: F401
+from quick import NoText
+from test_batch_run import recipe
+
+import plantain.models.hosted.gemini.batch
+import plantain.models.hosted.openai.batch  # noqa: F401
+from plantain.pipeline.run import run_build
+
+
+def main() -> None:
+    catalogue, run, url, form = sys.argv[1:]
+    made = recipe(Path(catalogue), url, form, rounds=2, limits={"budget_usd": 50.0})
+    for line in sys.stdin:
+        kill_at = int(line)
+
+        def on_commit(events: int, kill_at: int = kill_at) -> None:
+            if kill_at and events >= kill_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        pid = os.fork()
+        if pid == 0:
+            summary = asyncio.run(run_build(made, Path(run), text_reader=NoText(), on_commit=on_commit))
+            os._exit(0 if summary.stopped is None else 1)
+        print(pid, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+main()

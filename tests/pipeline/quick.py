@@ -1,0 +1,187 @@
+"""Small deterministic models and a small catalogue, for tests of the run itself rather than of the models."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from pathlib import Path
+
+import cv2
+import numpy as np
+import skimage.data
+
+from plantain.catalogue.store import Catalogue
+from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.rounds import Method
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_jpeg, encode_mask, encode_source
+from plantain.pixels.prepare import prepare
+from plantain.privacy.text import Text
+from plantain.records import (
+    Criterion,
+    CriterionResult,
+    FailureCode,
+    Licence,
+    Observations,
+    Outcome,
+    OutcomeKind,
+    SourceImage,
+    Usage,
+)
+from plantain.roles import (
+    EditedImage,
+    EditRequest,
+    EncodedImage,
+    JudgeRequest,
+    Reply,
+    WriteRequest,
+    failed,
+)
+from plantain.rubrics import MED_BANANA
+
+
+class CallLog:
+    """One line per call that was really made, written so that a SIGKILL cannot lose it."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+
+    def note(self, *parts: object) -> None:
+        if self.path is None:
+            return
+        fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(fd, ("\t".join(map(str, parts)) + "\n").encode())
+        os.close(fd)
+
+    def lines(self) -> list[str]:
+        return self.path.read_text().splitlines() if self.path and self.path.exists() else []
+
+
+class QuickWriter:
+    name = "quick/writer"
+    fingerprint = "1"
+
+    def __init__(self, log: CallLog) -> None:
+        self.log = log
+
+    async def write(self, request: WriteRequest) -> Reply[str]:
+        self.log.note(request.task.id, request.round, "write")
+        text = (
+            f"{request.task.direction} {request.task.finding}, try {request.round}, seed {request.seed % 97}"
+        )
+        return Reply(text, usage=Usage(served_model="quick/writer@1"))
+
+
+class QuickEditor:
+    """Draws a disc that depends on the seed; refuses one call in eight."""
+
+    name = "quick/editor"
+    fingerprint = "1"
+
+    def __init__(self, log: CallLog) -> None:
+        self.log = log
+
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+        self.log.note(request.instruction, "edit", request.seed)
+        if request.seed % 8 == 0:
+            return failed(Outcome(OutcomeKind.REFUSED, "not this one"))
+        return Reply(await asyncio.to_thread(self._draw, request))
+
+    def _draw(self, request: EditRequest) -> EditedImage:
+        pixels = decode(request.original.data).copy()
+        mask = np.zeros(pixels.shape[:2], np.uint8)
+        rng = np.random.default_rng(request.seed)
+        centre = tuple(int(v) for v in rng.integers(300, 700, 2))
+        cv2.circle(mask, centre, 40, 1, -1)
+        pixels[mask > 0] //= 2
+        return EditedImage(
+            EncodedImage(encode_jpeg(pixels), "image/jpeg"),
+            EncodedImage(encode_mask(mask > 0), "image/png"),
+            "local",
+        )
+
+
+class QuickJudge:
+    """Passes about two edits in five, by the seed."""
+
+    name = "quick/judge"
+    fingerprint = "1"
+
+    def __init__(self, log: CallLog) -> None:
+        self.log = log
+
+    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
+        self.log.note(request.instruction, "judge", request.seed)
+        digest = hashlib.sha256(str(request.seed).encode()).digest()
+        good = digest[0] < 100
+        results = {
+            criterion: CriterionResult(
+                good or digest[i + 1] < 128, 0.5, () if good else (FailureCode.TOO_SUBTLE,)
+            )
+            for i, criterion in enumerate(Criterion)
+        }
+        return Reply(Observations(results, good, False, good, "by seed"))
+
+
+def quick_method(log: CallLog, *, max_rounds: int = 3, judges: int = 1, seed: int = 5) -> Method:
+    return Method(
+        writer=QuickWriter(log),
+        editor=QuickEditor(log),
+        judges=(QuickJudge(log),) * judges,
+        rubric=MED_BANANA,
+        policy="all-pass",
+        threshold=0.7,
+        max_rounds=max_rounds,
+        seed=seed,
+    )
+
+
+def quick_catalogue(path: Path, images: int = 3) -> Path:
+    """A catalogue of differently cropped, real fundus photographs."""
+    retina = skimage.data.retina()
+    with Catalogue.create(path) as catalogue:
+        for i in range(images):
+            pixels, geometry = prepare(retina[: 1411 - 8 * i])
+            data = encode_source(pixels)
+            digest = hashlib.sha256(data).hexdigest()
+            catalogue.add(
+                SourceImage(
+                    id=f"retina-{i}",
+                    dataset="scikit-image",
+                    modality="fundus",
+                    labels=("normal",),
+                    licence=Licence.OPEN,
+                    source_sha256=digest,
+                    prepared_sha256=digest,
+                    geometry=geometry,
+                    view="fundus",
+                ),
+                data,
+            )
+    return path
+
+
+def quick_recipe(
+    catalogue: Path, *, findings: tuple[str, ...] = ("AMD", "Diabetes", "Cataract"), **loop: object
+) -> Recipe:
+    return Recipe.model_validate(
+        {
+            "name": "quick",
+            "seed": 5,
+            "data": {"catalogue": catalogue, "findings": findings, "directions": ["add"]},
+            "models": {"writer": "quick/writer", "editor": "quick/editor", "judge": "quick/judge"},
+            "loop": {"max_rounds": 3, **loop},
+            "limits": {"concurrency": 3},
+        }
+    )
+
+
+class NoText:
+    """In place of a reader of text, which takes a second for each picture: photographs of retinas hold none."""
+
+    name = "none needed"
+
+    def read(self, pixels: Pixels) -> tuple[Text, ...]:
+        return ()

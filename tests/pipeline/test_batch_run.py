@@ -1,0 +1,456 @@
+"""Whole runs in batch jobs: the real SDKs, a loopback provider, every fate of a job, and the same results as online."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from quick import NoText, quick_catalogue
+from test_crash import derived
+
+from fakes import gemini_format
+from fakes.batch_jobs import FakeJob, FakeJobs
+from fakes.gemini_format import gemini_route
+from fakes.openai_format import openai_route
+from fakes.server import KEY, Answer, FakeProvider, Request, json_answer
+from plantain.cli import main
+from plantain.cli.progress import BuildProgress
+from plantain.journal import JournalReader
+from plantain.journal.batches import BatchLedger
+from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.run import RunSummary, run_build
+from plantain.records import InputError, OutcomeKind
+
+MODELS = {
+    "gemini": {"writer": "gemini/w", "editor": "gemini/e", "judge": ["gemini/j"]},
+    "openai": {"writer": "openai/w", "editor": "openai/e", "judge": ["openai/j"]},
+}
+BUDGET = {"budget_usd": 50.0}
+PRICE = {"input_per_m": 1.0, "output_per_m": 4.0}
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quick_catalogue(tmp_path_factory.mktemp("batch") / "catalogue", images=3)
+
+
+@pytest.fixture
+def jobs() -> FakeJobs:
+    return FakeJobs(lambda request: gemini_route(request) or openai_route(request))
+
+
+@pytest.fixture
+def server(jobs: FakeJobs) -> Iterator[FakeProvider]:
+    with FakeProvider([jobs, gemini_route, openai_route]) as provider:
+        yield provider
+
+
+def recipe(
+    catalogue: Path,
+    url: str,
+    form: str,
+    transport: str = "batch",
+    *,
+    rounds: int = 1,
+    limits: dict[str, float] | None = None,
+    **batch: object,
+) -> Recipe:
+    model = MODELS[form]
+    names = {name.partition("/")[2] for name in (model["writer"], model["editor"], *model["judge"])}
+    section: dict[str, Any] = {
+        "transport": transport,
+        # nine tasks fill a job, so that none waits for silence
+        "batch": {
+            "requests": 9,
+            "images": 9,
+            "quiet_s": 0.1,
+            "poll_s": 0.03,
+            "accept_unverified_edits": True,
+            **batch,
+        },
+        "prices": dict.fromkeys(names, PRICE),
+    }
+    return Recipe.model_validate(
+        {
+            "name": "in jobs",
+            "seed": 3,
+            "data": {
+                "catalogue": catalogue,
+                "findings": ["AMD", "Diabetes", "Cataract"],
+                "directions": ["add"],
+            },
+            "models": model,
+            "loop": {"max_rounds": rounds},
+            "limits": {"concurrency": 4, **(limits or {})},
+            "providers": {
+                "gemini": {**section, "base_url": url},
+                "openai": {**section, "base_url": f"{url}/v1"},
+            },
+        }
+    )
+
+
+def run(made: Recipe, folder: Path) -> RunSummary:
+    return asyncio.run(run_build(made, folder, text_reader=NoText()))
+
+
+def rows(folder: Path, sql: str) -> list[Any]:
+    with sqlite3.connect(f"file:{folder / 'journal.sqlite'}?mode=ro", uri=True) as db:
+        return db.execute(sql).fetchall()
+
+
+def check_whole(folder: Path, summary: RunSummary, jobs: FakeJobs) -> None:
+    """Every task closed, no call open, no job made twice, nothing left on disk or with the provider."""
+    assert summary.stopped is None, summary
+    assert summary.left == ""
+    assert rows(folder, "SELECT count(*) FROM task WHERE state = 'pending'") == [(0,)]
+    assert rows(folder, "SELECT count(*) FROM call WHERE state = 'started'") == [(0,)]
+    assert set(jobs.keys.values()) == {1}
+    assert rows(folder, "SELECT DISTINCT state FROM batch_job") == [("closed",)]
+    assert list((folder / "batch").iterdir()) == []
+
+
+@pytest.mark.parametrize("form", ["gemini", "openai"])
+def test_run_in_jobs_equals_the_online_run_at_half_the_price(
+    form: str, catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+) -> None:
+    online = run(recipe(catalogue, server.url, form, "online", rounds=3), tmp_path / "online")
+    posted = [call for call in server.calls if call.method == "POST"]
+    summary = run(recipe(catalogue, server.url, form, rounds=3, images=4), tmp_path / "jobs")
+    check_whole(tmp_path / "jobs", summary, jobs)
+    assert derived(tmp_path / "jobs") == derived(tmp_path / "online")
+    assert online.closed == summary.closed
+    assert len(posted) == sum(jobs.asked.values())
+    cost = "SELECT sum(cost_usd) FROM call"
+    (full,), (half,) = rows(tmp_path / "online", cost)[0], rows(tmp_path / "jobs", cost)[0]
+    assert half == pytest.approx(full / 2)
+    assert len(jobs.jobs) < summary.made / 2  # nine tasks share their jobs
+    edits = [len(job.lines) for job in jobs.jobs.values() if job.model in ("e", "/v1/images/edits")]
+    assert max(edits) == 4  # of the nine edits of the first round, with images = 4
+    again = run(recipe(catalogue, server.url, form, rounds=3), tmp_path / "jobs")
+    assert again.made == 0
+
+
+def test_gemini_requests_in_jobs_are_those_that_are_posted(
+    catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+) -> None:
+    run(recipe(catalogue, server.url, "gemini", "online"), tmp_path / "online")
+    posted = {json.dumps(call.fields, sort_keys=True) for call in server.calls if call.method == "POST"}
+    run(recipe(catalogue, server.url, "gemini"), tmp_path / "jobs")
+    assert set(jobs.asked) == posted
+
+
+FATES = {
+    "reordered": set(),
+    "junk lines": set(),
+    "missing": {OutcomeKind.TRANSPORT},
+    "line errors": {OutcomeKind.TRANSPORT},
+    "expired": {OutcomeKind.RATE_LIMITED},
+    "lost": {OutcomeKind.TRANSPORT},
+}
+
+
+@pytest.mark.parametrize(
+    ("form", "fate"),
+    [("gemini", fate) for fate in FATES]
+    + [("openai", fate) for fate in ("missing", "line errors", "expired")],
+)
+def test_fate_of_a_job_costs_tries_and_no_results(
+    form: str, fate: str, catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+) -> None:
+    jobs.fates = [fate, "done", fate]
+    summary = run(recipe(catalogue, server.url, form, limits=BUDGET), tmp_path / "run")
+    check_whole(tmp_path / "run", summary, jobs)
+    ends = {OutcomeKind(kind) for (kind,) in rows(tmp_path / "run", "SELECT DISTINCT outcome FROM call")}
+    assert ends == {OutcomeKind.OK} | FATES[fate]
+    if fate in ("expired", "line errors"):  # what a job has not answered is not billed, and holds no money
+        assert rows(tmp_path / "run", "SELECT count(*) FROM call WHERE cost_usd IS NULL") == [(0,)]
+
+
+@pytest.mark.parametrize("form", ["gemini", "openai"])
+def test_cancelled_job_halts_the_run_keeps_its_answers_and_is_resumed(
+    form: str, catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+) -> None:
+    jobs.fates = ["cancelled"]
+    first = run(recipe(catalogue, server.url, form), tmp_path / "run")
+    assert first.failed
+    assert "was cancelled at the provider" in (first.stopped or "")
+    answered = rows(tmp_path / "run", "SELECT count(*) FROM call WHERE final = 1")[0][0]
+    assert answered >= 4  # four of the nine instructions were there
+    second = run(recipe(catalogue, server.url, form), tmp_path / "run")
+    check_whole(tmp_path / "run", second, jobs)
+
+
+def test_job_that_is_refused_halts_the_run_with_the_reason(
+    catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+) -> None:
+    jobs.fates = ["failed"]
+    summary = run(recipe(catalogue, server.url, "openai"), tmp_path / "run")
+    assert summary.failed
+    assert "was not accepted: invalid_json_line" in (summary.stopped or "")
+    check_whole(tmp_path / "run", run(recipe(catalogue, server.url, "openai"), tmp_path / "run"), jobs)
+
+
+def spoiled(
+    server: FakeProvider, part: str, method: str, answers: list[Callable[[Answer], Answer]]
+) -> list[str]:
+    """Has the first requests of a kind answered otherwise; returns what was spoiled so far."""
+    done: list[str] = []
+
+    def spoil(request: Request, good: Answer) -> Answer:
+        if part in request.path and request.method == method and len(done) < len(answers):
+            done.append(request.path)
+            return answers[len(done) - 1](good)
+        return good
+
+    server.spoil = spoil
+    return done
+
+
+WIRE: dict[str, tuple[dict[str, tuple[str, str]], list[Callable[[Answer], Answer]]]] = {
+    "upload fails": (
+        {"gemini": ("/upload/v1beta/files", "POST"), "openai": ("/v1/files", "POST")},
+        [lambda good: json_answer({"error": {"message": "oops"}}, 500)] * 2,
+    ),
+    "create is limited": (
+        {"gemini": (":batchGenerateContent", "POST"), "openai": ("/v1/batches", "POST")},
+        [lambda good: Answer(close=True), lambda good: json_answer({"error": {"code": 429}}, 429)],
+    ),
+    "look fails": (
+        {"gemini": ("/v1beta/batches/", "GET"), "openai": ("/v1/batches/", "GET")},
+        [lambda good: json_answer({}, 503), lambda good: Answer(close=True)],
+    ),
+    "download fails": (
+        {"gemini": (":download", "GET"), "openai": ("/content", "GET")},
+        [lambda good: json_answer({}, 500), lambda good: Answer(good.body, cut=50)],
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("form", "fault"),
+    [("gemini", fault) for fault in WIRE] + [("openai", "create is limited"), ("openai", "download fails")],
+)
+def test_fault_of_the_wire_is_sat_out_and_no_job_is_made_twice(
+    form: str, fault: str, catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+) -> None:
+    where, answers = WIRE[fault]
+    done = spoiled(server, *where[form], answers)
+    summary = run(recipe(catalogue, server.url, form), tmp_path / "run")
+    check_whole(tmp_path / "run", summary, jobs)
+    assert len(done) == len(answers)
+    assert set(jobs.asked.values()) == {1}
+    assert rows(tmp_path / "run", "SELECT DISTINCT outcome FROM call") == [("ok",)]
+
+
+@pytest.mark.parametrize("form", ["gemini", "openai"])
+def test_interrupt_leaves_jobs_running_says_so_and_another_process_collects_them(
+    form: str,
+    catalogue: Path,
+    server: FakeProvider,
+    jobs: FakeJobs,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    jobs.looks = 10_000
+    made = recipe(catalogue, server.url, form, limits=BUDGET, quiet_s=5.0)
+    known = "SELECT count(*) FROM batch_job WHERE state = 'running'"
+    under_way = lambda: bool(jobs.jobs) and rows(tmp_path / "run", known) == [(1,)]  # noqa: E731
+    first = threading.Thread(target=_interrupt_when, args=(under_way,))
+    first.start()
+    stopped = run(made, tmp_path / "run")
+    first.join()
+    assert stopped.stopped == "interrupted"
+    assert not stopped.failed
+    (job,) = jobs.jobs.values()
+    assert stopped.left == (
+        f"9 requests wait in 1 batch job at the provider, which goes on without us: {job.id}; "
+        "resume to collect the answers"
+    )
+    assert main(["status", str(tmp_path / "run"), "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["batch_jobs"]
+    assert (told["id"], told["state"], told["requests"], told["trouble"]) == (job.id, "running", 9, "")
+    with JournalReader.open(tmp_path / "run") as reader:
+        assert len(reader.open_calls()) == 9
+        assert reader.reserved_open_usd() > 0
+    with pytest.raises(InputError, match=r'9 requests to .* still wait in batch job .* transport = "batch"'):
+        run(recipe(catalogue, server.url, form, "online"), tmp_path / "run")
+    jobs.looks = 1
+    summary = run(made, tmp_path / "run")
+    check_whole(tmp_path / "run", summary, jobs)
+    assert set(jobs.asked.values()) == {1}
+    assert rows(tmp_path / "run", "SELECT max(tries) FROM call") == [(1,)]
+
+
+def _interrupt_when(ready: Callable[[], bool]) -> None:
+    while not ready():
+        time.sleep(0.01)
+    time.sleep(0.2)
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_limit_that_is_reached_lets_jobs_under_way_finish_and_says_so(
+    catalogue: Path,
+    server: FakeProvider,
+    jobs: FakeJobs,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = recipe(catalogue, server.url, "gemini", limits={"max_calls": 12})
+    with BuildProgress() as progress:
+        summary = asyncio.run(run_build(made, tmp_path / "run", text_reader=NoText(), observer=progress))
+    assert "limits.max_calls" in (summary.stopped or "")
+    told = [line for line in capsys.readouterr().err.splitlines() if "limits.max_calls" in line]
+    assert len(told) == 1  # and nobody wonders what the command is still doing
+    assert re.search(r"no new call is made; waiting for [1-9][0-9]* in batch jobs", told[0])
+    assert not summary.failed
+    assert summary.left == ""
+    assert rows(tmp_path / "run", "SELECT count(*), sum(final) FROM call") == [(12, 12)]
+    check_whole(tmp_path / "run", run(recipe(catalogue, server.url, "gemini"), tmp_path / "run"), jobs)
+
+
+def test_bad_key_halts_the_run_and_its_job_is_handed_in_later(
+    catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "sk-not-the-one-abcdef0123456789")
+    made = recipe(catalogue, server.url, "gemini")
+    summary = run(made, tmp_path / "run")
+    assert summary.failed
+    assert "key was not accepted" in (summary.stopped or "")
+    assert "not handed in yet" in summary.left
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    check_whole(tmp_path / "run", run(made, tmp_path / "run"), jobs)
+    assert set(jobs.asked.values()) == {1}
+
+
+def test_answers_that_repeat_the_key_leave_it_in_no_file(
+    catalogue: Path, jobs: FakeJobs, server: FakeProvider, tmp_path: Path
+) -> None:
+    def says_the_key(request: Request) -> Answer | None:
+        good = gemini_route(request)
+        assert good is not None
+        return Answer(good.body.replace(b"Brighten", f"{KEY} Brighten".encode()))
+
+    jobs.online = says_the_key
+    check_whole(tmp_path / "run", run(recipe(catalogue, server.url, "gemini"), tmp_path / "run"), jobs)
+    found = [p for p in (tmp_path / "run").rglob("*") if p.is_file() and KEY.encode() in p.read_bytes()]
+    assert found == []
+
+
+def test_unverified_edits_are_refused_before_anything_is_sent(
+    catalogue: Path, server: FakeProvider, tmp_path: Path
+) -> None:
+    made = recipe(catalogue, server.url, "openai", accept_unverified_edits=False)
+    with pytest.raises(InputError, match=r"providers\.openai\.transport.*accept_unverified_edits = true"):
+        run(made, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    assert server.calls == []
+
+
+def test_provider_without_jobs_is_refused(catalogue: Path, tmp_path: Path) -> None:
+    made = Recipe.model_validate(
+        {"name": "n", "data": {"catalogue": catalogue}, "providers": {"offline": {"transport": "batch"}}}
+    )
+    with pytest.raises(InputError, match=r"providers\.offline\.transport: offline has no batch jobs"):
+        run(made, tmp_path / "run")
+
+
+def test_ledger_counts_no_job_twice(
+    catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+) -> None:
+    run(recipe(catalogue, server.url, "gemini"), tmp_path / "run")
+    with JournalReader.open(tmp_path / "run") as reader:
+
+        async def nothing(operation: Callable[[sqlite3.Connection], None]) -> None:
+            raise AssertionError
+
+        ledger = BatchLedger(nothing, reader)
+        assert ledger.jobs() == []
+        assert {job.key for job in ledger.jobs(closed=True)} == set(jobs.keys)
+
+
+def test_plan_counts_batches_at_half_price_in_waves_and_refuses_what_build_refuses(
+    catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def plan(transport: str, more: str = "", models: str = 'judge = "gemini/j"') -> tuple[int, str, str]:
+        path = tmp_path / "recipe.toml"
+        path.write_text(
+            f'name = "p"\n[data]\ncatalogue = "{catalogue}"\n[models]\n{models}\n[limits]\nwave = 5\n'
+            f'[providers.gemini]\ntransport = "{transport}"\n[providers.gemini.prices."j"]\ninput_per_m = 2.0\n{more}'
+        )
+        code = main(["plan", str(path), "--json"])
+        return code, *capsys.readouterr()
+
+    code, out, _ = plan("online")
+    assert code == 0
+    online = json.loads(out)
+    batch = json.loads(plan("batch")[1])
+    assert batch["cost_usd"]["expected"] == pytest.approx(online["cost_usd"]["expected"] / 2)
+    # six findings on three images are 18 tasks: four waves of five rounds of three jobs, an hour each
+    assert batch["tasks"] == 18
+    assert batch["duration_s"]["expected"] == 4 * 5 * 3 * 3600
+    code, _, error = plan("online", '[providers.openai]\ntransport = "batch"\n', 'editor = "openai/e"')
+    assert code == 2
+    assert "accept_unverified_edits = true" in error
+    code, _, error = plan("batch", "[providers.gemini.batch]\nimage = 10\n")
+    assert code == 2
+    assert "did you mean 'images'?" in error
+
+
+def test_second_question_of_one_call_is_found_again_after_an_interrupt(
+    catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+) -> None:
+    def mumbles(request: Request) -> Answer | None:
+        """Judges answer the first question with words that hold no report."""
+        good = gemini_route(request)
+        if gemini_format.step_of(request) == "judge" and len(gemini_format.prompt_parts(request)) == 3:
+            return gemini_format.text_answer("It looks fine to me.")
+        return good
+
+    def stall(job: FakeJob) -> None:
+        jobs.looks = 10_000 if len(jobs.jobs) >= 4 else 1
+
+    jobs.online, jobs.on_create = mumbles, stall
+    made = recipe(catalogue, server.url, "gemini", quiet_s=5.0)
+    first = threading.Thread(target=_interrupt_when, args=(lambda: len(jobs.jobs) >= 4,))
+    first.start()
+    stopped = run(made, tmp_path / "run")
+    first.join()
+    assert stopped.stopped == "interrupted"
+    jobs.on_create, jobs.looks = None, 1
+    check_whole(tmp_path / "run", run(made, tmp_path / "run"), jobs)
+    # nine instructions, nine edits, nine reports asked for twice, and none of these 36 questions sent again
+    assert list(jobs.asked.values()) == [1] * 36
+    assert rows(tmp_path / "run", "SELECT count(*), max(tries) FROM call") == [(27, 1)]
+    assert rows(tmp_path / "run", "SELECT DISTINCT outcome FROM call") == [("ok",)]
+
+
+def test_online_and_batch_models_share_a_run(
+    catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+) -> None:
+    made = recipe(catalogue, server.url, "gemini")
+    online = made.providers["openai"].model_copy(update={"transport": "online"})
+    mixed = made.model_copy(
+        update={
+            "models": made.models.model_copy(update={"writer": "openai/w"}),
+            "providers": {**made.providers, "openai": online},
+        }
+    )
+    check_whole(tmp_path / "run", run(mixed, tmp_path / "run"), jobs)
+    assert {job.model for job in jobs.jobs.values()} == {"e", "j"}
+    assert sum(call.path == "/v1/responses" for call in server.calls) == 9

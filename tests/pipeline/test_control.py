@@ -1,0 +1,194 @@
+"""Controls: from the recipe through the editor into every layout of a release."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from datasets import load_dataset
+from quick import CallLog, quick_catalogue, quick_method, quick_recipe
+
+from plantain.catalogue.store import Catalogue
+from plantain.findings import load_taxonomy
+from plantain.journal import JournalReader
+from plantain.journal.tables import table1
+from plantain.offline.editor import render_instruction
+from plantain.pipeline.control import INSTRUCTION
+from plantain.pipeline.forecast import make_plan
+from plantain.pipeline.plan import enumerate_tasks
+from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.run import run_build
+from plantain.records import Outcome, OutcomeKind, SourceImage, Step, TaskKind, TaskState
+from plantain.release.export import export_run
+from plantain.release.importing.importing import import_release
+from plantain.release.plan import LAYOUTS, ExportOptions
+from plantain.release.proof.verify import verify_release
+from plantain.roles import EditedImage, EditRequest, Reply, failed
+from plantain.sources.samples import sample_images
+
+
+def with_controls(catalogue: Path, number: int) -> Recipe:
+    recipe = quick_recipe(catalogue)
+    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"controls": number})})
+
+
+class Faithful:
+    """Returns what it was given; keeps what it was asked."""
+
+    name = "quick/editor"
+    fingerprint = "1"
+
+    def __init__(self, refuse: bool = False) -> None:
+        self.refuse = refuse
+        self.asked: list[EditRequest] = []
+
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+        self.asked.append(request)
+        if self.refuse and request.instruction == INSTRUCTION:
+            return failed(Outcome(OutcomeKind.REFUSED, "no"))
+        return Reply(EditedImage(request.original))
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quick_catalogue(tmp_path_factory.mktemp("control") / "catalogue", images=3)
+
+
+def build(catalogue: Path, run: Path, number: int, editor: Faithful) -> None:
+    method = quick_method(CallLog(None))
+    method = type(method)(**{name: getattr(method, name) for name in method.__slots__} | {"editor": editor})
+    asyncio.run(run_build(with_controls(catalogue, number), run, method=method))
+
+
+@pytest.fixture(scope="module")
+def run(catalogue: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("control") / "run"
+    build(catalogue, path, 2, Faithful())
+    return path
+
+
+def controls(run: Path) -> list[str]:
+    with JournalReader.open(run) as reader:
+        return [row.id for row in reader.tasks() if row.task.kind is TaskKind.CONTROL]
+
+
+def test_plan_has_so_many_controls_of_each_modality_and_adds_more_without_changing_them(
+    catalogue: Path,
+) -> None:
+    taxonomy = load_taxonomy()
+    with Catalogue.open(catalogue) as opened:
+        few, more, too_many, none = (
+            [
+                task
+                for task in enumerate_tasks(with_controls(catalogue, number), opened, taxonomy)
+                if task.kind is TaskKind.CONTROL
+            ]
+            for number in (1, 2, 50, 0)
+        )
+        plan = make_plan(with_controls(catalogue, 2), opened, taxonomy)
+        without = make_plan(with_controls(catalogue, 0), opened, taxonomy)
+    assert (len(few), len(more), len(too_many), len(none)) == (1, 2, 3, 0)
+    assert set(few) < set(more) < set(too_many)
+    assert all(taxonomy.get(task.modality, task.finding).normal for task in more)
+    edits = (Step.EDIT, "quick/editor")
+    assert (plan.controls, plan.tasks) == (2, without.tasks)
+    assert plan.calls_by[edits].expected == without.calls_by[edits].expected + 2
+    assert plan.disk.expected > without.disk.expected
+
+
+def test_control_is_one_edit_with_nothing_written_or_judged(run: Path) -> None:
+    with JournalReader.open(run) as reader:
+        composition = table1(reader)
+        assert len(controls(run)) == composition.controls == 2
+        for name in controls(run):
+            row = reader.task(name)
+            assert (row.state, row.round) == (TaskState.SUCCESS, 1)
+            assert [call.key.step for call in reader.calls(name)] == [Step.EDIT]
+            (attempt,) = reader.attempts(name)
+            assert attempt.instruction == INSTRUCTION and attempt.edited is not None
+            assert attempt.verdict is None and attempt.judge_outcome is None
+
+
+def test_editor_is_told_nothing_of_a_finding(catalogue: Path, tmp_path: Path) -> None:
+    editor = Faithful()
+    build(catalogue, tmp_path / "run", 1, editor)
+    (asked,) = [request for request in editor.asked if request.instruction == INSTRUCTION]
+    assert (asked.concept, asked.direction) == ("", None)
+
+
+def test_refused_control_is_stopped_with_its_reason(catalogue: Path, tmp_path: Path) -> None:
+    build(catalogue, tmp_path / "run", 1, Faithful(refuse=True))
+    with JournalReader.open(tmp_path / "run") as reader:
+        row = reader.task(controls(tmp_path / "run")[0])
+        assert (row.state, row.reason) == (TaskState.STOPPED, "editor: refused, no")
+
+
+def test_controls_stand_in_every_layout_apart_from_the_edits(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    export_run(run, out, ExportOptions(LAYOUTS))
+    assert verify_release(out, against=run, pixels=True).problems == ()
+    with JournalReader.open(run) as reader:
+        blobs = {name: reader.read_blob(reader.attempts(name)[0].edited or "") for name in controls(run)}
+
+    tree = {path.read_bytes() for path in out.glob("*-control/*/*-control.jpeg")}
+    assert tree == set(blobs.values()) and not list(out.glob("*-control-failed"))
+    told = [json.loads(path.read_text()) for path in out.glob("*-control/all_conversations.json")]
+    assert {entry["task"] for file in told for entry in file.values()} == {"control"}
+    assert {entry["outcome"] for file in told for entry in file.values()} == {"control"}
+
+    tarred = {}
+    for path in out.glob("wds/control-*.tar"):
+        with tarfile.open(path) as tar:
+            tarred |= {
+                member.name: tar.extractfile(member).read() for member in tar if member.name.endswith(".jpg")
+            }  # type: ignore[union-attr]
+    assert {name.partition("-")[0]: data for name, data in tarred.items()} == blobs
+
+    lines = (out / "trajectories" / "trajectories.jsonl").read_text().splitlines()
+    records = {record["task_id"]: record for record in map(json.loads, lines) if record["kind"] == "control"}
+    assert records.keys() == blobs.keys()
+    with JournalReader.open(run) as reader:
+        successes = reader.counts(TaskKind.EDIT)[TaskState.SUCCESS]
+    counted = json.loads((out / "run.json").read_text())["facts"]["tasks"]
+    assert (counted["success"], counted["control"]) == (successes, 2)
+    assert "control task" in json.loads((out / "run.json").read_text())["facts"]["without_pair"]
+    assert "2 control tasks (no-op edits by the same editor)" in (out / "DATASHEET.md").read_text()
+    assert "2 **controls** (role `control`)" in (out / "README.md").read_text()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("no network in this test")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    splits = load_dataset(str(out), "control", cache_dir=str(tmp_path / "cache"))
+    rows = [row for split in splits.values() for row in split.cast_column("image", _undecoded())]
+    assert {row["task_id"]: row["image"]["bytes"] for row in rows} == blobs
+    assert {(row["kind"], row["task"], row["outcome"]) for row in rows} == {("control",) * 3}
+    assert {row["qualified"] for row in rows} == {None}
+
+    import_release(out, tmp_path / "imported")
+    export_run(tmp_path / "imported", tmp_path / "again", ExportOptions(LAYOUTS))
+    # The editor returned the source's own bytes: what it sent and what a release only refers to are one blob.
+    assert (tmp_path / "again" / "SHA256SUMS").read_bytes() == (out / "SHA256SUMS").read_bytes()
+
+
+def _undecoded() -> object:
+    from datasets import Image
+
+    return Image(decode=False)
+
+
+@pytest.mark.parametrize("modality", ["chest_xray", "brain_mri", "fundus"])
+def test_procedural_editor_gives_back_what_it_is_asked_to_keep(modality: str) -> None:
+    sample = next(sample for sample in sample_images() if sample.image.modality == modality)
+    image: SourceImage = sample.image
+    pixels = np.ascontiguousarray(sample.pixels)
+    made = render_instruction(pixels, INSTRUCTION, image, seed=1)
+    assert np.array_equal(made.pixels, pixels) and not made.mask.any()

@@ -1,0 +1,260 @@
+"""Whole runs with hosted models: the real SDKs, a loopback provider, and faults of every kind on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from quick import NoText, quick_catalogue
+
+from fakes import gemini_format, openai_format
+from fakes.faults import FAULTS, STEPS, status
+from fakes.gemini_format import gemini_route
+from fakes.openai_format import openai_route
+from fakes.server import KEY, Answer, FakeProvider, Request
+from plantain.calls.circuit_breaker import MOST
+from plantain.cli import main
+from plantain.journal import JournalReader
+from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.run import RunSummary, run_build
+from plantain.records import OutcomeKind, TaskState
+
+WAITING = {
+    "429 date",
+    "429 long",
+    "429 seconds",
+    "429 retry info",
+    "503",
+    "hung",
+    "dripping",
+    "429 ms",
+    "429 bare",
+}
+"""Faults that cost a test more time than they are worth here; the matrix of outcomes has them."""
+
+MODELS = {
+    "gemini": {"writer": "gemini/w", "editor": "gemini/e", "judge": ["gemini/j"]},
+    "openai": {"writer": "openai-compatible/w", "editor": "openai/e", "judge": ["openai/j"]},
+}
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quick_catalogue(tmp_path_factory.mktemp("hosted") / "catalogue", images=3)
+
+
+@pytest.fixture
+def server() -> Iterator[FakeProvider]:
+    with FakeProvider([gemini_route, openai_route]) as provider:
+        yield provider
+
+
+def hosted_recipe(catalogue: Path, server: FakeProvider, form: str, **loop: object) -> Recipe:
+    return Recipe.model_validate(
+        {
+            "name": "hosted",
+            "seed": 3,
+            "data": {
+                "catalogue": catalogue,
+                "findings": ["AMD", "Diabetes", "Cataract"],
+                "directions": ["add"],
+            },
+            "models": MODELS[form],
+            "loop": {"max_rounds": 3, **loop},
+            "limits": {"concurrency": 4},
+            "providers": {
+                "gemini": {"base_url": server.url},
+                "openai": {"base_url": f"{server.url}/v1"},
+                "openai-compatible": {"base_url": f"{server.url}/v1"},
+            },
+        }
+    )
+
+
+def run(recipe: Recipe, folder: Path) -> RunSummary:
+    return asyncio.run(run_build(recipe, folder, text_reader=NoText()))
+
+
+def quoting_the_key(form: str) -> Any:
+    """An error that repeats the key, as some providers do, in a body and in a header."""
+    return status(500, f"failed for key {KEY}", "INTERNAL", "server_error", X_Debug=KEY)(form)
+
+
+def answer_with_the_key(form: str) -> Any:
+    """A model that says the key in its answer."""
+
+    def spoil(request: Request, good: Answer) -> Answer:
+        said = f"Brighten the middle a little {KEY} and nothing else."
+        if form == "gemini":
+            return gemini_format.text_answer(said)
+        return openai_format.text_answer(said, chat=openai_format.is_chat(request))
+
+    return spoil
+
+
+class Trouble:
+    """Spoils every second answer, each fault of the format once, at the first step that it fits."""
+
+    def __init__(self, form: str) -> None:
+        self.format = gemini_format if form == "gemini" else openai_format
+        self.waiting = {
+            name: spoil
+            for name, fault in FAULTS.items()
+            if name not in WAITING and not halts(name) and (spoil := fault(form)) is not None
+        }
+        self.waiting |= {"quotes the key": quoting_the_key(form), "says the key": answer_with_the_key(form)}
+        self.used: list[str] = []
+        self.asked = 0
+
+    def __call__(self, request: Request, good: Answer) -> Answer:
+        self.asked += 1
+        step = self.format.step_of(request)
+        fits = [
+            name
+            for name in self.waiting
+            if step in ({**STEPS, "says the key": ("write",)}.get(name, (step,)))
+        ]
+        if self.asked % 2 or not fits:
+            return good
+        name = fits[-1] if self.asked % 4 else fits[0]
+        self.used.append(name)
+        return self.waiting.pop(name)(request, good)
+
+
+def halts(name: str) -> bool:
+    return name in ("400 bad key", "400 setting", "401", "403", "404 retired", "429 no quota", "429 spent")
+
+
+@pytest.mark.parametrize("form", ["gemini", "openai"])
+def test_clean_run_ends_with_every_task_decided(
+    form: str, catalogue: Path, server: FakeProvider, tmp_path: Path
+) -> None:
+    summary = run(hosted_recipe(catalogue, server, form), tmp_path / "run")
+    assert summary.stopped is None
+    assert sum(summary.closed.values()) == 9
+    assert set(summary.closed) <= {TaskState.SUCCESS, TaskState.FAILED}
+    with JournalReader.open(tmp_path / "run") as reader:
+        (task, *_) = reader.tasks()
+        write, edit, judge = reader.calls(task.task.id)[:3]
+    assert write.usage.served_model
+    assert judge.usage.served_model
+    assert '"prompt":"write_initial@1:' in write.raw
+    assert '"prompt":"judge_add@1:' in judge.raw
+    assert '"prompt":"edit@1:' in edit.raw
+    assert edit.usage.images == 1
+    again = run(hosted_recipe(catalogue, server, form), tmp_path / "run")
+    assert again.made == 0
+
+
+@pytest.mark.parametrize("form", ["gemini", "openai"])
+def test_run_full_of_faults_accounts_for_every_task_and_keeps_the_key_to_itself(
+    form: str,
+    catalogue: Path,
+    server: FakeProvider,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    trouble = server.spoil = Trouble(form)
+    folder = tmp_path / "run"
+    summary = run(hosted_recipe(catalogue, server, form), folder)
+    assert summary.stopped is None, summary
+    assert sum(summary.closed.values()) == 9
+    with JournalReader.open(folder) as reader:
+        assert {state: n for state, n in reader.counts().items() if n} == summary.closed
+        assert not list(reader.open_calls())
+        kinds = {
+            call.outcome.kind for row in reader.tasks() for call in reader.calls(row.task.id) if call.outcome
+        }
+    assert {OutcomeKind.OK, OutcomeKind.TRANSPORT, OutcomeKind.MALFORMED} <= kinds
+    assert {"quotes the key", "says the key"} <= set(trouble.used)
+    assert len(trouble.used) >= 20
+    assert any(KEY.encode() in call.key.encode() for call in server.calls)
+
+    for arguments in (["report", str(folder)], ["status", str(folder), "--json"], ["models", "--json"]):
+        assert main(arguments) == 0
+    printed = capsys.readouterr()
+    assert not any(KEY in text for text in (printed.out, printed.err, caplog.text))
+    assert files_with(KEY, tmp_path) == []
+
+
+@pytest.mark.parametrize("form", ["gemini", "openai"])
+def test_bad_key_halts_the_run_with_what_to_do_and_without_the_key(
+    form: str, catalogue: Path, server: FakeProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = "sk-not-the-one-abcdef0123456789"
+    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY"):
+        monkeypatch.setenv(name, wrong)
+    summary = run(hosted_recipe(catalogue, server, form), tmp_path / "run")
+    assert summary.failed
+    assert summary.stopped is not None
+    assert "key was not accepted" in summary.stopped
+    assert wrong not in summary.stopped
+    assert len(server.calls) <= 4
+    assert files_with(wrong, tmp_path) == []
+    with JournalReader.open(tmp_path / "run") as reader:
+        assert reader.counts()[TaskState.PENDING] == 9
+
+
+@pytest.mark.parametrize("form", ["gemini", "openai"])
+def test_provider_that_accepts_no_edit_halts_the_run_before_it_has_used_up_the_tasks(
+    form: str, catalogue: Path, server: FakeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refuse = status(400, "the project is misconfigured", "INVALID_ARGUMENT", "bad_request")(form)
+    step_of = (gemini_format if form == "gemini" else openai_format).step_of
+    server.spoil = lambda request, good: refuse(request, good) if step_of(request) == "edit" else good
+    folder, recipe = tmp_path / "run", hosted_recipe(catalogue, server, form)
+    summary = run(recipe, folder)
+    assert summary.failed and summary.stopped is not None
+    assert "\n" not in summary.stopped
+    assert "misconfigured" in summary.stopped and "edit calls in a row ended so" in summary.stopped
+    edits = sum(step_of(request) == "edit" for request in server.calls)
+    assert MOST <= edits < MOST + recipe.limits.concurrency  # of 27
+    with JournalReader.open(folder) as reader:
+        counts = reader.counts()
+        assert counts[TaskState.PENDING] >= 2 and counts[TaskState.STOPPED] >= 4
+        assert not list(reader.open_calls())
+
+    server.spoil = None
+    assert main(["retry", str(folder), "--outcome", "malformed", "--step", "edit"]) == 0
+    summary = run(recipe, folder)
+    assert summary.stopped is None
+    with JournalReader.open(folder) as reader:
+        assert reader.counts()[TaskState.PENDING] == reader.counts()[TaskState.STOPPED] == 0
+
+
+def test_key_is_in_no_traceback(catalogue: Path, server: FakeProvider, tmp_path: Path) -> None:
+    """An error that nobody foresaw, raised under the SDK, may end a run; its traceback still has no key."""
+
+    class Broken(Exception):
+        pass
+
+    def explode(*args: object, **kwargs: object) -> None:
+        raise Broken
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("plantain.models.hosted.openai.wire.read_body", explode)
+        with pytest.raises(ExceptionGroup) as caught:
+            run(hosted_recipe(catalogue, server, "openai"), tmp_path / "run")
+    told = "".join(traceback.format_exception(caught.value))
+    assert "Broken" in told
+    assert KEY not in told
+
+
+def files_with(secret: str, folder: Path) -> list[str]:
+    """Files under a folder whose bytes hold the secret."""
+    found = [path for path in folder.rglob("*") if path.is_file()]
+    return [str(path) for path in found if secret.encode() in path.read_bytes()]

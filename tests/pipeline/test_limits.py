@@ -1,0 +1,209 @@
+"""Caps on money, calls and hours, and changes behind a model's name, in whole builds."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+from quick import CallLog, QuickEditor, QuickJudge, QuickWriter, quick_catalogue, quick_method, quick_recipe
+
+from plantain.cli import main
+from plantain.journal import JournalReader
+from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.rounds import Method
+from plantain.pipeline.run import RunSummary, run_build
+from plantain.records import InputError, Observations, Outcome, OutcomeKind, TaskState, Usage
+from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply, WriteRequest, failed
+
+PRICES = {
+    "writer": {"input_per_m": 1.0, "output_per_m": 10.0},
+    "editor": {"image_out_each": 0.05},
+    "judge": {"input_per_m": 1.0, "output_per_m": 10.0},
+}
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quick_catalogue(tmp_path_factory.mktemp("limits") / "catalogue")
+
+
+def priced_recipe(catalogue: Path, **limits: object) -> Recipe:
+    recipe = quick_recipe(catalogue)
+    return Recipe.model_validate(
+        {
+            **recipe.model_dump(),
+            "limits": {"concurrency": 3, **limits},
+            "providers": {"quick": {"prices": PRICES, "max_output_tokens": 1000}},
+        }
+    )
+
+
+class Billed(QuickEditor):
+    """An editor whose provider says what it used."""
+
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+        reply = await super().edit(request)
+        return replace(reply, usage=Usage(input_tokens=0, images=1 if reply.outcome.ok else 0))
+
+
+def build(recipe: Recipe, run: Path, method: Method | None = None, **options: bool) -> RunSummary:
+    method = method or replace(quick_method(CallLog(None)), editor=Billed(CallLog(None)))
+    return asyncio.run(run_build(recipe, run, method=method, **options))
+
+
+def test_budget_stops_the_run_and_a_new_one_goes_on(catalogue: Path, tmp_path: Path) -> None:
+    first = build(priced_recipe(catalogue, budget_usd=0.4), tmp_path / "run")
+    assert not first.failed and first.stopped is not None
+    assert (
+        first.stopped.startswith("limits.budget_usd = 0.4: $") and "raise limits.budget_usd" in first.stopped
+    )
+    with JournalReader.open(tmp_path / "run") as reader:
+        assert 0.0 < reader.spent_usd() <= 0.4
+        assert reader.counts()[TaskState.PENDING] > 0
+        made = sum(reader.outcomes().values())
+    second = build(priced_recipe(catalogue, budget_usd=50.0), tmp_path / "run")
+    assert second.stopped is None and second.made > 0
+    with JournalReader.open(tmp_path / "run") as reader:
+        assert sum(reader.outcomes().values()) == made + second.made
+
+
+def test_budget_over_a_model_without_a_price_is_refused_before_anything_is_made(
+    catalogue: Path, tmp_path: Path
+) -> None:
+    recipe = quick_recipe(catalogue)
+    recipe = recipe.model_copy(update={"limits": recipe.limits.model_copy(update={"budget_usd": 5.0})})
+    with pytest.raises(
+        InputError, match=r'price of quick/writer is unknown.*\[providers.quick.prices."writer"\]'
+    ):
+        build(recipe, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_cap_on_calls_holds_over_processes(catalogue: Path, tmp_path: Path) -> None:
+    for cap in (5, 9):
+        summary = build(priced_recipe(catalogue, max_calls=cap), tmp_path / "run")
+        assert summary.stopped is not None and f"limits.max_calls = {cap}" in summary.stopped
+        assert not summary.failed
+        with JournalReader.open(tmp_path / "run") as reader:
+            assert sum(reader.outcomes().values()) == cap
+    assert build(priced_recipe(catalogue), tmp_path / "run").stopped is None
+
+
+def test_cap_on_hours_holds_over_processes(catalogue: Path, tmp_path: Path) -> None:
+    first = build(priced_recipe(catalogue, max_hours=1e-7), tmp_path / "run")
+    assert first.stopped is not None and "limits.max_hours = 1e-07" in first.stopped and not first.failed
+    again = build(priced_recipe(catalogue, max_hours=1e-7), tmp_path / "run")
+    assert again.made == 0 and again.stopped is not None
+    assert build(priced_recipe(catalogue, max_hours=1.0), tmp_path / "run").stopped is None
+
+
+def test_call_without_an_answer_ends_at_its_deadline_as_transport(catalogue: Path, tmp_path: Path) -> None:
+    class Hangs(QuickWriter):
+        async def write(self, request: WriteRequest) -> Reply[str]:
+            if len(self.log.lines()) == 0:
+                self.log.note("hung")
+                await asyncio.sleep(600)
+            return await super().write(request)
+
+    method = replace(quick_method(CallLog(None)), writer=Hangs(CallLog(tmp_path / "log")))
+    assert build(priced_recipe(catalogue, deadline_s=1.0), tmp_path / "run", method).stopped is None
+    with JournalReader.open(tmp_path / "run") as reader:
+        late = [
+            c for row in reader.tasks() for c in reader.calls(row.task.id) if c.tries == 1 and not c.final
+        ]
+        # the one that hangs, and on a busy machine others beside it
+        assert late and {(c.outcome and c.outcome.kind, c.outcome and c.outcome.reason) for c in late} == {
+            (OutcomeKind.TRANSPORT, "no answer within 1 s")
+        }
+        assert late[0].cost_usd is None and late[0].reserved_usd is not None
+
+
+def test_editor_that_never_answers_stops_the_task_and_uses_no_further_round(
+    catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(QuickEditor):
+        async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+            return failed(Outcome(OutcomeKind.TRANSPORT, "connection reset"))
+
+    monkeypatch.setattr("plantain.calls.client.CallDesk.pause", lambda self, seconds: asyncio.sleep(0))
+    build(
+        priced_recipe(catalogue),
+        tmp_path / "run",
+        replace(quick_method(CallLog(None)), editor=Broken(CallLog(None))),
+    )
+    with JournalReader.open(tmp_path / "run") as reader:
+        for row in reader.tasks():
+            assert (row.state, row.round) == (TaskState.STOPPED, 1)
+            assert row.reason == "editor: transport, connection reset"
+            assert len(reader.attempts(row.task.id)) == 1
+
+
+class Served(QuickJudge):
+    def __init__(self, served: str) -> None:
+        super().__init__(CallLog(None))
+        self.served = served
+
+    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
+        return replace(await super().judge(request), usage=Usage(served_model=self.served))
+
+
+def served_by(model: str) -> Method:
+    return replace(quick_method(CallLog(None)), judges=(Served(model),))
+
+
+def test_another_model_behind_the_name_stops_the_run_until_it_is_accepted(
+    catalogue: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    asyncio.run(run_build(priced_recipe(catalogue), run, method=served_by("j-001"), limit=2))
+    stopped = build(priced_recipe(catalogue), run, served_by("j-002"))
+    assert stopped.failed and stopped.stopped is not None
+    assert "quick/judge is now served by j-002, and this run was made with j-001" in stopped.stopped
+    assert "--accept-model-change" in stopped.stopped
+    assert build(
+        priced_recipe(catalogue), run, served_by("j-002")
+    ).failed  # and again, until somebody decides
+    assert build(priced_recipe(catalogue), run, served_by("j-002"), accept_model_change=True).stopped is None
+    with JournalReader.open(run) as reader:
+        (change,) = orjson.loads(reader.meta("model_changes") or "[]")
+    assert (change["model"], change["from"], change["to"]) == ("quick/judge", ["j-001"], "j-002")
+
+
+def test_prompt_changed_between_two_processes_is_refused_before_a_call(
+    catalogue: Path, tmp_path: Path
+) -> None:
+    class Reworded(QuickWriter):
+        fingerprint = "2"
+
+    run = tmp_path / "run"
+    asyncio.run(run_build(priced_recipe(catalogue), run, method=quick_method(CallLog(None)), limit=2))
+    changed = build(
+        priced_recipe(catalogue), run, replace(quick_method(CallLog(None)), writer=Reworded(CallLog(None)))
+    )
+    assert changed.failed and changed.made == 0
+    assert changed.stopped is not None and "the writer is now quick/writer: 2" in changed.stopped
+
+
+def test_session_keeps_how_the_limits_moved(catalogue: Path, tmp_path: Path) -> None:
+    build(priced_recipe(catalogue), tmp_path / "run")
+    with JournalReader.open(tmp_path / "run") as reader:
+        limits = reader.sessions()[-1].detail["limits"]
+    assert isinstance(limits, dict) and set(limits) == {"quick/writer", "quick/editor", "quick/judge"}
+
+
+def test_build_command_ends_with_code_3_and_says_how_to_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quick_catalogue(tmp_path / "catalogue", images=1)
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(
+        'name = "capped"\n[data]\ncatalogue = "catalogue"\nfindings = ["AMD"]\ndirections = ["add"]\n'
+        "[limits]\nmax_calls = 1\n"
+    )
+    assert main(["build", str(recipe), "--run", str(tmp_path / "run")]) == 3
+    err = capsys.readouterr().err
+    assert "limits.max_calls = 1: all are made; raise limits.max_calls to go on" in err
+    assert f"resume with: plantain build {recipe} --run {tmp_path / 'run'}" in err

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from quick import CallLog, quick_catalogue, quick_method, quick_recipe
+
+from plantain.catalogue.store import Catalogue
+from plantain.cli import main
+from plantain.cli.plan import duration
+from plantain.findings import load_taxonomy
+from plantain.pipeline.estimate import CallEstimate
+from plantain.pipeline.forecast import BuildPlan, make_plan
+from plantain.pipeline.pilot import Pilot, read_pilot
+from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.run import run_build
+from plantain.records import InputError, Step
+
+PRICED = {
+    "concurrency": 50,
+    "providers": {
+        "quick": {
+            "requests_per_minute": 6.0,
+            "prices": {
+                "writer": {"input_per_m": 1.0, "output_per_m": 10.0},
+                "editor": {"image_out_each": 0.04},
+                "judge": {"input_per_m": 1.0, "output_per_m": 10.0},
+            },
+        }
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quick_catalogue(tmp_path_factory.mktemp("plan") / "catalogue", images=4)
+
+
+def priced(catalogue: Path) -> Recipe:
+    return Recipe.model_validate(
+        {
+            **quick_recipe(catalogue).model_dump(),
+            "limits": {"concurrency": 50},
+            "providers": PRICED["providers"],
+        }
+    )
+
+
+def planned(recipe: Recipe, pilot: Pilot | None = None) -> BuildPlan:
+    with Catalogue.open(recipe.data.catalogue) as catalogue:
+        return make_plan(recipe, catalogue, load_taxonomy(), pilot)
+
+
+def test_plan_counts_calls_money_and_time_by_hand(catalogue: Path) -> None:
+    made = planned(priced(catalogue))
+    assert (made.tasks, made.images) == (12, 4)  # 4 images, 3 findings to add
+    assert made.rounds == CallEstimate(12.0, 36.0, 36.0)  # 1, min(3.15, 3) and 3 rounds
+    assert made.calls == CallEstimate(36.0, 108.0, 108.0)
+    # a typical round: writer 2200 in, 850 out; editor $0.04; judge 3800 in, 1250 out
+    per_round = 0.0022 + 0.0085 + 0.04 + 0.0038 + 0.0125
+    assert made.cost_usd is not None
+    assert made.cost_usd.expected == pytest.approx(36 * per_round)
+    assert made.cost_usd.low == pytest.approx(0.7 * 12 * per_round)
+    # each model makes 36 calls at 6 a minute: that is longer than 36 x 27 s at 50 in flight
+    assert made.duration_s.expected == pytest.approx(360.0)
+
+
+@pytest.mark.parametrize(
+    ("quality", "tokens"), [("low", (196, 196, 196)), ("high", (7_024,) * 3), ("", (196, 1_756, 7_024))]
+)
+def test_edits_are_forecast_by_quality(
+    quality: str, tokens: tuple[int, int, int], catalogue: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gpt-image-2 by OpenAI's calculator: 0.006, 0.053 and 0.211 dollars a picture at 30 dollars per million."""
+    models = {"writer": "quick/writer", "editor": "openai/gpt-image-2", "judge": "quick/judge"}
+    said = {**PRICED["providers"], "openai": {"image_quality": quality}}
+    recipe = Recipe.model_validate(
+        {**quick_recipe(catalogue).model_dump(), "models": models, "providers": said}
+    )
+    made = planned(recipe)
+    # a round: writer and judge as above; 1,300 picture and 200 text tokens read
+    beside = 0.0022 + 0.0085 + 0.0038 + 0.0125 + 1_300 * 8e-6 + 200 * 5e-6
+    assert made.cost_usd is not None
+    for told, rounds, share, written in zip(
+        (made.cost_usd.low, made.cost_usd.expected, made.cost_usd.high),
+        (12, 36, 36),
+        (0.7, 1.0, 1.5),
+        tokens,
+        strict=True,
+    ):
+        assert told == pytest.approx(rounds * share * (beside + written * 30e-6))
+
+
+def test_plan_of_models_without_a_price_says_which(catalogue: Path) -> None:
+    made = planned(quick_recipe(catalogue))
+    assert made.cost_usd is None and made.unpriced == ("quick/writer", "quick/editor", "quick/judge")
+
+
+def test_plan_uses_the_rates_of_a_pilot(catalogue: Path, tmp_path: Path) -> None:
+    asyncio.run(run_build(quick_recipe(catalogue), tmp_path / "run", method=quick_method(CallLog(None))))
+    pilot = read_pilot(tmp_path / "run")
+    made = planned(priced(catalogue), pilot)
+    mean = pilot.whole.rounds / pilot.whole.tasks
+    assert made.rounds.expected == pytest.approx(12 * mean)
+    assert made.rounds.low <= made.rounds.expected <= made.rounds.high <= 36.0
+    # every attempt was written and edited once; a refused one was not judged
+    assert made.calls_by[(Step.WRITE, "quick/writer")].expected == pytest.approx(made.rounds.expected)
+    assert made.calls_by[(Step.JUDGE, "quick/judge")].expected < made.rounds.expected
+    assert made.success is not None
+    assert made.success.expected == pytest.approx(pilot.whole.succeeded)
+    assert made.success.low < made.success.expected < made.success.high <= 12.0
+
+
+def test_pilot_without_a_closed_task_tells_no_rates(catalogue: Path, tmp_path: Path) -> None:
+    recipe = priced(catalogue)
+    capped = Recipe.model_validate({**recipe.model_dump(), "limits": {"max_calls": 1, "concurrency": 1}})
+    asyncio.run(run_build(capped, tmp_path / "run", method=quick_method(CallLog(None))))
+    with pytest.raises(InputError, match="none of its tasks is closed"):
+        read_pilot(tmp_path / "run")
+
+
+def test_plan_command_prints_and_warns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quick_catalogue(tmp_path / "catalogue", images=1)
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(
+        """
+        name = "hosted"
+        [data]
+        catalogue = "catalogue"
+        findings = ["AMD"]
+        [models]
+        writer = "gemini/gemini-3.8-flash"
+        editor = "gemini/gemini-3.1-flash-image"
+        judge = "gemini/gemini-3.8-flash"
+        [limits]
+        budget_usd = 0.01
+        """
+    )
+    assert main(["plan", str(recipe)]) == 0
+    out, err = capsys.readouterr()
+    assert "edit calls to gemini/gemini-3.1-flash-image" in out and "cost" in out
+    assert "the run will stop there" in out
+    assert "of one family" in err
+    assert main(["plan", str(recipe), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["tasks"] == 1 and told["cost_usd"]["high"] > told["cost_usd"]["low"] > 0
+    assert told["budget_usd"] == 0.01 and len(told["warnings"]) == 1
+    recipe.write_text(recipe.read_text().replace("gemini-3.1-flash-image", "gemini-9-image"))
+    assert main(["plan", str(recipe)]) == 2
+    assert "price of gemini/gemini-9-image is unknown" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(40, "40 s"), (720, "12 min"), (27_000, "7.5 h"), (276_480, "3.2 days")]
+)
+def test_duration_for_a_person(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

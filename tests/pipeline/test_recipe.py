@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plantain.pipeline.consent import warnings
+from plantain.pipeline.recipe import load_recipe
+from plantain.records import FREE, InputError, Price
+from plantain.runs.pricing import price_under
+
+GOOD = """
+name = "pilot"
+seed = 7
+[data]
+catalogue = "catalogue"
+findings = ["Pneumothorax"]
+"""
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "recipe.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_recipe_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    recipe = load_recipe(write(tmp_path, GOOD))
+    assert recipe.data.catalogue == tmp_path.resolve() / "catalogue"
+    assert recipe.loop.max_rounds == 5 and recipe.models.judges == ("offline/instruments",)
+
+
+def test_recipe_panel_is_a_list(tmp_path: Path) -> None:
+    recipe = load_recipe(write(tmp_path, GOOD + '[models]\njudge = ["a/b", "c/d"]\n'))
+    assert recipe.models.judges == ("a/b", "c/d")
+
+
+def test_judge_that_stands_twice_is_two_draws_and_the_plan_says_so(tmp_path: Path) -> None:
+    recipe = load_recipe(write(tmp_path, GOOD + '[models]\njudge = ["gemini/m", "openai/n", "gemini/m"]\n'))
+    assert recipe.models.judges == ("gemini/m", "openai/n", "gemini/m")
+    assert ["gemini/m stands 2 times" in line for line in warnings(recipe)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            GOOD + "[loop]\nmax_round = 3\n",
+            r"recipe.toml: unknown key 'loop.max_round'; did you mean 'max_rounds'\?",
+        ),
+        (
+            GOOD + '[models]\njudge = ["offline/instruments", "offline/instruments"]\n',
+            r"recipe.toml: models.judge: offline/instruments stands 2 times and answers the same each time",
+        ),
+        (
+            GOOD + '[models]\njudge = ["gemini/m", "gemini/m"]\n[providers.gemini]\ntemperature = 0\n',
+            r"models.judge: gemini/m stands 2 times and is asked at temperature 0",
+        ),
+        (GOOD + "[lop]\nx = 3\n", r"unknown key 'lop'; did you mean 'loop'\?"),
+        (GOOD + "[loop]\nmax_rounds = 0\n", r"loop.max_rounds: input should be greater than or equal to 1"),
+        (GOOD + '[loop]\npolicy = "most"\n', r"loop.policy: input should be 'all-pass' or 'weighted'"),
+        (GOOD.replace("seed = 7", 'seed = "x"'), r"seed: input should be a valid integer"),
+        (GOOD + 'per_finding = "3"\n', r"data.per_finding: input should be a valid integer"),
+        (GOOD + 'check_text = "no"\n', r"data.check_text: input should be a valid boolean"),
+        ('name = "x"\n', r"data: field required"),
+        ("name = \n", r"not a readable TOML file"),
+        (GOOD.replace("pilot", "../up"), r"name: "),
+        (GOOD + "[limits]\nbudget = 3\n", r"unknown key 'limits.budget'; did you mean 'budget_usd'\?"),
+        (GOOD + "[limits]\nbudget_usd = nan\n", r"limits.budget_usd: "),
+        (GOOD + "[limits]\nmax_hours = 0\n", r"limits.max_hours: input should be greater than 0"),
+        (
+            GOOD + "[providers.gemini]\nrequest_per_minute = 9\n",
+            r"unknown key 'providers.gemini.request_per_minute'; did you mean 'requests_per_minute'\?",
+        ),
+        (
+            GOOD + '[providers.gemini.prices."x"]\ninput_per_k = 1\n',
+            r"unknown key 'providers.gemini.prices.x.input_per_k'; did you mean 'input_per_m'\?",
+        ),
+        (
+            GOOD + "[providers.gemni]\ntemperature = 1\n",
+            r"recipe.toml: providers.gemni: no such provider; did you mean 'gemini'\?",
+        ),
+        (
+            GOOD + '[providers.gemini]\ntransport = "post"\n',
+            r"transport: input should be 'online' or 'batch'",
+        ),
+        (GOOD + '[data.consent]\nby = "A person"\n', r"data.consent.agreement: field required"),
+    ],
+)
+def test_recipe_faults_are_one_line_with_file_and_field(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        load_recipe(write(tmp_path, text))
+    assert "\n" not in str(caught.value)
+
+
+def test_recipe_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such recipe"):
+        load_recipe(tmp_path / "none.toml")
+
+
+def test_recipe_freezes_sampling_and_leaves_limits_prices_and_address_free(tmp_path: Path) -> None:
+    text = (
+        GOOD
+        + """
+    [providers.gemini]
+    requests_per_minute = 1000
+    base_url = "http://127.0.0.1:1"
+    temperature = 0.4
+    [providers.gemini.prices."gemini-9"]
+    input_per_m = 1.0
+    """
+    )
+    frozen = load_recipe(write(tmp_path, text)).frozen_part()
+    assert frozen["sampling"] == {"gemini": {"temperature": 0.4}}
+    assert "sampling" not in load_recipe(write(tmp_path, GOOD)).frozen_part()
+
+
+def test_recipe_prices_override_the_table_and_batch_halves_them(tmp_path: Path) -> None:
+    text = (
+        GOOD
+        + """
+    [providers.gemini]
+    transport = "batch"
+    [providers.gemini.prices."gemini-9"]
+    input_per_m = 1.0
+    image_out_each = 0.04
+    """
+    )
+    recipe = load_recipe(write(tmp_path, text))
+    assert price_under(recipe.terms, "gemini/gemini-9") == Price(input_per_m=0.5, image_out_each=0.02)
+    assert price_under(recipe.terms, "gemini/gemini-8") is None
+    assert price_under(recipe.terms, "offline/procedural") == FREE

@@ -1,0 +1,166 @@
+"""An edit that swaps a side marker never qualifies, however content the judge is; the next round may."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from quick import CallLog, QuickEditor, QuickJudge, QuickWriter, quick_method, quick_recipe
+
+from plantain.catalogue.store import Catalogue
+from plantain.journal import Journal, JournalReader, verify
+from plantain.pipeline.run import run_build
+from plantain.pipeline.text_check import METRIC, NAME, TextCheck
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_jpeg, encode_source
+from plantain.pixels.prepare import prepare
+from plantain.privacy.text import Text, TextReader
+from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.records import Criterion, Licence, Observations, SourceImage, TaskState
+from plantain.roles import EditedImage, EditRequest, EncodedImage, JudgeRequest, Reply
+from plantain.sources.samples import sample_images
+
+PLACE = (60, 120)
+
+
+class MarkerEditor(QuickEditor):
+    """Turns R into L at the first try, and leaves it alone at the second."""
+
+    name = "quick/marker-editor"
+
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+        pixels = decode(request.original.data).copy()
+        if "try 1" in request.instruction:
+            pixels[60:140, 40:130] = pixels[60:140, 140:230]
+            marked(pixels, "L")
+        cv2.circle(pixels, (500, 600), 60, (150,) * 3, -1)
+        edited = cv2.GaussianBlur(pixels, (0, 0), 1.0) if "soft" in request.instruction else pixels
+        return Reply(EditedImage(EncodedImage(encode_jpeg(edited), "image/jpeg"), None, "global"))
+
+
+class ContentJudge(QuickJudge):
+    """Passes everything."""
+
+    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
+        from plantain.records import CriterionResult
+
+        return Reply(
+            Observations({c: CriterionResult(True, 0.9) for c in Criterion}, True, False, True, "fine")
+        )
+
+
+class BlindReader:
+    """Must not be asked."""
+
+    name = "blind"
+
+    def read(self, pixels: Pixels) -> tuple[Text, ...]:
+        raise AssertionError("was read again")
+
+
+def marked(pixels: Pixels, letter: str) -> None:
+    cv2.putText(pixels, letter, PLACE, cv2.FONT_HERSHEY_SIMPLEX, 1.6, (240,) * 3, 4, cv2.LINE_AA)
+
+
+@pytest.fixture(scope="module")
+def reader() -> TextReader:
+    found = open_reader()
+    if found is None:
+        pytest.skip(why_no_reader())
+    return found
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, reader: TextReader) -> Path:
+    root = tmp_path_factory.mktemp("marked")
+    sample = next(sample for sample in sample_images() if sample.image.modality == "chest_xray")
+    pixels, geometry = prepare(sample.pixels)
+    marked(pixels, "R")
+    data = encode_source(pixels)
+    digest = hashlib.sha256(data).hexdigest()
+    image = SourceImage(
+        "marked",
+        "pydicom-data",
+        "chest_xray",
+        ("No Finding",),
+        Licence.OPEN,
+        digest,
+        digest,
+        geometry,
+        view="frontal",
+    )
+    with Catalogue.create(root / "catalogue") as catalogue:
+        catalogue.add(image, data)
+    log = CallLog(None)
+    method = replace(
+        quick_method(log), writer=QuickWriter(log), editor=MarkerEditor(log), judges=(ContentJudge(log),)
+    )
+    recipe = quick_recipe(root / "catalogue", findings=("Lung Lesion",))
+    asyncio.run(run_build(recipe, root / "run", method=method, text_reader=reader))
+    return root / "run"
+
+
+def test_a_swapped_marker_fails_the_round_and_the_next_one_succeeds(run: Path) -> None:
+    with JournalReader.open(run) as reader:
+        (row,) = reader.tasks()
+        assert (row.state, row.round) == (TaskState.SUCCESS, 2)
+        first, second = reader.attempts(row.id)
+        assert first.verdict is not None
+        assert second.verdict is not None
+        assert not first.verdict.qualified
+        assert first.verdict.judge == f"quick/judge + {NAME}"
+        fidelity = first.verdict.observations.criteria[Criterion.FIDELITY_PRESERVATION]
+        assert not fidelity.passed
+        assert "marker R" in fidelity.evidence
+        # What the judge itself had said stays beside it, as a member's verdict does.
+        own = [stored for stored in reader.verdicts(row.id) if stored.round == 1 and not stored.decisive]
+        assert [stored.verdict.qualified for stored in own] == [True]
+        assert second.verdict.qualified
+        assert second.verdict.judge == "quick/judge"
+        scores = {s.round: s.score.value for s in reader.scores(row.id) if s.metric == METRIC}
+        assert scores == {1: 0.0, 2: 1.0}
+        assert "rapidocr" in str(reader.meta("method"))
+        assert verify(reader).problems == ()
+
+
+def test_what_was_seen_is_not_read_again(run: Path) -> None:
+    async def again() -> tuple[str, ...]:
+        async with await asyncio.to_thread(Journal.open, run) as journal:
+            (row,) = journal.reader.tasks()
+            attempt = journal.reader.attempts(row.id)[0]
+            image = journal.reader.image("marked")
+            with Catalogue.open(run.parent / "catalogue") as catalogue:
+                check = TextCheck(BlindReader(), catalogue, journal)
+                return await check.objections(attempt, image, b"", b"")
+
+    assert any("marker R" in objection for objection in asyncio.run(again()))
+
+
+def test_a_run_does_not_go_on_without_the_check_that_it_began_with(run: Path, tmp_path: Path) -> None:
+    log = CallLog(None)
+    method = replace(quick_method(log), editor=MarkerEditor(log), judges=(ContentJudge(log),))
+    recipe = quick_recipe(run.parent / "catalogue", findings=("Lung Lesion", "Pneumothorax"))
+    summary = asyncio.run(run_build(recipe, run, method=method))
+    assert summary.failed
+    assert "the text check is now none" in str(summary.stopped)
+    assert np.sum(list(summary.closed.values())) == 0
+
+
+def test_a_run_that_began_without_the_check_goes_on_without_it(
+    run: Path, tmp_path: Path, reader: TextReader
+) -> None:
+    log = CallLog(None)
+    method = replace(quick_method(log), editor=MarkerEditor(log), judges=(ContentJudge(log),))
+    recipe = quick_recipe(run.parent / "catalogue", findings=("Lung Lesion", "Pneumothorax"))
+    asyncio.run(run_build(recipe, tmp_path / "run", method=method, limit=1))
+    summary = asyncio.run(run_build(recipe, tmp_path / "run", method=method, text_reader=reader))
+    assert summary.stopped is None
+    with JournalReader.open(tmp_path / "run") as journal:
+        assert [row.round for row in journal.tasks()] == [1, 1]
+        assert not any(score.metric == METRIC for row in journal.tasks() for score in journal.scores(row.id))

@@ -1,0 +1,204 @@
+"""Withdrawing a patient from a real run, its catalogue and its releases; also killed half-way, and asked for twice."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from quick import CallLog, quick_catalogue, quick_method, quick_recipe
+
+from plantain.catalogue.store import Catalogue
+from plantain.cli import main
+from plantain.journal import JournalReader, verify
+from plantain.journal.withdrawal import held_for_withdrawal, take_out
+from plantain.pipeline.run import run_build
+from plantain.records import Consent, Licence
+from plantain.release.export import export_run
+from plantain.release.naming import CROSSWALK
+from plantain.release.plan import ExportOptions
+from plantain.release.register import REGISTER
+from plantain.release.withdraw import concerned
+from plantain.report.page import write_report
+
+GONE, STAYS = "patient:10000032", "patient:10000048"
+OPTIONS = ExportOptions(("trajectory", "parquet"), redistribution_approved="DUA 1")
+
+
+def build(catalogue: Path, run: Path, log: Path) -> None:
+    recipe = quick_recipe(catalogue, findings=("AMD", "Cataract"))
+    asyncio.run(run_build(recipe, run, method=quick_method(CallLog(log), max_rounds=2)))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A catalogue of two patients with two eyes each, a run on it, its report, and one release."""
+    root = tmp_path_factory.mktemp("made")
+    quick_catalogue(root / "plain", 4)
+    with Catalogue.open(root / "plain") as plain, Catalogue.create(root / "catalogue") as catalogue:
+        for number, image in enumerate(plain.images()):
+            group = GONE if number < 2 else STAYS
+            allowed = Consent("the owner", "letter of today")
+            credentialed = replace(image, group=group, licence=Licence.CREDENTIALED, consent=allowed)
+            catalogue.add(credentialed, plain.read(image), bytes(32))
+    build(root / "catalogue", root / "run", root / "log")
+    export_run(root / "run", root / "release", OPTIONS)
+    write_report(root / "run")
+    return root
+
+
+@pytest.fixture
+def case(made: Path, tmp_path: Path) -> Path:
+    """A copy that a test may change; files are linked, since blobs are never written twice."""
+    for name in ("catalogue", "run", "release", "log"):
+        source = made / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
+    return tmp_path
+
+
+def files(root: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and path.suffix not in (".sqlite-shm", ".sqlite-wal") and path.name != "lock"
+    }
+
+
+def holding(root: Path, *words: str) -> list[str]:
+    return [
+        str(path)
+        for path in root.rglob("*")
+        if path.is_file() and any(word.encode() in path.read_bytes() for word in words)
+    ]
+
+
+def test_everything_of_the_patient_goes_and_the_rest_stays_whole(
+    case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, catalogue = case / "run", case / "catalogue"
+    before = files(run)
+    with JournalReader.open(run) as reader:
+        gone = [row.id for row in reader.tasks() if row.task.image_id in ("retina-0", "retina-1")]
+        theirs = {
+            sha
+            for task in gone
+            for attempt in reader.attempts(task)
+            for sha in (attempt.edited, attempt.raw, attempt.mask)
+            if sha
+        } | {reader.image(name).prepared_sha256 for name in ("retina-0", "retina-1")}
+        others = {
+            sha
+            for row in reader.tasks()
+            if row.id not in gone
+            for attempt in reader.attempts(row.id)
+            for sha in (attempt.edited, attempt.raw, attempt.mask)
+            if sha
+        }
+        spent, counts = reader.spent_usd(), sum(reader.counts().values())
+
+    asked = ["withdraw", str(run), str(catalogue), "--group", GONE, "--json"]
+    assert main([*asked, "--dry-run"]) == 0
+    foretold = json.loads(capsys.readouterr().out)
+    assert files(run) == before
+
+    assert main(asked) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["folders"] == foretold["folders"]
+    of_run = next(one for one in told["folders"] if one["kind"] == "run")
+    assert of_run["images"] == 2
+    assert of_run["tasks"] == len(gone) == 4  # two eyes, two findings
+    # The release was made in the folder that this case is a copy of, and calls its images by pseudonyms.
+    assert [Path(path).name for path in of_run["releases"]] == ["release"]
+    assert len(of_run["released_as"]) == 2
+    assert all(name.startswith("x") for name in of_run["released_as"])
+
+    with JournalReader.open(run) as reader:
+        assert verify(reader).problems == ()
+        assert sum(reader.counts().values()) == counts - 4
+        assert reader.spent_usd() == spent
+        assert all(not reader.has_blob(sha) for sha in theirs - others)
+        assert all(reader.has_blob(sha) for sha in others)
+    words = ("retina-0", "retina-1", GONE, *gone, *of_run["released_as"])
+    assert holding(run, *words) == []
+    assert holding(catalogue, "retina-0", "retina-1", GONE) == []
+    assert not (run / "report.html").exists()
+    with Catalogue.open(catalogue) as left:
+        assert [image.id for image in left.images()] == ["retina-2", "retina-3"]
+
+    again = export_run(run, case / "anew", OPTIONS)
+    assert again.facts.split_groups == 1
+    assert main(["verify", str(case / "anew"), "--against", str(run)]) == 0
+
+
+def test_a_later_build_does_not_bring_the_patient_back(case: Path, tmp_path: Path) -> None:
+    assert main(["withdraw", str(case / "run"), "--group", GONE]) == 0
+    # The catalogue still has the patient, and a new finding makes the plan be enumerated again.
+    recipe = quick_recipe(case / "catalogue", findings=("AMD", "Cataract"))
+    with Catalogue.open(case / "catalogue") as catalogue, Catalogue.create(tmp_path / "grown") as grown:
+        for image in catalogue.images():
+            grown.add(replace(image, note="grown"), catalogue.read(image))
+    recipe = recipe.model_copy(
+        update={"data": recipe.data.model_copy(update={"catalogue": tmp_path / "grown"})}
+    )
+    asyncio.run(run_build(recipe, case / "run", method=quick_method(CallLog(case / "log"), max_rounds=2)))
+    with JournalReader.open(case / "run") as reader:
+        assert {row.task.image_id for row in reader.tasks()} == {"retina-2", "retina-3"}
+
+
+def test_asked_twice_is_fine_and_still_names_the_releases(
+    case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["withdraw", str(case / "run"), str(case / "catalogue"), "--group", GONE]
+    assert main(asked) == 0
+    capsys.readouterr()
+    whole = files(case)
+    assert main(asked) == 0
+    out = capsys.readouterr().out
+    assert out.count("withdrawn before; nothing of it is left") == 2
+    assert "release" in out
+    assert files(case) == whole
+
+
+def test_a_withdrawal_that_was_killed_is_finished_by_the_next_call(
+    case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = case / "run"
+    pid = os.fork()
+    if pid == 0:
+        found = concerned(run, GONE)
+        with held_for_withdrawal(run) as connection:
+            take_out(connection, GONE, found.image_ids if found else (), found.releases if found else ())
+            os._exit(9)  # rows are gone and committed; blobs, crosswalk, register and free pages are not
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+    assert holding(run, "retina-0") != []
+    assert main(["withdraw", str(run), "--group", GONE]) == 0
+    assert "withdrawn before" in capsys.readouterr().out
+    assert holding(run, "retina-0", "retina-1", GONE) == []
+    with JournalReader.open(run) as reader:
+        assert verify(reader).problems == ()
+        referred = {sha for (sha,) in reader.connection.execute("SELECT sha256 FROM blob")}
+    assert {path.name for path in (run / "blobs").rglob("*") if path.is_file()} == referred
+
+
+def test_an_unknown_group_is_one_line(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = files(case)
+    assert main(["withdraw", str(case / "run"), "--group", "patient:10000033"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "patient:10000032" in error  # the nearest that there is
+    assert files(case) == before
+    assert main(["withdraw", str(case), "--group", GONE]) == 2
+    assert "neither a run nor a catalogue" in capsys.readouterr().err
+
+
+def test_a_release_name_leads_to_the_patient(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known = json.loads((case / "run" / CROSSWALK).read_bytes())["ids"]
+    pseudonym = known[f"scikit-image/{GONE}"]
+    assert main(["withdraw", str(case / "run"), "--group", pseudonym, "--dry-run"]) == 0
+    assert "would take out 2 images" in capsys.readouterr().out
+    assert (case / "run" / REGISTER).is_file()

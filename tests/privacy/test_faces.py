@@ -1,0 +1,137 @@
+"""Faces: one real portrait, one real profile, and real pictures that show none."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import cv2
+import matplotlib
+import numpy as np
+import pytest
+import skimage.data
+
+from plantain.pixels.volume import read_volume, show_slice
+from plantain.privacy.faces import coloured_scene, photographed_faces, round_field
+from plantain.privacy.heads import Head, face_in_slice, face_of_volume, profile_in_slice
+from plantain.sources.samples import sample_images
+
+
+@pytest.fixture(scope="module")
+def sagittal() -> np.ndarray:
+    """A whole head from the side with face and skull, uint8 (256, 256), front to the left."""
+    path = Path(matplotlib.get_data_path()) / "sample_data" / "s1045.ima.gz"
+    with gzip.open(path) as file:
+        stored = np.frombuffer(file.read(), ">u2").reshape(256, 256)
+    return (stored * (255.0 / stored.max())).astype(np.uint8)
+
+
+def test_a_portrait_shows_a_face() -> None:
+    # The face of the astronaut lies at about (180, 60) to (270, 160) of 512x512.
+    assert any(
+        box.left < 225 < box.right and box.top < 110 < box.bottom
+        for box in photographed_faces(skimage.data.astronaut())
+    )
+
+
+def test_a_grey_portrait_shows_a_face_too() -> None:
+    grey = cv2.cvtColor(skimage.data.astronaut(), cv2.COLOR_RGB2GRAY)
+    for pixels in (grey, np.repeat(grey[:, :, None], 3, axis=2)):
+        assert any(
+            box.left < 225 < box.right and box.top < 110 < box.bottom for box in photographed_faces(pixels)
+        )
+
+
+def test_pictures_without_a_face_show_none(sagittal: np.ndarray) -> None:
+    for picture in (skimage.data.retina(), skimage.data.immunohistochemistry(), skimage.data.rocket()):
+        assert photographed_faces(picture) == ()
+    assert photographed_faces(np.repeat(sagittal[:, :, None], 3, axis=2)) == ()
+    # Two ventricles and a fissure look back at whoever asks too few detections to agree.
+    for sample in sample_images():
+        for crop in (sample.pixels, sample.pixels[:, ::-1], sample.pixels[20:-40, 30:-20]):
+            assert photographed_faces(np.ascontiguousarray(crop)) == (), sample.image.id
+
+
+def test_a_coloured_scene_is_told_from_radiographs_and_slices() -> None:
+    assert all(
+        coloured_scene(p) for p in (skimage.data.astronaut(), skimage.data.coffee(), skimage.data.chelsea())
+    )
+    for sample in sample_images():
+        if sample.image.modality != "fundus":
+            arrowed = sample.pixels.copy()
+            cv2.arrowedLine(arrowed, (30, 30), (120, 90), (255, 40, 20), 4)
+            tinted = np.clip(arrowed.astype(int) + np.array([8, 0, -8]), 0, 255).astype(np.uint8)
+            assert not coloured_scene(tinted)
+    assert not coloured_scene(np.zeros((64, 64), np.uint8))
+
+
+def test_a_profile_is_found_in_a_sagittal_slice(sagittal: np.ndarray) -> None:
+    for spacing in (1.0, None):
+        face = profile_in_slice(sagittal, spacing)
+        assert face is not None
+        # Nose and lips of this head lie left of column 60, between rows 120 and 220.
+        assert face.left < 40
+        assert face.top < 120
+        assert face.bottom > 220
+    cut = sagittal.copy()
+    cut[100:, :110] = 0
+    assert profile_in_slice(cut, 1.0) is None  # defaced
+
+
+def test_a_brain_out_of_the_skull_shows_no_face() -> None:
+    nilearn = pytest.importorskip("nilearn")
+    name = "mni_icbm152_t1_tal_nlin_sym_09a_converted.nii.gz"
+    path = Path(nilearn.__file__).parent / "datasets" / "data" / name
+    volume = read_volume(path.read_bytes(), name)
+    assert face_of_volume(volume.values, volume.spacing_mm, 0.1 * volume.high) is None
+    for index in (60, 80, 98, 120):
+        assert profile_in_slice(show_slice(volume, "sagittal", index), 1.0) is None
+
+
+def test_a_volume_with_a_face_is_told_from_a_defaced_one(sagittal: np.ndarray) -> None:
+    # The profile through 120 mm of width: axes right, front, head.
+    whole = np.repeat(sagittal[::-1, ::-1].T[None], 120, axis=0)
+    head = face_of_volume(whole, (1.0, 1.0, 1.0), 25.0)
+    assert head is not None
+    defaced = whole.copy()
+    defaced[:, 140:, :150] = 0
+    assert face_of_volume(defaced, (1.0, 1.0, 1.0), 25.0) is None
+    assert face_of_volume(whole[:, :, 160:], (1.0, 1.0, 1.0), 25.0) is None  # ends above the orbits
+
+
+def test_cuts_that_lie_far_apart_make_no_face(sagittal: np.ndarray) -> None:
+    whole = np.repeat(sagittal[::-1, ::-1].T[None], 120, axis=0)
+    assert face_of_volume(whole[:, :, ::15], (1.0, 1.0, 15.0), 25.0) is not None
+    assert face_of_volume(whole[:, :, ::25], (1.0, 1.0, 25.0), 25.0) is None
+
+
+def test_a_round_field_on_black_is_told_from_scenes() -> None:
+    field = skimage.data.retina()
+    height, width = field.shape[:2]
+    cut = np.zeros((height, width + 200, 3), np.uint8)
+    cut[:, 100:-100] = field  # wider than high, and cut off above and below
+    for picture in (field, cut[150:-150], np.ascontiguousarray(field[:, :, 1])):
+        assert round_field(picture)
+    scene = skimage.data.astronaut()
+    alone = np.where(np.arange(512)[:, None, None] > 60, scene, 0)
+    for picture in (scene, alone, skimage.data.coffee(), np.zeros((300, 300, 3), np.uint8)):
+        assert not round_field(picture)
+    # What a real face shows in such a field is still found.
+    y, x = np.ogrid[:400, :400]
+    portrait = np.where(((y - 200) ** 2 + (x - 200) ** 2 < 200**2)[:, :, None], scene[:400, 64:464], 0)
+    assert round_field(portrait)
+    assert photographed_faces(portrait)
+
+
+def test_slices_behind_and_above_the_face_are_free() -> None:
+    head, shape = Head(front=120, below=80), (160, 200, 180)
+    grey = np.full((200, 160), 90, np.uint8)
+    assert face_in_slice(head, shape, "axial", 100, grey) == ()
+    (low,) = face_in_slice(head, shape, "axial", 60, grey)
+    assert (low.left, low.top, low.width, low.height) == (0, 0, 160, 80)  # the front is on top
+    assert face_in_slice(head, shape, "coronal", 80, np.full((180, 160), 90, np.uint8)) == ()
+    (front,) = face_in_slice(head, shape, "coronal", 150, np.full((180, 160), 90, np.uint8))
+    assert (front.top, front.bottom) == (100, 180)
+    (side,) = face_in_slice(head, shape, "sagittal", 80, np.full((180, 200), 90, np.uint8))
+    assert (side.left, side.top, side.width, side.height) == (0, 100, 80, 80)
+    assert face_in_slice(head, shape, "sagittal", 0, np.zeros((180, 200), np.uint8)) == ()

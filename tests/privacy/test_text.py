@@ -1,0 +1,168 @@
+"""Burned-in text, read in real images: identities are seen, markers are known, clean images stay clean."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydicom.data import get_testdata_file
+
+from plantain.pixels.boxes import Box, blacken
+from plantain.pixels.dicom import decode_dicom
+from plantain.pixels.prepare import prepare
+from plantain.privacy.faces import photographed_faces
+from plantain.privacy.small_text import small_texts
+from plantain.privacy.text import TextKind, TextReader, classify
+from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.sources.samples import LOOKED_AT, sample_images
+
+
+@pytest.fixture(scope="module")
+def reader() -> TextReader:
+    found = open_reader()
+    if found is None:
+        pytest.skip(why_no_reader())
+    return found
+
+
+def pydicom_file(name: str) -> Path:
+    path = get_testdata_file(name, download=False)
+    if path is None:
+        pytest.skip("pydicom-data is not installed")
+    return Path(str(path))
+
+
+def shown(path: Path) -> np.ndarray:
+    return prepare(decode_dicom(path.read_bytes(), path.name))[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("L", "marker"),
+        ("PORTABLE", "marker"),
+        ("AP SEMI-ERECT", "marker"),
+        ("R\N{FULLWIDTH LATIN CAPITAL LETTER T}", "marker"),  # RT, written as some readers write it
+        ("特", "stray"),
+        ("八", "stray"),
+        ("HN", "stray"),
+        ("70%", "stray"),
+        ("TIS0.4 MI 1.4", "device"),
+        ("3850Hz", "device"),
+        ("+59.3", "device"),
+        ("5/25/2011", "date"),
+        ("DOB: 08/29/1951 M", "date"),
+        ("12 MAR 2019", "date"),
+        ("PORTABLE 07:15", "date"),
+        ("1987", "date"),
+        ("PORTABLE 0715", "number"),
+        ("00047431395", "number"),
+        ("MRN123456", "number"),
+        ("ZZZDOWNTIME,MARY", "name"),
+        ("LEE", "name"),
+        ("山田太郎", "name"),
+        ("ИВАНОВ", "name"),
+        ("F 45Y", "other"),
+    ],
+)
+def test_classify_knows_what_text_may_be(text: str, kind: str) -> None:
+    assert classify(text) is TextKind(kind)
+    assert TextKind(kind).identifying == (kind in ("date", "number", "name", "other"))
+
+
+def test_ultrasound_with_a_hospital_name_is_suspicious(reader: TextReader) -> None:
+    texts = reader.read(shown(pydicom_file("US1_UNCR.dcm")))
+    identifying = {text.text for text in texts if text.kind.identifying}
+    assert "BAPTIST MED CTR" in identifying
+    assert "+2:09:04" in identifying  # a time of day
+    assert not any("MI" in text.text for text in texts if text.kind is TextKind.NAME)
+
+
+@pytest.mark.slow
+def test_clean_images_hold_nothing_identifying(reader: TextReader) -> None:
+    pictures = {sample.image.id: sample.pixels for sample in sample_images()}
+    # What the samples' records claim is proved here, on the very files that they name.
+    assert {sample.image.source_sha256 for sample in sample_images()} == LOOKED_AT
+    assert all(sample.image.text_checked for sample in sample_images())
+    for name in ("693_UNCR.dcm", "MR2_UNCR.dcm", "CT_small.dcm", "MR_small.dcm"):
+        pictures[name] = decode_dicom(pydicom_file(name).read_bytes(), name)
+    assert len(pictures) >= 8
+    for name, pixels in pictures.items():
+        texts = (*reader.read(prepare(pixels)[0]), *small_texts(pixels, reader))
+        assert [text.text for text in texts if text.kind.identifying] == [], name
+        assert photographed_faces(pixels) == (), name
+
+
+@pytest.mark.slow
+def test_fake_patients_of_deid_data_are_all_seen(reader: TextReader, tmp_path: Path) -> None:
+    """deid-data's ultrasound frames carry the names, dates and numbers of patients who do not exist."""
+    asked = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", "deid-data"]
+    try:
+        done = subprocess.run(
+            [*asked, "deid-data==0.0.20", "--dest", str(tmp_path)],
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        pytest.skip("deid-data could not be downloaded in two minutes")
+    archives = list(tmp_path.glob("*.tar.gz"))
+    if done.returncode or not archives:
+        pytest.skip("deid-data cannot be downloaded here")
+    wanted = {
+        "GREYSCALE_IMAGE.dcm": ("TEST PATIENT", "08/29/1951", "00079241539", "CLEVELAN", "03/02/2017"),
+        "RGB_IMAGE.dcm": ("DOWNTIME,MARY", "4/14/2020", "120907058", "00047431395", "CLEVELAND CLINIC"),
+    }
+    with tarfile.open(archives[0]) as archive:
+        members = {Path(member.name).name: member for member in archive.getmembers() if member.isfile()}
+        for name, identities in wanted.items():
+            file = archive.extractfile(members[name])
+            assert file is not None
+            pixels, _ = prepare(decode_dicom(file.read(), name))
+            texts = reader.read(pixels)
+            seen = " | ".join(text.text for text in texts if text.kind.identifying)
+            assert [identity for identity in identities if identity not in seen] == []
+            masked = blacken(pixels, [text.box for text in texts if text.kind.identifying])
+            again = " | ".join(text.text for text in reader.read(masked))
+            assert [identity for identity in identities if identity in again] == []
+
+
+def test_nothing_is_downloaded(tmp_path: Path) -> None:
+    """A process that cannot reach any network reads all the same; and without the extra it says why it cannot."""
+    if open_reader() is None:
+        pytest.skip(why_no_reader())
+    code = (
+        "import socket, sys\n"
+        "def refuse(*_): raise OSError('no network')\n"
+        "socket.socket.connect = socket.getaddrinfo = refuse\n"
+        "import cv2, numpy as np\n"
+        "from plantain.privacy.text_reader import open_reader\n"
+        "page = np.zeros((200, 600, 3), np.uint8)\n"
+        "cv2.putText(page, 'MARY SMITH', (40, 120), cv2.FONT_HERSHEY_SIMPLEX, 2, (255,) * 3, 4)\n"
+        "print([text.text for text in open_reader().read(page)])\n"
+        "for name in [name for name in sys.modules if name.startswith('rapidocr')]: del sys.modules[name]\n"
+        "sys.modules['rapidocr'] = None\n"
+        "from plantain.privacy.text_reader import why_no_reader\n"
+        "print(why_no_reader(), open_reader())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    read, without = done.stdout.splitlines()
+    assert "MARY SMITH" in read
+    assert without == "rapidocr is not installed (pip install -e '.[ocr]') None"
+
+
+def test_black_and_tiny_images_hold_no_text(reader: TextReader) -> None:
+    assert reader.read(np.zeros((64, 64, 3), np.uint8)) == ()
+    assert reader.read(np.full((3, 5, 3), 200, np.uint8)) == ()
+
+
+def test_boxes_grow_within_the_image_and_are_blackened() -> None:
+    assert Box(2, 3, 10, 10).grown(5, 100, 14) == Box(0, 0, 17, 14)
+    white = np.full((40, 40, 3), 255, np.uint8)
+    masked = blacken(white, [Box(10, 10, 4, 4)], margin=2)
+    assert np.count_nonzero(masked[:, :, 0] == 0) == 8 * 8
+    assert white.min() == 255

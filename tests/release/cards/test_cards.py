@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from huggingface_hub import DatasetCard
+
+from plantain.journal import JournalReader
+from plantain.journal.tables import table1, table2
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_source
+from plantain.release.cards.cards import card
+from plantain.release.cards.datasheet import ImageCounts, cell, datasheet, gather
+from plantain.release.export import export_run
+from plantain.release.importing.importing import import_release
+from plantain.release.licences.licences import decide_parts
+from plantain.release.plan import ExportOptions
+from plantain.release.proof.verify import verify_release
+from plantain.rubrics import MED_BANANA
+from release.facts import facts
+from release.runs import make_run, picture
+
+OFFLINE = """
+import socket
+def refuse(*args):
+    raise OSError("no network in this test")
+socket.socket.connect = refuse
+socket.getaddrinfo = refuse
+"""
+
+
+def run_snippet(out: Path, home: Path, text: str = "") -> str:
+    """Runs the Python of the card, or of `text`, in the release's folder, without a network."""
+    text = text or (out / "README.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    assert code is not None
+    environment = {
+        **os.environ,
+        "HF_HUB_OFFLINE": "1",
+        "HF_HOME": str(home),
+        "HF_DATASETS_CACHE": str(home / "d"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", OFFLINE + code[1]], cwd=out, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_loading_snippet_of_the_card_runs_offline(release: Path, small_run: Path, tmp_path: Path) -> None:
+    text = (release / "README.md").read_text(encoding="utf-8")
+    # The default table, and the failures by the line that the comment gives.
+    told = dict(re.findall(r'load_dataset\(.*?, "(\w+)", split="(\w+)"\)', text))
+    assert list(told) == ["success", "failed"]
+    rows = {
+        name: re.search(rf"\| `{name}`(?: \(default\))? \| {split} \| (\d+) \|", text)
+        for name, split in told.items()
+    }
+    assert rows["success"] is not None and "(default)" in rows["success"][0] and rows["failed"] is not None
+    with_failures = text.replace("# what the judge did not let pass:", "failures =").replace(
+        "```\n\nRun it", "\nprint(len(failures), set(failures['qualified']))\n```\n\nRun it"
+    )
+    assert run_snippet(release, tmp_path / "home").split()[0] == rows["success"][1]
+    printed = run_snippet(release, tmp_path / "home", with_failures).splitlines()
+    assert printed[-1].split(maxsplit=1)[0] == rows["failed"][1] and "True" not in printed[-1]
+    for layout in ("webdataset", "med-banana"):
+        out = tmp_path / layout
+        export_run(small_run, out, ExportOptions((layout,)))
+        assert int(run_snippet(out, tmp_path / "home").split()[0]) > 0
+
+
+def test_card_is_one_that_the_hub_reads(release: Path) -> None:
+    loaded = DatasetCard.load(release / "README.md")
+    names = [config["config_name"] for config in loaded.data.to_dict()["configs"]]
+    assert names[:4] == ["success", "failed", "trajectories", "preference"]
+    assert loaded.data.license == "cc-by-4.0"
+    for config in loaded.data.to_dict()["configs"]:
+        for split in config["data_files"]:
+            assert all(list(release.glob(pattern)) for pattern in split["path"])
+
+
+@pytest.mark.parametrize("test", [0, 1])
+def test_card_and_datasheet_say_which_splits_are_empty(test: int, reader: JournalReader) -> None:
+    told = replace(facts(), splits={"train": 3, "validation": 1, "test": test}, split_groups=2)
+    parts = decide_parts({"x": {"licence": "open", "images": 1}}, "")
+    numbers = gather(reader)
+    readme = card(told, (), numbers, parts, ImageCounts({"success": 3}), ("med-banana",))
+    sheet = datasheet(told, numbers, parts, ImageCounts({"success": 3}), 0)
+    for text in (readme, sheet):
+        assert ("**No test split: too few groups (2).**" in text) == (not test)
+
+
+def test_datasheet_prints_tables_1_and_2_of_the_run(release: Path, reader: JournalReader) -> None:
+    text = (release / "DATASHEET.md").read_text(encoding="utf-8")
+    numbers = table1(reader)
+    for row in numbers.rows:
+        counts = f"| {row.success} | {row.failed} | {row.not_applicable} | {row.stopped} |"
+        assert f"| {cell(row.modality)} | {row.direction} |" in text and counts in text
+    judged = table2(reader, {c.name.value: c.weight for c in MED_BANANA.criteria})
+    for criterion in judged.criteria:
+        assert criterion.overall.value is not None
+        assert f"{100 * criterion.overall.value:.1f} %" in text
+
+
+def test_datasheet_does_not_count_what_is_not_released(reader: JournalReader) -> None:
+    whole, released = table1(reader), gather(reader).composition
+    assert whole.total.pending > 0 and released.total.pending == 0
+    assert released.total.success == whole.total.success
+    # Afterwards the reader sees everything again, and still writes nothing.
+    assert table1(reader) == whole
+    with pytest.raises(Exception, match="readonly"):
+        reader.connection.execute("CREATE TEMP TABLE t(x)")
+
+
+@pytest.mark.parametrize("editor", ["gemini/gemini-3.1-flash-image", "openai/gpt-image-1"])
+def test_cards_warn_of_watermarks_as_a_shortcut(editor: str, reader: JournalReader) -> None:
+    told = replace(facts(), models={"edit": [[editor, ""]]})
+    parts = decide_parts({"x": {"licence": "open", "images": 1}}, "")
+    numbers = gather(reader)
+    sheet = datasheet(told, numbers, parts, ImageCounts({"success": 3}), 0)
+    readme = card(told, (), numbers, parts, ImageCounts({"success": 3}), ("med-banana",))
+    assert "cannot be excluded" in sheet and "SynthID" in sheet and "control images" in sheet
+    assert "**Invisible watermarks** (such as SynthID)" in readme
+
+
+def test_cards_name_models_with_what_served_limits_and_forbidden_uses(release: Path) -> None:
+    text = (release / "DATASHEET.md").read_text(encoding="utf-8")
+    assert "| edit | offline/procedural | offline/procedural@2 |" in text
+    for heading in (
+        "Known limits",
+        "Known biases",
+        "Uses",
+        "Reporting misuse",
+        "Splits",
+        "Sources and licences",
+    ):
+        assert f"## {heading}" in text
+    assert "Diagnosis" in text and "all-pass" in text and "med-banana" in text
+
+
+def test_names_from_data_cannot_become_markup(tmp_path: Path) -> None:
+    evil = "x | y\n# [click](javascript:alert) <script>"
+    assert cell(evil) == r"x \| y \# \[click\](javascript:alert) \<script\>"
+    sources = {evil: {"licence": "open", "images": 1, "version": "<b>"}}
+    run = make_run(tmp_path / "run", images=2)
+    with JournalReader.open(run) as reader:
+        numbers = gather(reader)
+    parts = decide_parts(sources, "")
+    told = replace(facts(), name=evil, method={evil: evil})
+    for text in (
+        card(told, (), numbers, parts, ImageCounts({"success": 1}), ("med-banana",)).partition("---\n\n")[2],
+        datasheet(told, numbers, parts, ImageCounts({"success": 1}), 0),
+    ):
+        assert r"\[click\]" in text
+        assert re.search(r"(?<!\\)(\[click|<script|<b>|\| y)", text) is None
+
+
+def test_cards_of_what_others_published_invent_nothing(tmp_path: Path) -> None:
+    """A tree as Med-Banana publishes it: no mark in the images, no rounds, no verdicts, no models."""
+    folder = tmp_path / "tree" / "Fundus-edit" / "AMD"
+    folder.mkdir(parents=True)
+    for number in range(3):
+        (folder / f"{number}_left-AMD-edit.jpeg").write_bytes(encode_source(decode(picture(number))))
+    import_release(tmp_path / "tree", tmp_path / "run")
+    export_run(tmp_path / "run", tmp_path / "out", ExportOptions(("med-banana",)))
+    sheet = (tmp_path / "out" / "DATASHEET.md").read_text(encoding="utf-8")
+    assert "3 of them do not say so in their own metadata" in sheet
+    assert "| 100.0 % | 43.9 to 100.0 | not defined |" in sheet  # Wilson of 3 in 3: 3 / (3 + 1.96^2) = 0.4385
+    assert "verdict not published (3)" in sheet and "The rubric was not recorded" in sheet
+    assert "cannot be excluded" in sheet and "LicenseRef-Source-Unknown" in sheet
+    assert "3 images do not carry the XMP mark" in (tmp_path / "out" / "README.md").read_text(
+        encoding="utf-8"
+    )
+    assert verify_release(tmp_path / "out", pixels=True).problems == ()
+
+
+def test_datasheet_counts_sources_that_nobody_checked(release: Path, reader: JournalReader) -> None:
+    used = "SELECT count(DISTINCT image_id) FROM task WHERE state <> 'pending'"  # none of them is marked as checked
+    count = reader.connection.execute(used).fetchone()[0]
+    sheet = (release / "DATASHEET.md").read_text(encoding="utf-8")
+    assert f"In {count} source images nobody looked for burned-in text" in sheet
+    assert "themselves rendered" not in sheet
+
+
+def test_cards_of_our_own_images_say_that_they_are_marked(release: Path) -> None:
+    assert "says so in its own XMP metadata" in (release / "DATASHEET.md").read_text(encoding="utf-8")

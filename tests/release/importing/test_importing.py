@@ -1,0 +1,283 @@
+"""Importing: what a release says comes back exactly, and what it does not say stays unknown."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from plantain.cli import main
+from plantain.journal import JournalReader, verify
+from plantain.records import InputError, Licence, TaskState
+from plantain.release.export import export_run
+from plantain.release.importing.importing import import_release
+from plantain.release.plan import LAYOUTS, ExportOptions
+from release.runs import make_run, picture, tree
+
+SAMPLES = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "med-banana-samples"
+
+
+def again(release: Path, layouts: tuple[str, ...], scratch: Path, approved: str = "") -> Path:
+    import_release(release, scratch / "imported")
+    out = scratch / "again"
+    export_run(
+        scratch / "imported",
+        out,
+        ExportOptions(layouts, shard_bytes=60_000, redistribution_approved=approved),
+    )
+    return out
+
+
+def test_every_layout_at_once_comes_back_identical(release: Path, tmp_path: Path) -> None:
+    assert tree(again(release, LAYOUTS, tmp_path)) == tree(release)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_one_layout_comes_back_identical(layout: str, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", images=4)
+    out = tmp_path / "out"
+    export_run(run, out, ExportOptions((layout,), shard_bytes=60_000))
+    assert tree(again(out, (layout,), tmp_path)) == tree(out)
+
+
+@pytest.mark.parametrize("layout", ["med-banana", "parquet", "webdataset", "preference"])
+def test_data_of_a_layout_alone_is_enough(layout: str, tmp_path: Path) -> None:
+    """Someone downloads one folder, without the record that comes with every release."""
+    run = make_run(tmp_path / "run", images=4)
+    export_run(run, tmp_path / "out", ExportOptions((layout,), shard_bytes=60_000))
+    part = tmp_path / "part"
+    shutil.copytree(tmp_path / "out", part, ignore=shutil.ignore_patterns("trajectories.jsonl", "run.json"))
+    shutil.rmtree(part / "trajectories")
+    import_release(part, tmp_path / "imported")
+    with JournalReader.open(run) as before, JournalReader.open(tmp_path / "imported") as after:
+        assert verify(after).ok
+        rows = {row.id: row for row in after.tasks()}
+        whole = {row.id for row in before.tasks() if row.state is not TaskState.PENDING}
+        assert rows.keys() == whole if layout in ("med-banana", "parquet") else rows.keys() < whole
+        for name in rows:
+            assert after.attempts(name) == before.attempts(name)
+
+
+def test_journal_comes_back_row_by_row(small_run: Path, release: Path, tmp_path: Path) -> None:
+    summary = import_release(release, tmp_path / "imported")
+    assert summary.missing == 0
+    with JournalReader.open(small_run) as before, JournalReader.open(tmp_path / "imported") as after:
+        assert verify(after).ok
+        assert after.header == before.header
+        closed = [row for row in before.tasks() if row.state is not TaskState.PENDING]
+        assert list(after.tasks()) == closed
+        for row in closed:
+            assert after.attempts(row.id) == before.attempts(row.id)
+            assert after.verdicts(row.id) == before.verdicts(row.id)
+            assert after.scores(row.id) == before.scores(row.id)
+            assert after.image(row.task.image_id) == before.image(row.task.image_id)
+            for attempt in after.attempts(row.id):
+                if attempt.edited is not None:
+                    assert after.read_blob(attempt.edited) == before.read_blob(attempt.edited)
+
+
+def test_pseudonyms_are_not_changed_again(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", images=4, licence=Licence.CREDENTIALED)
+    options = ExportOptions(("parquet",), redistribution_approved="DUA 7", shard_bytes=60_000)
+    export_run(run, tmp_path / "out", options)
+    with pytest.raises(InputError, match="--redistribution-approved"):
+        again(tmp_path / "out", ("parquet",), tmp_path)
+    shutil.rmtree(tmp_path / "imported")
+    assert tree(again(tmp_path / "out", ("parquet",), tmp_path, "DUA 7")) == tree(tmp_path / "out")
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the published samples are not here")
+def test_published_samples_come_back_byte_for_byte(tmp_path: Path) -> None:
+    summary = import_release(SAMPLES, tmp_path / "run")
+    # counted with find: 42 JPEG files, each a success
+    assert (summary.kind, summary.tasks, summary.images, summary.missing) == ("med-banana", 42, 42, 0)
+    export_run(tmp_path / "run", tmp_path / "out", ExportOptions(("med-banana",)))
+    ours = {name: digest for name, digest in tree(tmp_path / "out").items() if name.endswith(".jpeg")}
+    assert ours == {name: digest for name, digest in tree(SAMPLES).items() if name.endswith(".jpeg")}
+    with JournalReader.open(tmp_path / "run") as reader:
+        for attempt in reader.all_attempts():
+            assert (attempt.instruction, attempt.verdict, attempt.round) == ("", None, 0)
+        for image in reader.images():
+            assert (image.source_sha256, image.licence, image.labels) == ("", Licence.UNKNOWN, ())
+
+
+def published(root: Path) -> Path:
+    """A tree as the paper's section 5.1 shows it: one success in round 2, its failure, and one task that failed."""
+    names = (
+        "Fundus-edit/AMD/0_left-AMD-edit.jpeg",
+        "Fundus-edit-failed/AMD/0_left-AMD-edit-failed-1.jpeg",
+        "Fundus-edit-failed/Glaucoma/1_left-Glaucoma-edit-failed-1.jpeg",
+        "Chest-remove/normal/s50000028-Lung_Lesion-remove.jpeg",
+    )
+    for number, name in enumerate(names):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(picture(number))
+    told = {"has_disease": True, "structure_reasonable": True, "looks_realistic": False, "qualified": False}
+    entry = {
+        "image_id": "0_left",
+        "dataset": "Fundus",
+        "modality": "fundus",
+        "disease": "AMD",
+        "task": "add",
+        "rounds": [
+            {"round": 1, "instruction": "Add drusen.", "verdict": {**told, "reason": "hard rim"}},
+            {"round": 2, "instruction": "Add softer drusen.", "verdict": {**told, "qualified": True}},
+        ],
+        "outcome": "success",
+        "success_round": 2,
+        "output_path": names[0],
+    }
+    (root / "Fundus-edit" / "all_conversations.json").write_text(json.dumps([entry]))
+    return root
+
+
+def test_paper_form_is_read_and_nothing_is_made_up(tmp_path: Path) -> None:
+    import_release(published(tmp_path / "tree"), tmp_path / "run")
+    with JournalReader.open(tmp_path / "run") as reader:
+        rows = {(row.task.image_id, row.task.finding): row for row in reader.tasks()}
+        assert {key: (row.state, row.round) for key, row in rows.items()} == {
+            ("0_left", "AMD"): (TaskState.SUCCESS, 2),
+            ("1_left", "Glaucoma"): (TaskState.FAILED, 1),
+            ("s50000028", "Lung Lesion"): (TaskState.SUCCESS, 0),
+        }
+        first, second = reader.attempts(rows["0_left", "AMD"].id)
+        assert (first.instruction, second.instruction) == ("Add drusen.", "Add softer drusen.")
+        # three booleans are no verdict of four criteria: kept as text, not completed
+        assert first.verdict is None
+        assert first.judge_outcome is not None and "hard rim" in first.judge_outcome.reason
+        assert rows["s50000028", "Lung Lesion"].task.modality == "chest_xray"
+    export_run(tmp_path / "run", tmp_path / "out", ExportOptions(("med-banana", "preference")))
+    ours = {name: digest for name, digest in tree(tmp_path / "out").items() if name.endswith(".jpeg")}
+    assert ours == {name: d for name, d in tree(tmp_path / "tree").items() if name.endswith(".jpeg")}
+    assert list((tmp_path / "out").glob("data/preference/*.parquet"))
+
+
+def test_scripts_form_is_read(tmp_path: Path) -> None:
+    root = published(tmp_path / "tree")
+    entry = {
+        "image": "0_left.jpg",
+        "disease": "AMD",
+        "status": "success",
+        "rounds": [
+            {"round": 1, "generate_prompt": {"prompt": "Add drusen."}, "verification": {"qualified": False}},
+            {"round": 2, "generate_prompt": {"prompt": "Softer."}, "verification": {"qualified": True}},
+        ],
+    }
+    (root / "Fundus-edit" / "all_conversations.json").write_text(json.dumps({"0_left-AMD": entry}))
+    import_release(root, tmp_path / "run")
+    with JournalReader.open(tmp_path / "run") as reader:
+        told = {attempt.instruction for attempt in reader.all_attempts()}
+    assert told == {"Add drusen.", "Softer.", ""}
+
+
+def break_record(root: Path) -> str:
+    path = root / "trajectories" / "trajectories.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b'"state":"', b'"state":"very ')
+    path.write_bytes(b"".join(lines))
+    return "line 2: state"
+
+
+def break_hash(root: Path) -> str:
+    path = root / "trajectories" / "trajectories.jsonl"
+    text = path.read_text()
+    start = text.index('"edited":{"sha256":"') + len('"edited":{"sha256":"')
+    path.write_text(text[:start] + "../" * 21 + "x" + text[start + 64 :])
+    return "is not a SHA-256"
+
+
+def break_rounds(root: Path) -> str:
+    """The same round twice, with two deciding verdicts by one judge."""
+    path = root / "trajectories" / "trajectories.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    victim = next(record for record in records if record["attempts"] and record["attempts"][0]["verdicts"])
+    victim["attempts"].append(victim["attempts"][0])
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return "contradict"
+
+
+def break_json(root: Path) -> str:
+    path = root / "trajectories" / "trajectories.jsonl"
+    path.write_bytes(path.read_bytes()[:-40])
+    return "trajectories.jsonl: line"
+
+
+def break_facts(root: Path) -> str:
+    (root / "run.json").write_text("[]")
+    return "run.json"
+
+
+def break_table(root: Path) -> str:
+    path = next(root.glob("data/success/*.parquet"))
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    return path.name
+
+
+def break_tar(root: Path) -> str:
+    path = next(root.glob("wds/success-*.tar"))
+    path.write_bytes(b"x" * 2000)
+    return path.name
+
+
+@pytest.mark.parametrize(
+    "spoil", [break_record, break_hash, break_rounds, break_json, break_facts, break_table, break_tar]
+)
+def test_broken_release_is_one_line_and_no_run(
+    release: Path, tmp_path: Path, spoil, capsys: pytest.CaptureFixture[str]
+) -> None:  # type: ignore[no-untyped-def]
+    copy = tmp_path / "copy"
+    shutil.copytree(release, copy)
+    named = spoil(copy)
+    assert main(["import", str(copy), "--run", str(tmp_path / "run")]) == 2
+    told = capsys.readouterr().err
+    assert named in told and told.count("\n") == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"copy"}
+
+
+def test_tree_with_something_that_is_no_image(tmp_path: Path) -> None:
+    root = published(tmp_path / "tree")
+    (root / "Fundus-edit" / "AMD" / "9_left-AMD-edit.jpeg").write_bytes(b"not a picture")
+    with pytest.raises(InputError, match="9_left-AMD-edit"):
+        import_release(root, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_folder_of_another_kind(tmp_path: Path) -> None:
+    (tmp_path / "what").mkdir()
+    with pytest.raises(InputError, match="neither a release"):
+        import_release(tmp_path / "what", tmp_path / "run")
+    with pytest.raises(InputError, match="no such folder"):
+        import_release(tmp_path / "nothing", tmp_path / "run")
+
+
+def test_import_into_a_run_is_refused(release: Path, small_run: Path) -> None:
+    before = tree(small_run)
+    with pytest.raises(InputError, match="not an empty folder"):
+        import_release(release, small_run)
+    assert tree(small_run) == before
+
+
+def test_json_of_the_command(release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", str(release), "--run", str(tmp_path / "run"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["kind"] == "plantain" and told["missing"] == 0
+    assert dataclasses.asdict(import_release(release, tmp_path / "other"))["tasks"] == told["tasks"]
+
+
+def test_imported_run_can_be_reported_and_shown(release: Path, tmp_path: Path) -> None:
+    """Its source images, and here half of its edits, are not there; the page says so instead of failing."""
+    copy = tmp_path / "copy"
+    shutil.copytree(release / "trajectories", copy / "trajectories")
+    shutil.copytree(release / "data" / "failed", copy / "data" / "failed")
+    summary = import_release(copy, tmp_path / "run")
+    assert summary.missing > 0 and summary.images > 0
+    assert main(["report", str(tmp_path / "run")]) == 0
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Not in the imported release" in page
+    assert page.count("data:image/jpeg") > 0
+    with JournalReader.open(tmp_path / "run") as reader:
+        first = next(reader.tasks()).id
+    assert main(["show", str(tmp_path / "run"), first]) == 0

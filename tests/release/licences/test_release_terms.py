@@ -1,0 +1,161 @@
+"""Licences that an owner names: they stand wherever the release speaks of licences, and survive an import."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from plantain.cli import main
+from plantain.records import InputError, Licence
+from plantain.release.export import export_run
+from plantain.release.importing.importing import import_release
+from plantain.release.licences.licences import CC0, CC_BY, decide_parts
+from plantain.release.licences.terms import KNOWN, as_json, from_json, named_terms
+from plantain.release.plan import ExportOptions
+from plantain.release.proof.verify import verify_release
+from release.runs import make_run, tree
+
+CLASSES = {
+    "mine": Licence.OPEN,
+    "theirs": Licence.ATTRIBUTION,
+    "odd": Licence.UNKNOWN,
+    "closed": Licence.CREDENTIALED,
+}
+MINE = "folder of mine"
+"""The dataset of every third image of the runs made here; the others are of ODIR-5K."""
+
+
+def test_plain_licence_is_for_every_open_source_and_no_other() -> None:
+    assert named_terms(["CC-BY-NC-4.0"], CLASSES) == {"mine": KNOWN["CC-BY-NC-4.0"]}
+
+
+def test_licence_of_one_dataset_wins_over_the_plain_one_in_any_order() -> None:
+    for said in (
+        ["CC0-1.0", "mine=MIT", "theirs=CC-BY-SA-4.0"],
+        ["theirs=CC-BY-SA-4.0", "mine=MIT", "CC0-1.0"],
+    ):
+        assert named_terms(said, CLASSES) == {"mine": KNOWN["MIT"], "theirs": KNOWN["CC-BY-SA-4.0"]}
+
+
+def test_address_and_file_become_licences_with_ids_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "my terms.txt").write_text("Ask me first.\n", encoding="utf-8")
+    told = named_terms(["https://example.org/terms?v=2", f"theirs={tmp_path / 'my terms.txt'}"], CLASSES)
+    assert told["mine"].spdx.startswith("LicenseRef-example-org-terms-v-2-")
+    assert told["mine"].url == "https://example.org/terms?v=2" and told["mine"].url in told["mine"].text
+    assert told["theirs"].spdx.startswith("LicenseRef-my-terms-") and "Ask me first." in told["theirs"].text
+    assert from_json(json.loads(json.dumps(as_json(told)))) == told
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("CC-BY-SA-4", "did you mean CC-BY-SA-4.0"),
+        ("cc0-1.0", "did you mean CC0-1.0"),
+        ("nothing like it", "it takes an SPDX id"),
+        ("", "it takes an SPDX id"),
+        ("nowhere=CC0-1.0", "it takes an SPDX id"),
+        ("odd=CC0-1.0", "of class unknown"),
+        ("closed=CC0-1.0", "of class credentialed"),
+    ],
+)
+def test_what_cannot_be_named_is_one_line(said: str, told: str) -> None:
+    with pytest.raises(InputError, match=told) as error:
+        named_terms([said], CLASSES)
+    assert "\n" not in str(error.value) and "--licence" in str(error.value)
+
+
+def test_plain_licence_without_an_open_source_is_refused() -> None:
+    with pytest.raises(InputError, match=r"no source is of class open, only: a \(attribution\)"):
+        named_terms(["CC0-1.0"], {"a": Licence.ATTRIBUTION})
+
+
+@pytest.mark.parametrize("data", [b"", b"   \n", b"\xff\xfe", b"x" * 200_001])
+def test_file_that_holds_no_terms_is_refused(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "terms").write_bytes(data)
+    with pytest.raises(InputError, match="terms"):
+        named_terms([str(tmp_path / "terms")], CLASSES)
+
+
+@pytest.mark.parametrize(
+    "told", [[], {"a": 3}, {"a": {"spdx": 1}}, {"a": {"spdx": "../x", "name": ""}}, {"a": {}}]
+)
+def test_terms_that_we_did_not_write_are_refused(told: object) -> None:
+    with pytest.raises(TypeError):
+        from_json(told)
+
+
+def test_who_decided_is_said() -> None:
+    sources = {name: {"licence": allowed.value, "images": 1} for name, allowed in CLASSES.items()}
+    sources["scikit-image"] = {"licence": "open", "images": 1}
+    parts = {part.dataset: part for part in decide_parts(sources, "an agreement", {"theirs": KNOWN["MIT"]})}
+    assert {name: part.decided for name, part in parts.items()} == {
+        "mine": "default",
+        "theirs": "owner",
+        "odd": "source",
+        "closed": "source",
+        "scikit-image": "source",
+        "": "default",
+    }
+    assert (parts["mine"].licence, parts["scikit-image"].licence) == (CC_BY, CC0)
+
+
+def test_release_under_a_licence_of_ones_own_says_so_everywhere_and_keeps_it_through_an_import(
+    tmp_path: Path,
+) -> None:
+    run = make_run(tmp_path / "run", images=4)
+    (tmp_path / "terms.txt").write_text("For teaching in our department.", encoding="utf-8")
+    licences = ("CC-BY-NC-SA-4.0", f"{MINE}={tmp_path / 'terms.txt'}")
+    out = tmp_path / "out"
+    export_run(run, out, ExportOptions(("parquet",), licences=licences))
+    told = {part["dataset"]: part for part in json.loads((out / "LICENSES" / "parts.json").read_text())}
+    assert told["ODIR-5K"]["licence"] == "CC-BY-NC-SA-4.0"
+    assert told[MINE]["licence"].startswith("LicenseRef-terms-") and told[MINE]["decided"] == "owner"
+    assert "For teaching in our department." in (out / told[MINE]["file"]).read_text()
+    for name in ("README.md", "DATASHEET.md", "croissant.json"):
+        text = (out / name).read_text()
+        assert told[MINE]["licence"] in text and ("CC-BY-NC-SA-4.0" in text or "by-nc-sa/4.0" in text), name
+    assert "license: other" in (out / "README.md").read_text()
+    assert verify_release(out, against=run).problems == ()
+
+    import_release(out, tmp_path / "imported")
+    export_run(tmp_path / "imported", tmp_path / "again", ExportOptions(("parquet",)))
+    assert tree(tmp_path / "again") == tree(out)
+    with pytest.raises(InputError, match="keep the licence they came under"):
+        export_run(tmp_path / "imported", tmp_path / "no", ExportOptions(("parquet",), licences=("CC0-1.0",)))
+    assert not (tmp_path / "no").exists()
+
+
+def test_licence_is_unknown_where_only_a_part_of_a_release_was_imported(tmp_path: Path) -> None:
+    """Whoever fetched one table without run.json cannot know what its images came under; nor do we make it up."""
+    run = make_run(tmp_path / "run", images=3)
+    export_run(run, tmp_path / "out", ExportOptions(("parquet",), licences=("CC-BY-NC-4.0",)))
+    (tmp_path / "out" / "run.json").unlink()
+    import_release(tmp_path / "out", tmp_path / "imported")
+    export_run(tmp_path / "imported", tmp_path / "again", ExportOptions(("parquet",)))
+    told = json.loads((tmp_path / "again" / "LICENSES" / "parts.json").read_text())
+    assert {part["licence"] for part in told if part["dataset"]} == {"LicenseRef-Source-Unknown"}
+    assert verify_release(tmp_path / "again").problems == ()
+
+
+def test_card_names_a_hub_licence_where_there_is_one(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", images=3)
+    export_run(run, tmp_path / "out", ExportOptions(("trajectory",), licences=("ODbL-1.0",)))
+    assert "license: odbl\n" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_export_says_which_licence_it_took_and_how_to_change_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run(tmp_path / "run", images=3)
+    command = ["export", str(run), "--layout", "trajectory", "--to"]
+    assert main([*command, str(tmp_path / "out")]) == 0
+    told = capsys.readouterr().out
+    assert f"images of {MINE} CC-BY-4.0" in told and "--licence DATASET=TERMS" in told
+    assert main([*command, str(tmp_path / "own"), "--licence", "CC0-1.0", "--json"]) == 0
+    licences = json.loads(capsys.readouterr().out)["licences"]
+    assert {"part": f"images of {MINE}", "licence": "CC0-1.0", "decided": "owner"} in licences
+    assert main([*command, str(tmp_path / "no"), "--licence", "CC0"]) == 2
+    assert "did you mean CC0-1.0" in capsys.readouterr().err
+    assert not (tmp_path / "no").exists()

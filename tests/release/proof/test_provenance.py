@@ -1,0 +1,323 @@
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import shutil
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import c2pa
+import numpy as np
+import pytest
+import skimage.data
+
+from plantain.cli import main
+from plantain.journal import JournalReader, verify
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import XMP_PACKET, encode_jpeg, encode_source
+from plantain.records import InputError
+from plantain.release.export import export_run
+from plantain.release.importing.importing import import_release
+from plantain.release.plan import ExportOptions
+from plantain.release.proof.provenance import (
+    SOURCE_TYPE,
+    EmbeddedManifest,
+    embedded_manifest,
+    open_signer,
+    signed_attempt,
+    without_manifest,
+)
+from plantain.release.proof.verify import verify_release
+from release.certificates import Chain, make_chain
+from release.provider_run import run_with_provider_manifest
+from release.resealing import entries_of, reseal
+from release.runs import tree
+
+CREATED = {"action": "c2pa.created", "digitalSourceType": SOURCE_TYPE}
+LAYOUTS = ("med-banana", "parquet", "preference", "webdataset")
+
+
+@pytest.fixture(scope="session")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Chain:
+    return make_chain(tmp_path_factory.mktemp("chain"))
+
+
+@pytest.fixture(scope="session")
+def picture() -> bytes:
+    return encode_jpeg(np.ascontiguousarray(skimage.data.retina()[200:712, 200:712]))
+
+
+def options(chain: Chain) -> ExportOptions:
+    return ExportOptions(("med-banana",), sign_cert=chain.certificates, sign_key=chain.key)
+
+
+@pytest.fixture(scope="session")
+def signed(small_run: Path, chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("signed") / "out"
+    export_run(small_run, out, ExportOptions(LAYOUTS, sign_cert=chain.certificates, sign_key=chain.key))
+    return out
+
+
+# --- signing --------------------------------------------------------------------------------------
+
+
+def test_signed_picture_is_the_same_picture_and_names_its_task(chain: Chain, picture: bytes) -> None:
+    data = open_signer(options(chain)).sign(picture, "a1b2", 3)
+    assert signed_attempt(data) == ("Valid", "a1b2", 3)
+    assert np.array_equal(decode(data), decode(picture))
+    assert XMP_PACKET in data
+
+
+def test_signature_is_trusted_by_whoever_trusts_the_root(chain: Chain, picture: bytes) -> None:
+    data = open_signer(options(chain)).sign(picture, "a1b2", 3)
+    trust = {"trust": {"user_anchors": chain.root.read_text()}}
+    with c2pa.Reader(
+        "image/jpeg", io.BytesIO(data), context=c2pa.Context(c2pa.Settings.from_dict(trust))
+    ) as reader:
+        assert reader.get_validation_state() == "Trusted"
+        actions = json.dumps(reader.get_active_manifest())
+        assert "compositeSynthetic" in actions and "not_for_clinical_use" in actions
+
+
+def test_signature_does_not_survive_a_flipped_byte(chain: Chain, picture: bytes) -> None:
+    data = bytearray(open_signer(options(chain)).sign(picture, "a1b2", 3))
+    data[-1000] ^= 1
+    assert signed_attempt(bytes(data))[0] == "Invalid"
+    assert signed_attempt(picture)[0] == "none"
+
+
+def test_taking_the_manifest_out_gives_the_judged_bytes(chain: Chain, picture: bytes) -> None:
+    data = open_signer(options(chain)).sign(picture, "a1b2", 3)
+    assert len(data) > len(picture) and without_manifest(data) == picture
+    assert without_manifest(picture) == picture
+    for odd in (b"", b"\xff\xd8", b"\x89PNG", b"\xff\xd8\xff\xeb\xff\xffJP"):
+        assert len(without_manifest(odd)) <= len(odd)
+
+
+def pictures_inside(data: bytes) -> int:
+    """JPEG and PNG files in these bytes, wherever they begin."""
+    return data.count(b"\xff\xd8\xff") + data.count(b"\x89PNG\r\n\x1a\n")
+
+
+def test_signed_picture_holds_no_other_picture(chain: Chain, picture: bytes) -> None:
+    """The library's defaults embed thumbnails: of a restricted source, that would publish it."""
+    data = open_signer(options(chain)).sign(picture, "a1b2", 3)
+    assert pictures_inside(data) == 1
+    assert len(data) - len(picture) < 8_000
+    with c2pa.Reader("image/jpeg", io.BytesIO(data)) as reader:
+        told = reader.json()
+    assert "thumbnail" not in told and "ingredient" not in told
+
+    # The same check sees the thumbnails that the defaults make, of the edit and of a source given as ingredient.
+    info = c2pa.C2paSignerInfo(
+        c2pa.C2paSigningAlg.ES256, chain.certificates.read_bytes(), chain.key.read_bytes(), None
+    )
+    manifest = {
+        "claim_generator_info": [{"name": "plantain", "version": "0"}],
+        "assertions": [{"label": "c2pa.actions.v2", "data": {"actions": [CREATED]}}],
+    }
+    builder = c2pa.Builder(json.dumps(manifest))
+    source = encode_source(decode(picture))
+    builder.add_ingredient(
+        {"title": "source", "relationship": "componentOf"}, "image/jpeg", io.BytesIO(source)
+    )
+    careless = io.BytesIO()
+    builder.sign(c2pa.Signer.from_info(info), "image/jpeg", io.BytesIO(picture), careless)
+    assert pictures_inside(careless.getvalue()) > 1
+
+
+def test_sources_pixels_are_in_no_file_of_a_signed_release(signed: Path) -> None:
+    for path in signed.rglob("*.jpeg"):
+        assert pictures_inside(path.read_bytes()) == 1
+
+
+# --- a signed release -----------------------------------------------------------------------------
+
+
+def test_signed_release_holds_and_hashes_were_taken_after_signing(signed: Path, small_run: Path) -> None:
+    assert verify_release(signed, against=small_run, pixels=True).problems == ()
+    subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=signed, check=True)
+    images = [entry for entry, _ in entries_of(signed) if entry.task is not None and entry.role != "mask"]
+    assert images and all(entry.source_sha256 and entry.source_sha256 != entry.sha256 for entry in images)
+    assert "carry a C2PA manifest" in (signed / "DATASHEET.md").read_text(encoding="utf-8")
+
+
+def test_verify_finds_signatures_that_were_exchanged(signed: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(signed, tmp_path / "copy"))
+    one, other = sorted(copy.glob("*-edit-failed/*/*.jpeg"))[:2]
+    held = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(held)
+    reseal(copy)
+    found = {(p.path, p.kind) for p in verify_release(copy).problems}
+    assert {(str(path.relative_to(copy)), "signature") for path in (one, other)} <= found
+
+
+def test_verify_finds_a_signed_image_that_is_not_the_judged_one(
+    signed: Path, chain: Chain, picture: bytes, tmp_path: Path
+) -> None:
+    """Validly signed, for the right task and round, with the right hashes; only what was judged is another image."""
+    copy = Path(shutil.copytree(signed, tmp_path / "copy"))
+    path = next(copy.glob("*-edit/*/*.jpeg"))
+    _, task, round = signed_attempt(path.read_bytes())
+    assert task is not None and round is not None
+    path.write_bytes(open_signer(options(chain)).sign(picture, task, round))
+    reseal(copy)
+    found = {(p.path, p.kind) for p in verify_release(copy).problems}
+    assert (str(path.relative_to(copy)), "image") in found
+
+
+def test_signed_release_comes_back_whole_and_as_it_was_judged(
+    signed: Path, small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "imported"
+    assert main(["import", str(signed), "--run", str(run)]) == 0
+    assert "signatures were not checked here" in capsys.readouterr().out
+    with JournalReader.open(small_run) as before, JournalReader.open(run) as after:
+        assert verify(after).ok
+        for attempt in before.all_attempts():
+            if attempt.edited is not None:
+                assert after.read_blob(attempt.edited) == before.read_blob(attempt.edited)
+    for source in (small_run, run):
+        export_run(source, tmp_path / source.name / "out", ExportOptions(LAYOUTS))
+    assert tree(tmp_path / small_run.name / "out") == tree(run / "out")
+
+
+def test_verify_finds_a_broken_signature(signed: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(signed, tmp_path / "copy"))
+    path = next(copy.glob("*-edit*/*/*.jpeg"))
+    data = bytearray(path.read_bytes())
+    data[-200] ^= 1
+    path.write_bytes(data)
+    reseal(copy)
+    assert (str(path.relative_to(copy)), "signature") in {
+        (p.path, p.kind) for p in verify_release(copy).problems
+    }
+
+
+def test_signatures_that_cannot_be_read_are_one_problem(
+    signed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where c2pa-python is not installed."""
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "c2pa" else find_spec(name))
+    monkeypatch.setitem(sys.modules, "c2pa", None)
+    problems = verify_release(signed).problems
+    assert [(problem.path, problem.kind) for problem in problems] == [("", "signature")]
+
+
+@pytest.mark.parametrize("usage", ["documentSigning", None])
+def test_certificate_without_the_right_usage_is_refused_at_once(usage: str | None, tmp_path: Path) -> None:
+    bad = make_chain(tmp_path, usage=usage)
+    with pytest.raises(InputError, match="emailProtection"):
+        open_signer(options(bad))
+
+
+def test_certificate_of_another_key_is_refused(chain: Chain, tmp_path: Path) -> None:
+    other = make_chain(tmp_path)
+    with pytest.raises(InputError, match=r"leaf\.pem"):
+        open_signer(ExportOptions(("med-banana",), sign_cert=chain.certificates, sign_key=other.key))
+
+
+def test_signing_needs_both_files(chain: Chain, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--key"):
+        open_signer(ExportOptions(("med-banana",), sign_cert=chain.certificates))
+    with pytest.raises(InputError, match="cannot be read"):
+        open_signer(ExportOptions(("med-banana",), sign_cert=tmp_path / "no.pem", sign_key=chain.key))
+    (tmp_path / "text.pem").write_text("not a key")
+    with pytest.raises(InputError, match="not an unencrypted private key"):
+        open_signer(
+            ExportOptions(("med-banana",), sign_cert=chain.certificates, sign_key=tmp_path / "text.pem")
+        )
+
+
+def test_export_with_a_key_that_cannot_sign_makes_nothing(
+    small_run: Path, chain: Chain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = make_chain(tmp_path)
+    (tmp_path / "text.pem").write_text("not a key")
+    for key in (other.key, tmp_path / "text.pem", tmp_path / "no.pem"):
+        arguments = ["--to", str(tmp_path / "out"), "--sign", str(chain.certificates), "--key", str(key)]
+        assert main(["export", str(small_run), *arguments]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+        assert not (tmp_path / "out").exists()
+
+
+def test_export_command_signs(small_run: Path, chain: Chain, tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    arguments = ["--sign", str(chain.certificates), "--key", str(chain.key)]
+    assert main(["export", str(small_run), "--to", out, "--layout", "med-banana", *arguments]) == 0
+    assert main(["verify", out]) == 0
+
+
+# --- manifests of providers -----------------------------------------------------------------------
+
+
+def chunk(name: bytes, data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + name + data + zlib.crc32(name + data).to_bytes(4, "big")
+
+
+def test_manifest_that_a_provider_embedded_is_found(chain: Chain, picture: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "blob"
+    path.write_bytes(open_signer(options(chain)).sign(picture, "x", 1))
+    found = embedded_manifest(path)
+    assert found is not None and found.container == "jpeg" and 1_000 < found.bytes < 8_000
+    png = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", bytes(13)) + chunk(b"caBX", b"j" * 99) + chunk(b"IEND", b"")
+    path.write_bytes(png)
+    assert embedded_manifest(path) == EmbeddedManifest("png", 99)
+    webp = b"VP8 " + (3).to_bytes(4, "little") + b"abc\0" + b"C2PA" + (8).to_bytes(4, "little") + bytes(8)
+    path.write_bytes(b"RIFF" + (len(webp) + 4).to_bytes(4, "little") + b"WEBP" + webp)
+    assert embedded_manifest(path) == EmbeddedManifest("webp", 8)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff\xd8",
+        b"\xff\xd8\xff\xeb\xff\xff",
+        b"\x89PNG\r\n\x1a\n" + b"\xff" * 9,
+        b"RIFF\0\0\0\0WEBPxxxx",
+        b"text" * 9,
+    ],
+)
+def test_damaged_blobs_count_as_having_none(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "blob").write_bytes(data)
+    assert embedded_manifest(tmp_path / "blob") is None
+
+
+def test_pictures_without_a_manifest_have_none(picture: bytes, tmp_path: Path) -> None:
+    (tmp_path / "blob").write_bytes(picture)
+    assert embedded_manifest(tmp_path / "blob") is None
+
+
+def test_provider_manifests_are_listed_beside_the_release(
+    small_run: Path, chain: Chain, picture: bytes, tmp_path: Path
+) -> None:
+    run, task = run_with_provider_manifest(
+        tmp_path / "run", open_signer(options(chain)).sign(picture, "their", 1)
+    )
+    out = tmp_path / "out"
+    export_run(run, out, ExportOptions(("med-banana",)))
+    told = [json.loads(line) for line in (out / "provenance.jsonl").read_text().splitlines()]
+    assert [(entry["task"], entry["container"]) for entry in told] == [(task, "jpeg")]
+    with JournalReader.open(run) as reader:
+        assert embedded_manifest(reader.blob_path(told[0]["raw_sha256"])) is not None
+    assert verify_release(out, against=run).problems == ()
+    assert "arrived from their provider" in (out / "DATASHEET.md").read_text(encoding="utf-8")
+
+
+def test_what_a_run_remembers_survives_export_and_import(
+    chain: Chain, picture: bytes, tmp_path: Path
+) -> None:
+    run, _ = run_with_provider_manifest(
+        tmp_path / "run", open_signer(options(chain)).sign(picture, "their", 1)
+    )
+    export_run(run, tmp_path / "out", ExportOptions(("med-banana",)))
+    import_release(tmp_path / "out", tmp_path / "imported")
+    export_run(tmp_path / "imported", tmp_path / "again", ExportOptions(("med-banana",)))
+    assert tree(tmp_path / "again") == tree(tmp_path / "out")
+    assert "writer is a writer: 3" in (tmp_path / "out" / "DATASHEET.md").read_text(encoding="utf-8")

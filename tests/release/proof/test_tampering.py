@@ -1,0 +1,140 @@
+"""Tampering: whatever is changed in a release, `verify` names it."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+from plantain.release.proof.manifest import MANIFEST
+from plantain.release.proof.sums import SUMS
+from plantain.release.proof.verify import verify_release
+from release.proofs import SEED, kinds, named
+
+
+class Tampering:
+    """Changes one thing in a release and returns the paths that `verify` must name."""
+
+    def __init__(self, out: Path, rng: random.Random, left: list[str]) -> None:
+        self.out, self.rng, self.left = out, rng, left
+
+    def take(self) -> Path:
+        return self.out / self.left.pop()
+
+    def flip(self) -> set[str]:
+        path = self.take()
+        data = bytearray(path.read_bytes())
+        place = self.rng.randrange(len(data))
+        data[place] ^= 1 << self.rng.randrange(8)
+        path.write_bytes(data)
+        return {self.name(path)}
+
+    def delete(self) -> set[str]:
+        path = self.take()
+        path.unlink()
+        return {self.name(path)}
+
+    def swap(self) -> set[str]:
+        one = self.take()
+        other = next(
+            self.out / name for name in self.left if (self.out / name).read_bytes() != one.read_bytes()
+        )
+        self.left.remove(self.name(other))
+        held = one.read_bytes()
+        one.write_bytes(other.read_bytes())
+        other.write_bytes(held)
+        return {self.name(one), self.name(other)}
+
+    def add(self) -> set[str]:
+        path = self.take()
+        new = path.with_name(f"added-{self.rng.randrange(10**9)}{path.suffix}")
+        new.write_bytes(path.read_bytes() if self.rng.random() < 0.5 else b"")
+        return {self.name(new)}
+
+    def rename(self) -> set[str]:
+        path = self.take()
+        new = path.with_name(f"renamed-{self.rng.randrange(10**9)}{path.suffix}")
+        path.rename(new)
+        return {self.name(path), self.name(new)}
+
+    def any(self) -> set[str]:
+        return self.rng.choice(
+            [self.flip, self.flip, self.flip, self.delete, self.swap, self.add, self.rename]
+        )()
+
+    def name(self, path: Path) -> str:
+        return path.relative_to(self.out).as_posix()
+
+
+def test_verify_names_every_one_of_180_changes_to_files(release: Path, tmp_path: Path) -> None:
+    print(f"seed {SEED}")
+    rng = random.Random(SEED)
+    files = [
+        path.relative_to(release).as_posix()
+        for path in sorted(release.rglob("*"))
+        if path.is_file() and path.name not in (SUMS, MANIFEST) and path.stat().st_size
+    ]
+    for trial in range(10):
+        out = Path(shutil.copytree(release, tmp_path / str(trial)))
+        left = rng.sample(files, len(files))
+        tampering = Tampering(out, rng, left)
+        expected = set[str]().union(*(tampering.any() for _ in range(18)))
+        missed = expected - named(verify_release(out))
+        assert not missed, f"seed {SEED}, trial {trial}"
+        shutil.rmtree(out)
+
+
+def test_verify_names_every_one_of_20_changes_to_sums_and_manifest(release: Path, copy: Path) -> None:
+    print(f"seed {SEED}")
+    rng = random.Random(SEED + 1)
+    for trial in range(20):
+        name = (SUMS, MANIFEST)[trial % 2]
+        tampering = Tampering(copy, rng, [name])
+        expected = rng.choice([tampering.flip, tampering.flip, tampering.delete, tampering.rename])()
+        missed = expected - named(verify_release(copy))
+        assert not missed, f"seed {SEED}, trial {trial}"
+        for path in expected:
+            (copy / path).unlink(missing_ok=True)
+        shutil.copy2(release / name, copy / name)
+    assert verify_release(copy).ok
+
+
+def test_verify_names_sums_whatever_bit_of_a_line_is_flipped(release: Path, copy: Path) -> None:
+    whole = (release / SUMS).read_bytes()
+    start = whole.index(b"\n") + 1
+    end = whole.index(b"\n", start)
+    # Bit 5 turns a hexadecimal letter into its capital, which other tools take for the same hash.
+    for place, bit in [*((place, 5) for place in range(start, end, 6)), (start + 64, 0), (end, 0), (end, 7)]:
+        data = bytearray(whole)
+        data[place] ^= 1 << bit
+        (copy / SUMS).write_bytes(data)
+        assert SUMS in named(verify_release(copy)), (place, bit)
+
+
+def test_verify_tells_a_changed_sums_file_from_a_changed_file(copy: Path) -> None:
+    lines = (copy / SUMS).read_text().splitlines(keepends=True)
+    at = next(i for i, line in enumerate(lines) if line.endswith(".jpeg\n"))
+    lines[at] = "0" * 64 + lines[at][64:]
+    (copy / SUMS).write_text("".join(lines))
+    assert kinds(verify_release(copy)) == {(SUMS, "sums")}
+
+
+def test_verify_names_links_and_empty_folders_and_follows_nothing(copy: Path) -> None:
+    (copy / "README.md").unlink()
+    (copy / "README.md").symlink_to("/etc/hostname")
+    (copy / "data" / "nothing").mkdir()
+    (copy / "pipe").mkdir()
+    os.mkfifo(copy / "pipe" / "fifo")
+    found = kinds(verify_release(copy))
+    assert {("README.md", "link"), ("data/nothing", "extra"), ("pipe/fifo", "extra")} <= found
+
+
+def test_verify_names_files_whose_names_are_not_text(copy: Path) -> None:
+    (Path(os.fsdecode(os.fsencode(copy) + b"/caf\xe9"))).write_bytes(b"x")
+    assert ("caf\\udce9", "extra") in kinds(verify_release(copy))
+
+
+def test_verify_says_that_an_export_did_not_finish(copy: Path) -> None:
+    (copy / ".export").mkdir()
+    assert (".export", "unfinished") in kinds(verify_release(copy))

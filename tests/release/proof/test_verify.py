@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from plantain.cli import main
+from plantain.journal import JournalReader
+from plantain.records import InputError
+from plantain.release.proof.verify import verify_release
+from release.proofs import kinds, named
+from release.resealing import entries_of, reseal
+
+
+def test_verify_of_an_untouched_release_finds_nothing(release: Path, small_run: Path) -> None:
+    proof = verify_release(release, against=small_run, pixels=True)
+    assert proof.problems == ()
+    assert proof.files == sum(path.is_file() for path in release.rglob("*"))
+    with JournalReader.open(small_run) as reader:
+        query = (
+            "SELECT count(*) FROM attempt a JOIN task t ON t.id = a.task "
+            "WHERE edited NOTNULL AND state <> 'pending'"
+        )
+        assert proof.images == reader.connection.execute(query).fetchone()[0]
+
+
+# --- lies that carry right checksums --------------------------------------------------------------
+
+
+def test_verify_finds_an_embedded_image_that_is_another(copy: Path) -> None:
+    path = next(
+        path for path in (copy / "data").glob("[sf]*/*.parquet") if pq.read_metadata(path).num_rows > 1
+    )
+    assert path.parent.name in ("success", "failed", "superseded")
+    table = pq.read_table(path)
+    images = table["image"].to_pylist()
+    images[0]["bytes"] = images[-1]["bytes"]
+    changed = table.set_column(
+        table.schema.get_field_index("image"),
+        table.schema.field("image"),
+        pa.array(images, table.schema.field("image").type),
+    )
+    pq.write_table(changed, path, compression="none", use_dictionary=False)
+    reseal(copy)
+    name = path.relative_to(copy).as_posix()
+    assert kinds(verify_release(copy)) == {(name, "image"), ("croissant.json", "reference")}
+
+
+def test_verify_finds_rows_that_were_dropped(copy: Path) -> None:
+    path = next((copy / "data" / "trajectories").glob("*.parquet"))
+    table = pq.read_table(path)
+    pq.write_table(table.slice(1), path)
+    reseal(copy)
+    assert (path.relative_to(copy).as_posix(), "rows") in kinds(verify_release(copy))
+
+
+def test_verify_finds_columns_that_were_renamed(copy: Path) -> None:
+    path = next((copy / "data" / "success").glob("*.parquet"))
+    table = pq.read_table(path)
+    pq.write_table(table.rename_columns([f"{name}_" for name in table.column_names]), path)
+    reseal(copy)
+    assert (path.relative_to(copy).as_posix(), "schema") in kinds(verify_release(copy))
+
+
+def test_verify_finds_a_task_that_was_taken_out_of_the_records(copy: Path) -> None:
+    path = copy / "trajectories" / "trajectories.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    gone = next(i for i, line in enumerate(lines) if json.loads(line)["state"] == "success")
+    path.write_bytes(b"".join(lines[:gone] + lines[gone + 1 :]))
+    reseal(copy, rows={"trajectories/trajectories.jsonl": len(lines) - 1})
+    found = {kind for _, kind in kinds(verify_release(copy))}
+    assert {"count", "reference"} <= found
+
+
+def test_verify_finds_a_record_without_its_file(copy: Path) -> None:
+    gone = next(copy.glob("*-edit/*/*.jpeg"))
+    gone.unlink()
+    reseal(copy)
+    problems = verify_release(copy).problems
+    assert {problem.kind for problem in problems} == {"reference"}
+    assert any(gone.name in problem.detail for problem in problems)
+
+
+def test_verify_finds_a_licence_that_may_not_be_given(copy: Path) -> None:
+    records = copy / "trajectories" / "trajectories.jsonl"
+    records.write_bytes(records.read_bytes().replace(b'"licence":"open"', b'"licence":"credentialed"'))
+    reseal(copy)
+    assert ("LICENSES/parts.json", "licence") in kinds(verify_release(copy))
+
+
+def test_verify_finds_pixels_that_were_not_judged(copy: Path) -> None:
+    entries = entries_of(copy)
+    at = next(
+        i for i, (entry, _) in enumerate(entries) if entry.path.endswith(".jpeg") and entry.pixel_sha256
+    )
+    entries[at] = (replace(entries[at][0], pixel_sha256="0" * 64), None)
+    reseal(copy, entries=entries)
+    assert verify_release(copy).ok
+    assert kinds(verify_release(copy, pixels=True)) == {(entries[at][0].path, "pixels")}
+
+
+# --- against the run ------------------------------------------------------------------------------
+
+
+def test_verify_against_the_run_finds_a_verdict_that_was_turned(copy: Path, small_run: Path) -> None:
+    records = copy / "trajectories" / "trajectories.jsonl"
+    lines = records.read_bytes().splitlines(keepends=True)
+    at = next(i for i, line in enumerate(lines) if b'"opinion":true' in line)
+    lines[at] = lines[at].replace(b'"opinion":true', b'"opinion":false', 1)
+    records.write_bytes(b"".join(lines))
+    reseal(copy)
+    assert {problem.kind for problem in verify_release(copy).problems} <= {
+        "reference"
+    }  # croissant's hash of the file
+    assert ("trajectories/trajectories.jsonl", "against") in kinds(verify_release(copy, against=small_run))
+
+
+# --- resuming -------------------------------------------------------------------------------------
+
+
+def test_verify_goes_on_where_it_was(copy: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "checked"
+    first = verify_release(copy, resume=kept)
+    listed = first.files - 2  # SHA256SUMS and the manifest are read every time
+    assert first.ok and first.skipped == 0
+    lines = kept.read_bytes().splitlines(keepends=True)
+    kept.write_bytes(b"".join(lines[: len(lines) // 2]) + b'["cut sho')
+    again = verify_release(copy, resume=kept)
+    assert again.ok and 0 < again.skipped < listed
+    assert verify_release(copy, resume=kept).skipped == listed
+    assert verify_release(copy, resume=kept, pixels=True).skipped == 0
+
+
+def test_verify_checks_again_what_was_written_since(copy: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "checked"
+    verify_release(copy, resume=kept)
+    path = next(copy.glob("*-edit/*/*.jpeg"))
+    told = path.stat()
+    data = bytearray(path.read_bytes())
+    data[-10] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(told.st_atime_ns, told.st_mtime_ns))  # the time of change cannot be set back
+    assert path.relative_to(copy).as_posix() in named(verify_release(copy, resume=kept))
+
+
+def test_verify_keeps_its_notes_out_of_the_release(copy: Path) -> None:
+    with pytest.raises(InputError, match="must not lie in the release"):
+        verify_release(copy, resume=copy / "checked")
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def test_verify_command_prints_one_line_and_json(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(release)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("OK: ")
+    assert main(["verify", str(release), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["ok"] is True and told["problems"] == [] and told["files"] > 0
+
+
+def test_verify_command_names_the_first_ten_problems(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gone = sorted(copy.glob("*-edit*/*/*.jpeg"))[:12]
+    for path in gone:
+        path.unlink()
+    assert main(["verify", str(copy)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("NOT OK: 12 problems")
+    assert len(lines) == 12 and all("missing" in line for line in lines[1:11]) and "2 more" in lines[11]
+    assert main(["verify", str(copy), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert [problem["path"] for problem in told["problems"]] == sorted(str(p.relative_to(copy)) for p in gone)
+    assert set(told["problems"][0]) == {"path", "kind", "detail"}
+
+
+def test_verify_command_of_what_is_no_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(tmp_path)]) == 2
+    assert "no release" in capsys.readouterr().err
+    assert main(["verify", str(tmp_path / "nothing")]) == 2
+
+
+@pytest.mark.parametrize("manifest", [True, False])
+def test_verify_calls_a_changed_run_file_changed_and_not_missing_too(copy: Path, manifest: bool) -> None:
+    if not manifest:
+        (copy / "manifest.parquet").unlink()
+    (copy / "run.json").write_bytes((copy / "run.json").read_bytes() + b"x")
+    assert [problem.kind for problem in verify_release(copy).problems if problem.path == "run.json"] in (
+        ["checksum"],
+        ["size"],
+    )
+    (copy / "run.json").unlink()
+    assert [problem.kind for problem in verify_release(copy).problems if problem.path == "run.json"] == [
+        "missing"
+    ]
+
+
+def test_verify_command_tells_what_is_gone_before_what_names_it_in_vain(
+    copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without its manifest a release's every reference breaks; the reader needs the one cause."""
+    (copy / "manifest.parquet").unlink()
+    (copy / "zzz.txt").write_text("of nobody")
+    assert main(["verify", str(copy)]) == 1
+    told = capsys.readouterr().out.splitlines()[1:5]
+    assert any("manifest.parquet: missing" in line for line in told)
+    assert any("zzz.txt: extra" in line for line in told)
