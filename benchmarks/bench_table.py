@@ -40,8 +40,8 @@ from plantain.bench.leaderboard.table_rows import read_scores
 from plantain.bench.leaderboard.tables import make_table
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import PIXEL_METRICS
-from plantain.bench.score.suite_learned import Networks
 from plantain.journal import BlobRef, Journal, RecordedTask
+from plantain.metrics.networks.available import Networks
 from plantain.pixels.decode import decode
 from plantain.records import Licence
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply

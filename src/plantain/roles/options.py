@@ -7,17 +7,21 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from plantain.records import InputError, Price
 from plantain.roles.batch_rules import USUAL, BatchRules
 
-if TYPE_CHECKING:
-    from plantain.models.hosted.batch.client import BatchClient
-
 THINKING = ("", "none", "minimal", "low", "medium", "high")
 LENIENCY = ("balanced", "strict")
+
+
+class BatchJobs(Protocol):
+    """The run's batch client, as far as this floor knows it; an adapter that sends jobs narrows it to the class."""
+
+    @property
+    def models(self) -> frozenset[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ class ProviderOptions:
         accept_licence: the licences, by name, that the user accepts: needed by weights with conditions.
         safety_checker: keep a safety checker that the weights bring; what it blacks out is a refusal.
         workers: how to start the models of `process/NAME`, by name.
-        jobs: the run's batch desk, where its calls are to wait for jobs; None to send each at once.
+        jobs: the run's batch client, where its calls are to wait for jobs; None to send each at once.
         batch: how large its jobs may become.
     """
 
@@ -111,7 +115,7 @@ class ProviderOptions:
     accept_licence: tuple[str, ...] = ()
     safety_checker: bool = True
     workers: Mapping[str, WorkerCommand] = field(default_factory=dict)
-    jobs: BatchClient | None = None
+    jobs: BatchJobs | None = None
     batch: BatchRules = USUAL
 
     def sampling(self, *names: str) -> str:

@@ -20,10 +20,10 @@ from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.score.score import ScoreRequest, score_run
-from plantain.bench.score.suite_learned import Networks
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.journal import JournalReader, verify
+from plantain.metrics.networks.available import Networks
 from plantain.pipeline.run import run_build
 from plantain.records import Consent, Licence
 from plantain.runs.terms import Terms

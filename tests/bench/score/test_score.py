@@ -20,8 +20,8 @@ from plantain.bench.score import score as score_module
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, ScoreSummary, score_run
 from plantain.bench.score.suite import PIXEL_METRICS
-from plantain.bench.score.suite_learned import Networks
 from plantain.journal import JournalReader
+from plantain.metrics.networks.available import Networks
 from plantain.privacy.text_reader import why_no_reader
 from plantain.records import InputError, Outcome, OutcomeKind, ScaleReport, Score, Usage, unscored
 from plantain.roles import Reply, ScaleRequest, failed

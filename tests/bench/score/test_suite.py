@@ -13,8 +13,9 @@ from bench.discs import SIDE, exact, make_bench, weak
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.score.field import field_of_view
 from plantain.bench.score.suite import LEARNED, PIXEL_METRICS, SETS, TEXT, Case, chosen
-from plantain.bench.score.suite_learned import Networks, find_networks, learned_metrics
+from plantain.bench.score.suite_learned import learned_metrics
 from plantain.metrics import cp_reference, masked_ssim, psnr, ssim
+from plantain.metrics.networks.available import Networks, find_networks
 from plantain.records import InputError
 
 

@@ -17,10 +17,10 @@ from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.generate import generate
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import TEXT
-from plantain.bench.score.suite_learned import Networks
 from plantain.bench.score.suite_text import find_text_metric
 from plantain.cli import main
 from plantain.journal import JournalReader
+from plantain.metrics.networks.available import Networks
 from plantain.pixels.decode import decode
 from plantain.privacy import text, text_reader
 from plantain.privacy.text_reader import open_reader, why_no_reader

@@ -15,7 +15,7 @@ import numpy as np
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.organs import ORGANS
 from plantain.bench.benchmark.samples import Sample
-from plantain.bench.score.suite_learned import CLIP, find_networks
+from plantain.metrics.networks.available import CLIP, find_networks
 from plantain.metrics.networks.encoders import ImageTextEncoder, label
 from plantain.metrics.similarity import CLIP_WEIGHTS, talign
 

@@ -14,46 +14,9 @@ from plantain.bench.benchmark.organs import ORGANS
 from plantain.bench.generate.arms import Arm, ArmKind
 from plantain.bench.generate.baselines import BASELINES
 from plantain.bench.generate.runfile import BenchRun, SampleFacts
+from plantain.bench.score.set_distances import SETS, Distance
 
 Floats = npt.NDArray[np.float64]
-
-SETS = "bench.sets"
-"""Key of a run's meta: distances between sets of images, a JSON list of `Distance`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Distance:
-    """A distance between the outputs of an arm and the true images, beside what chance shows.
-
-    Attributes:
-        arm: label.
-        metric: "fid" or "kid", with the encoder's name unless it has the published weights.
-        value: None with a `reason`.
-        floor: mean of the same distance where outputs and truths change sides at random, source by source.
-        floor_high: the one of those that a difference at 5 % lies beyond; None with few sources.
-        p: of the value, among those; None where `floor_high` is.
-        pairs: independent sources; 0 in runs that were scored when the floor was still that of random halves.
-    """
-
-    arm: str
-    metric: str
-    value: float | None
-    floor: float | None = None
-    floor_high: float | None = None
-    reason: str = ""
-    p: float | None = None
-    pairs: int = 0
-
-    @property
-    def said(self) -> str:
-        """What the floor says of the value, in a few words; "" without a value."""
-        if self.value is None:
-            return ""
-        if not self.pairs:
-            return "floor unknown: score again"
-        if self.p is None or self.floor_high is None:
-            return f"floor unknown: {self.pairs} independent pairs"
-        return f"{'above' if self.p <= 0.05 else 'not above'} the floor, {self.floor_high:.2f}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,11 @@ from plantain.bench.score.judging import JudgeName, SeatedJudge, seat
 from plantain.bench.score.pixel_metrics import Lacking, by_sample, lacking, measure
 from plantain.bench.score.set_distances import measure_sets
 from plantain.bench.score.suite import PIXEL_METRICS, SETS, SuiteMetric, chosen
-from plantain.bench.score.suite_learned import Networks, find_networks, learned_metrics
+from plantain.bench.score.suite_learned import learned_metrics
 from plantain.bench.score.suite_text import find_text_metric
 from plantain.findings import load_taxonomy
 from plantain.journal import DiskFull, Journal
+from plantain.metrics.networks.available import Networks, find_networks
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.registry import close_models, resolve_scale_judge
 from plantain.records import InputError

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import orjson
@@ -16,16 +17,52 @@ import orjson
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun, Output
-from plantain.bench.leaderboard.table_rows import SETS as META
 from plantain.journal import Journal, JsonValue
 from plantain.metrics.distributions import FID_WEIGHTS, SetDistance, fid_of_features, kid_of_features
 from plantain.metrics.networks.encoders import Floats, ImageEncoder, label
 from plantain.pixels.decode import decode
 
+SETS = "bench.sets"
+"""Key of a run's meta: distances between sets of images, a JSON list of `Distance`."""
 MADE = "bench.sets.made"
 """Key of the run's meta: (arm, encoder) -> digest of the images that its distances rest on."""
 VERSION = "2"
 """Of what is measured; 1 had the floor of sets without pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """A distance between the outputs of an arm and the true images, beside what chance shows.
+
+    Attributes:
+        arm: label.
+        metric: "fid" or "kid", with the encoder's name unless it has the published weights.
+        value: None with a `reason`.
+        floor: mean of the same distance where outputs and truths change sides at random, source by source.
+        floor_high: the one of those that a difference at 5 % lies beyond; None with few sources.
+        p: of the value, among those; None where `floor_high` is.
+        pairs: independent sources; 0 in runs that were scored when the floor was still that of random halves.
+    """
+
+    arm: str
+    metric: str
+    value: float | None
+    floor: float | None = None
+    floor_high: float | None = None
+    reason: str = ""
+    p: float | None = None
+    pairs: int = 0
+
+    @property
+    def said(self) -> str:
+        """What the floor says of the value, in a few words; "" without a value."""
+        if self.value is None:
+            return ""
+        if not self.pairs:
+            return "floor unknown: score again"
+        if self.p is None or self.floor_high is None:
+            return f"floor unknown: {self.pairs} independent pairs"
+        return f"{'above' if self.p <= 0.05 else 'not above'} the floor, {self.floor_high:.2f}"
 
 
 async def measure_sets(
@@ -41,7 +78,7 @@ async def measure_sets(
     Both sets are those of the samples on which the arm has an image and the benchmark a truth, so that an arm that
     leaves out the difficult ones is not compared with them.
     """
-    kept: list[dict[str, JsonValue]] = orjson.loads(run.reader.meta(META) or "[]")
+    kept: list[dict[str, JsonValue]] = orjson.loads(run.reader.meta(SETS) or "[]")
     made: dict[str, str] = orjson.loads(run.reader.meta(MADE) or "{}")
     truths: dict[str, Floats] = {}
     computed = 0
@@ -57,7 +94,7 @@ async def measure_sets(
         kept = [row for row in kept if row["arm"] != arm.label or row["metric"] not in metrics]
         kept += [{"arm": arm.label, **row} for row in rows]
         made[key] = digest
-        await journal.set_meta(META, orjson.dumps(kept).decode())
+        await journal.set_meta(SETS, orjson.dumps(kept).decode())
         await journal.set_meta(MADE, orjson.dumps(made).decode())
         computed += len(rows)
     return computed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plantain.models.extras import require_extra
+from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.hosted.known import known_models
 from plantain.models.hosted.secrets import key_from_environment
 from plantain.records import InputError
@@ -75,6 +76,7 @@ def _transport(wire: GeminiWire, options: ProviderOptions) -> GeminiTransport:
     """The wire itself, or jobs over it."""
     if options.jobs is None:
         return wire
+    assert isinstance(options.jobs, BatchClient)
     from plantain.models.hosted.gemini.batch import GeminiBatch
 
     return GeminiBatch(wire, options.jobs, options.batch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plantain.models.extras import require_extra
+from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.hosted.known import known_models
 from plantain.models.hosted.secrets import key_from_environment
 from plantain.records import InputError
@@ -69,6 +70,7 @@ def _transport(wire: OpenAIWire, role: str, options: ProviderOptions) -> OpenAIT
     """The wire itself, or jobs over it."""
     if options.jobs is None:
         return wire
+    assert isinstance(options.jobs, BatchClient)
     if role == "editor" and not options.batch.accept_unverified_edits:
         raise InputError(UNVERIFIED)
     from plantain.models.hosted.openai.batch import OpenAIBatch
