@@ -120,12 +120,18 @@ def test_an_image_that_waits_is_labelled_too(tmp_path: Path) -> None:
     face = cv2.cvtColor(skimage.data.astronaut(), cv2.COLOR_RGB2BGR)
     put(tmp_path / "scans/a.png", cv2.imencode(".png", face)[1].tobytes())
     out, table = tmp_path / "out", tmp_path / "scans/labels.csv"
-    for told in ("a.png,,", "a.png,Edema,p1"):
+    done_all = []
+    for told in ("a.png,,", "a.png,Edema,p7", "a.png,Edema,p1"):
         put(table, f"file,labels,group\n{told}\n".encode())
         reader = FolderReader(SourceOptions(tmp_path / "scans", "chest_xray", Licence.OPEN), TAXONOMY)
         with Catalogue.create(out) as catalogue:
             done = ingest(reader, catalogue, gate=PrivacyGate(catalogue, None))
-    assert (done.labelled, done.quarantined) == (1, ["a"])
+        done_all.append(done)
+    assert [(done.labelled, done.regrouped, done.quarantined) for done in done_all] == [
+        (0, 0, ["a"]),
+        (1, 0, ["a"]),
+        (0, 1, ["a"]),
+    ]
     with Catalogue.create(out) as catalogue:
         waiting = held_one(catalogue, "a")
         assert waiting is not None
@@ -149,3 +155,66 @@ def test_a_study_of_dicom_files_is_labelled_when_its_table_is_there(tmp_path: Pa
     assert [(refused.name, refused.reason) for refused in done.refused] == [
         ("SE1/IM00", "the table of labels names it, and no such picture is there")
     ]
+
+
+GROUPED = (
+    "file,labels,Patient ID,split\n"
+    "a.jpg,No Finding,p1,train\nb.jpg,Edema;Pneumonia,p2,test\nc.jpg,Edema,p1,train\n"
+)
+
+
+def groups(out: Path) -> dict[str, str | None]:
+    with Catalogue.open(out) as catalogue:
+        return {image.id: image.group for image in catalogue.images()}
+
+
+def test_a_group_that_is_corrected_takes_effect_and_equals_one_told_at_once(
+    scans: Path, tmp_path: Path
+) -> None:
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    (scans / "d.jpg").unlink()
+    put(scans / "labels.csv", GROUPED.replace("p1", "").replace("train", "").encode())
+    assert run(out, scans).ungrouped == 2
+    put(scans / "labels.csv", GROUPED.encode())
+    told = run(out, scans)
+    assert (told.regrouped, told.unchanged, told.ungrouped) == (2, 1, 0)
+    put(scans / "labels.csv", GROUPED.replace("c.jpg,Edema,p1,train", "c.jpg,Edema,p2,train").encode())
+    corrected = run(out, scans)
+    assert (corrected.regrouped, corrected.unchanged) == (1, 2)
+    assert groups(out) == {"a": "p1", "b": "p2", "c": "p2"}
+    with Catalogue.open(out) as catalogue:
+        assert catalogue.crossed_splits() == [("p2", ("test", "train"))]
+    run(whole, scans)
+    assert digest(out) == digest(whole)
+    # What is told no more is kept: a table that was lost by mistake must not set patients apart.
+    put(scans / "labels.csv", b"file,labels\na.jpg,No Finding\nb.jpg,Edema;Pneumonia\nc.jpg,Edema\n")
+    assert run(out, scans).unchanged == 3
+    assert digest(out) == digest(whole)
+
+
+def test_a_corrected_group_leaves_the_one_that_near_duplicates_made(scans: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    put(scans / "labels.csv", LATER.replace("c.jpg,,,", "c.jpg,Edema,p4,").encode())
+    run(out, scans)
+    joined = groups(out)
+    assert joined["a"] == joined["c"] == joined["d"] != joined["b"]  # a and d look alike, c is of d's patient
+    put(scans / "labels.csv", LATER.replace("c.jpg,,,", "c.jpg,Edema,p2,").encode())
+    assert run(out, scans).regrouped == 1
+    now = groups(out)
+    assert (now["b"], now["c"]) == ("p2", "p2")
+    assert now["a"] == now["d"] == joined["a"]
+    run(tmp_path / "whole", scans)
+    assert digest(out) == digest(tmp_path / "whole")
+
+
+def test_the_same_name_in_two_datasets_is_two_patients_and_crosses_nothing(
+    scans: Path, tmp_path: Path
+) -> None:
+    out, other = tmp_path / "out", tmp_path / "other"
+    put(scans / "labels.csv", b"file,labels,group,split\na.jpg,Edema,1,train\n")
+    put(other / "x.jpg", jpeg("chest_xray", 9))
+    put(other / "labels.csv", b"file,labels,group,split\nx.jpg,Edema,1,test\n")
+    run(out, scans)
+    run(out, other)
+    with Catalogue.open(out) as catalogue:
+        assert catalogue.crossed_splits() == []

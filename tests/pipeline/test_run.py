@@ -203,7 +203,9 @@ def test_findings_may_be_added_on_resume(catalogue: Path, tmp_path: Path) -> Non
     assert more.planned == 9 and sum(more.closed.values()) == 6
 
 
-def test_a_patient_told_after_the_tasks_were_made_is_learned(catalogue: Path, tmp_path: Path) -> None:
+def test_a_patient_told_or_corrected_after_the_tasks_were_made_is_learned(
+    catalogue: Path, tmp_path: Path
+) -> None:
     own, run = tmp_path / "catalogue", tmp_path / "run"
     shutil.copytree(catalogue, own)
     build(quick_recipe(own), run, quick_method(CallLog(None)))
@@ -217,6 +219,13 @@ def test_a_patient_told_after_the_tasks_were_made_is_learned(catalogue: Path, tm
         images = list(reader.images())
         assert images
         assert all((image.group, image.split) == (f"patient {image.id}", "test") for image in images)
+    assert set(again.regrouped) == {image.id for image in images}
+    with Catalogue.create(own) as opened, opened.transaction():
+        first = opened.get(images[0].id)
+        opened.replace(first, replace(first, group="patient x"))
+    assert build(quick_recipe(own), run, quick_method(CallLog(None))).regrouped == (first.id,)
+    with JournalReader.open(run) as reader:
+        assert reader.image(first.id).group == "patient x"
 
 
 def test_frozen_part_may_not_change(catalogue: Path, tmp_path: Path) -> None:

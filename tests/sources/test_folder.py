@@ -7,7 +7,7 @@ import pytest
 
 from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence, SourceImage
-from plantain.sources.entries import Refused, SourceEntry, SourceOptions
+from plantain.sources.entries import Refused, SourceEntry, SourceOptions, TableRead
 from plantain.sources.folder import FolderReader
 
 TAXONOMY = load_taxonomy()
@@ -22,7 +22,8 @@ def put(root: Path, **files: bytes) -> None:
 
 def read(root: Path, modality: str = "chest_xray") -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
     """Ids with labels, and refused names with reasons."""
-    found = list(FolderReader(SourceOptions(root, modality, Licence.OPEN), TAXONOMY).scan())
+    scanned = FolderReader(SourceOptions(root, modality, Licence.OPEN), TAXONOMY).scan()
+    found = [item for item in scanned if not isinstance(item, TableRead)]
     entries = {item.image.id: item.image.labels for item in found if isinstance(item, SourceEntry)}
     refused = {item.name: item.reason for item in found if isinstance(item, Refused)}
     assert len(entries) + len(refused) == len(found)

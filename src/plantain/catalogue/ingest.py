@@ -24,7 +24,7 @@ from plantain.pixels.decode import declared_pixels
 from plantain.pixels.likeness import likeness
 from plantain.privacy.text import Text
 from plantain.records import InputError, SourceImage
-from plantain.sources.entries import Found, LeftOut, Reader, Refused, SourceEntry, finish
+from plantain.sources.entries import Found, LeftOut, Reader, Refused, SourceEntry, TableRead, finish
 from plantain.sources.files import read_regular
 
 REJECTED = "rejected.csv"
@@ -34,6 +34,9 @@ MIN_SIDE = 32
 LARGE_PIXELS = 12_000_000
 LARGE_BYTES = 16 * 1024 * 1024
 """Files above either are decoded one at a time, so that a folder of giants needs the memory of one."""
+
+_Told = Refused | LeftOut | TableRead
+"""What a reader finds that is no image."""
 
 Known = dict[tuple[str, int], str]
 """Ids of the images that a catalogue holds, by source SHA-256 and frame."""
@@ -47,7 +50,10 @@ class Ingested:
         added: images that are new in the catalogue.
         unchanged: images that it held already.
         labelled: images that it held without a label, and that have one now.
+        regrouped: images that it held under another group or split.
         unlabelled: images of this source without a label, new or not; no task is made of them.
+        ungrouped: images of this source of which nobody says whose they are, new or not.
+        tables: how the source's tables were understood.
         refused: files that cannot be used, with the reason.
         left_out: images that were not asked for, counted by reason.
         near: pairs of near duplicates in the whole catalogue; each pair is in one group now.
@@ -58,7 +64,10 @@ class Ingested:
     unchanged: int
     refused: list[Refused]
     labelled: int = 0
+    regrouped: int = 0
     unlabelled: int = 0
+    ungrouped: int = 0
+    tables: list[TableRead] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     near: list[NearPair] = field(default_factory=list)
     quarantined: list[str] = field(default_factory=list)
@@ -69,6 +78,7 @@ class Ingested:
         self.added += outcome is _Fate.ADDED
         self.newly_quarantined += outcome is _Fate.HELD
         self.labelled += outcome is Again.LABELLED
+        self.regrouped += outcome is Again.REGROUPED
         self.unchanged += outcome is Again.UNCHANGED
 
     def refuse(self, refused: Refused) -> Refused | None:
@@ -129,6 +139,9 @@ def ingest(
             if isinstance(result, LeftOut):
                 done.left_out.append(result)
                 continue
+            if isinstance(result, TableRead):
+                done.tables.append(result)
+                continue
             if isinstance(result, Refused):
                 on_file(done.refuse(result))
                 continue
@@ -138,6 +151,7 @@ def ingest(
                 continue
             done.count(outcome)
             done.unlabelled += not result.image.labels
+            done.ungrouped += result.image.group is None
             on_file(None)
     catalogue.flush()
     done.near = join_near_duplicates(catalogue)
@@ -164,12 +178,10 @@ def write_rejected(root: Path, dataset: str, refused: list[Refused]) -> None:
     temporary.replace(path)
 
 
-def _in_order(
-    found: Iterator[Found], workshop: _Workshop, workers: int
-) -> Iterator[_Prepared | Refused | LeftOut]:
+def _in_order(found: Iterator[Found], workshop: _Workshop, workers: int) -> Iterator[_Prepared | _Told]:
     """Results in the order of the scan, with at most two files per worker in memory."""
     pool = ThreadPoolExecutor(workers, thread_name_prefix="ingest")
-    waiting: deque[Future[_Prepared | Refused] | Refused | LeftOut] = deque()
+    waiting: deque[Future[_Prepared | Refused] | _Told] = deque()
     try:
         for item in found:
             waiting.append(pool.submit(workshop.prepare, item) if isinstance(item, SourceEntry) else item)
@@ -181,7 +193,7 @@ def _in_order(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _result(waiting: Future[_Prepared | Refused] | Refused | LeftOut) -> _Prepared | Refused | LeftOut:
+def _result(waiting: Future[_Prepared | Refused] | _Told) -> _Prepared | _Told:
     return waiting.result() if isinstance(waiting, Future) else waiting
 
 

@@ -16,13 +16,14 @@ from plantain.sources.label_table import NO_LABEL
 class Again(Enum):
     """What became of a picture that was there."""
 
-    UNCHANGED, LABELLED = range(2)
+    UNCHANGED, LABELLED, REGROUPED = range(3)
 
 
 def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str, mode: str) -> Again | Refused:
-    """Compares a picture with what the catalogue says of it; labels and permission that came later are added.
+    """Compares a picture with what the catalogue says of it, and brings that up to date.
 
-    Nothing else of an image that is there ever changes: where labels contradict each other, the person decides.
+    Labels and permission that came later are added. A group or split that is told now takes the place of another: who
+    corrects a patient means it. What is told no more is kept. Labels that contradict each other are for a person.
 
     Args:
         name: how messages name the file.
@@ -39,10 +40,16 @@ def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str, 
         return Refused(name, f"is there already, prepared with {there.geometry.mode}; choose another --out")
     if there.licence != image.licence:
         return Refused(name, f"is there already with licence {there.licence}; choose another --out")
+    own = there.group if waiting is not None else catalogue.own_group(there)
+    group, split = image.group or own, image.split or there.split
+    moved = (group, split) != (own, there.split)
     fuller = there
+    if moved or image.labels != there.labels:
+        fuller = replace(there, labels=image.labels, group=group, split=split)
     if image.labels != there.labels:
-        note = "; ".join(said for said in there.note.split("; ") if said not in ("", NO_LABEL))
-        fuller = replace(there, labels=image.labels, group=image.group, split=image.split, note=note)
+        fuller = replace(
+            fuller, note="; ".join(said for said in there.note.split("; ") if said not in ("", NO_LABEL))
+        )
     if waiting is None and image.consent is not None:
         fuller = replace(fuller, consent=image.consent)
     if fuller != there:
@@ -50,11 +57,11 @@ def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str, 
         with catalogue.transaction():
             if waiting is not None:
                 redescribe(catalogue, fuller)
-            elif fuller.labels == there.labels:
-                catalogue.replace(there, fuller)
-            else:
+            elif moved or fuller.labels != there.labels:
                 catalogue.relabel(there, fuller)
-    return Again.UNCHANGED if fuller.labels == there.labels else Again.LABELLED
+            else:
+                catalogue.replace(there, fuller)
+    return Again.LABELLED if fuller.labels != there.labels else Again.REGROUPED if moved else Again.UNCHANGED
 
 
 def _odds(there: SourceImage, image: SourceImage) -> str:

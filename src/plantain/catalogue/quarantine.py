@@ -63,12 +63,10 @@ def hold_again(catalogue: Catalogue, image: SourceImage, found: Sequence[Suspici
     catalogue.flush()
     query = "SELECT code FROM likeness WHERE image_id = ?"
     row = catalogue.connection.execute(query, (image.id,)).fetchone()
-    group = 'SELECT "group" FROM own_group WHERE image_id = ?'
-    own = catalogue.connection.execute(group, (image.id,)).fetchone()
+    kept = replace(image, group=catalogue.own_group(image), text_checked=True)
     with catalogue.transaction():
         catalogue.remove(image)
-        kept = image if own is None else replace(image, group=own[0])
-        _insert(catalogue, Held(replace(kept, text_checked=True), row[0] if row else None, tuple(found)))
+        _insert(catalogue, Held(kept, row[0] if row else None, tuple(found)))
 
 
 def redescribe(catalogue: Catalogue, image: SourceImage) -> None:

@@ -12,10 +12,12 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
 
+from plantain.catalogue.groups import JOINED
 from plantain.catalogue.rows import COLUMNS, SCHEMA, fingerprint, from_row, to_row
 from plantain.journal import BlobStore
 from plantain.records import InputError, SourceImage
@@ -220,6 +222,27 @@ class Catalogue:
             'SELECT id, dataset, CASE WHEN own_group.image_id IS NULL THEN image."group" ELSE own_group."group" END '
             "FROM image LEFT JOIN own_group ON own_group.image_id = id ORDER BY id"
         ).fetchall()
+
+    def own_group(self, image: SourceImage) -> str | None:
+        """The group of an image of the catalogue as its source gave it."""
+        query = 'SELECT "group" FROM own_group WHERE image_id = ?'
+        row = self._database.execute(query, (image.id,)).fetchone()
+        return image.group if row is None else row[0]
+
+    def crossed_splits(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Groups whose images their sources put into several splits, each with these splits; in order."""
+        self.flush()
+        # A patient "7" of another dataset is somebody else; joined near duplicates reach over datasets.
+        rows = self._database.execute(
+            'SELECT DISTINCT "group", iif("group" LIKE ?, \'\', dataset), split FROM image '
+            "WHERE \"group\" IS NOT NULL AND split <> '' ORDER BY 1, 2, 3",
+            (f"{JOINED}%",),
+        )
+        whose = (
+            (group, [split for *_, split in found])
+            for (group, _), found in groupby(rows, lambda row: row[:2])
+        )
+        return [(group, tuple(splits)) for group, splits in whose if len(splits) > 1]
 
     def likenesses(self) -> list[tuple[str, bytes]]:
         """(id, likeness) of every image that has one, in order of their ids."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Protocol
 
@@ -20,6 +21,7 @@ from plantain.offline.workers import close_workers
 from plantain.pipeline.consent import warnings
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import RunSummary, run_build
+from plantain.release.register import releases_with
 
 app = application()
 
@@ -43,6 +45,8 @@ def build(
     for warning in warnings(recipe):
         print(f"plantain: warning: {warning}", file=sys.stderr)
     summary = build_watched(recipe, run, limit=limit, quiet=as_json, accept_model_change=accept_model_change)
+    for line in _regrouped(run, summary.regrouped):
+        print(f"plantain: {line}", file=sys.stderr)
     with JournalReader.open(run) as reader:
         status = status_summary(reader)
         causes = reasons(reader)
@@ -53,6 +57,16 @@ def build(
         if summary.stopped is None:
             print(f"tables, figures and pictures: {shlex.join(['plantain', 'report', str(run)])}")
     return tell_end(summary, shlex.join(["plantain", "build", str(recipe_file), "--run", str(run)]))
+
+
+def _regrouped(run: Path, images: Sequence[str]) -> Iterator[str]:
+    """What groups that were learned or corrected mean for releases that were made before."""
+    if not images:
+        return
+    told = "1 image has" if len(images) == 1 else f"{len(images)} images have"
+    yield f"{told} another group or split now than when the run took them; splits and withdrawals go by the new ones"
+    for release in releases_with(run, images):
+        yield f"  {release} was made before: one group may stand in several of its splits; export it anew"
 
 
 def build_watched(

@@ -8,6 +8,7 @@ import sqlite3
 import sys
 import time
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 
@@ -22,6 +23,7 @@ from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_dupli
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
 from plantain.cli.application import application
+from plantain.cli.ingest_table import group_remarks, table_line
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
 from plantain.privacy.text_reader import open_reader, why_no_reader
@@ -59,6 +61,12 @@ def command(
     settings: list[str] = typer.Option(
         [], "--set", help="A choice of this kind of source, name=value; a wrong name lists them."
     ),
+    table: Path | None = typer.Option(
+        None, metavar="FILE", help="Table of labels and patients, where it is not PATH/labels.csv."
+    ),
+    columns: list[str] = typer.Option(
+        [], "--column", metavar="ROLE=NAME", help="What a column of it tells: file, labels, group or split."
+    ),
     findings: list[Path] = typer.Option([], help="TOML files with findings of your own."),
     skip_text: bool = typer.Option(
         False, "--skip-text", help="Do not look for burned-in text (about a second an image); recorded."
@@ -71,9 +79,11 @@ def command(
     Example: plantain ingest folder scans/ --modality chest_xray --licence open --out catalogue
 
     scans/ holds one folder per finding (normal/, Pneumothorax/, ...) with pictures inside, or pictures and a table
-    labels.csv (or .xlsx) with the columns file, labels and maybe group (the patient) and split. A file that cannot
-    be used is one line in catalogue/rejected.csv and stops nothing. Running it again adds what is new. An image with
-    text that may be somebody's name, date or number, or with a face, waits for `plantain quarantine`.
+    labels.csv (or .xlsx) with the columns file, labels and maybe group (the patient) and split; columns as published
+    datasets call them are known, e.g. `Image Index`, `Finding Labels`, `Patient ID`. A file that cannot be used is one
+    line in catalogue/rejected.csv and stops nothing. Running it again adds what is new, and takes groups that were
+    corrected. An image with text that may be somebody's name, date or number, or with a face, waits for
+    `plantain quarantine`.
     """
     if list_kinds:
         _print_kinds(as_json)
@@ -82,15 +92,18 @@ def command(
         missing = "KIND" if not kind else "PATH" if path is None else "--out CATALOGUE"
         raise InputError(f"ingest: {missing} is missing; as in `plantain ingest folder PATH --out CATALOGUE`")
     stated = _permission(licence, consent_by, agreement)
-    options = SourceOptions(path, modality, Licence(licence), parse_settings(settings))
     source = load(kind)
+    if (table is not None or columns) and not source.label_table:
+        raise InputError(f"--table, --column: {kind} has tables of its own")
+    asked = parse_settings(columns, "--column")
+    options = SourceOptions(path, modality, Licence(licence), parse_settings(settings), table, asked)
     reader = Named(
         source.open(options, load_taxonomy(findings)), one_line(dataset), one_line(version), stated
     )
     name = one_line(dataset or source.dataset or path.resolve().name)
-    table = (path if path.is_dir() else path.parent) / "labels.csv" if source.label_table else None
+    told_in = table or (path if path.is_dir() else path.parent) / "labels.csv" if source.label_table else None
     try:
-        done = _run(reader, out, name, "stretch" if stretch else "pad", skip_text, table, as_json)
+        done = _run(reader, out, name, "stretch" if stretch else "pad", skip_text, told_in, as_json)
     except KeyboardInterrupt:
         print(f"plantain: interrupted; what is done stays in {out}. Go on with:", file=sys.stderr)
         print(f"  {shlex.join(['plantain', *sys.argv[1:]])}", file=sys.stderr)
@@ -99,7 +112,7 @@ def command(
         why = getattr(error, "strerror", None) or error
         rest = "what is in it is whole, ingest again" if (out / NAME).exists() else "choose another --out"
         raise InputError(f"{out}: cannot be written ({why}); {rest}") from error
-    if not (done.added or done.unchanged or done.labelled or done.quarantined):
+    if not (done.added or done.unchanged or done.labelled or done.regrouped or done.quarantined):
         print(f"plantain: {path}: no picture could be used", file=sys.stderr)
         raise typer.Exit(1)
 
@@ -130,6 +143,8 @@ def _run(
         write_near_duplicates(out / NEAR, done.near)
         if done.unlabelled:
             print(f"plantain: {_unlabelled(done.unlabelled, table)}", file=sys.stderr)
+        for line in group_remarks(done, catalogue.crossed_splits(), may_tell=table is not None):
+            print(f"plantain: {line}", file=sys.stderr)
         _report(catalogue, done, out, _why_unread(catalogue, skip_text), as_json)
     return done
 
@@ -181,6 +196,10 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
             "added": done.added,
             "unchanged": done.unchanged,
             "labelled": done.labelled,
+            "regrouped": done.regrouped,
+            "ungrouped": done.ungrouped,
+            "tables": [asdict(table) for table in done.tables],
+            "crossed_splits": dict(catalogue.crossed_splits()),
             "unlabelled": done.unlabelled,
             "near_duplicates": len(done.near),
             "left_out": {item.reason: item.count for item in done.left_out},
@@ -191,10 +210,13 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         }
         print(json.dumps({**numbers, **counts, **more}, indent=2, ensure_ascii=False))
         return
-    labelled = f", {done.labelled} labelled now" if done.labelled else ""
+    more_said = f", {done.labelled} labelled now" if done.labelled else ""
+    more_said += f", {done.regrouped} of another group or split now" if done.regrouped else ""
     print(
-        f"{out}: {len(catalogue)} images, {done.added} of them new{labelled}; {_files(done)} files rejected"
+        f"{out}: {len(catalogue)} images, {done.added} of them new{more_said}; {_files(done)} files rejected"
     )
+    for table in done.tables:
+        print(table_line(table))
     for label, count in counts["by_label"].items():
         print(f"  {count:6d}  {label}")
     if done.near:

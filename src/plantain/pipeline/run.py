@@ -39,7 +39,8 @@ class RunSummary:
     """What this process did of a run, and whether something stopped it.
 
     `stopped` is None when no task is pending, else why ("interrupted", "limit", or the fault that halted the run).
-    `left` says which batch jobs go on without us, "" where none does.
+    `left` says which batch jobs go on without us, "" where none does. `regrouped` are images that have another group
+    or split now than when the run took them.
     """
 
     planned: int = 0
@@ -49,6 +50,7 @@ class RunSummary:
     stopped: str | None = None
     failed: bool = False
     left: str = ""
+    regrouped: tuple[str, ...] = ()
 
 
 async def run_build(
@@ -93,7 +95,7 @@ async def run_build(
     journal.on_commit = on_commit
     summary = RunSummary()
     try:
-        summary.planned = await _plan(recipe, catalogue, taxonomy, journal)
+        summary.planned, summary.regrouped = await _plan(recipe, catalogue, taxonomy, journal)
         await check_pending_consent(recipe, catalogue, journal)
         client, gate = await open_client(terms, journal, jobs, accept_model_change=accept_model_change)
         observer.planned(summary.planned, journal.reader.counts(), gate.budget)
@@ -143,25 +145,37 @@ def peak_worker_rss_mb() -> float:
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
 
 
-async def _plan(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, journal: Journal) -> int:
-    """Journals the tasks once; enumerates again only when the catalogue or the choice of findings changed."""
+async def _plan(
+    recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, journal: Journal
+) -> tuple[int, tuple[str, ...]]:
+    """Journals the tasks once; enumerates again only when the catalogue or the choice of findings changed.
+
+    Returns:
+        The number of tasks, and the ids of images that have another group or split now.
+    """
     digest = plan_digest(recipe, catalogue, taxonomy)
+    regrouped: list[str] = []
     if journal.reader.meta("plan_digest") != digest:
         await journal.add_tasks(enumerate_tasks(recipe, catalogue, taxonomy))
-        await _learn_groups(catalogue, journal)
+        regrouped = await _learn_groups(catalogue, journal)
         await journal.set_meta("plan_digest", digest)
-    return sum(journal.reader.counts().values())
+    return sum(journal.reader.counts().values()), tuple(regrouped)
 
 
-async def _learn_groups(catalogue: Catalogue, journal: Journal) -> None:
-    """Groups that an ingest learned after the run took the images: a withdrawal and a split must know the patient.
+async def _learn_groups(catalogue: Catalogue, journal: Journal) -> list[str]:
+    """Groups that an ingest learned or corrected after the run took the images: withdrawal and split must know them.
 
-    All else stays as it was when the image's tasks were made.
+    All else stays as it was when the image's tasks were made, and a group that is told no more is kept.
     """
-    for image in [image for image in journal.reader.images() if image.group is None]:
+    learned = []
+    for image in list(journal.reader.images()):
         there = catalogue.find(image.id)
-        same = there is not None and there.prepared_sha256 == image.prepared_sha256
-        if there is not None and same and there.group is not None:
+        if there is None or there.prepared_sha256 != image.prepared_sha256:
+            continue
+        now = replace(image, group=there.group or image.group, split=there.split or image.split)
+        if now != image:
             data = await asyncio.to_thread(catalogue.read, there)
             blob = await asyncio.to_thread(journal.put_blob, data, "image/jpeg")
-            await journal.add_images([(replace(image, group=there.group, split=there.split), blob)])
+            await journal.add_images([(now, blob)])
+            learned.append(image.id)
+    return learned

@@ -103,9 +103,9 @@ class DicomReader:
         ]
         if not self._files:
             raise InputError(f"{options.path}: no DICOM file in it")
-        self._labels = LabelTable(self._root, taxonomy)
-        # Of one file among many that the table names, the others are not asked for.
         names = [shown(path, self._root) for path in self._files]
+        self._labels = LabelTable(self._root, taxonomy, names, options)
+        # Of one file among many that the table names, the others are not asked for.
         self._missing = [] if single else self._labels.without(names)
 
     def count(self) -> int | None:
@@ -114,6 +114,8 @@ class DicomReader:
 
     def scan(self) -> Iterator[Found]:
         """Rows of labels.csv without a file, then files in order of their paths, each once or frame by frame."""
+        if self._labels.read is not None:
+            yield self._labels.read
         yield from self._missing
         seen: dict[str, str] = {}
         for path in self._files:

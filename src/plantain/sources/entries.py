@@ -16,6 +16,7 @@ from plantain.pixels.decode import decode_planes
 from plantain.pixels.encode import encode_source
 from plantain.pixels.prepare import prepare, settle_grey
 from plantain.records import Geometry, Licence, SourceImage
+from plantain.sources.columns import Columns
 
 UNPREPARED = Geometry(0, 0, "pad", 0, 0, 0, 0)
 """Geometry of an image that was described but not prepared yet."""
@@ -30,12 +31,16 @@ class SourceOptions:
         modality: of its images, where the source does not say; "" otherwise.
         licence: what the owner of the images allows.
         settings: choices that only this kind of source knows, see `sources.settings`.
+        table: what tells labels and patients, where it is not labels.csv in the source.
+        columns: role -> column of that table, where its name does not tell, see `sources.columns`.
     """
 
     path: Path
     modality: str = ""
     licence: Licence = Licence.UNKNOWN
     settings: Mapping[str, str] = field(default_factory=dict)
+    table: Path | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,26 @@ class LeftOut:
     count: int
 
 
-Found = SourceEntry | Refused | LeftOut
+@dataclass(frozen=True, slots=True)
+class TableRead:
+    """How a person's table was understood.
+
+    Attributes:
+        name: of the table.
+        columns: which column tells what.
+        files: pictures that have a row.
+        grouped: those of them whose group is told.
+        groups: how many groups they are.
+    """
+
+    name: str
+    columns: Columns
+    files: int
+    grouped: int
+    groups: int
+
+
+Found = SourceEntry | Refused | LeftOut | TableRead
 
 
 class Reader(Protocol):

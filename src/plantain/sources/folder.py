@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,10 +14,11 @@ from plantain.findings import Taxonomy
 from plantain.findings.taxonomy import suggest
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
-from plantain.sources.entries import UNPREPARED, Refused, SourceEntry, SourceOptions
+from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
 from plantain.sources.files import read_regular
-from plantain.sources.label_table import NO_LABEL, LabelTable, RowLabels
+from plantain.sources.label_table import NAMES, NO_LABEL, LabelTable, RowLabels
 from plantain.sources.places import CLUTTER, walk
+from plantain.sources.places import shown as relative
 from plantain.sources.registry import SourceKind
 
 PICTURES = frozenset(
@@ -68,7 +70,7 @@ class FolderReader:
         self._options = options
         self._taxonomy = taxonomy
         self._root = options.path.resolve()
-        self._table = LabelTable(self._root, taxonomy)
+        self._table = LabelTable(self._root, taxonomy, _pictures_below(self._root), options)
         self._refused: list[Refused] = []
         self._seen: list[str] = []
         self._by_stem: dict[str, list[_File]] = {}
@@ -79,8 +81,10 @@ class FolderReader:
         """Number of files that `scan` will look at."""
         return sum(len(files) for files in self._by_stem.values()) + len(self._refused)
 
-    def scan(self) -> Iterator[SourceEntry | Refused]:
-        """Files that are refused by name or place first, then images in order of their ids' stems."""
+    def scan(self) -> Iterator[Found]:
+        """How the table was understood; files refused by name or place; then images in order of their ids' stems."""
+        if self._table.read is not None:
+            yield self._table.read
         yield from self._refused
         for stem in sorted(self._by_stem):
             yield from self._same_stem(stem, self._by_stem[stem])
@@ -89,7 +93,7 @@ class FolderReader:
         for child in self._children(self._root):
             shown = one_line(child.name)
             folder = child.is_dir()
-            if child == self._table.path:
+            if self._table.path is not None and child.resolve() == self._table.path.resolve():
                 continue
             if child.is_symlink() and not self._inside(child):
                 self._refuse(
@@ -102,9 +106,11 @@ class FolderReader:
             elif folder:
                 hint = suggest(child.name, list(self._order))
                 why = f"no {self._options.modality} finding is named like this folder; {hint}"
+                if any((child / name).is_file() for name in NAMES):
+                    why = "has a table of labels of its own: ingest it by itself"
                 self._refuse_folder(child, f"{shown}/", why)
             else:
-                self._refuse(shown, _UNLABELLED if _is_picture(child) else "not a picture by its name")
+                self._refuse(shown, _UNLABELLED if _is_picture(child) else _no_picture(child))
         self._refused += self._table.without(self._seen)
 
     def _pictures(self, folder: Path) -> Iterator[_File]:
@@ -116,7 +122,7 @@ class FolderReader:
             elif path.is_dir():
                 self._refuse_folder(path, f"{shown}/", "a folder inside a label folder is not read")
             elif not _is_picture(path):
-                self._refuse(shown, "not a picture by its name")
+                self._refuse(shown, _no_picture(path))
             else:
                 yield from self._told(folder.name, path)
 
@@ -128,7 +134,7 @@ class FolderReader:
             if path.name.lower() in CLUTTER:
                 continue
             if not _is_picture(path):
-                self._refuse(shown, "not a picture by its name")
+                self._refuse(shown, _no_picture(path))
             elif not self._table.names(below.as_posix()):
                 self._refuse(shown, f"has no row in {self._table.path.name if self._table.path else ''}")
             else:
@@ -222,6 +228,16 @@ class FolderReader:
 
 def _is_picture(path: Path) -> bool:
     return path.suffix.lower() in PICTURES
+
+
+def _no_picture(path: Path) -> str:
+    if path.suffix.lower() in (".csv", ".tsv", ".xlsx"):
+        return f"a table; to read labels and patients from it say --table {shlex.quote(path.name)}"
+    return "not a picture by its name"
+
+
+def _pictures_below(root: Path) -> Iterator[str]:
+    return (relative(path, root) for path in walk(root) if _is_picture(path))
 
 
 def _clean(name: str) -> str:

@@ -1,26 +1,31 @@
 """Labels for files that carry none: from the folder a file lies in, or from a table labels.csv beside the files.
 
-labels.csv (or labels.xlsx) has the columns `file` (relative to the source) and `labels` (parted by ";" or "|"), maybe
-`group` (whose images must stay together, such as a patient) and `split`.
+The table (labels.csv, .tsv or .xlsx in the source, or any that a person names) says which files are labelled how
+(several labels parted by ";" or "|"), maybe whose they are (the group: a patient, whose images must stay together) and
+in which split. Its columns may be called as published datasets call them, see `columns`.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+import sys
 import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 from plantain.findings import Taxonomy
 from plantain.findings.taxonomy import suggest
 from plantain.pixels.decode import one_line
 from plantain.records import InputError
-from plantain.sources.entries import Refused
-from plantain.sources.tables import read_table
+from plantain.sources.columns import candidates, choose, patient_in_path, spelling, stem
+from plantain.sources.entries import Refused, SourceOptions, TableRead
+from plantain.sources.tables import open_table
 
-NAMES = ("labels.csv", "labels.xlsx")
+NAMES = ("labels.csv", "labels.tsv", "labels.xlsx")
 
 NO_LABEL = "no label: the source has none"
 """Note of an image that neither table nor folder labels; it goes when a label is told later."""
@@ -37,32 +42,77 @@ class RowLabels:
     split: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The cells of one file that are read; `labels` is None where the table has no such column."""
+
+    file: str
+    labels: str | None
+    group: str | None
+    split: str
+
+
 class LabelTable:
-    """Labels by file. A file that neither table nor folder labels has none, and no task is made of it.
+    """What a table tells of files. A file that neither table nor folder labels has none, and no task is made of it.
 
     Attributes:
         path: the table; None where the source has none.
+        read: how its columns were understood; None without a table.
     """
 
-    def __init__(self, root: Path, taxonomy: Taxonomy) -> None:
+    def __init__(self, root: Path, taxonomy: Taxonomy, files: Iterable[str], options: SourceOptions) -> None:
+        """Reads the table.
+
+        Args:
+            root: the source; the table may lie in it.
+            taxonomy: whose labels.
+            files: those that are there, relative to the source.
+            options: which table and columns a person named.
+
+        Raises:
+            InputError: the table cannot be read, tells no files, or tells one file twice and differently; or a column
+                was named, and there is no table.
+        """
         self._taxonomy = taxonomy
-        self.path = next((root / name for name in NAMES if (root / name).is_file()), None)
-        self._rows: dict[str, dict[str, str]] = {}
+        self.path = options.table or _beside(root)
+        self.read: TableRead | None = None
+        self._rows: dict[str, _Row] = {}
+        self._row_of: dict[str, _Row] = {}
         if self.path is not None:
-            for row in read_table(self.path, ["file", "labels"]):
-                if self._rows.setdefault(_key(row["file"]), row) != row:
-                    raise InputError(f"{self.path}: file {one_line(row['file'])}: two rows differ")
+            self._read(self.path, files, options.columns)
+        elif options.columns:
+            raise InputError(
+                f"--column: no table to read it from: {root} holds no {NAMES[0]}; name one with --table"
+            )
+
+    def _read(self, path: Path, files: Iterable[str], asked: Mapping[str, str]) -> None:
+        header, rows = open_table(path)
+        may = candidates(header, asked, path)
+        # A published table may have a million rows: only what may be needed of them is held.
+        cells: dict[str, list[str]] = {name: [] for names in may.values() for name in names}
+        for row in rows:
+            for name, column in cells.items():
+                column.append(sys.intern(row[name]))
+        keys = {_key(file): None for file in files}
+        columns = choose(header, may, cells, {stem(key) for key in keys}, asked, path)
+        told = (columns.file, columns.labels, columns.group, columns.split)
+        count = len(cells[columns.file])
+        for made in zip(*([None] * count if name is None else cells[name] for name in told), strict=True):
+            row_made = _Row(made[0] or "", made[1], made[2] or None, made[3] or "")
+            if row_made.file and self._rows.setdefault(_key(row_made.file), row_made) != row_made:
+                raise InputError(f"{path}: file {one_line(row_made.file)}: two rows differ")
+        self._row_of = {file: self._rows[row] for row, file in _pairs(self._rows, keys)}
+        groups = [group for file in self._row_of if (group := self._group(file)) is not None]
+        self.read = TableRead(path.name, columns, len(self._row_of), len(groups), len(set(groups)))
 
     def names(self, file: str) -> bool:
         """Whether the table has a row for a file, told relative to the source."""
-        return _key(file) in self._rows
+        return _key(file) in self._row_of
 
     def without(self, files: Iterable[str]) -> list[Refused]:
         """Rows that name none of these files, in the table's order; no picture is made of them."""
-        there = {_key(file) for file in files}
-        return [
-            Refused(one_line(row["file"]), _NO_FILE) for key, row in self._rows.items() if key not in there
-        ]
+        there = {row.file for file in files if (row := self._row_of.get(_key(file))) is not None}
+        return [Refused(one_line(row.file), _NO_FILE) for row in self._rows.values() if row.file not in there]
 
     def of(self, file: str, modality: str) -> RowLabels:
         """What is told of a file of that modality.
@@ -70,27 +120,75 @@ class LabelTable:
         Raises:
             InputError: a label that the modality does not have, or normal and another at once.
         """
-        row = self._rows.get(_key(file))
-        if row is None or self.path is None:
+        row = self._row_of.get(_key(file))
+        if row is None or row.labels is None or self.path is None:
             folders = reversed(file.split("/")[:-1])
             found = next(filter(None, (self._taxonomy.match_label(modality, name) for name in folders)), None)
-            return RowLabels((found.name,) if found else ())
+            told = RowLabels((found.name,) if found else ())
+            return told if row is None else replace(told, group=self._group(file), split=row.split)
+        own = self._taxonomy.of(modality)
         findings = []
-        for word in filter(None, (word.strip() for word in re.split("[;|]", row["labels"]))):
+        for word in _words(row.labels):
             finding = self._taxonomy.match_label(modality, word)
             if finding is None:
-                names = [finding.name for finding in self._taxonomy.of(modality)]
-                raise InputError(
-                    f"{file}: label {one_line(word)!r} of {self.path.name}: {suggest(word, names)}"
-                )
+                hint = suggest(word, [finding.name for finding in own])
+                raise InputError(f"{file}: label {one_line(word)!r} of {self.path.name}: {hint}")
             findings.append(finding)
         if len(findings) > 1 and any(finding.normal for finding in findings):
             raise InputError(f"{file}: {self.path.name} calls it normal and not")
-        order = [finding.name for finding in self._taxonomy.of(modality)]
-        labels = sorted({finding.name for finding in findings}, key=order.index)
-        return RowLabels(tuple(labels), row.get("group") or None, row.get("split", ""))
+        order = [finding.name for finding in own]
+        labels = tuple(sorted({finding.name for finding in findings}, key=order.index))
+        return RowLabels(labels, self._group(file), row.split)
+
+    def _group(self, file: str) -> str | None:
+        """The file's group by its row, else the patient by whom a folder of its path is called."""
+        row = self._row_of[_key(file)]
+        return row.group or patient_in_path(row.file) or patient_in_path(file)
+
+
+def _beside(root: Path) -> Path | None:
+    """The table in a source, however its name is capitalised."""
+    there = sorted(path for path in root.iterdir() if path.name.lower() in NAMES and path.is_file())
+    return min(there, key=lambda path: NAMES.index(path.name.lower()), default=None)
+
+
+def _words(labels: str) -> list[str]:
+    """The labels of a cell: parted by ";" or "|"; a list as programs print it, ['edema', 'normal'], by commas."""
+    listed = re.fullmatch(r"\[(.*)\]", labels)
+    words = re.split("[;|,]", listed[1]) if listed else re.split("[;|]", labels)
+    return [word for word in (word.strip().strip("'\"") for word in words) if word]
 
 
 def _key(file: str) -> str:
     """One spelling of a path: as a spreadsheet of another system may write it."""
     return posixpath.normpath(unicodedata.normalize("NFC", file).replace("\\", "/"))
+
+
+def _pairs(rows: Collection[str], files: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Which row means which file: by the path; else where one ends with the other, and nothing else could be meant.
+
+    So a row may leave out folders or the ending, or begin with folders that are above the source.
+    """
+    yield from ((key, key) for key in rows if key in files)
+    left = _by_spelling(key for key in rows if key not in files)
+    free = _by_spelling(file for file in files if file not in rows)
+    found = [
+        pair for path in left for tail in _tails(path) for pair in product(left[path], free.get(tail, ()))
+    ]
+    # Paths of one length were compared above.
+    found += [
+        pair for path in free for tail in _tails(path[1:]) for pair in product(left.get(tail, ()), free[path])
+    ]
+    by_row, by_file = Counter(key for key, _ in found), Counter(file for _, file in found)
+    yield from (pair for pair in found if by_row[pair[0]] == by_file[pair[1]] == 1)
+
+
+def _by_spelling(paths: Iterable[str]) -> dict[tuple[str, ...], list[str]]:
+    found: dict[tuple[str, ...], list[str]] = {}
+    for path in paths:
+        found.setdefault(spelling(path), []).append(path)
+    return found
+
+
+def _tails(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    return (path[start:] for start in range(len(path)))

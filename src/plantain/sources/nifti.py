@@ -107,9 +107,9 @@ class NiftiReader:
         self._files = [path for path in found if path.name.lower().endswith((".nii", ".nii.gz"))]
         if not self._files:
             raise InputError(f"{options.path}: no .nii or .nii.gz in it")
-        self._labels = LabelTable(self._root, taxonomy)
-        # Of one file among many that the table names, the others are not asked for.
         names = [shown(path, self._root) for path in self._files]
+        self._labels = LabelTable(self._root, taxonomy, names, options)
+        # Of one file among many that the table names, the others are not asked for.
         self._missing = [] if single else self._labels.without(names)
 
     def count(self) -> int | None:
@@ -118,6 +118,8 @@ class NiftiReader:
 
     def scan(self) -> Iterator[Found]:
         """Rows of labels.csv without a file, volumes in order of their paths, slices from right, back or feet on."""
+        if self._labels.read is not None:
+            yield self._labels.read
         yield from self._missing
         shelf = Shelf()
         for path in self._files:

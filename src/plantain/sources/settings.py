@@ -22,8 +22,8 @@ class Setting:
     allowed: tuple[str, ...] = ()
 
 
-def parse_settings(words: Iterable[str]) -> dict[str, str]:
-    """Reads `name=value` words.
+def parse_settings(words: Iterable[str], option: str = "--set") -> dict[str, str]:
+    """Reads `name=value` words of an option.
 
     Raises:
         InputError: a word without "=", or a name given twice.
@@ -32,9 +32,9 @@ def parse_settings(words: Iterable[str]) -> dict[str, str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name.strip():
-            raise InputError(f"--set {word!r}: expected name=value")
+            raise InputError(f"{option} {word!r}: expected name=value")
         if name.strip() in settings:
-            raise InputError(f"--set {name.strip()}: given twice")
+            raise InputError(f"{option} {name.strip()}: given twice")
         settings[name.strip()] = value.strip()
     return settings
 

@@ -47,19 +47,26 @@ def read_table(path: Path, needed: Sequence[str] = ()) -> Iterator[Row]:
     Raises:
         InputError: it cannot be read, a column is missing or doubled, or a row has more cells than the header.
     """
-    rows = _sheet_rows(path) if path.suffix.lower() == ".xlsx" else _csv_rows(path)
-    header: list[str] | None = None
-    for number, cells in enumerate(rows, 1):
-        if not any(cells):
-            continue
-        if header is None:
-            header = _check_header(path, cells, needed)
-            continue
+    yield from open_table(path, needed)[1]
+
+
+def open_table(path: Path, needed: Sequence[str] = ()) -> tuple[tuple[str, ...], Iterator[Row]]:
+    """A table's columns, but those without a name, and its rows as `read_table` streams them; raises as it does."""
+    numbered = enumerate(_sheet_rows(path) if path.suffix.lower() == ".xlsx" else _csv_rows(path), 1)
+    first = next((cells for _, cells in numbered if any(cells)), None)
+    if first is None:
+        raise InputError(f"{path}: is empty; a header row is needed")
+    header = _check_header(path, first, needed)
+    return tuple(filter(None, header)), _rows_under(path, header, numbered)
+
+
+def _rows_under(path: Path, header: list[str], numbered: Iterator[tuple[int, list[str]]]) -> Iterator[Row]:
+    for number, cells in numbered:
         if any(cells[len(header) :]):
             raise InputError(f"{path}: row {number}: {len(cells)} cells under {len(header)} columns")
-        yield {name: cell for name, cell in zip(header, [*cells, *[""] * len(header)], strict=False) if name}
-    if header is None:
-        raise InputError(f"{path}: is empty; a header row is needed")
+        if any(cells):
+            padded = [*cells, *[""] * len(header)]
+            yield {name: cell for name, cell in zip(header, padded, strict=False) if name}
 
 
 def has_columns(path: Path, needed: Sequence[str]) -> bool:
@@ -95,7 +102,7 @@ def _csv_rows(path: Path) -> Iterator[list[str]]:
             # Lone surrogates cannot come out of UTF-8; a byte order mark is what Excel writes first.
             with io.TextIOWrapper(bounded, encoding="utf-8-sig", newline="") as text:
                 first = text.readline(MAX_LINE)
-                parted = next((mark for mark in ",;\t" if mark in first), ",")
+                parted = max(",;\t", key=first.count)
                 lines = itertools.chain([first], iter(lambda: text.readline(MAX_LINE), ""))
                 for cells in csv.reader(map(_short_line, lines), delimiter=parted):
                     number += 1

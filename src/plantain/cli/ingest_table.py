@@ -1,0 +1,76 @@
+"""What `plantain ingest` says of a table's columns and of whose the images are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from plantain.catalogue.ingest import Ingested
+from plantain.pixels.decode import one_line
+from plantain.sources.entries import TableRead
+
+_MOST = 12
+"""Unused columns, and groups that cross splits, that are named."""
+
+
+def table_line(table: TableRead) -> str:
+    """Which columns of a table tell what, and which tell nothing."""
+    columns = table.columns
+    roles = (
+        ("file", columns.file),
+        ("labels", columns.labels),
+        ("group", columns.group),
+        ("split", columns.split),
+    )
+    used = ", ".join(f"{role} from {one_line(name)!r}" for role, name in roles if name is not None)
+    unused = f"; not used: {_some(columns.unused)}" if columns.unused else ""
+    told = f"; {table.grouped} pictures of {table.groups} groups" if table.grouped else ""
+    return f"{one_line(table.name)}: {used}{told}{unused}"
+
+
+def group_remarks(
+    done: Ingested, crossed: Sequence[tuple[str, tuple[str, ...]]], *, may_tell: bool
+) -> Iterator[str]:
+    """What a person must know of the groups, one line each.
+
+    Args:
+        done: the ingest.
+        crossed: groups of the catalogue that its sources put into several splits.
+        may_tell: whether this kind of source takes a table from a person.
+    """
+    for table in done.tables:
+        columns = table.columns
+        if table.grouped and not columns.patient:
+            whose = f"column {one_line(columns.group)!r}" if columns.group else "names of folders"
+            yield f"{one_line(table.name)}: groups come from {whose}, not from a column of patients" + _other(
+                table
+            )
+        if table.groups == 1 < table.grouped:
+            yield f"{one_line(table.name)}: every picture is of one and the same group, so that no split can part them"
+    if done.ungrouped:
+        told = "1 image" if done.ungrouped == 1 else f"{done.ungrouped} images"
+        columns_told = [table for table in done.tables if table.columns.group is None]
+        if columns_told:
+            how = f"; {one_line(columns_told[0].name)} has no column of patients" + _other(columns_told[0])
+        else:
+            how = "; tell whose they are in the table's column group, and ingest again" if may_tell else ""
+        yield (
+            f"{told} of which nobody says whose they are: pictures of one patient may come to both sides of a split, "
+            f"and a patient who withdraws must be found picture by picture (plantain withdraw --image){how}"
+        )
+    if crossed:
+        named = "; ".join(f"{one_line(group)} in {' and '.join(splits)}" for group, splits in crossed[:_MOST])
+        rest = f"; and {len(crossed) - _MOST} more" if len(crossed) > _MOST else ""
+        number = "1 group crosses" if len(crossed) == 1 else f"{len(crossed)} groups cross"
+        yield f"{number} the splits that the source gave: {named}{rest}"
+
+
+def _other(table: TableRead) -> str:
+    """How to name another column."""
+    if not table.columns.unused:
+        return ""
+    return f": if one of these is, say --column group=NAME: {_some(table.columns.unused)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return ", ".join(repr(one_line(name)) for name in names[:_MOST]) + rest
