@@ -12,19 +12,51 @@ from email.utils import parsedate_to_datetime
 import orjson
 
 from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.scrub import objects
+from plantain.models.quotas import (
+    larger_than_its_limit,
+    no_quota_at_all,
+    opens_again,
+    out_of_money,
+    said_wait,
+)
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind, Usage
 
 SPENT = frozenset(
-    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated"}
+    {
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "account_deactivated",
+        "insufficient_balance",
+        "payment_required",
+    }
 )
 """Codes that say that waiting will not help: somebody has to pay."""
 
-BLOCKED = frozenset({"moderation_blocked", "content_policy_violation", "content_filter"})
+BLOCKED = frozenset(
+    {
+        "moderation_blocked",
+        "content_policy_violation",
+        "content_filter",
+        "image_content_policy_violation",
+        "invalid_prompt",
+        "bio_policy",
+        "cyber_policy",
+        "misalignment_policy_violation",
+        "responsibleaipolicyviolation",
+    }
+)
+"""Codes of a filter that declined; OpenAI names a flagged prompt `invalid_prompt`."""
+
 UNKNOWN_MODEL = frozenset({"model_not_found", "invalid_model"})
 WRONG_SETTING = frozenset(
     {"unknown_parameter", "unsupported_parameter", "unsupported_value", "unsupported_model"}
 )
+NOT_ALLOWED = frozenset({"data_residency_mismatch", "unsupported_country_region_territory"})
+PASSING = frozenset({"server_error", "vector_store_timeout", "failed_to_download_image"})
+"""Codes of a failed answer that another try may mend."""
 
 LONGEST_WAIT_S = 86_400.0
 
@@ -51,7 +83,9 @@ class Fault(Exception):
         self.usage = usage
 
 
-def http_fault(model: str, status: int, content: str, headers: Mapping[str, str]) -> Outcome:
+def http_fault(
+    model: str, status: int, content: str, headers: Mapping[str, str], now: datetime | None = None
+) -> Outcome:
     """The outcome of an answer with an error status.
 
     Args:
@@ -59,43 +93,97 @@ def http_fault(model: str, status: int, content: str, headers: Mapping[str, str]
         status: HTTP status; of a 200 that holds an error, the error's own code counts.
         content: the body, already without key.
         headers: the answer's; names in any case.
+        now: by which daily quotas open again; the present.
     """
     error = _error_of(content)
-    said_code = _text(error, "code") or _text(error, "status") or _text(error, "type")
-    code = one_line(said_code.strip()[:60])
-    codes = {_text(error, name).casefold() for name in ("code", "status", "type")}
-    if status == 200 and _ERROR_STATUS.fullmatch(code):
+    code = one_line(_text(error, "code") or _text(error, "status") or _text(error, "type"))[:60].strip()
+    if status == 200 and code.isdecimal() and 400 <= int(code) < 600:
         status = int(code)
     said = one_line(_text(error, "message") or _kind_of(content))
     reason = f"{status}{f' {code}' if code and code != str(status) else ''}: {said}"
-    wait = retry_after(headers, error)
-    if codes & BLOCKED:
-        return Outcome(OutcomeKind.REFUSED, reason)
-    if codes & SPENT:
-        return Outcome(
-            OutcomeKind.RATE_LIMITED, f"{reason} (the account's quota is spent: top it up)", fatal=True
-        )
+    codes = codes_of(error)
+    named = named_outcome(model, codes, reason)
+    if named is not None:
+        return named
+    waits = [wait for wait in (retry_after(headers, error), said_wait(said)) if wait is not None]
+    wait = min(max(waits), LONGEST_WAIT_S) if waits else None
+    if status == 402 or (status in (403, 429) and out_of_money(said)):
+        return _spent(reason)
     if status == 429:
-        if _no_quota_at_all(error):
-            return Outcome(OutcomeKind.RATE_LIMITED, f"{reason} (this key's quota is 0)", fatal=True)
-        return Outcome(OutcomeKind.RATE_LIMITED, reason, retry_after=wait)
+        return _limited(model, error, said, reason, wait, now or datetime.now(UTC))
     if status == 401 or (status == 400 and "api key" in said.casefold()):
         return Outcome(OutcomeKind.TRANSPORT, f"{reason} (the key was not accepted)", fatal=True)
     if status == 403 or (status == 400 and "failed_precondition" in codes):
         return Outcome(OutcomeKind.TRANSPORT, f"{reason} (this key may not use {model})", fatal=True)
-    if status == 404 or codes & UNKNOWN_MODEL:
-        return Outcome(
-            OutcomeKind.TRANSPORT,
-            f"{reason} (there is no {model} at this address; it may be retired: see `plantain models`)",
-            fatal=True,
-        )
-    if codes & WRONG_SETTING:
-        return Outcome(OutcomeKind.MALFORMED, f"{reason} ({model} does not take this setting)", fatal=True)
-    if status in (408, 409, 425) or status >= 500 or status < 400:
+    if status == 404:
+        return _no_such_model(model, reason)
+    if status in (408, 409, 425, 499) or status >= 500 or status < 400:
         return Outcome(OutcomeKind.TRANSPORT, reason, retry_after=wait)
     if status == 413:
         return Outcome(OutcomeKind.MALFORMED, f"{reason} (the request is too large for {model})")
     return Outcome(OutcomeKind.MALFORMED, f"{reason} (the request was not accepted)")
+
+
+def codes_of(error: JsonObject) -> frozenset[str]:
+    """The names that an error bears, in small letters, those of an error within it included."""
+    inner = error.get("innererror")
+    errors = [error, inner] if isinstance(inner, dict) else [error]
+    return frozenset(_text(one, name).casefold() for one in errors for name in ("code", "status", "type"))
+
+
+def named_outcome(model: str, codes: frozenset[str], reason: str) -> Outcome | None:
+    """The outcome of an error by its names, whatever its status; None where they decide nothing."""
+    if codes & BLOCKED:
+        return Outcome(OutcomeKind.REFUSED, reason)
+    if codes & SPENT:
+        return _spent(reason)
+    if codes & UNKNOWN_MODEL:
+        return _no_such_model(model, reason)
+    if codes & NOT_ALLOWED:
+        return Outcome(OutcomeKind.TRANSPORT, f"{reason} (this key may not use {model} here)", fatal=True)
+    if codes & WRONG_SETTING:
+        return Outcome(OutcomeKind.MALFORMED, f"{reason} ({model} does not take this setting)", fatal=True)
+    return None
+
+
+def failed_answer(model: str, error: JsonObject) -> Outcome:
+    """The outcome of an answer that came with status 200 and says that it failed."""
+    code, said = one_line(_text(error, "code"))[:60], one_line(_text(error, "message"))
+    reason = f"the provider failed: {code or 'no code'}: {said}"
+    named = named_outcome(model, codes_of(error), reason)
+    if named is not None:
+        return named
+    if code == "rate_limit_exceeded":
+        return Outcome(OutcomeKind.RATE_LIMITED, reason, retry_after=said_wait(said))
+    return Outcome(OutcomeKind.TRANSPORT if code in PASSING else OutcomeKind.MALFORMED, reason)
+
+
+def _spent(reason: str) -> Outcome:
+    why = f"{reason} (there is nothing left to pay with: top the account up or raise its spending limit)"
+    return Outcome(OutcomeKind.RATE_LIMITED, why, fatal=True)
+
+
+def _no_such_model(model: str, reason: str) -> Outcome:
+    why = f"{reason} (there is no {model} at this address; it may be retired: see `plantain models`)"
+    return Outcome(OutcomeKind.TRANSPORT, why, fatal=True)
+
+
+def _limited(
+    model: str, error: JsonObject, said: str, reason: str, wait: float | None, now: datetime
+) -> Outcome:
+    """A 429: a limit that passes, or one that no waiting within reason will."""
+    if no_quota_at_all(error, said):
+        why = f"{reason} (this key's quota for {model} is 0: another plan or model is needed)"
+        return Outcome(OutcomeKind.RATE_LIMITED, why, fatal=True)
+    if larger_than_its_limit(said):
+        why = f"{reason} (one request is more than this key's limit)"
+        return Outcome(OutcomeKind.RATE_LIMITED, why, fatal=True)
+    opens = opens_again(error, said, wait, now)
+    if opens is not None:
+        why = f"{reason} (the day's quota is used up; it opens again at {opens:%Y-%m-%d %H:%M} UTC)"
+        wait = min((opens - now).total_seconds(), LONGEST_WAIT_S)
+        return Outcome(OutcomeKind.RATE_LIMITED, why, wait, fatal=True)
+    return Outcome(OutcomeKind.RATE_LIMITED, reason, retry_after=wait)
 
 
 def wire_fault(error: Exception, timeout_s: float) -> Outcome:
@@ -151,7 +239,7 @@ def retry_after(headers: Mapping[str, str], error: JsonObject) -> float | None:
         waits.append(_number(lower["retry-after-ms"]) / 1000.0)
     elif "retry-after" in lower:
         waits.append(_seconds_or_date(lower["retry-after"]))
-    for detail in _details(error):
+    for detail in objects(error.get("details")):
         delay = detail.get("retryDelay")
         if isinstance(delay, str):
             waits.append(_number(delay.removesuffix("s")))
@@ -197,21 +285,6 @@ def _error_of(content: str) -> JsonObject:
     if "message" not in error and "detail" in error:
         return {**error, "message": str(error["detail"])}
     return error
-
-
-def _details(error: JsonObject) -> list[JsonObject]:
-    details = error.get("details")
-    return [detail for detail in details if isinstance(detail, dict)] if isinstance(details, list) else []
-
-
-def _no_quota_at_all(error: JsonObject) -> bool:
-    """Google's way to say that a model is not in the key's plan: a violated quota of 0."""
-    for detail in _details(error):
-        violations = detail.get("violations")
-        for violation in violations if isinstance(violations, list) else []:
-            if isinstance(violation, dict) and str(violation.get("quotaValue", "")) == "0":
-                return True
-    return False
 
 
 def _text(error: JsonObject, name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import Heard, Question, hear
-from plantain.models.hosted.faults import SPENT, Fault
+from plantain.models.hosted.faults import Fault, failed_answer
 from plantain.models.hosted.openai.wire import OpenAITransport
 from plantain.models.hosted.pictures import to_base64
 from plantain.models.hosted.scrub import child, count, objects, text
@@ -82,7 +82,7 @@ def read_text(body: JsonObject) -> str:
             raise Fault(Outcome(OutcomeKind.REFUSED, "stopped by the provider's content filter"), 200)
         raise Fault(Outcome(OutcomeKind.MALFORMED, f"the answer was cut ({why or 'no reason given'})"), 200)
     if status in ("failed", "cancelled"):
-        raise Fault(_failure(child(body, "error")), 200)
+        raise Fault(failed_answer(text(body, "model") or "this model", child(body, "error")), 200)
     said = "".join(text(part, "text") for part in contents if part.get("type") == "output_text")
     if not said.strip():
         raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
@@ -124,15 +124,3 @@ def _part(part: str | EncodedImage) -> JsonObject:
         return {"type": "input_text", "text": part}
     url = f"data:{part.media_type};base64,{to_base64(part.data)}"
     return {"type": "input_image", "image_url": url, "detail": "high"}
-
-
-def _failure(error: JsonObject) -> Outcome:
-    code, said = text(error, "code"), one_line(text(error, "message"))
-    reason = f"the provider failed: {code or 'no code'}: {said}"
-    if code in SPENT:
-        return Outcome(OutcomeKind.RATE_LIMITED, reason, fatal=True)
-    if code == "rate_limit_exceeded":
-        return Outcome(OutcomeKind.RATE_LIMITED, reason)
-    if code in ("server_error", "vector_store_timeout"):
-        return Outcome(OutcomeKind.TRANSPORT, reason)
-    return Outcome(OutcomeKind.MALFORMED, reason)
