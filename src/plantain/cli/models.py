@@ -13,9 +13,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from plantain.cli.application import application
-from plantain.models.drift import Drift, drift
 from plantain.models.extras import has_module
 from plantain.models.facts import facts_of
+from plantain.models.hosted.drift import Drift, drift
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.known import KnownModel, endings, known_models, price_of
 from plantain.models.presets import Preset, presets

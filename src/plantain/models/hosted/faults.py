@@ -12,14 +12,14 @@ from email.utils import parsedate_to_datetime
 import orjson
 
 from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.scrub import objects
-from plantain.models.quotas import (
+from plantain.models.hosted.quotas import (
     larger_than_its_limit,
     no_quota_at_all,
     opens_again,
     out_of_money,
     said_wait,
 )
+from plantain.models.hosted.scrub import objects
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind, Usage
 
