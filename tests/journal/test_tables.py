@@ -237,7 +237,6 @@ def fill_quickly(run: Path, tasks: int) -> None:
     asyncio.run(create())
     connection = sqlite3.connect(run / "journal.sqlite")
     numbers = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?)"
-    observations = '{"criteria":{"realism":{"passed":false,"codes":["repetition"]}}}'
     connection.execute("INSERT INTO blob(sha256, bytes, media_type) VALUES ('p', 1, 'image/jpeg')")
     connection.execute(
         f"INSERT INTO image {numbers} SELECT 'i' || i, json_object('dataset', 'd', 'modality', 'fundus',"
@@ -255,9 +254,12 @@ def fill_quickly(run: Path, tasks: int) -> None:
         f" SELECT id, 0, r, 'instruction', 'ok', 'ok' {rounds}"
     )
     connection.execute(
-        "INSERT INTO verdict SELECT id, 0, r, 'j', 0, 1, ?, 1, 1, r % 2, 1, 1, 0, NULL, r % 2, 1, 0.8, r % 2 "
-        + rounds,
-        (observations,),
+        f"INSERT INTO verdict SELECT id, 0, r, 'j', 0, 1, NULL, '', r % 2, 1, 0.8, r % 2 {rounds}"
+    )
+    connection.execute(
+        "INSERT INTO criterion SELECT id, 0, r, 'j', 0, name, 'criterion', 0, passed, NULL, NULL, codes, '' "
+        f"{rounds} JOIN (SELECT 'realism' AS name, 0 AS passed, '[\"repetition\"]' AS codes"
+        " UNION SELECT 'fidelity_preservation', 1, '[]')"
     )
     connection.commit()
     connection.close()

@@ -23,6 +23,7 @@ DERIVED = {
     "WHERE final = 1 ORDER BY task, generation, round, step, draw",
     "attempt": "SELECT * FROM attempt ORDER BY task, generation, round",
     "verdict": "SELECT * FROM verdict ORDER BY task, generation, round, judge, draw",
+    "criterion": "SELECT * FROM criterion ORDER BY task, generation, round, judge, draw, name",
     "image": "SELECT * FROM image ORDER BY id",
     "blob": "SELECT * FROM blob ORDER BY sha256",
 }

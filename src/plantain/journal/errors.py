@@ -31,7 +31,7 @@ class NewerJournal(InputError):
 
 
 class OlderJournal(InputError):
-    """The journal must first be brought forward by opening it for writing."""
+    """The journal is of a version from which there is no way forward."""
 
 
 class BadBlob(InputError):

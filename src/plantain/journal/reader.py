@@ -12,6 +12,7 @@ from plantain.journal import payload
 from plantain.journal.disk.blobs import BlobStore
 from plantain.journal.disk.connect import open_for_reading
 from plantain.journal.rows import CallRow, RunHeader, SessionRow, StoredScore, StoredVerdict, TaskRow
+from plantain.journal.verdicts import read_verdicts
 from plantain.journal.withdrawal import account_of
 from plantain.records import (
     Attempt,
@@ -41,10 +42,6 @@ _CALL = (
 _ATTEMPT = (
     "task, generation, round, instruction, edit_outcome, edit_reason, edit_retry_after, edit_fatal, edited, "
     "raw, mask, support, judge_outcome, judge_reason, judge_retry_after, judge_fatal, superseded"
-)
-_VERDICT = (
-    "task, generation, round, judge, draw, decisive, observations, qualified_all_pass, qualified_weighted, "
-    "score, qualified"
 )
 
 
@@ -235,26 +232,18 @@ class JournalReader:
             f"SELECT {_ATTEMPT} FROM attempt WHERE (task, generation, round) > (?, ?, ?) {only}"
             "ORDER BY task, generation, round LIMIT ?"
         )
-        verdicts = (
-            f"SELECT {_VERDICT} FROM verdict WHERE decisive = 1 AND (task, generation, round) >= (?, ?, ?) "
-            "AND (task, generation, round) <= (?, ?, ?)"
-        )
+        verdicts = "decisive = 1 AND (task, generation, round) >= (?, ?, ?) AND (task, generation, round) <= (?, ?, ?)"
         after: tuple[str, int, int] = ("", 0, 0)
         while rows := self.connection.execute(query, (*after, PAGE)).fetchall():
-            found = self.connection.execute(verdicts, (*rows[0][:3], *rows[-1][:3]))
-            decisive = {row[:3]: _stored_verdict(row).verdict for row in found}
+            found = read_verdicts(self.connection, verdicts, (*rows[0][:3], *rows[-1][:3]))
+            decisive = {(told.task_id, told.generation, told.round): told.verdict for told in found}
             for row in rows:
                 yield _attempt(row, decisive.get(row[:3]))
             after = rows[-1][:3]
 
     def verdicts(self, task_id: str, generation: int | None = None) -> list[StoredVerdict]:
         """All verdicts on a task's attempts, a panel's members included."""
-        where, values = _of_task(task_id, generation)
-        rows = self.connection.execute(
-            f"SELECT {_VERDICT} FROM verdict WHERE {where} ORDER BY generation, round, decisive, judge, draw",
-            values,
-        )
-        return [_stored_verdict(row) for row in rows]
+        return list(read_verdicts(self.connection, *_of_task(task_id, generation)))
 
     def scores(self, task_id: str, generation: int | None = None) -> list[StoredScore]:
         """All scores of a task's attempts, by metric."""
@@ -330,18 +319,6 @@ def _attempt(row: sqlite3.Row, verdict: Verdict | None) -> Attempt:
         verdict=verdict,
         superseded=bool(row[16]),
     )
-
-
-def _stored_verdict(row: sqlite3.Row) -> StoredVerdict:
-    verdict = Verdict(
-        judge=row[3],
-        observations=payload.observations_from_json(row[6]),
-        qualified_all_pass=bool(row[7]),
-        qualified_weighted=bool(row[8]),
-        score=row[9],
-        qualified=bool(row[10]),
-    )
-    return StoredVerdict(row[0], row[1], row[2], verdict, draw=row[4], decisive=bool(row[5]))
 
 
 def _stored_score(row: sqlite3.Row) -> StoredScore:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from plantain.journal.errors import NewerJournal, NotARun, OlderJournal
+from plantain.journal.verdicts import FROM_COLUMNS, VERDICTS, json_text
 
-VERSION = 3
+VERSION = 4
 APPLICATION_ID = 0x706C6E74
 """Marks the SQLite file as ours ("plnt"), so that another program's database is told apart."""
 
@@ -62,18 +63,6 @@ CREATE TABLE attempt(
   judge_fatal INTEGER NOT NULL DEFAULT 0,
   superseded INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (task, generation, round)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE verdict(
-  task TEXT NOT NULL, generation INTEGER NOT NULL, round INTEGER NOT NULL,
-  judge TEXT NOT NULL, draw INTEGER NOT NULL, decisive INTEGER NOT NULL, observations TEXT NOT NULL,
-  instruction_compliance INTEGER, structural_plausibility INTEGER, realism INTEGER,
-  fidelity_preservation INTEGER,
-  has_disease INTEGER NOT NULL, other_disease INTEGER NOT NULL, opinion INTEGER,
-  qualified_all_pass INTEGER NOT NULL, qualified_weighted INTEGER NOT NULL,
-  score REAL NOT NULL, qualified INTEGER NOT NULL,
-  PRIMARY KEY (task, generation, round, judge, draw),
-  FOREIGN KEY (task, generation, round) REFERENCES attempt(task, generation, round)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE score(
@@ -157,6 +146,7 @@ a dozen rows instead of gigabytes, and no writer can forget one."""
 MIGRATIONS: Mapping[int, str] = {
     1: "ALTER TABLE blob ADD COLUMN pixel_sha256 TEXT;",
     2: BATCHES,
+    3: FROM_COLUMNS,
 }
 """SQL that turns version n into n + 1, by n. It runs in one transaction with the change of the version."""
 
@@ -164,7 +154,7 @@ MIGRATIONS: Mapping[int, str] = {
 def create_tables(connection: sqlite3.Connection) -> None:
     """Makes an empty journal of the current version; the caller fills `meta` and commits."""
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    _run_script(connection, TABLES + BATCHES + TALLIES)
+    _run_script(connection, TABLES + VERDICTS + BATCHES + TALLIES)
     connection.execute("INSERT INTO meta VALUES ('schema_version', ?)", (str(VERSION),))
 
 
@@ -190,14 +180,12 @@ def refuse_newer(found: int, path: Path, known: int = VERSION) -> None:
         )
 
 
-def check_version(connection: sqlite3.Connection, path: Path, known: int = VERSION) -> None:
-    """Raises unless the journal has exactly the version that this code reads."""
-    found = version_of(connection, path)
+def check_steps(found: int, path: Path, steps: Mapping[int, str] = MIGRATIONS, known: int = VERSION) -> None:
+    """Raises NewerJournal or OlderJournal unless a journal of that version can be brought to `known`."""
     refuse_newer(found, path, known)
-    if found < known:
+    if any(version not in steps for version in range(found, known)):
         raise OlderJournal(
-            f"{path} has schema version {found}, this plantain reads {known}: "
-            "resume the run once (`plantain build`) to bring it forward"
+            f"{path} has schema version {found}; this plantain cannot bring it forward to {known}"
         )
 
 
@@ -209,11 +197,9 @@ def migrate(
 ) -> int:
     """Brings the journal forward to `known`, each step in its own transaction; returns the old version."""
     found = version_of(connection, path)
+    check_steps(found, path, steps, known)
+    connection.create_function("json_text", 2, json_text, deterministic=True)
     for version in range(found, known):
-        if version not in steps:
-            raise OlderJournal(
-                f"{path} has schema version {version}; this plantain cannot bring it forward to {known}"
-            )
         connection.execute("BEGIN IMMEDIATE")
         try:
             _run_script(connection, steps[version])
@@ -222,7 +208,6 @@ def migrate(
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-    check_version(connection, path, known)
     return found
 
 

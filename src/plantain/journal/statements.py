@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
-import os
 import sqlite3
 from collections.abc import Sequence
-from pathlib import Path
 
 from plantain.journal import payload
-from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.payload import clean_text
-from plantain.journal.rows import (
-    BlobRef,
-    CallResult,
-    RecordedTask,
-    RunHeader,
-    StartedCall,
-    StoredScore,
-    StoredVerdict,
-)
+from plantain.journal.rows import BlobRef, CallResult, RecordedTask, RunHeader, StartedCall, StoredScore
+from plantain.journal.verdicts import check_finite, put_verdict
 from plantain.journal.withdrawal import account_of
-from plantain.records import Attempt, Criterion, EditTask, InputError, SourceImage, TaskState
+from plantain.records import Attempt, EditTask, InputError, SourceImage, TaskState
 
 HEADER_KEYS = frozenset({"schema_version", "run_id", "name", "seed", "frozen", "code_version"})
 
@@ -51,13 +39,6 @@ _ATTEMPT = (
     "judge_outcome = excluded.judge_outcome, judge_reason = excluded.judge_reason, "
     "judge_retry_after = excluded.judge_retry_after, judge_fatal = excluded.judge_fatal, "
     "superseded = excluded.superseded"
-)
-_VERDICT = (
-    "INSERT INTO verdict(task, generation, round, judge, draw, decisive, observations, "
-    "instruction_compliance, structural_plausibility, realism, fidelity_preservation, "
-    "has_disease, other_disease, opinion, "
-    "qualified_all_pass, qualified_weighted, score, qualified) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _SCORE = (
     "INSERT INTO score(task, generation, round, metric, value, reason, detail) VALUES (?, ?, ?, ?, ?, ?, ?) "
@@ -151,7 +132,7 @@ def start_call(connection: sqlite3.Connection, call: StartedCall, now: str) -> i
 
 def settle_call(connection: sqlite3.Connection, settlement: CallResult) -> None:
     outcome, usage = settlement.outcome, settlement.usage
-    _check_finite(
+    check_finite(
         cost_usd=settlement.cost_usd, latency_s=settlement.latency_s, retry_after=outcome.retry_after
     )
     cursor = connection.execute(
@@ -178,7 +159,7 @@ def settle_call(connection: sqlite3.Connection, settlement: CallResult) -> None:
     if settlement.attempt is not None:
         _put_attempt(connection, settlement.attempt)
     for verdict in settlement.verdicts:
-        _put_verdict(connection, verdict)
+        put_verdict(connection, verdict)
 
 
 def close_task(
@@ -221,7 +202,7 @@ def extend_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
 
 def add_scores(connection: sqlite3.Connection, scores: Sequence[StoredScore]) -> int:
     for stored in scores:
-        _check_finite(**{stored.metric: stored.score.value})
+        check_finite(**{stored.metric: stored.score.value})
     connection.executemany(
         _SCORE,
         [
@@ -267,31 +248,13 @@ def add_recorded(connection: sqlite3.Connection, tasks: Sequence[RecordedTask]) 
         for attempt in recorded.attempts:
             _put_attempt(connection, attempt)
         for verdict in recorded.verdicts:
-            _put_verdict(connection, verdict)
+            put_verdict(connection, verdict)
         add_scores(connection, recorded.scores)
     return added
 
 
 def mark_ended(connection: sqlite3.Connection, session: int, now: str) -> None:
     connection.execute("UPDATE session SET ended_at = ? WHERE id = ? AND ended_at IS NULL", (now, session))
-
-
-def backup(source: Path, to: Path) -> None:
-    """Copies the database at `source` to the file `to`, whole or not at all. Raises InputError for itself."""
-    if to.exists() and to.samefile(source):
-        raise InputError(f"{to} is the journal itself; back it up to another file")
-    temporary = to.with_name(to.name + ".new")
-    temporary.unlink(missing_ok=True)
-    with (
-        contextlib.closing(sqlite3.connect(source)) as live,
-        contextlib.closing(sqlite3.connect(temporary)) as copy,
-    ):
-        live.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
-    temporary.replace(to)
-    sync_folder(to.parent)
 
 
 def _add_blobs(connection: sqlite3.Connection, blobs: Sequence[BlobRef]) -> None:
@@ -323,38 +286,3 @@ def _put_attempt(connection: sqlite3.Connection, attempt: Attempt) -> None:
             attempt.superseded,
         ),
     )
-
-
-def _put_verdict(connection: sqlite3.Connection, stored: StoredVerdict) -> None:
-    verdict, seen = stored.verdict, stored.verdict.observations
-    _check_finite(score=verdict.score)
-    for name, result in seen.criteria.items():
-        _check_finite(**{name.value: result.confidence})
-    passed = [seen.criteria[name].passed if name in seen.criteria else None for name in Criterion]
-    connection.execute(
-        _VERDICT,
-        (
-            stored.task_id,
-            stored.generation,
-            stored.round,
-            verdict.judge,
-            stored.draw,
-            stored.decisive,
-            payload.to_json(seen),
-            *passed,
-            seen.has_disease,
-            seen.other_disease,
-            seen.opinion,
-            verdict.qualified_all_pass,
-            verdict.qualified_weighted,
-            verdict.score,
-            verdict.qualified,
-        ),
-    )
-
-
-def _check_finite(**numbers: float | None) -> None:
-    """NaN would silently come back as None: SQLite and JSON have no word for it."""
-    for name, number in numbers.items():
-        if number is not None and not math.isfinite(number):
-            raise ValueError(f"{name} is {number}, not a finite number")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from plantain.journal.reader import JournalReader
 from plantain.journal.telemetry import costs, status_summary
-from plantain.journal.units import NOTHING, UNITS, decision_rates, rates, snapshot
+from plantain.journal.units import NOTHING, OF_CRITERIA, UNITS, decision_rates, rates, snapshot
 from plantain.metrics.statistics.clusters import Rate
 from plantain.records import FailureCode, TaskState
 
@@ -332,9 +332,8 @@ def _codes(reader: JournalReader) -> tuple[tuple[str, str, int], ...]:
     """(criterion, code, attempts) over failed criteria, most frequent first."""
     known = {code.value for code in FailureCode}
     rows = reader.connection.execute(
-        f"{UNITS} SELECT c.key, code.value, count(*) FROM judged,"
-        " json_each(judged.observations, '$.criteria') c, json_each(c.value, '$.codes') code"
-        " WHERE NOT json_extract(c.value, '$.passed') GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2"
+        f"{UNITS} SELECT c.name, code.value, count(*) FROM {OF_CRITERIA}, json_each(c.codes) code"
+        " WHERE NOT c.passed GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2"
     ).fetchall()
     return tuple((criterion, code, n) for criterion, code, n in rows if code in known)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from plantain.journal.reader import JournalReader
 from plantain.metrics.statistics.clusters import Rate, clustered_rate
-from plantain.records import Criterion, derive_seed
+from plantain.records import derive_seed
 
 UNITS = """WITH unit AS (
     SELECT t.id, t.modality, t.finding, t.direction, t.generation, t.state, t.round,
@@ -16,16 +16,20 @@ UNITS = """WITH unit AS (
                     nullif(json_extract(i.record, '$.source_sha256'), ''), t.image_id) AS cluster
     FROM task t LEFT JOIN image i ON i.id = t.image_id WHERE t.kind = 'edit'),
 judged AS (
-    SELECT u.id, u.modality, u.finding, u.direction, u.cluster, v.round, v.score, v.observations, v.opinion,
-           v.instruction_compliance, v.structural_plausibility, v.realism, v.fidelity_preservation,
-           v.qualified, v.qualified_all_pass, v.qualified_weighted
+    SELECT u.id, u.modality, u.finding, u.direction, u.cluster, v.round, v.score, v.opinion, v.generation, v.judge,
+           v.draw, v.qualified, v.qualified_all_pass, v.qualified_weighted
     FROM unit u JOIN verdict v ON v.task = u.id AND v.generation = u.generation AND v.decisive = 1)
 """
 """`unit`: edit tasks with the patient (or, where the source names none, the source file) that they share.
 `judged`: attempts of current generations with their one decisive verdict."""
 
+OF_CRITERIA = (
+    "judged j JOIN criterion c ON c.task = j.id AND c.generation = j.generation AND c.round = j.round"
+    " AND c.judge = j.judge AND c.draw = j.draw AND c.kind = 'criterion'"
+)
+"""Each criterion of the verdicts of `judged`, as SQL."""
+
 DECISIONS = (
-    *(criterion.value for criterion in Criterion),
     "qualified",
     "qualified_all_pass",
     "qualified_weighted",
@@ -64,16 +68,24 @@ def rates(reader: JournalReader, what: str, sql: str) -> dict[tuple[str, ...], R
     return {key: clustered_rate(counts, derive_seed(seed, what, *key)) for key, counts in patterns.items()}
 
 
-def decision_rates(reader: JournalReader, *, first_round: bool) -> dict[str, Rate]:
-    """How often each decision was yes, over judged attempts; one that a verdict lacks is not in its n."""
+def decision_rates(reader: JournalReader, *, first_round: bool) -> defaultdict[str, Rate]:
+    """How often each decision and criterion was yes, over judged attempts; one that a verdict lacks is not in its n."""
     sums = ", ".join(f"sum({decision}), count({decision})" for decision in DECISIONS)
-    where = "WHERE round = 1" if first_round else ""
-    patterns: dict[str, Counter[tuple[int, int]]] = {decision: Counter() for decision in DECISIONS}
-    for row in reader.connection.execute(f"{UNITS} SELECT {sums} FROM judged {where} GROUP BY cluster"):
+    where = "WHERE {}round = 1" if first_round else ""
+    patterns: dict[str, Counter[tuple[int, int]]] = defaultdict(Counter)
+    for row in reader.connection.execute(
+        f"{UNITS} SELECT {sums} FROM judged {where.format('')} GROUP BY cluster"
+    ):
         for index, decision in enumerate(DECISIONS):
             patterns[decision][row[2 * index] or 0, row[2 * index + 1]] += 1
+    for name, passed, n in reader.connection.execute(
+        f"{UNITS} SELECT c.name, sum(c.passed), count(c.passed) FROM {OF_CRITERIA} {where.format('j.')}"
+        " GROUP BY c.name, j.cluster"
+    ):
+        patterns[name][passed or 0, n] += 1
     seed = reader.header.seed
-    return {
+    found = {
         decision: clustered_rate(counts, derive_seed(seed, "attempts", first_round, decision))
         for decision, counts in patterns.items()
     }
+    return defaultdict(lambda: NOTHING, found)

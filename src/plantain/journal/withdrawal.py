@@ -21,7 +21,7 @@ import orjson
 from plantain.journal.disk.blobs import BlobStore, sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME, open_for_writing, refuse_foreign
 from plantain.journal.disk.lock import RunLock
-from plantain.journal.schema import migrate
+from plantain.journal.forward import bring_forward, forget_older
 from plantain.records import InputError
 
 META = "withdrawn"
@@ -105,7 +105,7 @@ def held_for_withdrawal(run: Path) -> Iterator[sqlite3.Connection]:
     lock = RunLock(run)
     try:
         with contextlib.closing(open_for_writing(run / JOURNAL_NAME)) as connection:
-            migrate(connection, run / JOURNAL_NAME)
+            bring_forward(connection, run / JOURNAL_NAME)
             connection.execute("PRAGMA secure_delete = ON")
             yield connection
     finally:
@@ -164,6 +164,7 @@ def finish(connection: sqlite3.Connection, run: Path, clear: Callable[[Note], No
         if folder.is_dir():
             sync_folder(folder)
     clear(note)
+    forget_older(run / JOURNAL_NAME)
     connection.execute("VACUUM")
     if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         raise InputError(
@@ -285,7 +286,7 @@ def _leave_note(connection: sqlite3.Connection, group: str) -> None:
 
 def _delete(connection: sqlite3.Connection) -> None:
     """Rows in the order of their references; the counters follow by their triggers."""
-    for table in ("score", "verdict", "attempt"):
+    for table in ("score", "criterion", "verdict", "attempt"):
         connection.execute(f"DELETE FROM {table} WHERE task IN (SELECT id FROM gone_task)")
     connection.execute(
         "DELETE FROM batch_request WHERE call IN (SELECT id FROM call WHERE task IN (SELECT id FROM gone_task))"

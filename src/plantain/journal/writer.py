@@ -27,6 +27,7 @@ from plantain.journal.disk.filesystem import check_filesystem
 from plantain.journal.disk.lock import RunLock
 from plantain.journal.disk.space import check_room, raise_if_full
 from plantain.journal.errors import RunExists
+from plantain.journal.forward import backup, bring_forward
 from plantain.journal.reader import JournalReader
 from plantain.journal.rows import (
     BlobRef,
@@ -37,7 +38,7 @@ from plantain.journal.rows import (
     StartedCall,
     StoredScore,
 )
-from plantain.journal.schema import create_tables, migrate
+from plantain.journal.schema import create_tables
 from plantain.records import EditTask, SourceImage, Step, TaskState
 
 T = TypeVar("T")
@@ -118,7 +119,7 @@ class Journal:
         with contextlib.ExitStack() as undo:
             connection = open_for_writing(path)
             undo.callback(connection.close)
-            migrate(connection, path)
+            bring_forward(connection, path)
             if statements.was_killed(connection):
                 BlobStore(run / "blobs").sweep()
             journal = cls(run, lock, connection)
@@ -273,7 +274,7 @@ class Journal:
     async def backup(self, to: Path) -> None:
         """Copies the journal, live and consistent, to the file `to` by SQLite's own backup. No blobs."""
         try:
-            await asyncio.to_thread(statements.backup, self.run / JOURNAL_NAME, to)
+            await asyncio.to_thread(backup, self.run / JOURNAL_NAME, to)
         except (OSError, sqlite3.OperationalError) as error:
             raise_if_full(to.parent, error, (self.run / JOURNAL_NAME).stat().st_size)
             raise

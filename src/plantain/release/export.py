@@ -16,7 +16,7 @@ from plantain.journal import BlobStore, JournalReader
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.disk.space import is_full
-from plantain.journal.statements import backup
+from plantain.journal.forward import backup
 from plantain.records import InputError
 from plantain.release.configs import table_configs
 from plantain.release.finish import finish_release

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from plantain.journal.errors import NotARun
-from plantain.journal.schema import check_version, refuse_newer, version_of
+from plantain.journal.schema import VERSION, check_steps, migrate, refuse_newer, version_of
 
 JOURNAL_NAME = "journal.sqlite"
 _BUSY_SECONDS = 30.0
@@ -54,7 +54,7 @@ def _no_run(run: Path) -> str:
 
 
 def open_for_reading(run: Path) -> sqlite3.Connection:
-    """A read-only connection to a run's journal, live or copied, its version checked.
+    """A read-only connection to a run's journal, live or copied; to a copy brought forward where it is an older one.
 
     Raises:
         NotARun, NewerJournal, OlderJournal: as their names say.
@@ -64,8 +64,11 @@ def open_for_reading(run: Path) -> sqlite3.Connection:
         raise NotARun(_no_run(run))
     connection = _connect_read_only(path)
     try:
+        found = version_of(connection, path)
+        check_steps(found, path)
+        if found < VERSION:
+            connection = _brought_forward(connection, path)
         connection.execute("PRAGMA query_only = ON")
-        check_version(connection, path)
     except (ValueError, sqlite3.Error):
         connection.close()
         raise
@@ -85,7 +88,20 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
     copy = Path(folder) / path.name
     shutil.copyfile(path, copy)
     shutil.copyfile(log, copy.with_name(log.name))
-    connection = _connect(copy, "mode=ro")
+    return _until_closed(_connect(copy, "mode=ro"), folder)
+
+
+def _brought_forward(older: sqlite3.Connection, path: Path) -> sqlite3.Connection:
+    """A copy of this version; the run itself is brought forward by whoever writes to it next."""
+    folder = tempfile.mkdtemp(prefix="plantain-")
+    copy = _until_closed(_connect(Path(folder) / path.name, "mode=rwc"), folder)
+    with contextlib.closing(older):
+        older.backup(copy)
+    migrate(copy, path)
+    return copy
+
+
+def _until_closed(connection: sqlite3.Connection, folder: str) -> sqlite3.Connection:
     weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
     return connection
 

@@ -1,0 +1,137 @@
+"""Verdicts in the journal: one row each, and one for every criterion and fact that the judge reported."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+import orjson
+
+from plantain.journal.payload import clean_text
+from plantain.journal.rows import StoredVerdict
+from plantain.records import Criterion, CriterionResult, FailureCode, Observations, Verdict
+
+VERDICTS = """
+CREATE TABLE verdict(
+  task TEXT NOT NULL, generation INTEGER NOT NULL, round INTEGER NOT NULL,
+  judge TEXT NOT NULL, draw INTEGER NOT NULL, decisive INTEGER NOT NULL,
+  opinion INTEGER, reason TEXT NOT NULL,
+  qualified_all_pass INTEGER NOT NULL, qualified_weighted INTEGER NOT NULL,
+  score REAL, qualified INTEGER NOT NULL,
+  PRIMARY KEY (task, generation, round, judge, draw),
+  FOREIGN KEY (task, generation, round) REFERENCES attempt(task, generation, round)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE criterion(
+  task TEXT NOT NULL, generation INTEGER NOT NULL, round INTEGER NOT NULL,
+  judge TEXT NOT NULL, draw INTEGER NOT NULL, name TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('criterion', 'fact')), place INTEGER NOT NULL,
+  passed INTEGER, value REAL, confidence REAL,
+  codes TEXT NOT NULL DEFAULT '[]', reason TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (task, generation, round, judge, draw, name),
+  FOREIGN KEY (task, generation, round, judge, draw) REFERENCES verdict(task, generation, round, judge, draw)
+) STRICT, WITHOUT ROWID;
+"""
+"""A criterion has `passed`, a `value` where its scale is one of numbers, and neither where it is unscored; `reason` is
+the judge's evidence, or why there is no score. A fact, which decides nothing, has its yes or no as `value`."""
+
+FROM_COLUMNS = f"""
+ALTER TABLE verdict RENAME TO verdict_3;
+{VERDICTS}
+INSERT INTO verdict SELECT task, generation, round, judge, draw, decisive, opinion,
+  json_text(observations, 'reason'), qualified_all_pass, qualified_weighted, score, qualified FROM verdict_3;
+INSERT INTO criterion SELECT v.task, v.generation, v.round, v.judge, v.draw, c.key, 'criterion',
+  (SELECT count(*) FROM json_each(v.observations, '$.criteria') b WHERE b.id < c.id),
+  json_extract(c.value, '$.passed'), NULL, json_extract(c.value, '$.confidence'),
+  json_extract(c.value, '$.codes'), json_text(c.value, 'evidence')
+  FROM verdict_3 v, json_each(v.observations, '$.criteria') c;
+INSERT INTO criterion(task, generation, round, judge, draw, name, kind, place, value)
+  SELECT task, generation, round, judge, draw, 'has_disease', 'fact', 0, has_disease FROM verdict_3
+  UNION ALL SELECT task, generation, round, judge, draw, 'other_disease', 'fact', 1, other_disease FROM verdict_3;
+DROP TABLE verdict_3;
+"""
+"""From version 3, which had a column for each of Med-Banana's four criteria and the whole report as JSON."""
+
+
+def json_text(text: str, key: str) -> str:
+    """A string of a JSON object, for use in SQL, whose own functions end a string at an escaped NUL."""
+    return str(orjson.loads(text)[key])
+
+
+_KEY = "task, generation, round, judge, draw"
+_PUT = f"INSERT INTO verdict VALUES ({', '.join('?' * 12)})"
+_PUT_CRITERION = f"INSERT INTO criterion VALUES ({', '.join('?' * 13)})"
+
+
+def put_verdict(connection: sqlite3.Connection, stored: StoredVerdict) -> None:
+    """Stores a verdict with its criteria. Raises ValueError for a number that is not finite."""
+    verdict, seen = stored.verdict, stored.verdict.observations
+    key = (stored.task_id, stored.generation, stored.round, verdict.judge, stored.draw)
+    check_finite(score=verdict.score)
+    connection.execute(
+        _PUT,
+        (
+            *key,
+            stored.decisive,
+            seen.opinion,
+            clean_text(seen.reason),
+            verdict.qualified_all_pass,
+            verdict.qualified_weighted,
+            verdict.score,
+            verdict.qualified,
+        ),
+    )
+    rows: list[tuple[object, ...]] = []
+    for place, (name, result) in enumerate(seen.criteria.items()):
+        check_finite(**{name: result.confidence})
+        codes, words = orjson.dumps(result.codes).decode(), clean_text(result.evidence)
+        rows.append(
+            (*key, name.value, "criterion", place, result.passed, None, result.confidence, codes, words)
+        )
+    facts = {"has_disease": seen.has_disease, "other_disease": seen.other_disease}
+    for place, (fact, answer) in enumerate(facts.items()):
+        rows.append((*key, fact, "fact", place, None, float(answer), None, "[]", ""))
+    connection.executemany(_PUT_CRITERION, rows)
+
+
+def read_verdicts(
+    connection: sqlite3.Connection, where: str, values: Iterable[str | int]
+) -> Iterator[StoredVerdict]:
+    """The verdicts to which a condition applies, by attempt; of an attempt the decisive one last."""
+    bound = tuple(values)
+    rows = connection.execute(
+        f"SELECT {_KEY}, decisive, opinion, reason, qualified_all_pass, qualified_weighted, score, qualified "
+        f"FROM verdict WHERE {where} ORDER BY generation, round, decisive, judge, draw",
+        bound,
+    ).fetchall()
+    found = connection.execute(
+        f"SELECT {_KEY}, kind, name, passed, value, confidence, codes, c.reason FROM verdict "
+        f"CROSS JOIN criterion c USING ({_KEY}) WHERE {where} ORDER BY {_KEY}, kind, place",
+        bound,
+    )
+    told = {key: [row[5:] for row in own] for key, own in groupby(found, key=lambda row: row[:5])}
+    for row in rows:
+        yield _stored(row, told.get(row[:5], []))
+
+
+def _stored(row: sqlite3.Row, told: list[tuple[str, str, int, float, float, str, str]]) -> StoredVerdict:
+    criteria, facts = {}, {}
+    for kind, name, passed, value, confidence, codes, reason in told:
+        if kind == "fact":
+            facts[name] = bool(value)
+        else:
+            kept = tuple(FailureCode(code) for code in orjson.loads(codes))
+            criteria[Criterion(name)] = CriterionResult(bool(passed), confidence, kept, reason)
+    opinion = None if row[6] is None else bool(row[6])
+    seen = Observations(criteria, facts["has_disease"], facts["other_disease"], opinion, row[7])
+    verdict = Verdict(row[3], seen, bool(row[8]), bool(row[9]), row[10], bool(row[11]))
+    return StoredVerdict(row[0], row[1], row[2], verdict, draw=row[4], decisive=bool(row[5]))
+
+
+def check_finite(**numbers: float | None) -> None:
+    """NaN would silently come back as None: SQLite and JSON have no word for it."""
+    for name, number in numbers.items():
+        if number is not None and not math.isfinite(number):
+            raise ValueError(f"{name} is {number}, not a finite number")
