@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from plantain.catalogue.discard import finish_discards, note_discard
+from plantain.catalogue.groups import JOINED
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import Catalogue
-from plantain.records import SourceImage
+from plantain.records import SourceImage, Withdrawal
 
 _SALT = "withdrawal_salt"
 
@@ -23,11 +26,15 @@ class WithdrawnImages:
 
     Attributes:
         images: their records, those in quarantine included.
-        before: True where the group was withdrawn earlier, so that nothing is left to take.
+        known: those of the asked names that the catalogue knows, or knew before they were withdrawn.
+        before: True where they were withdrawn earlier, so that nothing is left to take.
+        alike: near duplicates that stay, since only single images were asked for.
     """
 
     images: tuple[SourceImage, ...]
+    known: frozenset[str] = frozenset()
     before: bool = False
+    alike: tuple[str, ...] = ()
 
 
 class Withdrawn:
@@ -42,55 +49,64 @@ class Withdrawn:
 
     def holds(self, image: SourceImage) -> bool:
         """Whether this picture was withdrawn."""
-        return bool(self._marks) and _mark(self._salt, _source(image)) in self._marks
+        return self.remembers(_source(image))
 
-    def holds_group(self, group: str) -> bool:
-        """Whether this group was withdrawn."""
-        return bool(self._marks) and _mark(self._salt, f"group {group}") in self._marks
+    def remembers(self, text: str) -> bool:
+        """Whether what this text stands for was withdrawn."""
+        return bool(self._marks) and _mark(self._salt, text) in self._marks
 
 
-def images_of_group(catalogue: Catalogue, group: str) -> WithdrawnImages:
-    """The images of a group, by the name that its source gave it or that near duplicates were joined under."""
-    query = (
-        "SELECT id FROM image LEFT JOIN own_group ON own_group.image_id = id "
-        'WHERE image."group" = ? OR own_group."group" = ? ORDER BY id'
+def asked_images(catalogue: Catalogue, asked: Withdrawal) -> WithdrawnImages:
+    """The images that are asked for; a group also by the name under which near duplicates were joined."""
+    own = {image_id: group for image_id, _, group in catalogue.own_groups()}
+
+    def everything() -> Iterator[tuple[SourceImage, frozenset[str]]]:
+        for image in chain(catalogue.images(), (waiting.image for waiting in held(catalogue))):
+            yield image, asked.naming(image, own.get(image.id))
+
+    found = [(image, names) for image, names in everything() if names]
+    images = tuple(image for image, _ in found)
+    withdrawn = Withdrawn(catalogue)
+    before = {name for name, mark in asked.marks().items() if withdrawn.remembers(mark)}
+    joined = {image.group for image in images if image.group and image.group.startswith(JOINED)}
+    alike = (
+        [image.id for image, names in everything() if not names and image.group in joined] if joined else []
     )
-    ids = [image_id for (image_id,) in catalogue.connection.execute(query, (group, group))]
-    images = [catalogue.get(image_id) for image_id in ids]
-    images += [waiting.image for waiting in held(catalogue) if waiting.image.group == group]
-    return WithdrawnImages(tuple(images), not images and Withdrawn(catalogue).holds_group(group))
+    known = frozenset(before).union(*(names for _, names in found))
+    return WithdrawnImages(images, known, not images and bool(before), tuple(alike))
 
 
-def withdraw_from_catalogue(root: Path, group: str) -> WithdrawnImages:
-    """Removes a group's images for good; killed at any moment, running it again finishes it.
+def withdraw_from_catalogue(root: Path, asked: Withdrawal) -> WithdrawnImages:
+    """Removes images for good; killed at any moment, running it again finishes it.
 
     First one transaction takes the rows and notes which pictures must go, then the pictures go, then the database is
     written anew without what was deleted.
     """
     with Catalogue.create(root) as catalogue:
-        found = images_of_group(catalogue, group)
+        found = asked_images(catalogue, asked)
         if found.images:
-            _take_rows(catalogue, group, found.images)
+            _take_rows(catalogue, asked, found.images)
         finish_discards(catalogue)
     return found
 
 
-def _take_rows(catalogue: Catalogue, group: str, images: Iterable[SourceImage]) -> None:
+def _take_rows(catalogue: Catalogue, asked: Withdrawal, images: Sequence[SourceImage]) -> None:
     database = catalogue.connection
     salt = _salt_of(catalogue) or os.urandom(32).hex()
+    before = {group for *_, group in catalogue.own_groups() if group}
     with catalogue.transaction():
         database.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (_SALT, salt))
-        marks = [f"group {group}"]
+        marks = [*asked.marks().values()]
         for image in images:
             marks.append(_source(image))
-            # A joined group may hold several of the source's own; each is gone with its last image.
-            own = database.execute('SELECT "group" FROM own_group WHERE image_id = ?', (image.id,)).fetchone()
-            marks += [f"group {own[0]}"] if own and own[0] else []
             catalogue.remove(image)
             for table in ("quarantine", "decision"):
                 database.execute(f"DELETE FROM {table} WHERE image_id = ?", (image.id,))
             database.execute("DELETE FROM reading WHERE prepared_sha256 = ?", (image.prepared_sha256,))
             note_discard(catalogue, image.prepared_sha256)
+        # A joined group may hold several of the source's own; each is gone with its last image.
+        emptied = before - {group for *_, group in catalogue.own_groups()}
+        marks += [f"group {group}" for group in sorted(emptied)]
         database.executemany(
             "INSERT OR IGNORE INTO withdrawn VALUES (?)", [(_mark(salt, mark),) for mark in marks]
         )
@@ -112,12 +128,15 @@ def _mark(salt: str, text: str) -> str:
 def cut_rejected(root: Path, images: Iterable[SourceImage]) -> None:
     """Takes lines out of rejected.csv that name one of these images, or its group."""
     path = root / "rejected.csv"
-    names = {name for image in images for name in (image.id, (image.group or "").partition(":")[2])}
-    names = {name for name in names if len(name) > 3}
+    names = {name for image in images for name in (image.id, (image.group or "").partition(":")[2]) if name}
     if not path.is_file() or not names:
         return
+    # A short name, such as "7", stands in many a line where it means something else: there it must stand alone.
+    told = "|".join(
+        re.escape(name) if len(name) > 3 else rf"(?<!\w){re.escape(name)}(?!\w)" for name in sorted(names)
+    )
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    kept = [line for line in lines if not any(name in line for name in names)]
+    kept = [line for number, line in enumerate(lines) if number == 0 or not re.search(told, line)]
     if len(kept) < len(lines):
         temporary = path.with_suffix(".tmp")
         temporary.write_text("".join(kept), encoding="utf-8", newline="")

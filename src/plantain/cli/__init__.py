@@ -26,7 +26,7 @@ COMMANDS = {
     "report": "tables and figures of a run, as one HTML file",
     "export": "a run as a dataset that others can use",
     "import": "a published release back into a journal",
-    "withdraw": "take a patient's images and all that came of them out of a run or a catalogue",
+    "withdraw": "take a patient or single images, and all that came of them, out of a run or a catalogue",
     "verify": "prove a release: every checksum, count, row and licence",
     "release": "diff A B: what changed between two releases",
     "audit": "how far a judge can be trusted, by planted defects",

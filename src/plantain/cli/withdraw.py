@@ -1,7 +1,8 @@
-"""`plantain withdraw`: a patient's images, and everything that came of them, out of runs and catalogues."""
+"""`plantain withdraw`: images of a patient or single ones, and what came of them, out of runs and catalogues."""
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
@@ -15,8 +16,8 @@ import typer
 
 from plantain.bench.benchmark.withdrawal import (
     WithdrawnSamples,
+    asked_samples,
     is_benchmark,
-    samples_of_group,
     withdraw_from_benchmark,
 )
 from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
@@ -25,24 +26,27 @@ from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
 from plantain.catalogue.withdrawal import (
     WithdrawnImages,
+    asked_images,
     cut_rejected,
-    images_of_group,
     withdraw_from_catalogue,
 )
 from plantain.cli.application import application
 from plantain.journal.withdrawal import Extent
-from plantain.records import InputError, SourceImage
+from plantain.records import InputError, SourceImage, Withdrawal
 from plantain.release.withdraw import (
     WithdrawnRun,
     concerned,
     is_bench_run,
     is_run,
-    unknown_group,
+    names_of,
     withdraw_from_run,
 )
 from plantain.train.finished import DONE, trainings
 
 app = application()
+
+_MOST = 20
+"""Names that one line holds."""
 
 
 @app.command(epilog="Example: plantain withdraw runs/cxr-pilot catalogue --group patient:10000032 --dry-run")
@@ -52,60 +56,95 @@ def withdraw(
         typer.Argument(metavar="DIR...", help="Runs, catalogues, benchmarks, trainings: any of them."),
     ],
     group: Annotated[
-        str, typer.Option("--group", metavar="ID", help="As the catalogue or a release of the run calls it.")
-    ],
+        list[str] | None,
+        typer.Option(
+            "--group",
+            metavar="ID",
+            help="A patient or study, as the catalogue or a release of the run calls it.",
+        ),
+    ] = None,
+    image: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--image", metavar="ID", help="A single image, likewise; where nobody says whose it is."
+        ),
+    ] = None,
+    images: Annotated[
+        Path | None, typer.Option("--images", metavar="FILE", help="A text file of such images, one a line.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
-    """Take a patient or study out for good: images, tasks, edits, verdicts. Names the releases that hold some of it.
+    """Take patients, studies or images out for good, with tasks, edits, verdicts. Names releases that hold some of it.
 
     Name everything that there is in one command: the catalogue knows groups that near duplicates were joined under,
     the run knows which samples of a benchmark were made of it. Trained models cannot forget; they are named.
     """
+    listed = [] if images is None else _listed(images)
+    asked = Withdrawal(frozenset(group or ()), frozenset((*(image or ()), *listed)))
+    if not asked.names:
+        raise InputError("withdraw: say what is to go: --group ID, --image ID or --images FILE")
     kinds = {folder: _kind(folder) for folder in folders}
     of = {kind: [folder for folder in folders if kinds[folder] is kind] for kind in Kind}
-    catalogues = {folder: _in_catalogue(folder, group) for folder in of[Kind.CATALOGUE]}
-    images = [image for found in catalogues.values() for image in found.images]
-    builds = {folder: concerned(folder, group, images) for folder in of[Kind.RUN]}
+    catalogues = {folder: _in_catalogue(folder, asked) for folder in of[Kind.CATALOGUE]}
+    taken = [image for found in catalogues.values() for image in found.images]
+    builds = {folder: concerned(folder, asked, taken) for folder in of[Kind.RUN]}
     tasks = {task for run in builds.values() if run is not None for task in run.tasks}
-    benchmarks = {folder: samples_of_group(folder, group, tasks) for folder in of[Kind.BENCHMARK]}
+    benchmarks = {folder: asked_samples(folder, asked, tasks) for folder in of[Kind.BENCHMARK]}
     samples = {found.name: found.ids for found in benchmarks.values()}
-    runs = {folder: concerned(folder, group, images, samples) for folder in of[Kind.RUN]}
-    if not (
-        images
-        or any(runs.values())
-        or any(found.before for found in catalogues.values())
-        or any(found.ids for found in benchmarks.values())
-    ):
-        raise _unknown(folders, group)
+    runs = {folder: concerned(folder, asked, taken, samples) for folder in of[Kind.RUN]}
+    known = frozenset[str]().union(
+        *(found.known for found in (*catalogues.values(), *runs.values(), *benchmarks.values()) if found)
+    )
+    if not asked.names <= known:
+        raise _unknown(folders, asked, known)
     trained = {folder: _learned(folder, runs, samples, tasks) for folder in of[Kind.TRAINING]}
     if not dry_run:
         # Whoever is known only by another's word goes before that other: a second call still knows what is meant.
         for folder in filter(is_bench_run, runs):
-            _take(folder, group, runs[folder])
+            _take(folder, asked, runs[folder])
         for sampled in benchmarks.values():
             withdraw_from_benchmark(sampled)
         for folder in filterfalse(is_bench_run, runs):
-            _take(folder, group, runs[folder])
-        for folder, taken in catalogues.items():
-            _clear_catalogue(folder, group, taken.images)
-    told = [_of_catalogue(folder, taken) for folder, taken in catalogues.items()]
+            _take(folder, asked, runs[folder])
+        for folder, gone in catalogues.items():
+            _clear_catalogue(folder, asked, gone.images)
+    told = [_of_catalogue(folder, gone) for folder, gone in catalogues.items()]
     told += [_of_run(folder, found) for folder, found in runs.items()]
     told += [_of_benchmark(folder, sampled) for folder, sampled in benchmarks.items()]
     told += [_of_training(folder, models) for folder, models in trained.items()]
     if as_json:
-        told_all = {"group": group, "dry_run": dry_run, "folders": told}
+        one_group = next(iter(asked.groups)) if len(asked.names) == len(asked.groups) == 1 else ""
+        named = {"group": one_group, "groups": sorted(asked.groups), "asked_images": sorted(asked.images)}
+        told_all = {**named, "dry_run": dry_run, "folders": told}
         print(orjson.dumps(told_all, option=orjson.OPT_INDENT_2).decode())
         return
     for one in told:
         print(_line(one, dry_run))
+    for folder, gone in catalogues.items():
+        if gone.alike:
+            print(
+                f"{folder}: near duplicates of it stay: {', '.join(gone.alike[:_MOST])}; withdraw them as well?"
+            )
     _name_releases(runs)
     _name_models(trained)
 
 
-def _take(folder: Path, group: str, found: WithdrawnRun | None) -> None:
+def _listed(path: Path) -> list[str]:
+    """The lines of a file that are not empty. Raises InputError where it is none, or holds nothing."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--images: {path}: cannot be read as text ({error})") from error
+    names = [line.strip() for line in lines if line.strip()]
+    if not names:
+        raise InputError(f"--images: {path}: names no image")
+    return names
+
+
+def _take(folder: Path, asked: Withdrawal, found: WithdrawnRun | None) -> None:
     if found is not None:
-        withdraw_from_run(folder, group, found)
+        withdraw_from_run(folder, asked, found)
 
 
 class Kind(Enum):
@@ -144,27 +183,59 @@ def _learned(
     ]
 
 
-def _in_catalogue(folder: Path, group: str) -> WithdrawnImages:
+def _in_catalogue(folder: Path, asked: Withdrawal) -> WithdrawnImages:
     with Catalogue.open(folder) as catalogue:
-        return images_of_group(catalogue, group)
+        return asked_images(catalogue, asked)
 
 
-def _clear_catalogue(folder: Path, group: str, images: Sequence[SourceImage]) -> None:
+def _clear_catalogue(folder: Path, asked: Withdrawal, images: Sequence[SourceImage]) -> None:
     """The images, and the lists beside the catalogue that could name them."""
-    withdraw_from_catalogue(folder, group)
+    withdraw_from_catalogue(folder, asked)
     with Catalogue.create(folder) as catalogue:
         write_near_duplicates(folder / NEAR, join_near_duplicates(catalogue))
         write_preview(catalogue, list(held(catalogue)))
     cut_rejected(folder, images)
 
 
-def _unknown(folders: Sequence[Path], group: str) -> InputError:
-    first = next((folder for folder in folders if is_run(folder)), None)
-    return (
-        unknown_group(first, group)
-        if first is not None
-        else InputError(f"{folders[0]}: no image of the group {group!r}")
-    )
+def _unknown(folders: Sequence[Path], asked: Withdrawal, known: frozenset[str]) -> InputError:
+    """One line that names what nobody knows, with the nearest that there is; nothing was taken."""
+    groups, images = _names(folders)
+    lines = []
+    for what, names, there in (("group", asked.groups, groups), ("image", asked.images, images)):
+        missing = sorted(names - known)
+        if missing:
+            rest = f" and {len(missing) - _MOST} more" if len(missing) > _MOST else ""
+            several = "s" if len(missing) > 1 else ""
+            lines.append(
+                f"no {what}{several} {', '.join(map(repr, missing[:_MOST]))}{rest}; {_near(missing[0], there)}"
+            )
+    return InputError(f"{', '.join(map(str, folders))}: {'; '.join(lines)}")
+
+
+def _near(name: str, there: Sequence[str]) -> str:
+    """The nearest name that there is, else some of those."""
+    near = difflib.get_close_matches(name, there, 1)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    if not there:
+        return "none of its images has a group: withdraw them with --image"
+    return f"known: {', '.join(there[:_MOST])}{', ...' if len(there) > _MOST else ''}"
+
+
+def _names(folders: Sequence[Path]) -> tuple[list[str], list[str]]:
+    """Groups and images that the folders know."""
+    groups, images = set[str](), set[str]()
+    for folder in folders:
+        if is_run(folder):
+            of_run = names_of(folder)
+            groups.update(of_run[0])
+            images.update(of_run[1])
+        elif (folder / NAME).is_file():
+            with Catalogue.open(folder) as catalogue:
+                for image_id, _, group in catalogue.own_groups():
+                    images.add(image_id)
+                    groups.update((group,) if group else ())
+    return sorted(groups), sorted(images)
 
 
 def _of_catalogue(folder: Path, found: WithdrawnImages) -> dict[str, object]:

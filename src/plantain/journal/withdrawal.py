@@ -22,7 +22,7 @@ from plantain.journal.disk.blobs import BlobStore, sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME, open_for_writing, refuse_foreign
 from plantain.journal.disk.lock import RunLock
 from plantain.journal.forward import bring_forward, forget_older
-from plantain.records import InputError
+from plantain.records import InputError, Withdrawal
 
 META = "withdrawn"
 _NOTE = "withdrawal"
@@ -57,8 +57,8 @@ class Account:
 
     Attributes:
         salt: key of the marks.
-        marks: keyed hashes of groups and tasks.
-        releases: paths of releases that hold something of a group, by the group's mark.
+        marks: keyed hashes of groups, images and tasks.
+        releases: paths of releases that hold something of a group or image, by its mark.
         calls, cost_usd: what the calls that were removed had counted and cost, at the most they can have cost where
             that never became known.
     """
@@ -113,9 +113,20 @@ def held_for_withdrawal(run: Path) -> Iterator[sqlite3.Connection]:
 
 
 def take_out(
-    connection: sqlite3.Connection, group: str, image_ids: Collection[str], releases: Iterable[str]
+    connection: sqlite3.Connection,
+    asked: Withdrawal,
+    image_ids: Collection[str],
+    releases: Iterable[str],
+    groups: Collection[str] = (),
 ) -> Extent:
     """Removes the rows of these images in one transaction, and notes which blobs must go.
+
+    Args:
+        connection: of the run's only writer.
+        asked: what a person named.
+        image_ids: the images that this means here.
+        releases: folders that hold something of them.
+        groups: further groups of which no image is left.
 
     Raises:
         InputError: answers for them are still to come from a batch job.
@@ -127,8 +138,8 @@ def take_out(
         extent = _extent(connection)
         connection.execute("BEGIN IMMEDIATE")
         try:
-            account = _added(connection, account, group, releases)
-            _leave_note(connection, group)
+            account = _added(connection, account, asked, releases)
+            _leave_note(connection, {*asked.groups, *groups})
             _delete(connection)
             connection.execute(
                 "INSERT OR REPLACE INTO meta VALUES (?, ?)", (META, orjson.dumps(asdict(account)).decode())
@@ -238,37 +249,32 @@ def _refuse_waiting(connection: sqlite3.Connection) -> None:
     ).fetchone()[0]
     if waiting:
         raise InputError(
-            f"{waiting} batch jobs still hold requests of this group: run `plantain build` until they have ended, or "
+            f"{waiting} batch jobs still hold requests of these images: run `plantain build` until they have ended, or "
             "cancel them at the provider, then withdraw again"
         )
 
 
-def _added(connection: sqlite3.Connection, account: Account, group: str, releases: Iterable[str]) -> Account:
+def _added(
+    connection: sqlite3.Connection, account: Account, asked: Withdrawal, releases: Iterable[str]
+) -> Account:
     """The account with this withdrawal in it."""
     calls, cost = connection.execute(
         "SELECT count(*), TOTAL(COALESCE(cost_usd, reserved_usd, 0)) FROM call "
         "WHERE task IN (SELECT id FROM gone_task)"
     ).fetchone()
     tasks = [task for (task,) in connection.execute("SELECT id FROM gone_task ORDER BY id")]
-    marks = {
-        *account.marks,
-        account.mark(f"group {group}"),
-        *(account.mark(f"task {task}") for task in tasks),
-    }
-    known = account.releases.get(account.mark(f"group {group}"), [])
+    named = [account.mark(text) for text in asked.marks().values()]
     return replace(
         account,
-        marks=tuple(sorted(marks)),
-        releases={
-            **account.releases,
-            account.mark(f"group {group}"): sorted({*known, *releases}),
-        },
+        marks=tuple(sorted({*account.marks, *named, *(account.mark(f"task {task}") for task in tasks)})),
+        releases=account.releases
+        | {mark: sorted({*account.releases.get(mark, []), *releases}) for mark in named},
         calls=account.calls + int(calls),
         cost_usd=account.cost_usd + float(cost),
     )
 
 
-def _leave_note(connection: sqlite3.Connection, group: str) -> None:
+def _leave_note(connection: sqlite3.Connection, groups: Collection[str]) -> None:
     """Notes what must be cleared away, beside what an earlier withdrawal has left to clear."""
     before = _note(connection) or Note()
 
@@ -279,7 +285,7 @@ def _leave_note(connection: sqlite3.Connection, group: str) -> None:
         gone("gone_blob", before.blobs),
         gone("gone_image", before.images),
         gone("gone_task", before.tasks),
-        tuple(sorted({*before.groups, group})),
+        tuple(sorted({*before.groups, *groups})),
     )
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_NOTE, orjson.dumps(note).decode()))
 

@@ -29,6 +29,7 @@ from plantain.records.tasks import (
     derive_seed,
     task_id,
 )
+from plantain.records.withdrawal import Withdrawal
 
 __all__ = [
     "BUILD_DIRECTIONS",
@@ -64,6 +65,7 @@ __all__ = [
     "Usage",
     "Verdict",
     "Visibility",
+    "Withdrawal",
     "derive_seed",
     "task_id",
     "unscored",

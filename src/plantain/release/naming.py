@@ -107,9 +107,10 @@ class Pseudonyms:
         base, plus, rest = image.id.partition("+")
         return self._known.get(f"{image.dataset}/{base}", base) + plus + rest
 
-    def forget(self, image_ids: Collection[str], group: str) -> None:
-        """Takes withdrawn images and their group out of the crosswalk."""
-        gone = {group, *self.behind(group), *image_ids, *(name.partition("+")[0] for name in image_ids)}
+    def forget(self, image_ids: Collection[str], groups: Collection[str]) -> None:
+        """Takes withdrawn images and groups, by their own names or by pseudonyms, out of the crosswalk."""
+        gone = {*groups, *image_ids, *(name.partition("+")[0] for name in image_ids)}
+        gone |= {name for group in groups for name in self.behind(group)}
         kept = {key: known for key, known in self._known.items() if key.partition("/")[2] not in gone}
         if len(kept) < len(self._known):
             self._known = kept

@@ -1,4 +1,4 @@
-"""Withdrawing a patient or study from a run: what it concerns, and taking it out."""
+"""Withdrawing patients, studies or single images from a run: what it concerns, and taking it out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from types import MappingProxyType
 
 import orjson
 
-from plantain.findings.taxonomy import suggest
 from plantain.journal import JournalReader
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME
@@ -24,7 +23,7 @@ from plantain.journal.withdrawal import (
     held_for_withdrawal,
     take_out,
 )
-from plantain.records import InputError, SourceImage
+from plantain.records import SourceImage, Withdrawal
 from plantain.release.naming import Pseudonyms
 from plantain.release.proof.provenance import PROVENANCE
 from plantain.release.register import forget, releases_with
@@ -48,7 +47,9 @@ class WithdrawnRun:
         extent: how much.
         released_as: the ids under which releases call the images.
         releases: folders of releases that hold something of them.
-        before: True where the group was withdrawn earlier and nothing is left to take.
+        before: True where they were withdrawn earlier and nothing is left to take.
+        known: those of the asked names that the run knows, or knew before they were withdrawn.
+        groups: those of which the run has no other image.
     """
 
     extent: Extent
@@ -57,42 +58,65 @@ class WithdrawnRun:
     before: bool = False
     image_ids: frozenset[str] = field(default=frozenset(), repr=False)
     tasks: frozenset[str] = field(default=frozenset(), repr=False)
+    known: frozenset[str] = field(default=frozenset(), repr=False)
+    groups: frozenset[str] = field(default=frozenset(), repr=False)
 
 
 def concerned(
     run: Path,
-    group: str,
+    asked: Withdrawal,
     others: Collection[SourceImage] = (),
     samples: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> WithdrawnRun | None:
-    """What withdrawing a group from a run would take; None where the run knows nothing of it. Changes nothing.
+    """What a withdrawal from a run would take; None where the run knows nothing of it. Changes nothing.
 
     Args:
         run: the run's folder.
-        group: as the source, a joined group or a release calls it.
-        others: images of the group that a catalogue names: the run may know them by another group.
-        samples: of the group, by the name of the benchmark that holds them.
+        asked: groups as the source, a joined group or a release calls them; images likewise.
+        others: images that a catalogue knows by these names: the run may know them by others.
+        samples: of them, by the name of the benchmark that holds them.
     """
     with JournalReader.open(run) as reader:
         names = Pseudonyms(run, imported=False)
-        wanted = {group, *names.behind(group)}
-        ids = {image.id for image in reader.images() if image.group in wanted}
-        ids |= _same(reader, others) | _samples(reader, samples)
+        behind = {name: names.behind(name) for name in asked.names}
+        wanted = Withdrawal(
+            asked.groups.union(*(behind[name] for name in asked.groups)),
+            asked.images.union(*(behind[name] for name in asked.images)),
+        )
+        images = list(reader.images())
+        found = {image.id: wanted.naming(image) for image in images}
+        met = frozenset().union(*found.values())
+        ids = {image_id for image_id, named in found.items() if named}
+        planned = _planned(reader, wanted.images - found.keys())
+        ids |= planned | _same(reader, others) | _samples(reader, samples)
         account = account_of(reader.connection)
-        if not ids and account.holds(f"group {group}"):
-            releases = account.releases.get(account.mark(f"group {group}"), [])
-            return WithdrawnRun(Extent(), (), tuple(releases), before=True)
+        before = {name for name, mark in asked.marks().items() if account.holds(mark)}
+        known = frozenset(before | {name for name in asked.names if {name, *behind[name]} & (met | planned)})
         if not ids:
-            return None
+            marks = [account.mark(asked.marks()[name]) for name in sorted(before)]
+            releases = {path for mark in marks for path in account.releases.get(mark, [])}
+            told = WithdrawnRun(Extent(), (), tuple(sorted(releases)), before=True, known=known)
+            return told if before else None
         extent = extent_of(reader.connection, ids)
-        released = sorted(names.called(image) for image in reader.images() if image.id in ids)
+        gone = [image for image in images if image.id in ids]
+        released = sorted(names.called(image) for image in gone)
         query = "SELECT id FROM task WHERE image_id = ?"
         tasks = {task for name in ids for (task,) in reader.connection.execute(query, (name,))}
+    groups = {image.group for image in gone if image.group}
+    groups -= {image.group for image in images if image.id not in ids}
     held = tuple(releases_with(run, ids))
-    return WithdrawnRun(extent, tuple(released), held, False, frozenset(ids), frozenset(tasks))
+    return WithdrawnRun(
+        extent,
+        tuple(released),
+        held,
+        image_ids=frozenset(ids),
+        tasks=frozenset(tasks),
+        known=known,
+        groups=frozenset(groups),
+    )
 
 
-def withdraw_from_run(run: Path, group: str, found: WithdrawnRun) -> None:
+def withdraw_from_run(run: Path, asked: Withdrawal, found: WithdrawnRun) -> None:
     """Takes out what `concerned` found; killed at any moment, doing it again finishes it.
 
     Raises:
@@ -100,7 +124,7 @@ def withdraw_from_run(run: Path, group: str, found: WithdrawnRun) -> None:
     """
     with held_for_withdrawal(run) as connection:
         if found.image_ids:
-            take_out(connection, group, found.image_ids, found.releases)
+            take_out(connection, asked, found.image_ids, found.releases, found.groups)
         finish(connection, run, partial(_clear, run, connection))
 
 
@@ -110,19 +134,16 @@ def _clear(run: Path, connection: sqlite3.Connection, note: Note) -> None:
         (run / name).unlink(missing_ok=True)
     _cut_samples(connection, set(note.images))
     _cut_provenance(run, set(note.tasks))
-    names = Pseudonyms(run, imported=False)
-    for group in note.groups:
-        names.forget(note.images, group)
+    Pseudonyms(run, imported=False).forget(note.images, note.groups)
     forget(run, note.images)
     sync_folder(run)
 
 
-def unknown_group(run: Path, group: str) -> InputError:
-    """One line that says so, with the nearest group that there is."""
+def names_of(run: Path) -> tuple[list[str], list[str]]:
+    """The groups and the images that a run knows, sorted, for suggestions."""
     with JournalReader.open(run) as reader:
-        known = sorted({image.group for image in reader.images() if image.group is not None})
-    hint = suggest(group, known) if known else "none of its images has a group"
-    return InputError(f"{run}: no image of the group {group!r}; {hint}")
+        images = list(reader.images())
+    return sorted({image.group for image in images if image.group}), sorted(image.id for image in images)
 
 
 def is_run(folder: Path) -> bool:
@@ -141,9 +162,13 @@ def _same(reader: JournalReader, others: Collection[SourceImage]) -> set[str]:
     sources = {(image.source_sha256, image.frame) for image in others}
     met = {image.id: (image.source_sha256, image.frame) for image in reader.images()} if sources else {}
     ids = {image_id for image_id, source in met.items() if source in sources}
-    planned = {image.id for image in others} - met.keys()
+    return ids | _planned(reader, {image.id for image in others} - met.keys())
+
+
+def _planned(reader: JournalReader, image_ids: Collection[str]) -> set[str]:
+    """Those of which there are tasks, though none has met the image yet."""
     query = "SELECT 1 FROM task WHERE image_id = ? LIMIT 1"
-    return ids | {name for name in planned if reader.connection.execute(query, (name,)).fetchone()}
+    return {name for name in image_ids if reader.connection.execute(query, (name,)).fetchone()}
 
 
 def _samples(reader: JournalReader, samples: Mapping[str, Collection[str]]) -> set[str]:

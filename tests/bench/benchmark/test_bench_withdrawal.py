@@ -161,5 +161,9 @@ def test_a_benchmark_alone_knows_its_groups_by_its_own_names(
     assert main(["withdraw", str(case / "bench"), "--group", cluster]) == 0
     assert "took out" in capsys.readouterr().out
     assert cluster not in {sample.cluster for sample in Benchmark.load(case / "bench").samples}
+    sample = Benchmark.load(case / "bench").samples[0].id
+    assert main(["withdraw", str(case / "bench"), "--image", sample]) == 0
+    assert sample not in {one.id for one in Benchmark.load(case / "bench").samples}
+    capsys.readouterr()
     assert main(["withdraw", str(case / "bench"), "--group", "patient:9"]) == 2
     assert capsys.readouterr().err.count("\n") == 1

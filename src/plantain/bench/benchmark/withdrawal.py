@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from plantain.bench.benchmark.native_format import OWN
-from plantain.records import InputError
+from plantain.records import InputError, Withdrawal
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,14 @@ class WithdrawnSamples:
 
     Attributes:
         name, root: of the benchmark.
-        ids: samples of the group, sorted.
+        ids: samples that are asked for, sorted.
+        known: those of the asked names that the benchmark knows.
     """
 
     name: str
     root: Path
     ids: tuple[str, ...]
+    known: frozenset[str] = frozenset()
 
 
 def is_benchmark(folder: Path) -> bool:
@@ -35,24 +37,25 @@ def is_benchmark(folder: Path) -> bool:
     return (folder / OWN).is_file()
 
 
-def samples_of_group(root: Path, group: str, tasks: Collection[str] = ()) -> WithdrawnSamples:
-    """The samples of a group, and those that were made of a build's tasks; changes nothing.
+def asked_samples(root: Path, asked: Withdrawal, tasks: Collection[str] = ()) -> WithdrawnSamples:
+    """The samples that are asked for, and those that were made of a build's tasks; changes nothing.
 
     Args:
         root: the benchmark's folder.
-        group: as the images' records or the clusters call it, with or without the dataset before it.
+        asked: groups as the images' records or the clusters call them, with or without the dataset before it; images
+            as the records or the benchmark call them.
         tasks: ids of withdrawn tasks of builds: a benchmark made of one names its samples by them.
     """
     data = _read(root)
-    gone = {
-        str(row["id"])
-        for row in data["samples"]
-        if group in (row["image"].get("group"), row["cluster"], str(row["cluster"]).partition("/")[2])
-    }
-    starts = {task[:12] for task in tasks}
-    if data.get("made_from"):
-        gone |= {str(row["id"]) for row in data["samples"] if str(row["id"]).partition("-")[0] in starts}
-    return WithdrawnSamples(str(data["name"]), root, tuple(sorted(gone)))
+    named = {}
+    for row in data["samples"]:
+        image, cluster = row["image"], str(row["cluster"])
+        groups = asked.groups.intersection((image.get("group"), row["cluster"], cluster.partition("/")[2]))
+        named[str(row["id"])] = groups | asked.images.intersection((image.get("id"), str(row["id"])))
+    starts = {task[:12] for task in tasks if data.get("made_from")}
+    gone = {name for name, names in named.items() if names or name.partition("-")[0] in starts}
+    known = frozenset().union(*named.values())
+    return WithdrawnSamples(str(data["name"]), root, tuple(sorted(gone)), known)
 
 
 def withdraw_from_benchmark(found: WithdrawnSamples) -> None:
