@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from plantain.files.secrets import Secret
 from plantain.models.hosted.known import endings, known_models, price_of, stale
-from plantain.models.hosted.secrets import Secret
 from plantain.models.registry import GROUP, provider_names, resolve_editor, resolve_judge, resolve_writer
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions, is_loopback
@@ -140,9 +140,7 @@ def test_naming_models_imports_no_sdk() -> None:
 
 
 def test_key_shows_itself_to_nobody() -> None:
-    key = Secret("sk-a/b c")
+    key = Secret("sk-a/b c-0123456789")
     assert "sk-" not in repr(key) + str(key) + f"{key!r}{key}"
-    assert key.redact("x sk-a/b c y sk-a%2Fb%20c") == "x [key] y [key]"
-    assert Secret("").redact("nothing") == "nothing"
     with pytest.raises(TypeError):
         key.__reduce__()

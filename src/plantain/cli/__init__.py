@@ -9,6 +9,7 @@ import difflib
 import importlib
 import sys
 
+from plantain.files.terminal import redact_terminal
 from plantain.records import InputError
 from plantain.version import __version__
 
@@ -62,6 +63,7 @@ _BY_CTRL_C = 130
 def main(argv: list[str] | None = None) -> int:
     """Runs one command and returns its exit code; bad input becomes one line on stderr and code 2."""
     args = sys.argv[1:] if argv is None else argv
+    redact_terminal()
     if not args or args[0] in ("--help", "-h", "help"):
         print(overview())
         return 0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
 
+from plantain.files.redaction import redacted
 from plantain.pages import wording
 from plantain.records import InputError
 
@@ -51,7 +52,7 @@ def write_page(path: Path, text: str) -> None:
     unfinished = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_bytes(text.encode("utf-8", errors="replace"))
+        unfinished.write_bytes(redacted(text).encode("utf-8", errors="replace"))
         unfinished.replace(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error

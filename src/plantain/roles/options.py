@@ -34,6 +34,7 @@ class WorkerCommand:
         timeout_s: seconds for one batch, the loading of weights included.
         batch_size: most edits in one manifest.
         settings: handed to the worker as they are.
+        environment: variables that it gets although they hold keys, by name; of others it gets none.
     """
 
     command: tuple[str, ...]
@@ -41,6 +42,7 @@ class WorkerCommand:
     timeout_s: float = 1800.0
     batch_size: int = 16
     settings: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    environment: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,11 @@ class ProviderOptions:
         """The named settings that are set, as text for a fingerprint and for the journal."""
         said = ((name, getattr(self, name)) for name in names)
         return " ".join(f"{name}={value}" for name, value in said if value not in (None, ""))
+
+    @property
+    def near(self) -> bool:
+        """Whether what is sent stays in the house: the address is this machine's, or declared to be on the premises."""
+        return self.on_premises or bool(self.base_url and is_loopback(self.base_url))
 
     def check(self, provider: str, allowed: frozenset[str]) -> None:
         """Refuses a setting that this provider cannot follow: a setting that is ignored would be recorded as kept.

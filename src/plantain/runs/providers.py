@@ -61,10 +61,18 @@ class WorkerSection(BaseModel):
     timeout_s: Annotated[float, Field(gt=0.0, le=86_400.0)] = 1800.0
     batch_size: Annotated[int, Field(ge=1, le=10_000)] = 16
     settings: Mapping[str, str | int | float | bool] = Field(default_factory=dict)
+    environment: tuple[str, ...] = ()
 
     def worker(self) -> WorkerCommand:
         """What the adapter is handed."""
-        return WorkerCommand(self.command, self.folder, self.timeout_s, self.batch_size, dict(self.settings))
+        return WorkerCommand(
+            self.command,
+            self.folder,
+            self.timeout_s,
+            self.batch_size,
+            dict(self.settings),
+            self.environment,
+        )
 
 
 class ProviderSection(BaseModel):

@@ -26,7 +26,7 @@ from plantain.models.hosted.openai.chat import read_usage as read_chat
 from plantain.models.hosted.openai.picture_model import OpenAIPictureModel
 from plantain.models.hosted.openai.responses import read_usage as read_responses
 from plantain.models.hosted.openai.wire import OpenAIWire
-from plantain.models.hosted.secrets import Secret
+from plantain.files.secrets import Secret
 from plantain.records import Price, Usage
 from plantain.roles.options import ProviderOptions
 from plantain.runs.pricing import price_under

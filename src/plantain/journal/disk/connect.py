@@ -8,14 +8,37 @@ import shutil
 import sqlite3
 import tempfile
 import weakref
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from plantain.files.redaction import redacted
 from plantain.journal.errors import NotARun
 from plantain.journal.schema import VERSION, check_steps, migrate, refuse_newer, version_of
 
 JOURNAL_NAME = "journal.sqlite"
 _BUSY_SECONDS = 30.0
+
+Value = str | bytes | int | float | None
+
+
+class _Redacting(sqlite3.Connection):
+    """The writer's connection: no text passes it that holds a key. This is the one place before the disk."""
+
+    def execute(self, sql: str, parameters: object = (), /) -> sqlite3.Cursor:
+        return super().execute(sql, _without_keys(parameters))
+
+    def executemany(self, sql: str, parameters: Iterable[object], /) -> sqlite3.Cursor:
+        return super().executemany(sql, map(_without_keys, parameters))
+
+
+def _without_keys(parameters: object) -> dict[str, Value] | list[Value]:
+    if isinstance(parameters, dict):
+        return {
+            name: redacted(value) if isinstance(value, str) else value for name, value in parameters.items()
+        }
+    assert isinstance(parameters, Sequence)
+    return [redacted(value) if isinstance(value, str) else value for value in parameters]
 
 
 class _Connection(sqlite3.Connection):
@@ -24,7 +47,9 @@ class _Connection(sqlite3.Connection):
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
     """The writer's connection: WAL, every commit synced, foreign keys held, no implicit transactions."""
-    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=_Redacting
+    )
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")  # macOS only; elsewhere a sync is a sync

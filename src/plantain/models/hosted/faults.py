@@ -11,6 +11,7 @@ from email.utils import parsedate_to_datetime
 
 import orjson
 
+from plantain.files.redaction import redacted_json
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.quotas import (
     larger_than_its_limit,
@@ -198,7 +199,7 @@ def wire_fault(error: Exception, timeout_s: float) -> Outcome:
 
 
 def read_body(content: str | bytes) -> JsonObject:
-    """The JSON object of an answer with status 200.
+    """The JSON object of an answer with status 200, without keys: here provider's text comes in.
 
     Raises:
         Fault: an empty body is malformed; any other that is not a JSON object is the wire's fault, and one that
@@ -207,7 +208,7 @@ def read_body(content: str | bytes) -> JsonObject:
     if not content.strip():
         raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
     try:
-        body = _loads(content)
+        body = redacted_json(_loads(content))
     except ValueError:
         text = content if isinstance(content, str) else content.decode("utf-8", "replace")
         said = f"status 200 with {_kind_of(text)} instead of the provider's JSON"

@@ -1,9 +1,8 @@
-"""A provider's answer as the journal keeps it: without keys, picture bytes or other long opaque strings."""
+"""A provider's answer as the journal keeps it: without picture bytes or other long opaque strings."""
 
 from __future__ import annotations
 
 from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.secrets import Secret
 
 OPAQUE = 1_000
 """A string without a space that is longer than this is data, not words."""
@@ -11,18 +10,19 @@ OPAQUE = 1_000
 LONGEST_TEXT = 20_000
 
 
-def scrub(value: object, key: Secret) -> object:
-    """A JSON value with long strings shortened and the key hidden, at any depth."""
+def scrub(value: object) -> object:
+    """A JSON value with long strings shortened, at any depth; it holds no key since it was decoded."""
     if isinstance(value, dict):
-        return {key.redact(str(name)): scrub(inner, key) for name, inner in value.items()}
+        return {str(name): scrub(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [scrub(inner, key) for inner in value]
+        return [scrub(inner) for inner in value]
     if not isinstance(value, str):
         return value
     if len(value) > OPAQUE and " " not in value[:OPAQUE]:
         return f"({len(value)} characters of data)"
-    text = key.redact(value)
-    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} (cut from {len(text)} characters)"
+    return (
+        value if len(value) <= LONGEST_TEXT else f"{value[:LONGEST_TEXT]} (cut from {len(value)} characters)"
+    )
 
 
 def objects(value: object) -> list[JsonObject]:

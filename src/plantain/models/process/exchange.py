@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 
+from plantain.files.redaction import redacted
 from plantain.models.frames import Frame
 from plantain.pixels.decode import BadImage, decode_mask, decode_untrusted, one_line
 from plantain.pixels.encode import encode_mask, encode_png
@@ -117,7 +118,7 @@ def _remark(path: Path) -> Outcome | None:
         return None
     try:
         said = orjson.loads(path.read_bytes())
-        kind, reason = str(said.get("outcome", "ok")), one_line(str(said.get("reason", "")))
+        kind, reason = str(said.get("outcome", "ok")), one_line(redacted(str(said.get("reason", ""))))
     except (ValueError, AttributeError) as error:
         return Outcome(
             OutcomeKind.MALFORMED, f"the program's {path.name} is no JSON object: {one_line(str(error))}"

@@ -8,6 +8,8 @@ import signal
 import tempfile
 from pathlib import Path
 
+from plantain.files.redaction import redacted
+from plantain.files.secrets import environment_without_keys
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind
 from plantain.roles.options import WorkerCommand
@@ -75,6 +77,7 @@ class Program:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=self._told,
                 cwd=self.command.folder,
+                env=environment_without_keys(self.command.environment),
                 start_new_session=True,
                 limit=LINE,
             )
@@ -100,7 +103,7 @@ class Program:
         await self.close(at_once=True)
         code = process.returncode or 0
         self._told.seek(0)
-        lines = self._told.read().decode("utf-8", "replace").strip().splitlines()
+        lines = redacted(self._told.read().decode("utf-8", "replace")).strip().splitlines()
         how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code} before it was done"
         last = f": {one_line(lines[-1])}" if lines else ""
         return Outcome(OutcomeKind.TRANSPORT, f"{self.name}: the program {how}{last}")

@@ -7,6 +7,7 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+from plantain.files.redaction import redacted_line
 from plantain.journal.batches import BatchLedger, JobRow, LeftWithJob
 from plantain.models.hosted.batch.files import JobFiles
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchService, Job, JobState
@@ -111,11 +112,11 @@ class JobPoller:
                     tries += 1
 
     def _keep(self, temporary: Path, final: Path) -> None:
-        """Names a downloaded file, without the key, which no file of ours may hold."""
+        """Names a downloaded file, without keys, which no file of ours may hold."""
         clean = temporary.with_suffix(".clean")
         with temporary.open("rb") as source, clean.open("wb") as sink:
             for line in source:
-                sink.write(self._service.redact(line))
+                sink.write(redacted_line(line))
         temporary.unlink()
         self._files.keep(clean, final)
 

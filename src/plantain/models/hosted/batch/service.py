@@ -88,10 +88,6 @@ class BatchService(Protocol):
         """The body that a line of an answer file holds, as it would have come online."""
         ...
 
-    def redact(self, data: bytes) -> bytes:
-        """Bytes without the key."""
-        ...
-
     async def upload(self, key: str, file: Path) -> str:
         """Sends a request file; returns its id at the provider."""
         ...

@@ -11,6 +11,7 @@ import orjson
 from google import genai
 from google.genai import types
 
+from plantain.files.redaction import redacted
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.batch.batcher import Batcher
 from plantain.models.hosted.batch.client import BatchClient
@@ -88,9 +89,6 @@ class GeminiJobs:
             raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
         return body
 
-    def redact(self, data: bytes) -> bytes:
-        return self._wire.key.redact_bytes(data)
-
     async def upload(self, key: str, file: Path) -> str:
         # Else the SDK sends the bytes wherever the answer to its first request says, past the recipe's own address.
         there = types.HttpOptions(base_url=self._wire.address)
@@ -138,7 +136,7 @@ class GeminiJobs:
     def _refusal(self, error: JsonObject) -> Fault:
         code = error.get("code")
         status = HTTP_OF_RPC.get(code, code if code >= 400 else 500) if isinstance(code, int) else 500
-        content = self._wire.key.redact(orjson.dumps({"error": error}).decode())
+        content = redacted(orjson.dumps({"error": error}).decode())
         raw = {"status": status, "body": self._wire.scrub({"text": content})}
         return Fault(http_fault(self.name, status, content, {}), status, raw, NOT_BILLED)
 

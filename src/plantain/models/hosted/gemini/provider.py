@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plantain.files.secrets import key_from_environment
 from plantain.models.extras import require_extra
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.hosted.known import known_models
-from plantain.models.hosted.secrets import key_from_environment
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
 
@@ -89,7 +89,9 @@ def _wire(name: str, options: ProviderOptions) -> GeminiWire:
         raise InputError(
             f"providers.gemini.safety: {options.safety!r}; choose one of {', '.join(THRESHOLDS)}"
         )
-    key = key_from_environment((options.api_key_env,) if options.api_key_env else KEYS, "gemini")
+    key = key_from_environment(
+        (options.api_key_env,) if options.api_key_env else KEYS, "gemini", near=options.near
+    )
     from plantain.models.hosted.gemini.wire import GeminiWire
 
     return GeminiWire(name, key, options)

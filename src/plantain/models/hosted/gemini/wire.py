@@ -10,11 +10,12 @@ import httpx2
 from google import genai
 from google.genai import errors, types
 
+from plantain.files.redaction import redacted
+from plantain.files.secrets import Secret
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.faults import Fault, http_fault, read_body, wire_fault
 from plantain.models.hosted.gemini.requests import request_body
 from plantain.models.hosted.scrub import scrub
-from plantain.models.hosted.secrets import Secret
 from plantain.roles.options import ProviderOptions, is_loopback
 
 T = TypeVar("T")
@@ -79,7 +80,7 @@ class GeminiWire:
         models = self._connected().aio.models
         answer = await self._sent(models.generate_content(model=self.model, contents="", config=raw))
         reply = answer.sdk_http_response
-        content = self.key.redact((reply.body if reply else None) or "")
+        content = (reply.body if reply else None) or ""
         body = read_body(content)
         if body.get("error") and "candidates" not in body:
             raise self._fault(200, content, dict(reply.headers or {}) if reply else {})
@@ -123,7 +124,7 @@ class GeminiWire:
 
     def scrub(self, body: JsonObject) -> object:
         """A body as it may be kept."""
-        return scrub(body, self.key)
+        return scrub(body)
 
     async def aclose(self) -> None:
         """Closes the client; the next call opens another."""
@@ -164,6 +165,6 @@ class GeminiWire:
         return self._fault(error.code, content, headers)
 
     def _fault(self, status: int, content: str, headers: dict[str, str]) -> Fault:
-        content = self.key.redact(content)
+        content = redacted(content)
         outcome = http_fault(self.name, status, content, headers)
         return Fault(outcome, status, {"status": status, "body": self.scrub({"text": content})})

@@ -9,6 +9,7 @@ import openai
 import orjson
 from openai.types import Batch
 
+from plantain.files.redaction import redacted
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.hosted.batch.service import NOT_BILLED, Job, JobState
@@ -104,9 +105,6 @@ class OpenAIJobs:
             raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
         return body
 
-    def redact(self, data: bytes) -> bytes:
-        return self._wire.key.redact_bytes(data)
-
     async def upload(self, key: str, file: Path) -> str:
         async def send(client: openai.AsyncOpenAI) -> str:
             with file.open("rb") as requests:
@@ -152,7 +150,7 @@ class OpenAIJobs:
             await self._wire.do(partial(_delete, file_id))
 
     def _refusal(self, status: int, body: JsonObject) -> Fault:
-        content = self._wire.key.redact(orjson.dumps(body).decode())
+        content = redacted(orjson.dumps(body).decode())
         raw = {"status": status, "body": self._wire.scrub({"text": content})}
         return Fault(http_fault(self.name, status, content, {}), status, raw, NOT_BILLED)
 
@@ -170,7 +168,9 @@ def _job(job: Batch) -> Job:
 
 def _failure(job: Batch) -> Outcome:
     first = next(iter((job.errors.data if job.errors else None) or []), None)
-    code, said = (first.code or "", one_line(first.message or "")) if first else ("", "no reason given")
+    code, said = (
+        (first.code or "", one_line(redacted(first.message or ""))) if first else ("", "no reason given")
+    )
     reason = f"batch job {job.id} was not accepted: {code or 'no code'}: {said}"
     if code in CROWDED:
         return Outcome(OutcomeKind.RATE_LIMITED, reason, retry_after=60.0)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
+from plantain.files.secrets import Secret, key_from_environment
 from plantain.models.extras import require_extra
 from plantain.models.hosted.openai.provider import EXTRA
-from plantain.models.hosted.secrets import Secret, key_from_environment
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
 
@@ -59,8 +60,7 @@ def _conversation(name: str, options: ProviderOptions) -> ChatConversation:
 
 def _key(options: ProviderOptions) -> Secret:
     if options.api_key_env:
-        return key_from_environment((options.api_key_env,), "openai-compatible")
-    try:
-        return key_from_environment(KEYS, "openai-compatible")
-    except InputError:
+        return key_from_environment((options.api_key_env,), "openai-compatible", near=options.near)
+    if not any(os.environ.get(name, "").strip() for name in KEYS):
         return Secret("")
+    return key_from_environment(KEYS, "openai-compatible", near=options.near)

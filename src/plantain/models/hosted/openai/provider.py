@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plantain.files.secrets import key_from_environment
 from plantain.models.extras import require_extra
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.hosted.known import known_models
-from plantain.models.hosted.secrets import key_from_environment
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
 
@@ -85,7 +85,9 @@ def _wire(name: str, options: ProviderOptions) -> OpenAIWire:
     options.check("openai", TAKES)
     if options.image_size and not _is_square(options.image_size):
         raise InputError(f'providers.openai.image_size: {options.image_size!r} is no square like "1024x1024"')
-    key = key_from_environment((options.api_key_env,) if options.api_key_env else KEYS, "openai")
+    key = key_from_environment(
+        (options.api_key_env,) if options.api_key_env else KEYS, "openai", near=options.near
+    )
     from plantain.models.hosted.openai.wire import OpenAIWire
 
     return OpenAIWire(name, key, options, options.base_url or ADDRESS)

@@ -10,10 +10,11 @@ import httpx2
 import openai
 import orjson
 
+from plantain.files.redaction import redacted
+from plantain.files.secrets import Secret
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.faults import Fault, http_fault, read_body, wire_fault
 from plantain.models.hosted.scrub import scrub
-from plantain.models.hosted.secrets import Secret
 from plantain.roles import EncodedImage
 from plantain.roles.options import ProviderOptions, is_loopback
 
@@ -121,7 +122,7 @@ class OpenAIWire:
 
     def scrub(self, body: JsonObject) -> object:
         """A body as it may be kept."""
-        return scrub(body, self.key)
+        return scrub(body)
 
     async def aclose(self) -> None:
         """Closes the client; the next call opens another."""
@@ -141,7 +142,7 @@ class OpenAIWire:
 
     async def _read(self, request: Awaitable[httpx2.Response]) -> JsonObject:
         response = await self._sent(request)
-        body = read_body(self.key.redact_bytes(response.content))
+        body = read_body(response.content)
         if body.get("error") and not (body.keys() & {"output", "choices", "data"}):
             raise self._status_fault(response)
         return body
@@ -186,7 +187,7 @@ class OpenAIWire:
         return self._client
 
     def _status_fault(self, response: httpx2.Response) -> Fault:
-        content = self.key.redact(response.text)
+        content = redacted(response.text)
         outcome = http_fault(self.name, response.status_code, content, dict(response.headers))
         raw = {"status": response.status_code, "body": self.scrub({"text": content})}
         return Fault(outcome, response.status_code, raw)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import jinja2
-
+from plantain.files.templates import StrangersTemplates
 from plantain.records import InputError
 
 BUILT_IN = Path(__file__).with_name("templates")
@@ -92,19 +91,8 @@ class PromptLibrary:
         if folder is not None:
             _refuse_strangers(folder)
         self._versions = {name: _version(name, text) for name, text in self._sources.items()}
-        self._environment = jinja2.Environment(
-            loader=jinja2.DictLoader({f"{name}.md.j2": text for name, text in self._sources.items()}),
-            undefined=jinja2.StrictUndefined,
-            finalize=as_data,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            autoescape=False,
-        )
-        for name in self._sources:
-            try:
-                self._environment.get_template(f"{name}.md.j2")
-            except jinja2.TemplateSyntaxError as error:
-                raise InputError(f"prompt {name}.md.j2, line {error.lineno}: {error.message}") from None
+        sources = {f"{name}.md.j2": text for name, text in self._sources.items()}
+        self._templates = StrangersTemplates(sources, as_data)
 
     def sha256(self, name: str) -> str:
         """Hash of a prompt's wording, shared parts included."""
@@ -113,7 +101,7 @@ class PromptLibrary:
 
     @cached_property
     def _system(self) -> str:
-        return self._environment.get_template("system.md.j2").render().strip()
+        return self._templates.fill("system.md.j2", {}).strip()
 
     def label(self, name: str) -> str:
         """The prompt's name, version and hash, without rendering it."""
@@ -125,10 +113,7 @@ class PromptLibrary:
         Raises:
             InputError: an edited template asks for something that there is not.
         """
-        try:
-            text = self._environment.get_template(f"{name}.md.j2").render(values)
-        except jinja2.TemplateError as error:
-            raise InputError(f"prompt {name}.md.j2: {error}") from None
+        text = self._templates.fill(f"{name}.md.j2", values)
         text = re.sub(r"\n{3,}", "\n\n", text).strip()
         return Prompt(name, self._versions[name], self.sha256(name), self._system, text)
 

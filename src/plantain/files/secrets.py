@@ -1,0 +1,109 @@
+"""Keys: read from the environment for those who need them, and kept from everybody else."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Collection
+
+from plantain.files.redaction import hide, is_dummy, redacted
+from plantain.records import InputError
+
+_BEARS_A_KEY = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_?\d+)?\Z", re.IGNORECASE)
+"""Variables of the environment that hold keys by their name, a provider's or anybody's."""
+
+CHATTY = (
+    "httpx2",
+    "httpcore2.connection",
+    "httpcore2.http11",
+    "httpcore2.http2",
+    "httpcore2.proxy",
+    "httpcore2.socks",
+    "openai._base_client",
+    "openai._legacy_response",
+    "openai._response",
+    "google_genai.models",
+    "google_genai._api_client",
+)
+"""Loggers of the SDKs, which at their lowest level repeat headers and bodies as they come."""
+
+
+class Secret:
+    """A key. It shows itself to nobody who does not ask for `reveal`."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+        hide(value)
+
+    def reveal(self) -> str:
+        """The key itself, for the SDK alone."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a key is never written down")
+
+
+class _Redaction(logging.Filter):
+    """Takes every key out of a record before any handler sees it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said = record.getMessage()
+        hidden = redacted(said)
+        if hidden != said:
+            record.msg, record.args = hidden, ()
+        return True
+
+
+_redaction = _Redaction()
+
+
+def hide_environment() -> None:
+    """Hides the keys that the environment holds, before anything is printed or written."""
+    for name, value in os.environ.items():
+        if _BEARS_A_KEY.search(name):
+            hide(value.strip())
+
+
+def key_from_environment(names: tuple[str, ...], provider: str, *, near: bool = False) -> Secret:
+    """The key in the first of these environment variables that is set.
+
+    Args:
+        names: variables, the usual one first.
+        provider: as a message names it.
+        near: the address is this machine's, or declared to be on the premises; there any word may be the key.
+
+    Raises:
+        InputError: none is set, or it holds a placeholder and the address is a stranger's; the line says which.
+    """
+    for name in names:
+        value = os.environ.get(name, "").strip()
+        if not value:
+            continue
+        if is_dummy(value) and not near:
+            raise InputError(
+                f"{provider}: {name} holds a placeholder, too short or too plain for a key; such a word is taken "
+                "only by servers on this machine or with on_premises = true"
+            )
+        key = Secret(value)
+        for logger in CHATTY:
+            logging.getLogger(logger).addFilter(_redaction)
+        return key
+    raise InputError(
+        f"{provider}: no key; set the environment variable {names[0]}"
+        + (f" (or {' or '.join(names[1:])})" if len(names) > 1 else "")
+    )
+
+
+def environment_without_keys(named: Collection[str] = ()) -> dict[str, str]:
+    """The environment for another program: no keys but those of the variables that its settings name."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in named or not (_BEARS_A_KEY.search(name) or redacted(value) != value)
+    }

@@ -1,0 +1,111 @@
+"""Echoes of a key as servers, gateways and proxies write them, and a search for keys that shares no code with ours."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import html
+import json
+import re
+from collections.abc import Callable, Iterator
+from urllib.parse import quote, unquote
+
+KEYS = (
+    "sk-fake-0123456789abcdef-plantain",
+    "AIzaSyD9tK2_4fQvX-w8b1LmN0pQrStUvWxYz12",
+    "Zm9/vYm+FyQ2Jhe/nF1eA==7Kd",
+    'p"a\\ss<w>ord&1234%5678',
+)
+"""As OpenAI's, as Google's, with letters that base64 has and JSON or URLs escape, with all that is ever escaped."""
+
+
+def _json(text: str) -> str:
+    return json.dumps(text)[1:-1]
+
+
+def _b64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+ENCODINGS: dict[str, Callable[[str], str]] = {
+    "plain": lambda k: k,
+    "json": _json,
+    "json, slashes": lambda k: _json(k).replace("/", "\\/"),
+    "json, every letter": lambda k: "".join(f"\\u{ord(c):04x}" for c in k),
+    "json, every other letter": lambda k: "".join(
+        f"\\u{ord(c):04X}" if n % 2 else _json(c) for n, c in enumerate(k)
+    ),
+    "json in json": lambda k: _json(_json(k)),
+    "json in json in json": lambda k: _json(_json(_json(k))),
+    "percent": lambda k: quote(k, safe=""),
+    "percent, lower case": lambda k: re.sub(r"%..", lambda m: m[0].lower(), quote(k, safe="")),
+    "percent, every letter": lambda k: "".join(f"%{ord(c):02x}" for c in k),
+    "percent twice": lambda k: quote(quote(k, safe=""), safe=""),
+    "percent in json": lambda k: _json(quote(k, safe="-_")),
+    "html": lambda k: html.escape(k),
+    "html, decimal": lambda k: "".join(f"&#{ord(c)};" for c in k),
+    "html, hex": lambda k: "".join(f"&#x{ord(c):X};" for c in k),
+    "python": lambda k: repr(k)[1:-1],
+    "python bytes": lambda k: "".join(f"\\x{ord(c):02x}" for c in k),
+    "hex": lambda k: k.encode().hex(),
+    "base64": _b64,
+    "base64, url": lambda k: base64.urlsafe_b64encode(k.encode()).decode(),
+    "base64 of bearer": lambda k: _b64(f"Bearer {k}"),
+    "base64 of user": lambda k: _b64(f"u:{k}"),
+    "base64 of a header, one": lambda k: _b64(f"x{k} and more"),
+    "base64 of a header, two": lambda k: _b64(f"xy{k}\r\nHost: a"),
+    "base64 of json": lambda k: _b64(json.dumps({"key": k})),
+    "base64 of percent": lambda k: _b64(f"?key={quote(k, safe='')}&a=1"),
+    "base64 in lines": lambda k: "\n".join(re.findall(".{1,20}", _b64(f"Authorization: Bearer {k}"))),
+    "base64 twice": lambda k: _b64(_b64(f"Bearer {k}")),
+    "base64 in percent": lambda k: quote(_b64(f"Bearer {k}"), safe=""),
+    "base64 in json": lambda k: _json(_b64(f"Bearer {k}").replace("/", "\\/")),
+    "pieces of 8": lambda k: '", "'.join(re.findall(r"(?s).{8,15}(?=.{8})|.{8,}", k)),
+    "pieces in objects": lambda k: '"}, {"type": "text", "text": "'.join((k[:9], k[9:17], k[17:])),
+    "pieces on lines": lambda k: "\n   ".join((k[:12], k[12:])),
+    "twice": lambda k: f"{k}{k}",
+}
+
+PLACES: dict[str, Callable[[str], str]] = {
+    "alone": lambda e: e,
+    "sentence": lambda e: f"Incorrect API key provided: {e}. You can find yours at https://example.org/keys.",
+    "address": lambda e: f"https://example.org/v1/models?key={e}&alt=json",
+}
+
+
+def corpus() -> Iterator[tuple[str, str, str]]:
+    """(name, key, text): every key in every encoding in every place, 408 in all."""
+    for key in KEYS:
+        for coding, encode in ENCODINGS.items():
+            for place, put in PLACES.items():
+                yield f"{key[:3]} {coding} {place}", key, put(encode(key))
+
+
+def shows(text: str, key: str) -> bool:
+    """Whether a reader with the usual decoders finds the key: each up to four deep, then pieces put together."""
+    seen, front = {text}, {text}
+    for _ in range(4):
+        front = {new for old in front for new in _decoded(old)} - seen
+        seen |= front
+    strip = re.compile(r'["\s\[\]{},]')
+    bare = {strip.sub("", one).replace("type:texttext:", "") for one in seen}
+    forms = (key, key.encode().hex())
+    return any(form in one for form in forms for one in seen) or any(
+        strip.sub("", key) in one for one in bare
+    )
+
+
+def _decoded(text: str) -> Iterator[str]:
+    yield unquote(text)
+    yield html.unescape(text)
+    yield re.sub(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", _unescaped, text, flags=re.DOTALL)
+    for run in re.findall(r"[A-Za-z0-9+/_\n-]{12,}", text):
+        letters = run.replace("\n", "").replace("-", "+").replace("_", "/")
+        for start in range(4):
+            cut = letters[start:]
+            yield base64.b64decode(cut + "A" * (-len(cut) % 4)).decode("latin-1")
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    said = escape[1]
+    return codecs.decode(escape[0], "unicode_escape") if said[0] in "ux" and len(said) > 1 else said

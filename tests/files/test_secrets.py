@@ -1,0 +1,106 @@
+"""Keys go to whom they belong, and to nobody beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from plantain.files.redaction import HIDDEN, hide
+from plantain.files.secrets import environment_without_keys, key_from_environment
+from plantain.models.process.program import Program
+from plantain.records import InputError
+from plantain.roles.options import ProviderOptions, WorkerCommand
+
+KEY = "sk-live-4f9a8b7c6d5e-plantain"
+
+
+def test_a_placeholder_is_taken_only_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "EMPTY")
+    assert key_from_environment(("SOME_API_KEY",), "some", near=True).reveal() == "EMPTY"
+    with pytest.raises(InputError, match="some: SOME_API_KEY holds a placeholder"):
+        key_from_environment(("SOME_API_KEY",), "some")
+
+
+@pytest.mark.parametrize(
+    ("address", "on_premises", "near"),
+    [
+        ("http://127.0.0.1:8000/v1", False, True),
+        ("http://localhost/v1", False, True),
+        ("https://gpu.hospital.example/v1", True, True),
+        ("https://gpu.hospital.example/v1", False, False),
+        ("http://localhost.evil.example/v1", False, False),
+        ("", False, False),
+    ],
+)
+def test_near_is_this_machine_or_declared(address: str, on_premises: bool, near: bool) -> None:
+    assert ProviderOptions(base_url=address, on_premises=on_premises).near is near
+
+
+def test_other_programs_get_no_keys_but_those_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (
+        ("GEMINI_API_KEY", KEY),
+        ("HF_TOKEN", "hf_0123456789abcdefABCDEF"),
+        ("MY_VAULT", KEY),
+        ("MODE", "fast"),
+    ):
+        monkeypatch.setenv(name, value)
+    hide(KEY)
+    given = environment_without_keys(["HF_TOKEN"])
+    assert "GEMINI_API_KEY" not in given
+    assert "MY_VAULT" not in given
+    assert given["HF_TOKEN"] == "hf_0123456789abcdefABCDEF"
+    assert given["MODE"] == "fast"
+    assert given["PATH"] == os.environ["PATH"]
+
+
+def test_a_program_sees_no_key_and_its_last_words_hold_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    hide(KEY)
+    escaped = KEY.replace("-", "%2D")
+    code = (
+        "import os, sys; sys.stdin.readline()\n"
+        "sys.stderr.write('seen: ' + os.environ.get('OPENAI_API_KEY', 'none') + ' told: ' + sys.argv[1] + '\\n')\n"
+        "sys.exit(3)"
+    )
+    program = Program("process/talker", WorkerCommand((sys.executable, "-c", code, escaped)))
+    outcome = asyncio.run(program.run(tmp_path / "manifest.json"))
+    assert outcome is not None
+    assert outcome.reason.endswith(f"seen: none told: {HIDDEN}")
+
+
+def test_the_terminal_shows_no_key_even_in_a_traceback_with_locals() -> None:
+    import subprocess
+
+    code = (
+        "import sys, traceback\n"
+        "from plantain.files.terminal import redact_terminal\n"
+        "redact_terminal()\n"
+        "import os\n"
+        "def f():\n"
+        "    key = os.environ['OPENAI_API_KEY']; print('key is', key)\n"
+        "    print(key.replace('-', '%2d'), file=sys.stderr)\n"
+        "    try:\n"
+        "        raise RuntimeError(f'no {key}')\n"
+        "    except RuntimeError as error:\n"
+        "        told = traceback.TracebackException.from_exception(error, capture_locals=True)\n"
+        "        print(*told.format(), file=sys.stderr); raise\n"
+        "f()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OPENAI_API_KEY": KEY},
+        check=False,
+    )
+    assert done.returncode == 1
+    assert HIDDEN in done.stdout
+    assert done.stderr.count(HIDDEN) >= 4
+    assert KEY not in done.stdout + done.stderr
+    assert "4f9a8b7c6d5e" not in done.stdout + done.stderr
