@@ -27,7 +27,7 @@ REACH = 200
 MOST_PARTS = 0.6
 """Share of a long key that is hidden although the rest of it was cut off."""
 
-_LAYERS = 4
+_LAYERS = 7
 _LONG = 16
 _BETWEEN = "\x00"
 

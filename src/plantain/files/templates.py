@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
+from typing import cast
 
 import jinja2
 from jinja2 import nodes
@@ -141,8 +142,10 @@ class StrangersTemplates(ImmutableSandboxedEnvironment):
         return tree
 
 
-def _through(name: str, node: nodes.Expr) -> nodes.Filter:
-    return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno, environment=node.environment)
+def _through(name: str, node: nodes.Node) -> nodes.Filter:
+    return nodes.Filter(
+        cast(nodes.Expr, node), name, [], [], None, None, lineno=node.lineno, environment=node.environment
+    )
 
 
 def _each(values: object) -> Iterator[object]:

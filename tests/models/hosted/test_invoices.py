@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes import bodies
+from plantain.files.secrets import Secret
 from plantain.journal.payload import to_json, usage_from_json
 from plantain.models.hosted.gemini.batch import GeminiJobs
 from plantain.models.hosted.gemini.picture_model import GeminiPictureModel
@@ -26,7 +27,6 @@ from plantain.models.hosted.openai.chat import read_usage as read_chat
 from plantain.models.hosted.openai.picture_model import OpenAIPictureModel
 from plantain.models.hosted.openai.responses import read_usage as read_responses
 from plantain.models.hosted.openai.wire import OpenAIWire
-from plantain.files.secrets import Secret
 from plantain.records import Price, Usage
 from plantain.roles.options import ProviderOptions
 from plantain.runs.pricing import price_under

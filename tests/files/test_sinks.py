@@ -1,0 +1,99 @@
+"""Every echo of the corpus where text leaves: the journal, its log, pages, the terminal, logs, reasons."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO, cast
+
+import orjson
+import pytest
+
+from files.echoes import KEYS, corpus, shows
+from plantain.files import redaction
+from plantain.files.redaction import hide, redacted_line
+from plantain.files.secrets import CHATTY, Secret, key_from_environment
+from plantain.files.terminal import _Redacted
+from plantain.journal import Journal, RunHeader
+from plantain.models.hosted.faults import http_fault, read_body
+from plantain.models.hosted.scrub import scrub
+from plantain.pages.publishing import write_page
+
+ECHOES = list(corpus())
+
+
+@pytest.fixture(autouse=True)
+def hidden() -> Iterator[None]:
+    before = dict(redaction._keys)
+    for key in KEYS:
+        hide(key)
+    yield
+    redaction._keys.clear()
+    redaction._keys.update(before)
+
+
+def test_the_corpus_is_large_enough() -> None:
+    assert len({text for _, _, text in ECHOES}) >= 200
+
+
+def test_journal_and_its_log_hold_no_key(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+
+    async def fill() -> bytes:
+        async with Journal.create(run, RunHeader("r", "run", 1, {"told": ECHOES[0][2]}, "")) as journal:
+            for number, (_, _, text) in enumerate(ECHOES):
+                await journal.set_meta(f"m{number}", json.dumps({"n": number, "answer": [text, {"t": text}]}))
+            return b"".join(path.read_bytes() for path in run.glob("journal*"))
+
+    live = asyncio.run(fill())
+    with sqlite3.connect(run / "journal.sqlite") as connection:
+        rows = dict(connection.execute("SELECT key, value FROM meta WHERE key GLOB 'm[0-9]*'"))
+    assert len(rows) == len(ECHOES)
+    for number, (name, key, _) in enumerate(ECHOES):
+        kept = rows[f"m{number}"]
+        assert orjson.loads(kept)["n"] == number, "what was JSON is JSON"
+        assert not shows(kept, key), name
+    closed = b"".join(path.read_bytes() for path in run.rglob("*") if path.is_file())
+    assert not any(key.encode() in data for key in KEYS for data in (live, closed))
+
+
+def test_a_providers_answers_and_faults_hold_no_key() -> None:
+    for name, key, text in ECHOES:
+        body = read_body(orjson.dumps({"candidates": [{"text": text}], text: 1}))
+        assert not shows(orjson.dumps(scrub(body)).decode(), key), name
+        error = redaction.redacted(
+            orjson.dumps({"error": {"message": "a" * 150 + text, "code": 401}}).decode()
+        )
+        assert not shows(http_fault("some/model", 401, error, {}).reason, key), name
+        assert not shows(redacted_line(orjson.dumps({"key": "1", "response": text}) + b"\n").decode(), key), (
+            name
+        )
+        assert not shows(redacted_line(text.encode() + b" no json\n").decode(), key), name
+
+
+def test_pages_terminal_and_logs_show_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", KEYS[0])
+    assert isinstance(key_from_environment(("SOME_API_KEY",), "some"), Secret)
+    printed, logged = io.StringIO(), io.StringIO()
+    handler = logging.StreamHandler(logged)
+    logger = logging.getLogger(CHATTY[0])
+    logger.addHandler(handler)
+    try:
+        for name, key, text in ECHOES:
+            for sink in (printed, logged):
+                sink.seek(0)
+                sink.truncate()
+            print("told", text, file=cast(TextIO, _Redacted(printed)))
+            logger.warning("%s came", text)
+            write_page(tmp_path / "page.html", f"<p>{text}</p>")
+            page = (tmp_path / "page.html").read_text(encoding="utf-8")
+            for where, said in (("terminal", printed.getvalue()), ("log", logged.getvalue()), ("page", page)):
+                assert said.strip()
+                assert not shows(said, key), (where, name)
+    finally:
+        logger.removeHandler(handler)
