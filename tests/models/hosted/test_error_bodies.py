@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 import orjson
 import pytest
 
+from plantain.files.secrets import Secret
 from plantain.models.hosted.faults import failed_answer, http_fault
 from plantain.models.hosted.openai.batch import OpenAIJobs
 from plantain.models.hosted.openai.wire import OpenAIWire
-from plantain.models.hosted.secrets import Secret
 from plantain.records import OutcomeKind
 from plantain.roles.options import ProviderOptions
 
