@@ -1,49 +1,65 @@
 """plantain: build, judge and benchmark text-guided edits of medical images.
 
 A research tool. It is not a medical device, it diagnoses nothing, and what it makes is synthetic.
+
+    import plantain
+
+    run = plantain.run("pilot.toml", "runs/pilot")
+    run.table()
+
+Every name below is imported when it is first asked for: `import plantain` itself brings no image library.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+import importlib
 from typing import TYPE_CHECKING
 
-from plantain.version import __version__ as __version__
+from plantain.version import __version__
 
 if TYPE_CHECKING:
-    from plantain.bench.benchmark.benchmark import Benchmark as Benchmark
+    from plantain import metrics
+    from plantain.api.building import arun, plan, run
+    from plantain.api.evaluating import evaluate
+    from plantain.api.run import Run
+    from plantain.bench.benchmark.benchmark import Benchmark
+    from plantain.catalogue.store import Catalogue
     from plantain.pipeline.recipe import Recipe
-    from plantain.pipeline.run import RunSummary
 
+__all__ = [
+    "Benchmark",
+    "Catalogue",
+    "Recipe",
+    "Run",
+    "__version__",
+    "arun",
+    "evaluate",
+    "metrics",
+    "plan",
+    "run",
+]
 
-def run(recipe: Path | str | Recipe, run_dir: Path | str, *, limit: int | None = None) -> RunSummary:
-    """Runs or resumes a build; `plantain build` in code.
-
-    Args:
-        recipe: a recipe, or the path of its TOML file.
-        run_dir: the run's folder, made when absent.
-        limit: close at most this many tasks.
-
-    Raises:
-        plantain.records.InputError: the recipe, catalogue or run cannot be used; one line says why.
-    """
-    import asyncio
-
-    from plantain.offline.workers import close_workers
-    from plantain.pipeline.recipe import Recipe, load_recipe
-    from plantain.pipeline.run import run_build
-
-    made = recipe if isinstance(recipe, Recipe) else load_recipe(Path(recipe))
-    try:
-        return asyncio.run(run_build(made, Path(run_dir), limit=limit))
-    finally:
-        close_workers()
+_HOMES = {
+    "Benchmark": "plantain.bench.benchmark.benchmark",
+    "Catalogue": "plantain.catalogue.store",
+    "Recipe": "plantain.pipeline.recipe",
+    "Run": "plantain.api.run",
+    "arun": "plantain.api.building",
+    "evaluate": "plantain.api.evaluating",
+    "metrics": "plantain.metrics",
+    "plan": "plantain.api.building",
+    "run": "plantain.api.building",
+}
 
 
 def __getattr__(name: str) -> object:
-    """`plantain.Benchmark`, imported when it is asked for: it brings image libraries with it."""
-    if name == "Benchmark":
-        from plantain.bench.benchmark.benchmark import Benchmark
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = importlib.import_module(_HOMES[name])
+    found: object = home if name == "metrics" else getattr(home, name)
+    globals()[name] = found
+    return found
 
-        return Benchmark
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

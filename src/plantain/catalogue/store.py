@@ -55,12 +55,13 @@ class Catalogue:
         self._readings: dict[str, tuple[str, str]] = {}
 
     @classmethod
-    def create(cls, root: Path) -> Catalogue:
+    def create(cls, root: Path | str) -> Catalogue:
         """Opens a catalogue for adding, and makes it where there is none.
 
         Raises:
             InputError: the folder holds something else, or a catalogue of a newer version.
         """
+        root = Path(root)
         path = root / NAME
         if not path.exists():
             if root.exists() and (not root.is_dir() or any(root.iterdir())):
@@ -88,12 +89,13 @@ class Catalogue:
         return cls(root, connection)
 
     @classmethod
-    def open(cls, root: Path) -> Catalogue:
+    def open(cls, root: Path | str) -> Catalogue:
         """Opens an existing catalogue for reading.
 
         Raises:
             InputError: there is none, or it is of a newer version.
         """
+        root = Path(root)
         path = root / NAME
         if not path.is_file():
             raise InputError(f"{root}: no catalogue there (no {NAME}); make one with `plantain ingest`")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -51,25 +50,18 @@ def export(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """Make a release of a run's closed tasks: layouts, checksums, licences, cards. Type it again to continue."""
-    from plantain.records import InputError
+    from plantain.release.plan import export_options
 
-    if importlib.util.find_spec("pyarrow") is None:
-        raise InputError("plantain export needs pyarrow: pip install -e '.[release]'")
-    from plantain.release.export import export_run
-    from plantain.release.plan import LAYOUTS, ExportOptions
-
-    if (sign is None) != (key is None):
-        raise InputError("--sign and --key belong together: a certificate chain and its private key")
-    asked = [name.strip() for name in layout.split(",") if name.strip()]
-    order = {name: number for number, name in enumerate(LAYOUTS)}
-    options = ExportOptions(
-        layouts=tuple(sorted(dict.fromkeys(asked), key=lambda name: (order.get(name, -1), name))),
+    options = export_options(
+        [name.strip() for name in layout.split(",") if name.strip()],
         redistribution_approved=redistribution_approved,
         sign_cert=sign,
         sign_key=key,
         shard_bytes=shard_mb * 1_000_000,
         licences=tuple(licence or ()),
     )
+    from plantain.release.export import export_run
+
     told = None if as_json else lambda stage: print(f"  {stage} ...", file=sys.stderr)
     summary = export_run(run, to, options, told)
     print(orjson.dumps(_document(summary)).decode() if as_json else _lines(summary))

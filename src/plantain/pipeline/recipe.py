@@ -72,6 +72,11 @@ class Recipe(Section):
     limits: Limits = Limits()
     providers: Mapping[str, ProviderSection] = Field(default_factory=dict)
 
+    @classmethod
+    def load(cls, path: Path | str) -> Recipe:
+        """Reads and validates a recipe file, as `load_recipe`."""
+        return load_recipe(Path(path))
+
     @property
     def terms(self) -> Terms:
         """The terms under which it calls its models, in the order writer, editor, judges."""

@@ -7,10 +7,13 @@ licences, cards. Both only ever see a snapshot of the journal, so a build may go
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+
+from plantain.records import InputError
 
 LAYOUTS = ("med-banana", "parquet", "preference", "trajectory", "webdataset")
 """Every layout that can be asked for. `parquet` brings the `preference` table with it, and `trajectory`
@@ -78,6 +81,31 @@ class ExportOptions:
     sign_key: Path | None = None
     shard_bytes: int = SHARD_BYTES
     licences: tuple[str, ...] = ()
+
+
+def export_options(
+    layouts: Iterable[str],
+    *,
+    redistribution_approved: str = "",
+    sign_cert: Path | None = None,
+    sign_key: Path | None = None,
+    shard_bytes: int = SHARD_BYTES,
+    licences: tuple[str, ...] = (),
+) -> ExportOptions:
+    """What a person asked for, with each layout once and in our order.
+
+    Raises:
+        InputError: the extra `release` is not installed, or of certificate and key only one is given.
+    """
+    if importlib.util.find_spec("pyarrow") is None:
+        raise InputError("plantain export needs pyarrow: pip install -e '.[release]'")
+    if (sign_cert is None) != (sign_key is None):
+        raise InputError("--sign and --key belong together: a certificate chain and its private key")
+    order = {name: number for number, name in enumerate(LAYOUTS)}
+    asked = sorted(dict.fromkeys(layouts), key=lambda name: (order.get(name, -1), name))
+    return ExportOptions(
+        tuple(asked), redistribution_approved, sign_cert, sign_key, shard_bytes, tuple(licences)
+    )
 
 
 class Signer(Protocol):

@@ -86,7 +86,7 @@ def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -
         stories = [tell(reader, reader.task(task), THUMBNAIL) for task in selection.ids]
         status, spent, sessions = status_summary(reader), costs(reader), reader.sessions()
     html = (
-        _environment()
+        environment()
         .get_template("report.html.j2")
         .render(
             run=_run(reader.header),
@@ -124,7 +124,7 @@ def _write_telemetry(
         "costs": [asdict(row) for row in spent],
         "sessions": [asdict(row) for row in sessions],
     }
-    page = _environment().get_template("telemetry.html.j2")
+    page = environment().get_template("telemetry.html.j2")
     pictures = limit_pictures(sessions)
     write_page(target.with_suffix(".telemetry.json"), _json(numbers))
     write_page(
@@ -135,7 +135,7 @@ def _write_telemetry(
 def write_story(reader: JournalReader, task: TaskRow, to: Path) -> Path:
     """Writes one task's page, with larger pictures and every call of every generation."""
     html = (
-        _environment()
+        environment()
         .get_template("task.html.j2")
         .render(
             run=_run(reader.header), story=tell(reader, task, PAGE, whole=True), calls=reader.calls(task.id)
@@ -208,7 +208,8 @@ def _json(document: object) -> str:
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Templates of reports and tasks, with their words."""
     environment = page_environment(TEMPLATES, (TEMPLATES / "filters.js").read_text(encoding="utf-8"))
     environment.filters |= {
         "interval": labels.interval,

@@ -7,7 +7,7 @@ from plantain.models.hosted.known import price_of
 from plantain.records import FREE, InputError, Price
 from plantain.runs.terms import Terms
 
-ON_THIS_MACHINE = frozenset({"offline", "diffusers", "process", "baseline", "outputs"})
+ON_THIS_MACHINE = frozenset({"offline", "diffusers", "process", "baseline", "outputs", "python"})
 """Providers whose models run here: they cost nothing, and no image leaves the machine for them. The last two are a
 benchmark's own baselines, and outputs that were made elsewhere."""
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 from plantain.calls import Interrupted, LimitReached, ModelClient, RunHalted
 from plantain.journal import BadBlob, DiskFull, JournalReader
 from plantain.runs.spending import seconds_left
+from plantain.runs.stopping import switch_in_place
 from plantain.runs.terms import Limits
 
 T = TypeVar("T")
@@ -94,7 +95,15 @@ async def time_cap(limits: Limits, reader: JournalReader, pool: WorkerPool) -> A
 
 @asynccontextmanager
 async def interruptible(client: ModelClient, on_stopping: Callable[[], None]) -> AsyncIterator[None]:
-    """First Ctrl-C (or TERM): finish what is in flight. Second: stop at once; the journal is whole at any instant."""
+    """First Ctrl-C (or TERM): finish what is in flight. Second: stop at once; the journal is whole at any instant.
+
+    Where a Python caller holds a `StopSwitch`, that alone stops the run, and no signal handler is installed.
+    """
+    switch = switch_in_place.get()
+    if switch is not None:
+        with switch.stopping(client.request_stop):
+            yield
+        return
     loop = asyncio.get_running_loop()
     asked = False
 

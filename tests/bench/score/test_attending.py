@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -82,8 +83,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Benchmark]:
     return folder / "run", benchmark
 
 
-def test_maps_are_measured_once_and_kept(made: tuple[Path, Benchmark]) -> None:
-    run, benchmark = made
+def test_maps_are_measured_once_and_kept(made: tuple[Path, Benchmark], tmp_path: Path) -> None:
+    run, benchmark = shutil.copytree(made[0], tmp_path / "run"), made[1]
     watched = Planted()
     first = asyncio.run(attend(run, benchmark, ARM, watched, Measuring()))
     assert (first.measured, first.kept, len(watched.asked)) == (6, 0, 6)

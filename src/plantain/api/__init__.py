@@ -1,0 +1,1 @@
+"""What `import plantain` gives: a build planned, run and read, and an editor measured, from Python."""

@@ -1,0 +1,51 @@
+"""Running to the end from plain code: in a script, in a thread, or beside an event loop that runs already."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from plantain.runs.stopping import stoppable
+
+T = TypeVar("T")
+
+
+def finished(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Runs what `begin` returns to its end.
+
+    Where this thread runs an event loop already, as in a notebook, another thread does it. There, an interrupt stops
+    the run gently, and a second one at once; KeyboardInterrupt is raised when it has stopped.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(begin())
+    with ThreadPoolExecutor(1, "plantain-run") as pool:
+        return _beside_a_loop(begin, pool)
+
+
+def _beside_a_loop(begin: Callable[[], Coroutine[Any, Any, T]], pool: ThreadPoolExecutor) -> T:
+    begun: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
+
+    async def work() -> T:
+        task = asyncio.create_task(stoppable(begin()))
+        begun.set_result((asyncio.get_running_loop(), task))
+        return await task
+
+    ended = pool.submit(asyncio.run, work())
+    interrupt: KeyboardInterrupt | None = None
+    while True:
+        try:
+            return ended.result()
+        except asyncio.CancelledError:
+            if interrupt is None:
+                raise
+            raise interrupt from None
+        except KeyboardInterrupt as again:
+            interrupt = again
+            loop, task = begun.result()
+            with contextlib.suppress(RuntimeError):  # it has just ended by itself
+                loop.call_soon_threadsafe(task.cancel)

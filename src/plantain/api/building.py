@@ -1,0 +1,118 @@
+"""A recipe planned and run from Python."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from plantain.api.blocking import finished
+from plantain.api.run import Run
+from plantain.catalogue.store import Catalogue
+from plantain.findings import load_taxonomy
+from plantain.offline.workers import leave_workers, use_workers
+from plantain.pipeline.consent import check_planned_consent
+from plantain.pipeline.forecast import BuildPlan, make_plan
+from plantain.pipeline.method import check_offline_models
+from plantain.pipeline.pilot import read_pilot
+from plantain.pipeline.recipe import Recipe, load_recipe
+from plantain.pipeline.run import run_build
+from plantain.runs.pricing import check_prices
+from plantain.runs.stopping import stoppable
+from plantain.runs.transport import check_transports
+
+
+def run(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None = None) -> Run:
+    """Runs or resumes a build, and returns when it has ended or something stopped it; `plantain build` in code.
+
+    It needs no `if __name__ == "__main__"` and may be called in a notebook and in any thread. In the main thread of a
+    script the first Ctrl-C finishes what is in flight and returns; a second one ends the process.
+
+    Args:
+        recipe: a recipe, or the path of its TOML file.
+        run_dir: the run's folder, made when absent.
+        limit: close at most this many tasks, at least 1.
+
+    Returns:
+        The run; its `summary` says what this call did, and in `stopped` whether something is left to do.
+
+    Raises:
+        plantain.records.InputError: recipe, catalogue or run cannot be used; one line names the file and field, and
+            nothing was called.
+
+    Example:
+        >>> run("pilot.toml", "runs/pilot")  # doctest: +SKIP
+        Run('runs/pilot'): 2 tasks, 2 success
+    """
+    made = _recipe(recipe)
+    _check_limit(limit)
+    use_workers()
+    try:
+        summary = finished(lambda: run_build(made, Path(run_dir), limit=limit))
+    finally:
+        leave_workers()
+    return Run(run_dir, summary)
+
+
+async def arun(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None = None) -> Run:
+    """As `run`, for code that has an event loop of its own. Installs no signal handlers.
+
+    Cancelled once, it finishes the calls in flight, records them and raises CancelledError; cancelled again, it stops
+    at once and leaves those calls open, as a kill would. The journal is whole either way, and the run can go on.
+
+    Args:
+        recipe, run_dir, limit: as of `run`.
+
+    Raises:
+        plantain.records.InputError: as `run`.
+        asyncio.CancelledError: it was cancelled.
+
+    Example:
+        >>> import asyncio
+        >>> asyncio.run(arun("pilot.toml", "runs/pilot", limit=1)).summary.stopped  # doctest: +SKIP
+        'limit'
+    """
+    made = _recipe(recipe)
+    _check_limit(limit)
+    use_workers()
+    try:
+        summary = await stoppable(run_build(made, Path(run_dir), limit=limit))
+    finally:
+        await asyncio.to_thread(leave_workers)
+    return Run(run_dir, summary)
+
+
+def plan(recipe: Recipe | Path | str, *, pilot: Path | str | None = None) -> BuildPlan:
+    """What a recipe will need, before anything is called; `plantain plan` in code.
+
+    Args:
+        recipe: a recipe, or the path of its TOML file.
+        pilot: folder of a run whose rates, costs and latencies to use; the paper's otherwise.
+
+    Returns:
+        Tasks and images by number; calls, cost in US dollars, duration in seconds and disk in bytes as low, expected
+        and high. `cost_usd` is None while a price is unknown.
+
+    Raises:
+        plantain.records.InputError: the recipe names what there is not, or an image may not be sent to a model.
+
+    Example:
+        >>> plan("pilot.toml").tasks  # doctest: +SKIP
+        2
+    """
+    made = _recipe(recipe)
+    check_offline_models(made)
+    check_prices(made.terms)
+    check_transports(made.terms, [made.models.editor])
+    taxonomy = load_taxonomy(made.data.finding_files)
+    with Catalogue.open(made.data.catalogue) as catalogue:
+        check_planned_consent(made, catalogue, taxonomy)
+        return make_plan(made, catalogue, taxonomy, read_pilot(Path(pilot)) if pilot is not None else None)
+
+
+def _recipe(recipe: Recipe | Path | str) -> Recipe:
+    return recipe if isinstance(recipe, Recipe) else load_recipe(Path(recipe))
+
+
+def _check_limit(limit: int | None) -> None:
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit: {limit}; at least 1, or None for all tasks")

@@ -1,0 +1,256 @@
+"""A run's folder as Python users see it: tasks, attempts, tables and pictures, read at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from plantain.journal import JournalReader, TaskRow
+from plantain.journal.telemetry import status_summary
+from plantain.pipeline.run import RunSummary
+from plantain.records import Attempt, Direction, InputError, SourceImage, TaskState
+
+if TYPE_CHECKING:
+    import pandas
+
+    from plantain.release.export import ExportSummary
+
+Row: TypeAlias = dict[str, Any]
+"""One row of a table: column to value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task of a run. In a notebook it shows its pictures, round by round.
+
+    Attributes:
+        run: the run's folder.
+        row: what the journal says of it.
+    """
+
+    run: Path
+    row: TaskRow
+
+    @property
+    def id(self) -> str:
+        """20 hex digits."""
+        return self.row.id
+
+    @property
+    def finding(self) -> str:
+        """What is added or removed, e.g. "Pneumothorax"."""
+        return self.row.task.finding
+
+    @property
+    def modality(self) -> str:
+        """E.g. "chest_xray"."""
+        return self.row.task.modality
+
+    @property
+    def direction(self) -> Direction:
+        """Which way the edit goes."""
+        return self.row.task.direction
+
+    @property
+    def state(self) -> TaskState:
+        """Where it stands."""
+        return self.row.state
+
+    @property
+    def image(self) -> SourceImage:
+        """What is known of the image that is edited."""
+        with JournalReader.open(self.run) as reader:
+            return reader.image(self.row.task.image_id)
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """Its rounds, oldest first, each with the decisive verdict; those that a retry superseded are marked."""
+        with JournalReader.open(self.run) as reader:
+            return reader.attempts(self.id)
+
+    def picture(self, sha256: str) -> bytes:
+        """The file of a picture that an attempt or the image names by its hash; JPEG, masks PNG.
+
+        Raises:
+            plantain.records.InputError: the run does not have it.
+        """
+        with JournalReader.open(self.run) as reader:
+            if not reader.has_blob(sha256):
+                raise InputError(f"{self.run}: no picture {sha256!r}")
+            return reader.read_blob(sha256)
+
+    def __repr__(self) -> str:
+        return f"Task({self.id}: {self.direction.value} {self.finding}, {self.state.value})"
+
+    def _repr_html_(self) -> str:
+        from plantain.report.notebook import story_html
+
+        with JournalReader.open(self.run) as reader:
+            return story_html(reader, reader.task(self.id))
+
+
+class Run:
+    """A run's folder, read at any time, also while a build writes to it.
+
+    Args:
+        path: the folder.
+        summary: what the build that made this object did; None for a run that was only opened.
+
+    Raises:
+        plantain.records.InputError: there is no run, or it is of another version; when something is read.
+
+    Example:
+        >>> run = Run("runs/pilot")  # doctest: +SKIP
+        >>> run.table().groupby("finding").state.value_counts()  # doctest: +SKIP
+    """
+
+    def __init__(self, path: Path | str, summary: RunSummary | None = None) -> None:
+        self.path = Path(path)
+        self.summary = summary
+
+    def status(self) -> Row:
+        """Where it stands, as `plantain status --json` says it."""
+        with JournalReader.open(self.path) as reader:
+            return status_summary(reader)
+
+    def tasks(self, state: TaskState | str | None = None) -> list[Task]:
+        """Its tasks in the order of their ids.
+
+        Args:
+            state: only those in this state, e.g. "success".
+
+        Raises:
+            ValueError: there is no such state.
+        """
+        wanted = None if state is None else TaskState(state)
+        with JournalReader.open(self.path) as reader:
+            return [Task(self.path, row) for row in reader.tasks(wanted)]
+
+    def task(self, id: str) -> Task:
+        """One task, by its id or as much of it as is unique; in a notebook it shows its pictures.
+
+        Raises:
+            plantain.records.InputError: no task's id starts so, or several do.
+        """
+        with JournalReader.open(self.path) as reader:
+            return Task(self.path, reader.task(id))
+
+    def attempts(self, *, superseded: bool = False) -> list[Attempt]:
+        """The rounds of all tasks, each with its decisive verdict; pictures are named by hash (see `Task.picture`).
+
+        Args:
+            superseded: also those that a retry has put others in the place of.
+        """
+        with JournalReader.open(self.path) as reader:
+            return list(reader.all_attempts(superseded))
+
+    def rows(self, by: Literal["task", "attempt"] = "task") -> list[Row]:
+        """The rows of `table`, for whoever has no pandas."""
+        with JournalReader.open(self.path) as reader:
+            tasks = {row.id: row for row in reader.tasks()}
+            if by == "task":
+                return [_task_columns(row) for row in tasks.values()]
+            if by == "attempt":
+                return [
+                    _task_columns(tasks[one.task_id]) | _attempt_columns(one) for one in reader.all_attempts()
+                ]
+        raise ValueError(f"by: {by!r}; task or attempt")
+
+    def table(self, by: Literal["task", "attempt"] = "task") -> pandas.DataFrame:
+        """Tasks or attempts as a pandas table, one row each.
+
+        Args:
+            by: "task": what was asked, how it ended and in which round; "attempt": the same, and for each round what
+                was written, how the edit ended, and what the decisive verdict says of each criterion. What there is
+                not, is missing, never 0.
+
+        Raises:
+            plantain.records.InputError: pandas is not installed; `rows` gives the same as a list of dictionaries.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise InputError("Run.table needs pandas: pip install pandas; Run.rows() works without") from None
+        return pandas.DataFrame(self.rows(by))
+
+    def report(self, to: Path | str | None = None, *, gallery: int = 60) -> Path:
+        """Writes tables, figures and pictures as one HTML file; `plantain report` in code.
+
+        Args:
+            to: the file; default `report.html` in the run.
+            gallery: tasks to show at most.
+
+        Returns:
+            Path of the HTML file.
+        """
+        from plantain.report import write_report
+
+        return write_report(self.path, None if to is None else Path(to), gallery=gallery)
+
+    def export(
+        self,
+        to: Path | str,
+        layouts: Sequence[str] = ("med-banana", "parquet", "preference", "trajectory"),
+        *,
+        redistribution_approved: str = "",
+        licences: Sequence[str] = (),
+    ) -> ExportSummary:
+        """Makes a release of the closed tasks; `plantain export` in code. Called again, it goes on where it stopped.
+
+        Args:
+            to: a new folder.
+            layouts: of med-banana, parquet, preference, trajectory, webdataset.
+            redistribution_approved: the agreement that allows redistributing a credentialed source.
+            licences: yours for edits of open sources, "[DATASET=]TERMS" each.
+
+        Raises:
+            plantain.records.InputError: as the command; also where the extra `release` is not installed.
+        """
+        from plantain.release.plan import export_options
+
+        options = export_options(
+            layouts, redistribution_approved=redistribution_approved, licences=tuple(licences)
+        )
+        from plantain.release.export import export_run
+
+        return export_run(self.path, Path(to), options)
+
+    def __repr__(self) -> str:
+        with JournalReader.open(self.path) as reader:
+            counts = reader.counts()
+        parts = [f"{n} {state.value.replace('_', ' ')}" for state, n in counts.items() if n]
+        return f"Run({str(self.path)!r}): {', '.join([f'{sum(counts.values())} tasks', *parts])}"
+
+
+def _task_columns(row: TaskRow) -> Row:
+    task = row.task
+    return {
+        "task": row.id,
+        "image": task.image_id,
+        "modality": task.modality,
+        "finding": task.finding,
+        "direction": task.direction.value,
+        "kind": task.kind.value,
+        "state": row.state.value,
+        "round": row.round,
+        "reason": row.reason,
+    }
+
+
+def _attempt_columns(attempt: Attempt) -> Row:
+    verdict = attempt.verdict
+    columns: Row = {
+        "generation": attempt.generation,
+        "round": attempt.round,
+        "instruction": attempt.instruction,
+        "edit": None if attempt.edit_outcome is None else attempt.edit_outcome.kind.value,
+        "edited": attempt.edited,
+        "judge": None if verdict is None else verdict.judge,
+        "qualified": None if verdict is None else verdict.qualified,
+        "score": None if verdict is None else verdict.score,
+    }
+    if verdict is not None:
+        columns |= {name.value: result.passed for name, result in verdict.observations.criteria.items()}
+    return columns

@@ -1,0 +1,156 @@
+"""`import plantain` as Python users meet it: real scripts, a real notebook kernel, and what each name gives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pandas
+import pytest
+import skimage.data
+from nbclient import NotebookClient
+from PIL import Image
+
+import plantain
+from plantain.cli import main
+from plantain.records import InputError, TaskState
+from report.run_on_paper import build_run
+
+RECIPE = """
+name = "pilot"
+seed = 3
+[data]
+catalogue = "catalogue"
+findings = ["AMD", "Cataract"]
+check_text = false
+[loop]
+max_rounds = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One real photograph, ingested, with a recipe beside it."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "images" / "normal").mkdir(parents=True)
+    Image.fromarray(skimage.data.retina()).save(folder / "images" / "normal" / "0_left.png")
+    command = ["ingest", "folder", str(folder / "images"), "--out", str(folder / "catalogue"), "--skip-text"]
+    assert main([*command, "--modality", "fundus", "--licence", "open"]) == 0
+    (folder / "pilot.toml").write_text(RECIPE)
+    return folder
+
+
+@pytest.mark.slow
+def test_a_script_of_two_lines_needs_no_guard(project: Path) -> None:
+    """Workers used to run the script again: tracebacks, and a task that its dying worker left as stopped."""
+    script = project / "two.py"
+    script.write_text("import plantain\nprint(plantain.run('pilot.toml', 'run'))\n")
+    done = subprocess.run([sys.executable, script.name], cwd=project, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "Run('run'): 2 tasks, 2 success\n"
+
+
+CELLS = (
+    # beside the kernel's running loop; then in it, where no signal handler may be touched
+    """
+import asyncio, signal, threading, plantain
+print(plantain.run("pilot.toml", "noted", limit=1).summary.stopped)
+""",
+    """
+before, seen = signal.getsignal(signal.SIGINT), set()
+async def look():
+    while True:
+        seen.add(signal.getsignal(signal.SIGINT) is before)
+        await asyncio.sleep(0.01)
+looking = asyncio.create_task(look())
+run = await plantain.arun("pilot.toml", "noted")
+looking.cancel()
+print(run, seen)
+""",
+    """
+in_thread = []
+thread = threading.Thread(target=lambda: in_thread.append(plantain.run("pilot.toml", "noted")))
+thread.start(); thread.join()
+print(in_thread[0].summary)
+""",
+    "run.task(run.tasks()[0].id[:5])",
+)
+
+
+@pytest.mark.slow
+def test_a_notebook_runs_builds_in_its_loop_beside_it_and_in_threads(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IPYTHONDIR", str(project / "ipython"))  # nobody's own settings
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+    NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(project)}}).execute()
+    said = ["".join(out.get("text", "") for out in cell.outputs) for cell in notebook.cells]
+    assert said[:2] == ["limit\n", "Run('noted'): 2 tasks, 2 success {True}\n"]
+    assert "planned=2, closed={}, made=0" in said[2]  # all was done
+    html = notebook.cells[3].outputs[0].data["text/html"]
+    assert html.count("data:image/jpeg;base64,") == 2  # the original and its one edit
+    assert "<b>Cataract, add</b>: Success" in html or "<b>AMD, add</b>: Success" in html
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> plantain.Run:
+    """The run on paper of the report's tests: 13 tasks whose endings are listed there."""
+    return plantain.Run(build_run(tmp_path_factory.mktemp("paper") / "run"))
+
+
+def test_a_run_is_read_as_tasks_attempts_and_tables(run: plantain.Run) -> None:
+    tasks = run.tasks()
+    assert [task.id for task in tasks] == sorted(task.id for task in tasks)
+    assert run.task(tasks[0].id[:12]).id == tasks[0].id
+    assert {task.state for task in run.tasks("success")} == {TaskState.SUCCESS}
+    by_task, by_attempt = run.table(), run.table("attempt")
+    assert isinstance(by_task, pandas.DataFrame)
+    assert list(by_task.task) == [task.id for task in tasks]
+    assert len(by_attempt) == len(run.attempts()) == run.status()["attempts"]
+    assert (by_attempt.score.dropna().between(0, 1)).all() and by_attempt.score.isna().any()
+    assert f"{len(tasks)} tasks" in repr(run)
+
+
+def test_a_task_has_its_pictures(run: plantain.Run) -> None:
+    task = next(task for task in run.tasks("success") if task.attempts[-1].edited)
+    assert task.picture(task.attempts[-1].edited or "").startswith(b"\xff\xd8")  # JPEG
+    with pytest.raises(InputError, match="no picture"):
+        task.picture("0" * 64)
+
+
+def test_a_notebook_shows_hostile_words_as_text(tmp_path: Path) -> None:
+    hostile = plantain.Run(build_run(tmp_path / "run", hostile=True))
+    for task in hostile.tasks():
+        html = task._repr_html_()
+        assert "<script" not in html and "<img src=x" not in html
+        assert html.count("<img") == html.count('<img src="data:image/jpeg;base64,')
+
+
+def test_what_a_run_refuses(run: plantain.Run, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no task's id"):
+        run.task("zz")
+    with pytest.raises(ValueError, match="by: 'round'; task or attempt"):
+        run.table("round")  # type: ignore[arg-type]
+    with pytest.raises(InputError):
+        plantain.Run(tmp_path / "nothing").tasks()
+    with pytest.raises(ValueError, match="limit: 0; at least 1"):
+        plantain.run("r.toml", tmp_path / "run", limit=0) if (tmp_path / "r.toml").exists() else _limited(
+            tmp_path
+        )
+
+
+def _limited(folder: Path) -> None:
+    (folder / "r.toml").write_text(RECIPE)
+    plantain.run(folder / "r.toml", folder / "run", limit=0)
+
+
+def test_every_name_is_there_and_has_a_docstring() -> None:
+    assert {"run", "arun", "plan", "Recipe", "Catalogue", "Run", "Benchmark", "evaluate", "metrics"} <= set(
+        plantain.__all__
+    )
+    for name in plantain.__all__:
+        assert getattr(plantain, name).__doc__ and name in dir(plantain)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        plantain.nonsense  # type: ignore[attr-defined]  # noqa: B018

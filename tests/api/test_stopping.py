@@ -1,0 +1,167 @@
+"""A run that its caller cancels: once gently, twice at once, and whole either way."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
+from plantain.api.blocking import finished
+from plantain.journal import JournalReader
+from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.run import RunSummary, run_build
+from plantain.records import TaskState
+from plantain.roles import EditedImage, EditRequest, Reply
+from plantain.runs.stopping import stoppable
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    return quick_recipe(quick_catalogue(tmp_path_factory.mktemp("stopping") / "catalogue"))
+
+
+def facts(run: Path) -> list[tuple[object, ...]]:
+    """What the run came to: tasks, attempts, and calls without times."""
+    with JournalReader.open(run) as reader:
+        return [
+            (row, reader.attempts(row.id), [(c.key, c.outcome) for c in reader.calls(row.id) if c.final])
+            for row in reader.tasks()
+        ]
+
+
+class Slow:
+    """An editor that says when it was reached and waits to be let go."""
+
+    def __init__(self, editor: object) -> None:
+        self.inner = editor
+        self.name, self.fingerprint = "quick/editor", "1"
+        self.reached, self.go = asyncio.Event(), asyncio.Event()
+
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+        self.reached.set()
+        await self.go.wait()
+        return await self.inner.edit(request)  # type: ignore[attr-defined, no-any-return]
+
+
+def slow_run(recipe: Recipe, run: Path) -> tuple[asyncio.Task[RunSummary], Slow]:
+    method = quick_method(CallLog(None))
+    slow = Slow(method.editor)
+    object.__setattr__(method, "editor", slow)
+    work = run_build(recipe, run, method=method, text_reader=NoText())
+    return asyncio.create_task(stoppable(work)), slow
+
+
+def check_whole(run: Path, recipe: Recipe, whole: Path) -> None:
+    """The journal is sound and unlocked, and going on comes to what an uninterrupted run comes to."""
+    with sqlite3.connect(run / "journal.sqlite") as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    for folder in (run, whole):
+        summary = asyncio.run(
+            run_build(recipe, folder, method=quick_method(CallLog(None)), text_reader=NoText())
+        )
+        assert summary.stopped is None
+    assert facts(run) == facts(whole)
+
+
+def test_cancelled_once_a_run_records_what_is_in_flight(recipe: Recipe, tmp_path: Path) -> None:
+    async def cancelled() -> None:
+        task, slow = slow_run(recipe, tmp_path / "run")
+        await slow.reached.wait()
+        task.cancel()
+        await asyncio.sleep(0)
+        assert not task.done()  # the call in flight is waited for
+        slow.go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    with JournalReader.open(tmp_path / "run") as reader:
+        assert reader.open_calls() == []
+        assert reader.counts()[TaskState.PENDING] > 0
+    check_whole(tmp_path / "run", recipe, tmp_path / "whole")
+
+
+def test_cancelled_twice_a_run_ends_at_once_with_open_calls_known(recipe: Recipe, tmp_path: Path) -> None:
+    async def cancelled() -> None:
+        task, slow = slow_run(recipe, tmp_path / "run")
+        await slow.reached.wait()
+        task.cancel()
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    with JournalReader.open(tmp_path / "run") as reader:
+        assert len(reader.open_calls()) > 0
+    check_whole(tmp_path / "run", recipe, tmp_path / "whole")
+
+
+def test_a_loop_that_ends_takes_the_run_with_it(recipe: Recipe, tmp_path: Path) -> None:
+    """`asyncio.run` cancels whatever a careless caller left running."""
+
+    async def careless() -> None:
+        _, slow = slow_run(recipe, tmp_path / "run")
+        await slow.reached.wait()
+
+    asyncio.run(careless())
+    check_whole(tmp_path / "run", recipe, tmp_path / "whole")
+
+
+def test_plain_code_beside_a_loop_gets_results_and_errors() -> None:
+    async def seven() -> int:
+        return 7
+
+    async def wrong() -> int:
+        raise KeyError("what went wrong")
+
+    async def cell() -> int:
+        with pytest.raises(KeyError, match="what went wrong"):
+            finished(wrong)
+        return finished(seven)
+
+    assert asyncio.run(cell()) == finished(seven) == 7
+
+
+def test_an_interrupted_cell_stops_the_run_gently(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jupyter's stop button raises KeyboardInterrupt in the thread that waits; here the first wait raises it."""
+    ended: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.append("cleanly")
+
+    import plantain.api.blocking as blocking
+
+    async def cancellable(task: asyncio.Future[None]) -> None:
+        await task
+
+    monkeypatch.setattr(blocking, "stoppable", cancellable)
+    interrupts = iter([KeyboardInterrupt()])
+    real = blocking.ThreadPoolExecutor.submit
+
+    def submit(pool: object, *args: object) -> object:
+        future = real(pool, *args)  # type: ignore[arg-type]
+        result = future.result
+
+        def interrupted_once() -> object:
+            for error in interrupts:
+                raise error
+            return result()
+
+        future.result = interrupted_once  # type: ignore[method-assign, assignment]
+        return future
+
+    monkeypatch.setattr(blocking.ThreadPoolExecutor, "submit", submit)
+
+    async def cell() -> None:
+        finished(work)
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(cell())
+    assert ended == ["cleanly"]
