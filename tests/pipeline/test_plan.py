@@ -121,7 +121,10 @@ def test_pilot_without_a_closed_task_tells_no_rates(catalogue: Path, tmp_path: P
         read_pilot(tmp_path / "run")
 
 
-def test_plan_command_prints_and_warns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_command_prints_and_warns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")  # a narrower table cuts the names of models
     quick_catalogue(tmp_path / "catalogue", images=1)
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -146,7 +147,8 @@ def test_a_run_does_not_go_on_without_the_check_that_it_began_with(run: Path, tm
     log = CallLog(None)
     method = replace(quick_method(log), editor=MarkerEditor(log), judges=(ContentJudge(log),))
     recipe = quick_recipe(run.parent / "catalogue", findings=("Lung Lesion", "Pneumothorax"))
-    summary = asyncio.run(run_build(recipe, run, method=method))
+    copy = shutil.copytree(run, tmp_path / "run")
+    summary = asyncio.run(run_build(recipe, copy, method=method))
     assert summary.failed
     assert "the text check is now none" in str(summary.stopped)
     assert np.sum(list(summary.closed.values())) == 0

@@ -40,7 +40,7 @@ def run(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None =
             nothing was called.
 
     Example:
-        >>> run("pilot.toml", "runs/pilot")  # doctest: +SKIP
+        >>> run("pilot.toml", "runs/pilot")
         Run('runs/pilot'): 2 tasks, 2 success
     """
     made = _recipe(recipe)
@@ -68,7 +68,7 @@ async def arun(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int |
 
     Example:
         >>> import asyncio
-        >>> asyncio.run(arun("pilot.toml", "runs/pilot", limit=1)).summary.stopped  # doctest: +SKIP
+        >>> asyncio.run(arun("pilot.toml", "runs/later", limit=1)).summary.stopped
         'limit'
     """
     made = _recipe(recipe)
@@ -96,7 +96,7 @@ def plan(recipe: Recipe | Path | str, *, pilot: Path | str | None = None) -> Bui
         plantain.records.InputError: the recipe names what there is not, or an image may not be sent to a model.
 
     Example:
-        >>> plan("pilot.toml").tasks  # doctest: +SKIP
+        >>> plan("pilot.toml").tasks
         2
     """
     made = _recipe(recipe)

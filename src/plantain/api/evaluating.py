@@ -136,7 +136,11 @@ def evaluate(
         plantain.records.InputError: editor, judge, metric or benchmark cannot be used; nothing was called.
 
     Example:
-        >>> evaluate(lambda image, instruction: image, "medebench").table()  # doctest: +SKIP
+        >>> def untouched(image, instruction):
+        ...     return image
+        >>> found = evaluate(untouched, "bench", metrics=["ssim"], run_dir="runs/bench")
+        >>> sorted({row["model"] for row in found.rows()})
+        ['copy-input', 'ground-truth', 'jpeg-75', 'python/untouched', 'resize-only']
     """
     loaded = benchmark if isinstance(benchmark, Benchmark) else Benchmark.load(benchmark)
     wanted = _wanted(editor, seeds)

@@ -102,8 +102,12 @@ class Run:
         plantain.records.InputError: there is no run, or it is of another version; when something is read.
 
     Example:
-        >>> run = Run("runs/pilot")  # doctest: +SKIP
-        >>> run.table().groupby("finding").state.value_counts()  # doctest: +SKIP
+        >>> import plantain
+        >>> run = plantain.run("pilot.toml", "runs/read")
+        >>> sorted(task.finding for task in run.tasks("success"))
+        ['AMD', 'Cataract']
+        >>> run.table("attempt").groupby("finding").qualified.sum().to_dict()
+        {'AMD': 1, 'Cataract': 1}
     """
 
     def __init__(self, path: Path | str, summary: RunSummary | None = None) -> None:
