@@ -164,12 +164,11 @@ def table1(reader: JournalReader) -> Composition:
     }
     shares = rates(
         reader,
-        "tasks",
         f"SELECT modality, direction, sum(state = 'success'), count(*) FROM unit WHERE {CLOSED}"
         " GROUP BY modality, direction, cluster",
     )
     whole = rates(
-        reader, "tasks", f"SELECT sum(state = 'success'), count(*) FROM unit WHERE {CLOSED} GROUP BY cluster"
+        reader, f"SELECT sum(state = 'success'), count(*) FROM unit WHERE {CLOSED} GROUP BY cluster"
     )
     rows = tuple(
         _composition_row(key, findings[key], counts[key], shares, _mean(*rounds[key]))
@@ -262,13 +261,10 @@ def by_finding(reader: JournalReader) -> tuple[FindingRow, ...]:
     keys = "modality, finding, direction"
     tasks = rates(
         reader,
-        "tasks",
         f"SELECT {keys}, sum(state = 'success'), count(*) FROM unit WHERE {CLOSED} GROUP BY {keys}, cluster",
     )
     policies = {
-        policy: rates(
-            reader, policy, f"SELECT {keys}, sum({policy}), count(*) FROM judged GROUP BY {keys}, cluster"
-        )
+        policy: rates(reader, f"SELECT {keys}, sum({policy}), count(*) FROM judged GROUP BY {keys}, cluster")
         for policy in ("qualified_weighted", "qualified_all_pass")
     }
     scores = {

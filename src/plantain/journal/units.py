@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 from plantain.journal.reader import JournalReader
 from plantain.metrics.statistics.clusters import Rate, clustered_rate
-from plantain.records import derive_seed
 
 UNITS = """WITH unit AS (
     SELECT t.id, t.modality, t.finding, t.direction, t.generation, t.state, t.round,
@@ -38,7 +37,7 @@ DECISIONS = (
 )
 """What a verdict can say yes or no to, as SQL over `judged`."""
 
-NOTHING = clustered_rate({}, 0)
+NOTHING = clustered_rate({})
 
 
 @contextmanager
@@ -55,17 +54,15 @@ def snapshot(reader: JournalReader) -> Iterator[None]:
         connection.execute("ROLLBACK")
 
 
-def rates(reader: JournalReader, what: str, sql: str) -> dict[tuple[str, ...], Rate]:
+def rates(reader: JournalReader, sql: str) -> dict[tuple[str, ...], Rate]:
     """Rates by key from rows (key..., successes, n), one row for each cluster.
 
-    Holds how many clusters have which counts, not the clusters. `what` names the rate: its bootstrap's seed derives
-    from the run's seed, the name and the key.
+    Holds how many clusters have which counts, not the clusters.
     """
     patterns: dict[tuple[str, ...], Counter[tuple[int, int]]] = defaultdict(Counter)
     for *key, successes, n in reader.connection.execute(UNITS + sql):
         patterns[tuple(key)][successes or 0, n or 0] += 1
-    seed = reader.header.seed
-    return {key: clustered_rate(counts, derive_seed(seed, what, *key)) for key, counts in patterns.items()}
+    return {key: clustered_rate(counts) for key, counts in patterns.items()}
 
 
 def decision_rates(reader: JournalReader, *, first_round: bool) -> defaultdict[str, Rate]:
@@ -83,9 +80,6 @@ def decision_rates(reader: JournalReader, *, first_round: bool) -> defaultdict[s
         " GROUP BY c.name, j.cluster"
     ):
         patterns[name][passed or 0, n] += 1
-    seed = reader.header.seed
-    found = {
-        decision: clustered_rate(counts, derive_seed(seed, "attempts", first_round, decision))
-        for decision, counts in patterns.items()
-    }
-    return defaultdict(lambda: NOTHING, found)
+    return defaultdict(
+        lambda: NOTHING, {decision: clustered_rate(counts) for decision, counts in patterns.items()}
+    )

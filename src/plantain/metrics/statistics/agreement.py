@@ -1,8 +1,8 @@
 """Agreement of raters beyond chance: Cohen, Fleiss, Randolph and Krippendorff, each with an interval over clusters.
 
-All of them are functions of sums over items, so whole clusters of items are resampled by adding up their tables: by a
-bootstrap from 50 clusters on, below that by leaving out one at a time with Student's t, since a bootstrap of ten items
-covers 85 % where it says 95. Prevalence stands beside every coefficient: 92 % raw agreement can go with a kappa
+All of them are functions of sums over items, so whole clusters of items are left out by taking their tables away: the
+jackknife says how far the coefficient would move with other items, and the interval stays within [-1, 1] like that of a
+mean (`intervals.py`); a bootstrap of ten items covers 85 % where it says 95. Prevalence stands beside every coefficient: 92 % raw agreement can go with a kappa
 below 0.
 """
 
@@ -16,7 +16,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.statistics.resampling import DRAWS, FEW_CLUSTERS, drawn_sums, resampled_weights
+from plantain.metrics.means import too_few
+from plantain.metrics.statistics.intervals import Sampling
 
 Floats = npt.NDArray[np.float64]
 Level = Literal["nominal", "ordinal", "interval"]
@@ -30,9 +31,8 @@ class Agreement:
 
     Attributes:
         value: at most 1; 0 is chance; None with a `reason`.
-        low, high: 95 % interval over clusters: percentiles of a bootstrap from 50 clusters on, below that the
-            jackknife with Student's t; None without a value, below two clusters, or where leaving out any one of few
-            clusters changes nothing, so that nothing says how sure the value is.
+        low, high: 95 % interval over clusters, in [-1, 1]; None without a value, or where too few clusters change it,
+            so that nothing says how sure it is.
         observed: share of agreeing pairs of ratings (1 minus the observed disagreement for weighted forms);
             None for Krippendorff's ordinal and interval alpha, whose disagreement has no such scale.
         prevalence: share of the most frequent category among all ratings, in [0, 1].
@@ -56,7 +56,6 @@ def cohen_kappa(
     categories: Sequence[Hashable] | None = None,
     weights: Literal["none", "linear", "quadratic"] = "none",
     clusters: Sequence[Hashable] | None = None,
-    seed: int = 0,
 ) -> Agreement:
     """Cohen's kappa of two raters (Cohen 1960; weighted: 1968).
 
@@ -65,7 +64,6 @@ def cohen_kappa(
         categories: all categories in order; needed for weights. None: those seen, in order of appearance.
         weights: disagreement by distance in the order of `categories`.
         clusters: of each item; None: every item by itself.
-        seed: of the bootstrap.
 
     Raises:
         ValueError: lists of different length, a category not listed, weights without `categories`.
@@ -94,7 +92,7 @@ def cohen_kappa(
 
     marginal = tables.sum(axis=(0, 1)) + tables.sum(axis=(0, 2))
     observed = 1.0 - float((tables * cost).sum()) / scale / len(first) if first else None
-    return _with_interval(tables, kappa, marginal, observed, clusters, seed)
+    return _with_interval(tables, kappa, marginal, observed, clusters)
 
 
 def fleiss_kappa(
@@ -102,7 +100,6 @@ def fleiss_kappa(
     *,
     chance: Literal["observed", "uniform"] = "observed",
     clusters: Sequence[Hashable] | None = None,
-    seed: int = 0,
 ) -> Agreement:
     """Fleiss' kappa of several raters, or Randolph's with free margins (Fleiss 1971; Randolph 2005).
 
@@ -110,7 +107,6 @@ def fleiss_kappa(
         counts: (items, categories): how many raters chose each category; the same number for every item.
         chance: "observed" margins (Fleiss) or "uniform" over categories (Randolph).
         clusters: of each item; None: every item by itself.
-        seed: of the bootstrap.
 
     Raises:
         ValueError: not the same number of raters, at least 2, for each item (use `krippendorff_alpha`).
@@ -132,7 +128,7 @@ def fleiss_kappa(
         return result
 
     observed = float(agreeing.mean()) if agreeing.size else None
-    return _with_interval(parts, kappa, table.sum(axis=0), observed, clusters, seed)
+    return _with_interval(parts, kappa, table.sum(axis=0), observed, clusters)
 
 
 def krippendorff_alpha(
@@ -140,7 +136,6 @@ def krippendorff_alpha(
     level: Level,
     *,
     clusters: Sequence[Hashable] | None = None,
-    seed: int = 0,
 ) -> Agreement:
     """Krippendorff's alpha of any number of raters with missing ratings (Krippendorff 2011).
 
@@ -148,7 +143,6 @@ def krippendorff_alpha(
         ratings: (raters, items), numbers; NaN where a rating is missing. Nominal categories as any numbers.
         level: "nominal", "ordinal" or "interval".
         clusters: of each item; None: every item by itself.
-        seed: of the bootstrap.
 
     Returns:
         The coefficient over items with at least two ratings.
@@ -167,7 +161,7 @@ def krippendorff_alpha(
     np.add.at(counts, (np.nonzero(known)[1], inverse), 1.0)
     marginal = counts.sum(axis=0)
     if level == "interval":
-        return _with_interval(_moments(table, known), _interval_alpha, marginal, None, kept, seed)
+        return _with_interval(_moments(table, known), _interval_alpha, marginal, None, kept)
     m = counts.sum(axis=1)[:, None, None]
     pairs = counts[:, :, None] * counts[:, None, :]
     pairs[:, np.arange(counts.shape[1]), np.arange(counts.shape[1])] -= counts
@@ -187,7 +181,7 @@ def krippendorff_alpha(
     observed = None
     if level == "nominal" and usable.any():
         observed = float(np.einsum("iaa->", coincidences) / coincidences.sum())
-    return _with_interval(coincidences, alpha, marginal, observed, kept, seed)
+    return _with_interval(coincidences, alpha, marginal, observed, kept)
 
 
 def _moments(table: Floats, known: npt.NDArray[np.bool_]) -> Floats:
@@ -212,9 +206,8 @@ def _with_interval(
     marginal: Floats,
     observed: float | None,
     clusters: Sequence[Hashable] | None,
-    seed: int,
 ) -> Agreement:
-    """The statistic of the items' summed parts, and its percentiles over resampled clusters."""
+    """The statistic of the items' summed parts, with the jackknife's interval over clusters."""
     items = parts.shape[0]
     if clusters is not None and len(clusters) != items:
         raise ValueError(f"{len(clusters)} clusters for {items} items")
@@ -229,43 +222,24 @@ def _with_interval(
     sums = np.zeros((len(seen), *parts.shape[1:]))
     np.add.at(sums, code, parts)
     value = float(statistic(sums.sum(axis=0, keepdims=True))[0])
-    if len(seen) < 2:
-        return Agreement(value, None, None, observed, prevalence, items, len(seen))
-    low, high = (
-        _jackknife(sums, statistic, value) if len(seen) < FEW_CLUSTERS else _bootstrap(sums, statistic, seed)
-    )
+    low, high = _jackknife(sums, statistic, value)
     return Agreement(value, low, high, observed, prevalence, items, len(seen))
-
-
-def _bootstrap(
-    sums: Floats, statistic: Callable[[Floats], Floats], seed: int
-) -> tuple[float | None, float | None]:
-    """Percentiles over resampled clusters."""
-    weights = resampled_weights(np.zeros(sums.shape[0]), seed, DRAWS)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        flat = sums.reshape(sums.shape[0], -1)
-        drawn = statistic(drawn_sums(weights, flat).reshape(weights.shape[0], *sums.shape[1:]))
-    drawn = drawn[np.isfinite(drawn)]  # a draw that saw one category only has no coefficient
-    if not drawn.size:
-        return None, None
-    low, high = np.percentile(drawn, [2.5, 97.5])
-    return float(low), float(high)
 
 
 def _jackknife(
     sums: Floats, statistic: Callable[[Floats], Floats], value: float
 ) -> tuple[float | None, float | None]:
-    """Student's interval from the values without one cluster each (Efron and Stein 1981)."""
-    from scipy.special import stdtrit
-
+    """The interval from the values without one cluster each (Efron and Stein 1981)."""
     with np.errstate(invalid="ignore", divide="ignore"):
         without = statistic(sums.sum(axis=0, keepdims=True) - sums)
     without = without[np.isfinite(without)]  # what is left may be of one category only
     n = without.size
-    if n < 2:
+    if not -1.0 < value < 1.0 or too_few(without - value):
         return None, None
-    error = math.sqrt((n - 1) / n * float(np.sum((without - without.mean()) ** 2)))
+    influence = without.mean() - without
+    second = float(np.sum(influence**2))
+    error = math.sqrt((n - 1) / n * second)
     if error <= 1e-12:
         return None, None
-    half = float(stdtrit(n - 1, 0.975)) * error
-    return value - half, min(1.0, value + half)
+    skewness = float(np.sum(influence**3)) / second**1.5
+    return Sampling(value, error, n - 1, skewness).interval(-1.0, 1.0)

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.statistics.resampling import Estimate, Resampling
+from plantain.metrics.means import ClusteredMeans, Estimate
 
 ROUNDING = 1e-12
 """Differences that vary by less than this vary by rounding only."""
@@ -22,13 +22,14 @@ class Difference:
     Attributes:
         first, second: the models.
         estimate: the mean difference with its 95 % interval.
-        p: two-sided p of Student's t over clusters; None below two clusters. Where the clusters do not vary there is
-            no t, and p is that of the sign test, 2^(1 - clusters): two sources that say the same prove little.
+        p: two-sided p of Student's t over clusters, corrected for skewness where that raises it; None below two
+            clusters. At least that of the sign test if all clusters that differ say the same, 2^(1 - clusters): two
+            sources prove little, whatever they say.
         p_holm: the same, corrected for all compared pairs.
         effect: mean difference over the standard deviation of differences (Cohen's d_z); None without
             variation.
         detectable: the difference that this many clusters find with 80 % power at the 5 % level; None where they do
-            not vary.
+            not vary, or are fewer than two.
     """
 
     first: str
@@ -50,25 +51,27 @@ def paired_differences(
     clusters: Sequence[Hashable],
     strata: Sequence[Hashable] | None = None,
     *,
-    seed: int = 0,
+    low: float | None = None,
+    high: float | None = None,
 ) -> list[Difference]:
     """All pairs of models, each on the samples that both have a score for.
 
     Args:
         scores: for each model one value per sample, NaN where unscored.
-        clusters, strata: of each sample, as for `Resampling`.
-        seed: of the bootstrap.
+        clusters, strata: of each sample, as for `ClusteredMeans`.
+        low, high: the range of the scores, where it has ends on both sides: no difference is larger.
 
     Returns:
         One difference per pair, in the order of `scores`.
     """
-    plan = Resampling(clusters, strata, seed=seed)
+    plan = ClusteredMeans(clusters, strata)
+    widest = None if low is None or high is None else high - low
     arrays = {name: np.asarray(values, np.float64) for name, values in scores.items()}
     found = []
     for first, second in combinations(arrays, 2):
         difference = arrays[first] - arrays[second]
-        estimate = plan.mean(difference)
-        p, detectable = _test(estimate, plan.standard_error(difference))
+        estimate = plan.mean(difference, low=None if widest is None else -widest, high=widest)
+        p, detectable = _test(plan, difference)
         finite = difference[np.isfinite(difference)]
         deviation = float(np.std(finite, ddof=1)) if finite.size > 1 else 0.0
         varies = estimate.value is not None and deviation > ROUNDING * max(1.0, abs(estimate.value))
@@ -81,17 +84,18 @@ def paired_differences(
     ]
 
 
-def _test(estimate: Estimate, error: tuple[float, int] | None) -> tuple[float | None, float | None]:
-    """Two-sided p of Student's t (of the sign test where nothing varies), and the difference found with 80 % power."""
-    from scipy.special import stdtr, stdtrit
-
-    if estimate.value is None or error is None:
+def _test(plan: ClusteredMeans, difference: npt.NDArray[np.float64]) -> tuple[float | None, float | None]:
+    """Two-sided p, and the difference found with 80 % power."""
+    found = plan.sampling(difference)
+    if found is None:
         return None, None
-    size, (deviation, freedom) = abs(estimate.value), error
-    if deviation <= ROUNDING * max(1.0, size):
-        return (1.0 if size <= ROUNDING else 2.0 ** (1 - estimate.clusters)), None
-    p = 2.0 * float(stdtr(freedom, -size / deviation))
-    return p, deviation * float(stdtrit(freedom, 0.975) + stdtrit(freedom, 0.8))
+    told = plan.told(difference)
+    if not told:
+        return 1.0, None
+    certain = 2.0 ** (1 - told)
+    if found.error <= ROUNDING * max(1.0, abs(found.value)):
+        return certain, None
+    return max(certain, found.p_zero()), found.detectable
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.statistics.resampling import Estimate, Resampling
+from plantain.metrics.means import ClusteredMeans, Estimate
 from plantain.records import Score, unscored
 
 Floats = npt.NDArray[np.float64]
@@ -83,7 +83,6 @@ def image_correlation(
     clusters: Sequence[Hashable],
     *,
     statistic: Callable[[npt.ArrayLike, npt.ArrayLike], Score] = spearman,
-    seed: int = 0,
 ) -> Estimate:
     """The mean over images of the rank correlation, across models, of a metric with people.
 
@@ -91,7 +90,6 @@ def image_correlation(
         metric, human: (images, models), higher is better in both; NaN where there is none.
         clusters: of each image.
         statistic: `spearman` or `kendall`.
-        seed: of the bootstrap over images.
 
     Returns:
         The mean correlation with its interval; images without an order are left out of n.
@@ -101,7 +99,7 @@ def image_correlation(
         raise ValueError(f"metric and human must be (images, models): {first.shape}, {second.shape}")
     found = [statistic(a, b).value for a, b in zip(first, second, strict=True)]
     values = np.array([np.nan if value is None else value for value in found])
-    return Resampling(clusters, seed=seed).mean(values)
+    return ClusteredMeans(clusters).mean(values, low=-1.0, high=1.0)
 
 
 def human_ceiling(
@@ -109,7 +107,6 @@ def human_ceiling(
     clusters: Sequence[Hashable],
     *,
     statistic: Callable[[npt.ArrayLike, npt.ArrayLike], Score] = spearman,
-    seed: int = 0,
 ) -> Estimate:
     """How far one person orders models as the others do, on average: what a metric can hope for.
 
@@ -117,7 +114,6 @@ def human_ceiling(
         ratings: (raters, images, models), higher is better; NaN where someone did not rate.
         clusters: of each image.
         statistic: `spearman` or `kendall`.
-        seed: of the bootstrap over images.
 
     Returns:
         The mean over images of the mean over raters of each rater's correlation with the others' mean.
@@ -139,4 +135,4 @@ def human_ceiling(
                 found.append(value)
         if found:
             means[image] = float(np.mean(found))
-    return Resampling(clusters, seed=seed).mean(means)
+    return ClusteredMeans(clusters).mean(means, low=-1.0, high=1.0)

@@ -1,0 +1,224 @@
+"""Means over samples that come in clusters and strata (several edits share a source image), with their intervals.
+
+A cluster is one answer, however many samples it has. What the mean would be with other sources is judged from the
+differences between clusters within their stratum, each brought up by what one cluster of its weight hides of itself
+(the bias-reduced linearisation of Bell and McCaffrey 2002, for clusters whose samples say one thing), with the degrees
+of freedom that their weights leave. So one source with half of all samples makes an interval wide, not narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from plantain.metrics.statistics.intervals import Sampling
+
+Floats = npt.NDArray[np.float64]
+
+METHOD = "Student t over sources, within its range, corrected for skewness"
+
+FEWEST = 5
+"""Sources that must say something: with fewer, nothing tells how sure their mean is."""
+
+ROUNDING = 1e-12
+"""Values of sources that differ by less, of their size, differ by rounding only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean with its 95 % interval.
+
+    Attributes:
+        value: None when nothing was scored.
+        low, high: None where nothing can be said, for the `reason`.
+        n: scored samples; clusters: independent units behind them.
+        method: how the interval was made; "" without one.
+        reason: why there is no interval; "" with one.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    clusters: int
+    method: str
+    reason: str = ""
+
+
+class ClusteredMeans:
+    """The means of any values over one set of samples.
+
+    Args:
+        clusters: for each sample, what it shares with others (source image, patient).
+        strata: for each sample, its stratum (organ); a cluster in several belongs to the one it has most
+            samples in. A stratum of a single cluster is taken together with another. None: no strata.
+
+    Example:
+        >>> found = ClusteredMeans("aabcde").mean([0.2, 0.4, 0.5, 0.1, 0.7, 0.6], low=0, high=1)
+        >>> f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f}), {found.clusters} clusters"
+        '0.42 (0.15 to 0.76), 5 clusters'
+    """
+
+    def __init__(self, clusters: Sequence[Hashable], strata: Sequence[Hashable] | None = None) -> None:
+        if strata is not None and len(strata) != len(clusters):
+            raise ValueError(f"{len(clusters)} clusters, {len(strata)} strata: one of each per sample")
+        self.cluster = _codes(clusters)
+        self.group = _codes(strata if strata is not None else [0] * len(clusters))
+
+    def mean(
+        self,
+        values: npt.ArrayLike,
+        *,
+        low: float | None = None,
+        high: float | None = None,
+        macro: bool = False,
+    ) -> Estimate:
+        """The mean of the finite values, with its interval.
+
+        Args:
+            values: one per sample; NaN where there is none.
+            low, high: the range of the values, where they have one; an end that a value lies beyond is none.
+            macro: average the means of the strata rather than the samples.
+        """
+        means = self._by_cluster(values, macro)
+        if means is None:
+            return Estimate(None, None, None, 0, 0, "")
+        n, (weight, value, stratum) = means
+        reason = too_few(value, low, high)
+        sampling = sampling_of(weight, value, stratum)
+        if reason or sampling is None:
+            return Estimate(float(weight @ value), None, None, n, value.size, "", reason)
+        ends = (
+            low if low is not None and (value >= low).all() else None,
+            high if high is not None and (value <= high).all() else None,
+        )
+        return Estimate(sampling.value, *sampling.interval(*ends), n, value.size, METHOD)
+
+    def sampling(self, values: npt.ArrayLike, *, macro: bool = False) -> Sampling | None:
+        """The mean with its standard error over clusters; None below two clusters."""
+        means = self._by_cluster(values, macro)
+        return None if means is None else sampling_of(*means[1])
+
+    def told(self, values: npt.ArrayLike) -> int:
+        """How many clusters have a mean other than 0, beyond rounding."""
+        means = self._by_cluster(values, macro=False)
+        return 0 if means is None else int((np.abs(means[1][1]) > ROUNDING).sum())
+
+    def _by_cluster(
+        self, values: npt.ArrayLike, macro: bool
+    ) -> tuple[int, tuple[Floats, Floats, npt.NDArray[np.intp]]] | None:
+        """Scored samples; weight (summing to 1), mean and stratum of each cluster that has any. None without any."""
+        array = np.asarray(values, np.float64)
+        if array.shape != self.cluster.shape:
+            raise ValueError(f"values {array.shape} for {self.cluster.shape[0]} samples")
+        kept = np.isfinite(array)
+        n = int(kept.sum())
+        if not n:
+            return None
+        group, cluster = self.group[kept] if macro else np.zeros(n, np.intp), self.cluster[kept]
+        samples = np.bincount(group)
+        each = 1.0 / samples[group] / np.count_nonzero(samples)
+        weight = np.bincount(cluster, each, self._members.shape[0])
+        total = np.bincount(cluster, each * array[kept], self._members.shape[0])
+        scored = weight > 0
+        return n, (weight[scored], total[scored] / weight[scored], _merged(self._members[scored]))
+
+    @cached_property
+    def _members(self) -> Floats:
+        """Samples of each cluster in each stratum, (clusters, strata)."""
+        members = np.zeros((int(self.cluster.max()) + 1, int(self.group.max()) + 1))
+        np.add.at(members, (self.cluster, self.group), 1.0)
+        return members
+
+
+def too_few(values: npt.NDArray[np.float64], low: float | None = None, high: float | None = None) -> str:
+    """Why values of clusters allow no interval; "" where they do.
+
+    At least `FEWEST` must differ from 0, from either end of the range, and from a value that half of them share: what
+    the others would have said is anybody's guess.
+    """
+    if values.size < FEWEST:
+        return f"{values.size} independent source{'s' * (values.size != 1)}, {FEWEST} are needed"
+    middle = float(np.median(values))
+    for common in (0.0, low, high, middle):
+        if common is None:
+            continue
+        different = int((np.abs(values - common) > ROUNDING * max(1.0, abs(common))).sum())
+        if different < FEWEST and (common is not middle or 2 * different <= values.size):
+            return f"{different} of {values.size} sources differ from {common:.4g}, {FEWEST} are needed"
+    return ""
+
+
+def sampling_of(
+    weight: Floats,
+    value: Floats,
+    stratum: npt.NDArray[np.intp] | None = None,
+    times: Floats | None = None,
+) -> Sampling | None:
+    """The weighted mean of clusters with its standard error; None below two clusters.
+
+    Args:
+        weight, value: of each cluster, (k,); weights above 0.
+        stratum: of each, (k,): differences count within one. None: one for all.
+        times: how many clusters each entry stands for; None: one.
+
+    The error is unbiased, and the degrees of freedom are Satterthwaite's, for clusters that vary alike.
+    """
+    times = np.ones(weight.size) if times is None else times
+    weight = weight / float(times @ weight)
+    mean, variance, expected, spread, second, third = float((times * weight) @ value), 0.0, 0.0, 0.0, 0.0, 0.0
+    for label in np.unique(stratum) if stratum is not None else (None,):
+        inside = slice(None) if stratum is None else stratum == label
+        c, m = weight[inside], times[inside]
+        if m.sum() < 2:
+            continue
+        total = float(m @ c)
+        w = c / total
+        squares = float(m @ w**2)
+        scale = 1.0 / np.maximum(1.0 - 2.0 * w + squares, ROUNDING)
+        share = w**2 * scale
+        hidden = w * np.sqrt(scale) * (value[inside] - (m * w) @ value[inside]) * total
+        variance += float(m @ hidden**2)
+        second, third = second + float(m @ hidden**2), third + float(m @ hidden**3)
+        expected += total**2 * squares
+        spread += total**4 * _trace(w, share, squares, m)
+    if not expected:
+        return None
+    return Sampling(
+        mean, float(np.sqrt(variance)), expected**2 / spread, third / second**1.5 if second else 0.0
+    )
+
+
+def _trace(w: Floats, d: Floats, squares: float, times: Floats) -> float:
+    """Trace of (M' D M)² for M = 1 - 1w', D = diag(d): what the variance of the variance hangs on."""
+    total, mixed, dd = float(times @ d), float(times @ (w * d)), float(times @ d**2)
+    return (
+        dd * (1 + 2 * squares)
+        + 2 * mixed**2
+        + (total * squares) ** 2
+        - 4 * float(times @ (w * d * d))
+        + 2 * total * float(times @ (w * w * d))
+        - 4 * total * squares * mixed
+    )
+
+
+def _merged(members: Floats) -> npt.NDArray[np.intp]:
+    """The stratum of each cluster; strata of one cluster are merged, with the smallest other if alone."""
+    stratum: npt.NDArray[np.intp] = members.argmax(axis=1)
+    sizes = np.bincount(stratum, minlength=members.shape[1])
+    lone = np.flatnonzero(sizes == 1)
+    if lone.size:
+        others = np.flatnonzero(sizes > 1)
+        target = lone[0] if lone.size > 1 or not others.size else others[sizes[others].argmin()]
+        stratum[np.isin(stratum, lone)] = target
+    return stratum
+
+
+def _codes(names: Sequence[Hashable]) -> npt.NDArray[np.intp]:
+    """Numbers for names, in order of first appearance."""
+    seen: dict[Hashable, int] = {}
+    return np.array([seen.setdefault(name, len(seen)) for name in names], np.intp)
