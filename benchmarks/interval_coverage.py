@@ -1,10 +1,9 @@
 """How often plantain's intervals hold the true value, and how wide they are, beside those of others.
 
-Each scenario draws sources (clusters) whose values are skewed, sparse, near an end of their range, or plain; some sources
-have most of the samples, or samples that say the same. Compared are plantain's interval of a mean, Student's t with the
-usual clustered error, and the bootstraps of `scipy.stats.bootstrap` (BCa and percentile, over sources). An interval that
-is not given, because too few sources say anything, counts neither way; how many are given is shown. Then the same for
-rates over clusters and for Cohen's kappa.
+Each scenario draws sources (clusters) whose values are skewed, sparse, near an end of their range, or plain, and some
+of which have most of the samples. Compared are plantain's interval of a mean, Student's t, and the bootstraps of
+`scipy.stats.bootstrap` (BCa and percentile). An interval that is not given, because too few sources say anything,
+counts neither way; how many are given is shown. Then the same for rates over clusters and for Cohen's kappa.
 
     python benchmarks/interval_coverage.py [ROUNDS]      default 1000; exits 1 where plantain covers less than 93 %
 """
@@ -19,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from plantain.metrics.means import ClusteredMeans
 from plantain.metrics.statistics.agreement import cohen_kappa
 from plantain.metrics.statistics.clusters import clustered_rate
+from plantain.metrics.statistics.means import ClusteredMeans
 
 SEED = 20261122
 LEAST = 0.93

@@ -26,8 +26,8 @@ import numpy as np  # noqa: E402
 from skimage.metrics import structural_similarity  # noqa: E402
 
 from plantain.metrics import masked_ssim, ssim  # noqa: E402
+from plantain.metrics.statistics.means import ClusteredMeans  # noqa: E402
 from plantain.metrics.statistics.paired import paired_differences  # noqa: E402
-from plantain.metrics.statistics.resampling import Resampling  # noqa: E402
 
 TARGET, STRETCH, AGREEMENT = 10.0, 15.0, 1e-6
 MODELS, SAMPLES, ORGANS, METRICS = 8, 1000, 13, 6
@@ -135,7 +135,7 @@ def statistics() -> None:
         scores = {f"model {m}": base + rng.normal(0.02 * m, 0.2, SAMPLES) for m in range(MODELS)}
         for values in scores.values():
             values[rng.random(SAMPLES) < 0.02] = np.nan
-        plan = Resampling(sources, organs.tolist(), seed=0)
+        plan = ClusteredMeans(sources, organs.tolist())
         for values in scores.values():
             rows = [plan.mean(values), plan.mean(values, macro=True)]
             rows += [plan.mean(np.where(organs == organ, values, np.nan)) for organ in range(ORGANS)]

@@ -19,7 +19,8 @@ from plantain.journal.tables import (
     table1,
     table2,
 )
-from plantain.metrics.statistics.clusters import wilson_share
+from plantain.metrics.statistics.intervals import wilson_share
+from plantain.metrics.statistics.means import METHOD
 from plantain.records import Direction, TaskState
 from plantain.rubrics import MED_BANANA
 from report.run_on_paper import GRAIN, PASS, SUBTLE, Planned, build_run
@@ -205,7 +206,7 @@ def test_a_hundred_thousand_attempts_do_not_fill_the_memory(tmp_path: Path) -> N
         finally:
             tracemalloc.stop()
     assert (table.attempts, table.judged) == (100_000, 100_000)
-    assert composition.total.rate.method == "cluster bootstrap" and composition.total.rate.clusters == 20_000
+    assert composition.total.rate.method == METHOD and composition.total.rate.clusters == 20_000
     # 100,000 verdicts as Python tuples alone would be over 20 MB
     assert peak < 8e6, f"{peak / 1e6:.1f} MB"
 

@@ -1,13 +1,14 @@
-"""Intervals against published values, a direct bootstrap and their own bounds."""
+"""Intervals of rates against published values, trials one by one and their own bounds."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plantain.metrics.statistics.clusters import clustered_rate, wilson_share
+from plantain.metrics.statistics.clusters import clustered_rate
+from plantain.metrics.statistics.intervals import wilson_share
+from plantain.metrics.statistics.means import METHOD, ClusteredMeans
 
 
 def test_wilson_matches_the_published_agreement_interval() -> None:
@@ -32,42 +33,46 @@ def test_wilson_refuses_what_is_no_share(share: float, n: float) -> None:
 
 
 def test_nothing_to_rate_has_no_value() -> None:
-    rate = clustered_rate({}, seed=1)
+    rate = clustered_rate({})
     assert (rate.value, rate.low, rate.n, rate.method) == (None, None, 0, "")
 
 
 def test_single_trials_use_wilson_share() -> None:
-    rate = clustered_rate({(1, 1): 81, (0, 1): 19}, seed=1)
+    rate = clustered_rate({(1, 1): 81, (0, 1): 19})
     assert rate.method == "wilson" and rate.n == 100
     assert (rate.low, rate.high) == wilson_share(0.81, 100)
 
 
 def test_few_clusters_count_once_each() -> None:
     # 2 images with 20 trials each tell no more than 2 independent answers
-    rate = clustered_rate({(10, 20): 2}, seed=1)
+    rate = clustered_rate({(10, 20): 2})
     assert rate.method == "wilson over clusters" and rate.n == 40 and rate.clusters == 2
     assert (rate.low, rate.high) == wilson_share(0.5, 2)
 
 
 def test_repeated_images_widen_the_interval() -> None:
     # every image is all success or all failure: 400 trials carry the information of 100
-    rate = clustered_rate({(4, 4): 50, (0, 4): 50}, seed=3)
+    rate = clustered_rate({(4, 4): 50, (0, 4): 50})
     naive = wilson_share(0.5, 400)
-    assert rate.method == "cluster bootstrap"
+    assert rate.method == METHOD
     assert rate.low is not None and rate.high is not None
     assert (rate.high - rate.low) / (naive[1] - naive[0]) == pytest.approx(2.0, abs=0.25)  # sqrt(4)
 
 
-def test_bootstrap_equals_resampling_clusters_one_by_one() -> None:
-    seed = 11
+def test_interval_is_that_of_the_trials_one_by_one() -> None:
     patterns = {(0, 1): 12, (1, 2): 9, (3, 3): 14, (2, 5): 6}
-    units = np.array([p for p, count in patterns.items() for _ in range(count)], dtype=float)
-    rng = np.random.default_rng(seed)
-    picks = rng.integers(0, len(units), size=(20_000, len(units)))
-    shares = units[picks, 0].sum(axis=1) / units[picks, 1].sum(axis=1)
-    expected = np.percentile(shares, [2.5, 97.5])
-    rate = clustered_rate(patterns, seed, draws=20_000)
-    assert (rate.low, rate.high) == pytest.approx(tuple(expected), abs=0.01)
+    units = [pattern for pattern, count in patterns.items() for _ in range(count)]
+    trials = [float(i < yes) for yes, n in units for i in range(n)]
+    source = [cluster for cluster, (_, n) in enumerate(units) for _ in range(n)]
+    expected, rate = ClusteredMeans(source).mean(trials, low=0, high=1), clustered_rate(patterns)
+    assert (rate.value, rate.low, rate.high) == pytest.approx((expected.value, expected.low, expected.high))
+
+
+def test_one_image_with_most_trials_counts_once() -> None:
+    # Shares of 0.9 and 9 times 1/90: weights say (sum w)² / sum w² = 1 / (0.81 + 9 * 0.0001) = 1.2 answers.
+    rate = clustered_rate({(81, 81): 1, (1, 1): 9})
+    assert rate.method == "wilson over clusters"
+    assert rate.low == pytest.approx(wilson_share(1.0, 90**2 / (81**2 + 9))[0])
 
 
 @given(
@@ -75,12 +80,11 @@ def test_bootstrap_equals_resampling_clusters_one_by_one() -> None:
         st.tuples(st.integers(0, 6), st.integers(0, 6)).filter(lambda p: p[0] <= p[1]),
         st.integers(0, 40),
         max_size=6,
-    ),
-    st.integers(0, 2**31),
+    )
 )
-def test_interval_holds_its_rate_and_is_reproducible(patterns: dict[tuple[int, int], int], seed: int) -> None:
-    rate = clustered_rate(patterns, seed, draws=200)
-    assert rate == clustered_rate(dict(reversed(patterns.items())), seed, draws=200)
+def test_interval_holds_its_rate_and_is_reproducible(patterns: dict[tuple[int, int], int]) -> None:
+    rate = clustered_rate(patterns)
+    assert rate == clustered_rate(dict(reversed(patterns.items())))
     if rate.value is not None:
         assert rate.low is not None and rate.high is not None
         assert 0 <= rate.low <= rate.value + 1e-9 and rate.value - 1e-9 <= rate.high <= 1

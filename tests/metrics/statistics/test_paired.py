@@ -27,7 +27,8 @@ def test_holm_leaves_out_what_has_no_p():
 def test_p_agrees_with_the_paired_t_test_of_statsmodels():
     rng = np.random.default_rng(2)
     a = rng.normal(0.6, 0.1, 40)
-    b = a - rng.normal(0.02, 0.05, 40)
+    half = rng.normal(0, 0.05, 20)
+    b = a - 0.02 - np.r_[half, -half]  # without skewness, for which more than t would be asked
     expected = DescrStatsW(a - b).ttest_mean(0)[1]
     low, high = DescrStatsW(a - b).tconfint_mean()
     (found,) = paired_differences({"a": a, "b": b}, range(40))
@@ -67,6 +68,31 @@ def test_a_real_difference_is_found_and_the_detectable_one_is_stated():
     # (1.97 + 0.84) * 0.1 / sqrt(200) = 0.02
     assert first.detectable == pytest.approx(0.02, abs=0.003)
     assert second.p is None and third.p_holm is None and not third.differs
+
+
+def test_interval_and_p_say_the_same():
+    rng = np.random.default_rng(13)
+    for n in (6, 15, 40):
+        for _ in range(40):
+            (found,) = paired_differences({"a": rng.exponential(1, n) - 0.4, "b": np.zeros(n)}, range(n))
+            assert (found.p < 0.05) == (found.estimate.low > 0 or found.estimate.high < 0)
+
+
+ENDS: tuple[dict[str, float], ...] = ({"low": 0, "high": 1}, {})
+
+
+def test_differences_of_scores_stay_within_what_scores_can_differ_by():
+    a, b = [1.0, 1.0, 1.0, 0.9, 1.0, 0.2], [0.0, 0.1, 0.05, 0.15, 0.2, 0.1]
+    bounded, free = (paired_differences({"a": a, "b": b}, range(6), **ends)[0].estimate for ends in ENDS)
+    assert -1 < bounded.low < bounded.value < bounded.high <= 1 < free.high
+
+
+def test_few_sources_that_differ_are_no_proof():
+    # 30 sources, 4 of which differ, by much and alike: the sign test allows 2 * (1 / 2)^4 at best.
+    difference = np.r_[[0.5, 0.5, 0.5, 0.5], np.zeros(26)]
+    (found,) = paired_differences({"a": difference, "b": np.zeros(30)}, range(30))
+    assert found.p == 0.125
+    assert found.estimate.reason == "4 of 30 sources differ from 0, 5 are needed"
 
 
 def test_sources_that_all_say_the_same_are_no_proof_when_there_are_few():

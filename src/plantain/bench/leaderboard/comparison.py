@@ -9,22 +9,21 @@ import numpy as np
 from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.leaderboard.table_rows import Floats
 from plantain.metrics.statistics.paired import Difference, paired_differences
-from plantain.records import derive_seed
 
 BEST, SECOND = "best", "second"
 
 
 def differences(
+    measure: Measure,
     values: Mapping[str, Floats],
     clusters: Sequence[Hashable],
     strata: Sequence[Hashable] | None,
-    seed: int,
 ) -> tuple[Difference, ...]:
     """All pairs of models of one group of samples, corrected by Holm over these pairs; empty below two models."""
     known = {label: array for label, array in values.items() if np.isfinite(array).any()}
     if len(known) < 2:
         return ()
-    return tuple(paired_differences(known, clusters, strata, seed=derive_seed(seed, "pairs")))
+    return tuple(paired_differences(known, clusters, strata, low=measure.low, high=measure.high))
 
 
 def marks(measure: Measure, means: Mapping[str, float | None], pairs: Sequence[Difference]) -> dict[str, str]:

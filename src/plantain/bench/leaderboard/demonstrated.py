@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,9 +11,8 @@ from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard.measures import MAIN, Measure
 from plantain.bench.leaderboard.table_rows import Floats, Scores
 from plantain.bench.leaderboard.tables import Table
+from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.metrics.statistics.paired import holm, paired_differences
-from plantain.metrics.statistics.resampling import Estimate, Resampling
-from plantain.records import derive_seed
 
 CONFUSION = "demo_similarity"
 """How far outputs look like the demonstrations: the measure of an editor that confuses them with the sample."""
@@ -99,12 +98,11 @@ def level_rows(
         return []
     common = np.logical_and.reduce([np.isfinite(array) for array in known.values()])
     paired = {label: np.where(common, array, np.nan) for label, array in known.items()}
-    seed = derive_seed(scores.seed, "shots", measure.name)
-    plan = Resampling(clusters, strata, seed=seed)
+    plan = ClusteredMeans(clusters, strata)
     first = next(iter(known))
     changes = {
         pair.second: pair
-        for pair in paired_differences(paired, clusters, strata, seed=seed)
+        for pair in paired_differences(paired, clusters, strata, low=measure.low, high=measure.high)
         if pair.first == first
     }
     corrected = dict(zip(changes, holm([pair.p for pair in changes.values()]), strict=True))
@@ -113,7 +111,15 @@ def level_rows(
         pair = changes.get(level)
         change = _reversed(pair.estimate) if pair is not None else None
         rows.append(
-            ShotRow(name, task, int(level), measure.name, plan.mean(array), change, corrected.get(level))
+            ShotRow(
+                name,
+                task,
+                int(level),
+                measure.name,
+                plan.mean(array, low=measure.low, high=measure.high),
+                change,
+                corrected.get(level),
+            )
         )
     return rows
 
@@ -124,11 +130,4 @@ def _reversed(estimate: Estimate) -> Estimate:
     def minus(value: float | None) -> float | None:
         return None if value is None else -value
 
-    return Estimate(
-        minus(estimate.value),
-        minus(estimate.high),
-        minus(estimate.low),
-        estimate.n,
-        estimate.clusters,
-        estimate.method,
-    )
+    return replace(estimate, value=minus(estimate.value), low=minus(estimate.high), high=minus(estimate.low))

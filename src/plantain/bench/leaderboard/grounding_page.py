@@ -23,10 +23,11 @@ from plantain.bench.leaderboard.failure_types import (
 )
 from plantain.bench.leaderboard.gallery import BYTES, SIDE, outline
 from plantain.bench.leaderboard.latex import csv_text
+from plantain.bench.leaderboard.measures import measure
 from plantain.bench.leaderboard.table_rows import Scores, read_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
 from plantain.bench.score.attending import MEASURES, map_path
-from plantain.metrics.statistics.resampling import Estimate, Resampling
+from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.thumbnails import data_uri
 from plantain.pixels.arrays import Pixels
@@ -124,10 +125,12 @@ def _row(scores: Scores, arm: Arm, organ: str, task: str, inside: np.ndarray) ->
     chosen = np.flatnonzero(inside)
     clusters = [scores.samples[i].cluster for i in chosen]
     strata = [scores.samples[i].organ for i in chosen]
-    plan = Resampling(clusters, strata, seed=derive_seed(scores.seed, "attention"))
-    estimates = {
-        name: plan.mean(scores.values(arm, f"attention_{name}")[chosen], macro=False) for name in MEASURES
-    }
+    plan = ClusteredMeans(clusters, strata)
+    estimates = {}
+    for name in MEASURES:
+        known = measure(f"attention_{name}")
+        values = scores.values(arm, known.stored)[chosen]
+        estimates[name] = plan.mean(values, low=known.low, high=known.high)
     return GroundingRow(arm.label, organ, task, int(inside.sum()), estimates)
 
 

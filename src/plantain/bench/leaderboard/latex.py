@@ -12,7 +12,7 @@ from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.leaderboard.ranking import Ranking
 from plantain.bench.leaderboard.table_rows import baseline
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, table_json
-from plantain.metrics.statistics.resampling import Estimate
+from plantain.metrics.statistics.means import Estimate
 
 ORGANS_ACROSS = 6
 """Organs side by side before the table goes on in another block."""
@@ -172,7 +172,7 @@ def table_three(ranking: Ranking) -> str:
         r"\end{tabular}",
         rf"\caption{{Rank correlation with {len(ranking.raters)} raters over {len(ranking.models)} models, mean over "
         "images: "
-        r"Spearman's $\rho$ with average ranks for ties and half of its 95\,\% interval, Kendall's $\tau_b$.}",
+        r"Spearman's $\rho$ with average ranks for ties, Kendall's $\tau_b$, each with its 95\,\% interval.}",
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
@@ -181,8 +181,11 @@ def table_three(ranking: Ranking) -> str:
 def _pair(rho: Estimate, tau: Estimate) -> str:
     if rho.value is None or tau.value is None:
         return "--"
-    spread = "" if rho.spread is None else rf" $\pm$ {rho.spread:.2f}"
-    return f"{rho.value:.2f}{spread}, {tau.value:.2f}".replace("-", "$-$")
+    return f"{rho.value:.2f}{_bounds(rho)}, {tau.value:.2f}{_bounds(tau)}".replace("-", "$-$")
+
+
+def _bounds(found: Estimate) -> str:
+    return "" if found.low is None else f" [{found.low:.2f}, {found.high:.2f}]"
 
 
 def escaped(text: str) -> str:

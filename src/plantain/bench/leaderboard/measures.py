@@ -41,6 +41,23 @@ _KNOWN = {
     "clip_dalign": ("clip_dalign", "CLIP direction of the edit", True, -1.0, 1.0, 2),
     "image_reward": ("image_reward", "ImageReward", True, None, None, 2),
     "attention_iou": ("attention_iou", "overlap of attention and region", True, 0.0, 1.0, 2),
+    "attention_chance": (
+        "attention_chance",
+        "overlap expected of as many pixels at random",
+        True,
+        0.0,
+        1.0,
+        2,
+    ),
+    "attention_mass": (
+        "attention_mass",
+        "attention inside over the region's share of the area",
+        True,
+        0.0,
+        None,
+        2,
+    ),
+    "attention_pointing": ("attention_pointing", "strongest attention lies in the region", True, 0.0, 1.0, 2),
     "attention_auroc": ("attention_auroc", "attention ranks the region first", True, 0.0, 1.0, 2),
     "demo_similarity": ("demo_similarity", "likeness to the demonstrations", False, None, None, 2),
 }

@@ -25,8 +25,16 @@ from plantain.bench.leaderboard.published import (
 )
 from plantain.bench.leaderboard.sweeps import Sweep, sweeps
 from plantain.bench.leaderboard.table_rows import Scores, baseline, read_scores
-from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, TableCell, make_table, table_json
-from plantain.metrics.statistics.resampling import BOOTSTRAP, Estimate
+from plantain.bench.leaderboard.tables import (
+    MACRO,
+    OVERALL,
+    Table,
+    TableCell,
+    make_table,
+    table_json,
+    why_no_interval,
+)
+from plantain.metrics.statistics.means import Estimate
 from plantain.pages.drawing import printed
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.wording import DASH
@@ -208,7 +216,7 @@ def page(board: Leaderboard) -> str:
             models=[arm for arm in table.general if not baseline(arm)],
             baselines=[arm for arm in table.general if baseline(arm)],
             clusters=clusters,
-            bootstrapped=any(cell.estimate.method == BOOTSTRAP for cell in table.cells.values()),
+            unsure=why_no_interval(table, OVERALL),
             licences=sorted({s.licence for s in table.scores.samples} - {"open", "attribution"}),
             distances={(d.arm, d.metric): d for d in table.scores.distances},
             distance_names=sorted({d.metric for d in table.scores.distances}),
@@ -233,9 +241,9 @@ def _partial(cell: TableCell) -> bool:
 
 
 def interval(estimate: Estimate, digits: int = 2) -> str:
-    """The bounds of an estimate, e.g. "0.41 to 0.78"; a dash where there are none."""
+    """The bounds of an estimate, e.g. "0.41 to 0.78"; a word where there are none."""
     if estimate.low is None or estimate.high is None:
-        return DASH
+        return "no interval" if estimate.reason else DASH
     return f"{estimate.low:.{digits}f} to {estimate.high:.{digits}f}"
 
 

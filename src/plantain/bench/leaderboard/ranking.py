@@ -14,6 +14,7 @@ from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.leaderboard.table_rows import Floats, Scores
 from plantain.bench.leaderboard.tables import Table
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, fleiss_kappa, krippendorff_alpha
+from plantain.metrics.statistics.means import Estimate
 from plantain.metrics.statistics.ranks import (
     average_ranks,
     human_ceiling,
@@ -21,8 +22,7 @@ from plantain.metrics.statistics.ranks import (
     kendall,
     spearman,
 )
-from plantain.metrics.statistics.resampling import Estimate
-from plantain.records import Score, derive_seed
+from plantain.records import Score
 
 MANY = 25
 """More different values than this are no categories: agreement is then of distances only."""
@@ -132,21 +132,19 @@ def _row(
 ) -> RankRow:
     sign = 1.0 if measure.higher_is_better else -1.0
     values = np.stack([sign * scores.values(scores.arm(label), measure.stored) for label in models], axis=1)
-    seed = derive_seed(scores.seed, "rank", measure.name, dimension)
     found = {
-        name: image_correlation(values, people, scores.clusters, statistic=statistic, seed=seed)
+        name: image_correlation(values, people, scores.clusters, statistic=statistic)
         for name, statistic in STATISTICS.items()
     }
     return RankRow(measure.name, dimension, found["spearman"], found["kendall"])
 
 
 def _ceiling(scores: Scores, ratings: Floats) -> dict[str, Estimate]:
-    seed = derive_seed(scores.seed, "ceiling")
     ranks = ranks_within(
         ratings
     )  # what metrics are held against, too: the others' mean is of ranks, not of scales
     return {
-        name: human_ceiling(ranks, scores.clusters, statistic=statistic, seed=seed)
+        name: human_ceiling(ranks, scores.clusters, statistic=statistic)
         for name, statistic in STATISTICS.items()
     }
 
@@ -157,15 +155,14 @@ def _agreement(scores: Scores, dimension: str, ratings: Ratings) -> RaterAgreeme
     level = " of ranks" if mixed else ""
     flat = table.reshape(table.shape[0], -1)
     clusters = [cluster for cluster in scores.clusters for _ in ratings.models]
-    seed = derive_seed(scores.seed, "agreement")
     kinds = np.unique(flat[np.isfinite(flat)])
     if kinds.size > MANY:
-        alpha = krippendorff_alpha(flat, "interval", clusters=clusters, seed=seed)
+        alpha = krippendorff_alpha(flat, "interval", clusters=clusters)
         return RaterAgreement(dimension, f"interval{level}", alpha, None, {})
-    alpha = krippendorff_alpha(flat, "ordinal", clusters=clusters, seed=seed)
+    alpha = krippendorff_alpha(flat, "ordinal", clusters=clusters)
     complete = np.flatnonzero(np.isfinite(flat).all(axis=0))
     counts = np.stack([(flat[:, complete] == kind).sum(axis=0) for kind in kinds], axis=1)
-    fleiss = fleiss_kappa(counts, clusters=[clusters[i] for i in complete], seed=seed)
+    fleiss = fleiss_kappa(counts, clusters=[clusters[i] for i in complete])
     cohen = {}
     for one, other in combinations(range(len(ratings.raters)), 2):
         both = np.flatnonzero(np.isfinite(flat[[one, other]]).all(axis=0))
@@ -175,7 +172,6 @@ def _agreement(scores: Scores, dimension: str, ratings: Ratings) -> RaterAgreeme
             categories=[float(kind) for kind in kinds],
             weights="quadratic",
             clusters=[clusters[i] for i in both],
-            seed=seed,
         )
     return RaterAgreement(dimension, f"ordinal{level}", alpha, fleiss, cohen)
 

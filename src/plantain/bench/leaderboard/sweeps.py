@@ -10,8 +10,7 @@ import numpy as np
 from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard.table_rows import Floats, mean_of_known
 from plantain.bench.leaderboard.tables import Table
-from plantain.metrics.statistics.resampling import Estimate, Resampling
-from plantain.records import derive_seed
+from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +77,7 @@ def _means(
 ) -> dict[tuple[int, int], dict[str, Estimate]]:
     """By place and metric; without those settings that have no score at all, which are compared with nothing."""
     scores = table.scores
-    plan = Resampling(
-        scores.clusters,
-        [sample.organ for sample in scores.samples],
-        seed=derive_seed(scores.seed, "sweep"),
-    )
+    plan = ClusteredMeans(scores.clusters, [sample.organ for sample in scores.samples])
     means: dict[tuple[int, int], dict[str, Estimate]] = {place: {} for place in places}
     for measure in table.main:
         found = scores.outputs.get((arm.label, measure.stored))
@@ -94,5 +89,7 @@ def _means(
         known = {place: array for place, array in values.items() if np.isfinite(array).any()}
         common = np.logical_and.reduce([np.isfinite(array) for array in known.values()])
         for place, array in values.items():
-            means[place][measure.name] = plan.mean(np.where(common, array, np.nan))
+            means[place][measure.name] = plan.mean(
+                np.where(common, array, np.nan), low=measure.low, high=measure.high
+            )
     return means

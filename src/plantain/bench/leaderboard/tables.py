@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -13,9 +14,9 @@ from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard.comparison import differences, marks
 from plantain.bench.leaderboard.measures import MAIN, Measure, judges, ordered
 from plantain.bench.leaderboard.table_rows import Floats, Scores, baseline
+from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.metrics.statistics.paired import Difference
-from plantain.metrics.statistics.resampling import Estimate, Resampling
-from plantain.records import InputError, derive_seed
+from plantain.records import InputError
 
 OVERALL = "overall"
 MACRO = "overall (macro)"
@@ -182,7 +183,7 @@ def _task_cells(
 
 
 class _Group:
-    """Samples that one column is about, with one plan of resampling for all models and metrics."""
+    """Samples that one column is about, with one clustering for all models and metrics."""
 
     def __init__(
         self,
@@ -195,7 +196,7 @@ class _Group:
         self.scores, self.chosen, self.organ, self.task = scores, chosen, organ, task
         self.clusters = [scores.samples[i].cluster for i in chosen]
         self.strata = [scores.samples[i].organ for i in chosen] if organ == OVERALL else None
-        self.plan = Resampling(self.clusters, self.strata, seed=derive_seed(scores.seed, "table"))
+        self.plan = ClusteredMeans(self.clusters, self.strata)
         self.covered = {label: inside[chosen] for label, inside in covered.items()}
 
     def row(
@@ -218,7 +219,7 @@ class _Group:
             for arm in self.scores.arms
             if not baseline(arm) and arm.shots is None
         }
-        pairs = differences(general, self.clusters, self.strata, self.scores.seed)
+        pairs = differences(measure, general, self.clusters, self.strata)
         means = {
             cell.model: cell.estimate.value for cell in cells if cell.model in general and cell.organ != MACRO
         }
@@ -238,22 +239,13 @@ class _Group:
             organ=MACRO if macro else self.organ,
             task=self.task,
             metric=measure.name,
-            estimate=_within(measure, self.plan.mean(values, macro=macro)),
+            estimate=self.plan.mean(values, low=measure.low, high=measure.high, macro=macro),
             samples=int(covered.sum()),
             outputs=outputs[covered].size,
             scored=int(np.isfinite(outputs[covered]).sum()),
             worst=None if macro else worst,
             best=None if macro else best,
         )
-
-
-def _within(measure: Measure, estimate: Estimate) -> Estimate:
-    """The estimate with its interval cut off where the metric ends: no mean lies beyond."""
-    if estimate.low is None or estimate.high is None:
-        return estimate
-    low = estimate.low if measure.low is None else max(measure.low, estimate.low)
-    high = estimate.high if measure.high is None else min(measure.high, estimate.high)
-    return replace(estimate, low=low, high=high)
 
 
 def _marked(cell: TableCell, found: Mapping[str, str]) -> TableCell:
@@ -274,6 +266,13 @@ def _bounds(measure: Measure, values: Floats) -> tuple[float | None, float | Non
     return worst, best
 
 
+def why_no_interval(table: Table, organ: str) -> list[str]:
+    """What keeps numbers of the main metrics of an organ from having an interval, the commonest reason first."""
+    cells = [table.cell(arm.label, organ, measure.name) for arm in table.general for measure in table.main]
+    reasons = Counter(cell.estimate.reason for cell in cells if cell is not None and cell.estimate.reason)
+    return [reason for reason, _ in reasons.most_common()]
+
+
 def table_json(cells: Iterable[TableCell]) -> list[dict[str, object]]:
     """The rows that scripts read: one per cell that has something to say."""
     rows: list[dict[str, object]] = []
@@ -291,6 +290,7 @@ def table_json(cells: Iterable[TableCell]) -> list[dict[str, object]]:
             "outputs": cell.outputs,
             "clusters": cell.estimate.clusters,
             "interval": cell.estimate.method,
+            "no_interval": cell.estimate.reason,
             "worst": cell.worst,
             "best": cell.best,
             "mark": cell.mark,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from plantain.bench.leaderboard.ranking import Ranking
     from plantain.metrics.statistics.agreement import Agreement
-    from plantain.metrics.statistics.resampling import Estimate
+    from plantain.metrics.statistics.means import Estimate
 
 app = application()
 
@@ -109,8 +109,8 @@ def correlations(found: Ranking) -> RichTable:
 def _correlation(rho: Estimate, tau: Estimate) -> str:
     if rho.value is None:
         return "–"
-    spread = "" if rho.spread is None else f" ±{rho.spread:.2f}"
-    return f"{rho.value:+.2f}{spread} / {'–' if tau.value is None else f'{tau.value:+.2f}'}"
+    bounds = "" if rho.low is None else f" ({rho.low:+.2f} to {rho.high:+.2f})"
+    return f"{rho.value:+.2f}{bounds} / {'–' if tau.value is None else f'{tau.value:+.2f}'}"
 
 
 def agreements(found: Ranking) -> RichTable:

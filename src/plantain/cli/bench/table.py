@@ -106,7 +106,7 @@ def leaderboard(made: Table) -> RichTable:
     from rich.text import Text
 
     from plantain.bench.leaderboard.table_rows import baseline
-    from plantain.bench.leaderboard.tables import OVERALL
+    from plantain.bench.leaderboard.tables import OVERALL, why_no_interval
     from plantain.pages.wording import plain
 
     judged = f"EA, VQ: {made.judge}" if made.judge else "no judge has scored this run"
@@ -115,9 +115,12 @@ def leaderboard(made: Table) -> RichTable:
         judged += f"\n{synthetic} of {truths} true images are synthetic"
     shown = RichTable(
         title=f"{plain(made.scores.benchmark)}: {len(made.scores.samples)} samples",
-        caption=f"{judged}\nmean and half of the 95 % interval; bold: best, underlined: second, where told apart",
+        caption=f"{judged}\nmean and 95 % interval; bold: best, underlined: second, where told apart",
         caption_justify="left",
     )
+    unsure = why_no_interval(made, OVERALL)
+    if unsure:
+        shown.caption = f"{shown.caption}\nno interval: {'; '.join(unsure)}"
     shown.add_column("model")
     for measure in made.main:
         shown.add_column(measure.name, justify="right")
@@ -130,9 +133,10 @@ def leaderboard(made: Table) -> RichTable:
             if cell is None or cell.estimate.value is None:
                 texts.append(Text("–", style="dim"))
                 continue
-            spread = "" if cell.estimate.spread is None else f" ±{cell.estimate.spread:.2f}"
+            found = cell.estimate
+            bounds = "" if found.low is None else f" {found.low:.2f}–{found.high:.2f}"
             style = {"best": "bold", "second": "underline"}.get(cell.mark, "")
-            texts.append(Text.assemble((f"{cell.estimate.value:.2f}", style), (spread, "dim")))
+            texts.append(Text.assemble((f"{cell.estimate.value:.2f}", style), (bounds, "dim")))
         coverage = min((cell.coverage for cell in cells if cell), default=None)
         last = models and arm is models[-1]
         shown.add_row(

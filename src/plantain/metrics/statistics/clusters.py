@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.means import FEWEST, METHOD, sampling_of
 from plantain.metrics.statistics.intervals import wilson_share
+from plantain.metrics.statistics.means import FEWEST, LEAST_FREEDOM, METHOD, sampling_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def clustered_rate(patterns: Mapping[tuple[int, int], int]) -> Rate:
 
     One trial per cluster: Wilson's interval. Clusters of which too few say anything but yes, or anything but no:
     Wilson's interval with as many trials as clusters, fewer where some hold most of the trials, which is what the data
-    support when each cluster counts as one answer. Otherwise that of a mean over clusters (`plantain.metrics.means`).
+    support when each cluster counts as one answer. Otherwise that of a mean over clusters (`means.py`).
 
     Args:
         patterns: how many clusters have (successes, trials), e.g. {(1, 2): 30, (2, 2): 12}.
@@ -59,7 +59,7 @@ def clustered_rate(patterns: Mapping[tuple[int, int], int]) -> Rate:
     )
     shares = np.array([s / of for (s, of), _ in kept])
     found = sampling_of(trials, shares, times=times)
-    if found is None or _too_few(shares, times):
+    if found is None or found.freedom < LEAST_FREEDOM or _too_few(shares, times):
         answers = float((times @ trials) ** 2 / (times @ trials**2))
         return Rate(successes, n, clusters, share, *wilson_share(share, answers), "wilson over clusters")
     return Rate(successes, n, clusters, share, *found.interval(0.0, 1.0), METHOD)

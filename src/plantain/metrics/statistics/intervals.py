@@ -27,13 +27,14 @@ class Sampling:
         error: its standard error, 0 or more.
         freedom: degrees of freedom of the error, above 0.
         skewness: third moment of the sources' shares in the value over the 3/2 power of the second, in (-1, 1);
-            the skewness of the values over the root of their number where all sources weigh alike.
+            the skewness of the values over the root of their number where all sources weigh alike. 0: not corrected
+            for.
     """
 
     value: float
     error: float
     freedom: float
-    skewness: float
+    skewness: float = 0.0
 
     def interval(self, low: float | None = None, high: float | None = None) -> tuple[float, float]:
         """The 95 % interval, inside [low, high].

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.means import ClusteredMeans, Estimate
+from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 
 ROUNDING = 1e-12
 """Differences that vary by less than this vary by rounding only."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.means import ClusteredMeans, Estimate
+from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.records import Score, unscored
 
 Floats = npt.NDArray[np.float64]

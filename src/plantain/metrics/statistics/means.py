@@ -3,7 +3,7 @@
 A cluster is one answer, however many samples it has. What the mean would be with other sources is judged from the
 differences between clusters within their stratum, each brought up by what one cluster of its weight hides of itself
 (the bias-reduced linearisation of Bell and McCaffrey 2002, for clusters whose samples say one thing), with the degrees
-of freedom that their weights leave. So one source with half of all samples makes an interval wide, not narrow.
+of freedom that their weights leave. So a source with many samples makes an interval wide, not narrow.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ METHOD = "Student t over sources, within its range, corrected for skewness"
 
 FEWEST = 5
 """Sources that must say something: with fewer, nothing tells how sure their mean is."""
+
+LEAST_FREEDOM = 2.0
+"""Degrees of freedom: one source with half of the samples leaves about one, and an interval of nearly everything."""
 
 ROUNDING = 1e-12
 """Values of sources that differ by less, of their size, differ by rounding only."""
@@ -87,31 +90,33 @@ class ClusteredMeans:
         means = self._by_cluster(values, macro)
         if means is None:
             return Estimate(None, None, None, 0, 0, "")
-        n, (weight, value, stratum) = means
-        reason = too_few(value, low, high)
+        mean, n, (weight, value, stratum) = means
         sampling = sampling_of(weight, value, stratum)
+        reason = too_few(value, low, high, stratum)
+        if sampling is not None and not reason and sampling.freedom < LEAST_FREEDOM:
+            reason = f"too much of the mean hangs on few of the {value.size} sources"
         if reason or sampling is None:
-            return Estimate(float(weight @ value), None, None, n, value.size, "", reason)
+            return Estimate(mean, None, None, n, value.size, "", reason)
         ends = (
             low if low is not None and (value >= low).all() else None,
             high if high is not None and (value <= high).all() else None,
         )
-        return Estimate(sampling.value, *sampling.interval(*ends), n, value.size, METHOD)
+        return Estimate(mean, *sampling.interval(*ends), n, value.size, METHOD)
 
     def sampling(self, values: npt.ArrayLike, *, macro: bool = False) -> Sampling | None:
         """The mean with its standard error over clusters; None below two clusters."""
         means = self._by_cluster(values, macro)
-        return None if means is None else sampling_of(*means[1])
+        return None if means is None else sampling_of(*means[2])
 
     def told(self, values: npt.ArrayLike) -> int:
         """How many clusters have a mean other than 0, beyond rounding."""
         means = self._by_cluster(values, macro=False)
-        return 0 if means is None else int((np.abs(means[1][1]) > ROUNDING).sum())
+        return 0 if means is None else int((np.abs(means[2][1]) > ROUNDING).sum())
 
     def _by_cluster(
         self, values: npt.ArrayLike, macro: bool
-    ) -> tuple[int, tuple[Floats, Floats, npt.NDArray[np.intp]]] | None:
-        """Scored samples; weight (summing to 1), mean and stratum of each cluster that has any. None without any."""
+    ) -> tuple[float, int, tuple[Floats, Floats, npt.NDArray[np.intp]]] | None:
+        """The mean, the scored samples, and of each cluster with any its weight (they sum to 1), mean and stratum."""
         array = np.asarray(values, np.float64)
         if array.shape != self.cluster.shape:
             raise ValueError(f"values {array.shape} for {self.cluster.shape[0]} samples")
@@ -119,13 +124,19 @@ class ClusteredMeans:
         n = int(kept.sum())
         if not n:
             return None
-        group, cluster = self.group[kept] if macro else np.zeros(n, np.intp), self.cluster[kept]
-        samples = np.bincount(group)
-        each = 1.0 / samples[group] / np.count_nonzero(samples)
-        weight = np.bincount(cluster, each, self._members.shape[0])
-        total = np.bincount(cluster, each * array[kept], self._members.shape[0])
+        group, cluster, known = (
+            self.group[kept] if macro else np.zeros(n, np.intp),
+            self.cluster[kept],
+            array[kept],
+        )
+        present = np.unique(group)
+        each = 1.0 / np.bincount(group)[group] / present.size
+        weight, total = np.zeros(self._members.shape[0]), np.zeros(self._members.shape[0])
+        np.add.at(weight, cluster, each)
+        np.add.at(total, cluster, each * known)
         scored = weight > 0
-        return n, (weight[scored], total[scored] / weight[scored], _merged(self._members[scored]))
+        mean = float(np.mean([known[group == one].mean() for one in present]))
+        return mean, n, (weight[scored], total[scored] / weight[scored], _merged(self._members[scored]))
 
     @cached_property
     def _members(self) -> Floats:
@@ -135,22 +146,34 @@ class ClusteredMeans:
         return members
 
 
-def too_few(values: npt.NDArray[np.float64], low: float | None = None, high: float | None = None) -> str:
+def too_few(
+    values: Floats,
+    low: float | None = None,
+    high: float | None = None,
+    stratum: npt.NDArray[np.intp] | None = None,
+) -> str:
     """Why values of clusters allow no interval; "" where they do.
 
-    At least `FEWEST` must differ from 0, from either end of the range, and from a value that half of them share: what
-    the others would have said is anybody's guess.
+    At least `FEWEST` must differ from 0, from either end of the range, and from a value that half of their stratum
+    share: what others would have said is anybody's guess.
     """
     if values.size < FEWEST:
         return f"{values.size} independent source{'s' * (values.size != 1)}, {FEWEST} are needed"
-    middle = float(np.median(values))
-    for common in (0.0, low, high, middle):
-        if common is None:
-            continue
-        different = int((np.abs(values - common) > ROUNDING * max(1.0, abs(common))).sum())
-        if different < FEWEST and (common is not middle or 2 * different <= values.size):
-            return f"{different} of {values.size} sources differ from {common:.4g}, {FEWEST} are needed"
+    for common in (0.0, low, high):
+        if common is not None and (different := _different(values - common, max(1.0, abs(common)))) < FEWEST:
+            return f"{different} of {values.size} sources differ from {common:g}, {FEWEST} are needed"
+    middle = np.empty(values.size)
+    for label in np.unique(stratum) if stratum is not None else (None,):
+        inside = slice(None) if stratum is None else stratum == label
+        middle[inside] = np.median(values[inside])
+    different = _different(values - middle, max(1.0, float(np.abs(middle).max())))
+    if different < FEWEST and 2 * different <= values.size:
+        return f"{different} of {values.size} sources differ from the others, {FEWEST} are needed"
     return ""
+
+
+def _different(deviations: Floats, size: float) -> int:
+    return int((np.abs(deviations) > ROUNDING * size).sum())
 
 
 def sampling_of(

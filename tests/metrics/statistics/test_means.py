@@ -1,0 +1,224 @@
+"""Means over clusters: their errors against statsmodels and by hand, and whether their intervals cover as they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import expit
+
+from plantain.metrics.statistics.intervals import Sampling, corrected, uncorrected
+from plantain.metrics.statistics.means import ClusteredMeans, Estimate, sampling_of
+
+
+def test_error_of_clusters_of_one_size_is_that_of_statsmodels():
+    rng = np.random.default_rng(4)
+    source = np.repeat(np.arange(30), 3)
+    x = rng.normal(0, 0.2, 30)[source] + rng.normal(0, 0.1, 90)
+    fit = sm.OLS(x, np.ones(90)).fit(cov_type="cluster", cov_kwds={"groups": source})
+    found = ClusteredMeans(source.tolist()).sampling(x)
+    assert found.error == pytest.approx(float(fit.bse[0]), rel=1e-9)
+    assert found.freedom == pytest.approx(29)
+
+
+def test_error_of_clusters_of_unlike_sizes_by_hand():
+    # Weights 3/4 and 1/4, values 0 and 1. What one source varies by is estimated as (1 - 0)² / 2 = 0.5; the mean varies
+    # by 0.5 * ((3/4)² + (1/4)²) = 0.3125, and one degree of freedom says so.
+    found = sampling_of(np.array([3.0, 1.0]), np.array([0.0, 1.0]))
+    assert (found.value, found.error**2, found.freedom) == pytest.approx((0.25, 0.3125, 1.0))
+
+
+def test_error_is_unbiased_and_its_freedom_satterthwaites():
+    # V is a quadratic form of the sources' values; over N(0, 1) values its mean is the mean's own variance, sum w², and
+    # its variance 2 * mean² / freedom.
+    rng = np.random.default_rng(5)
+    weight = np.array([9.0, 4.0, 4.0, 2.0, 1.0, 1.0])
+    drawn = [sampling_of(weight, rng.normal(size=6)) for _ in range(6000)]
+    variances = np.array([found.error**2 for found in drawn])
+    w = weight / weight.sum()
+    assert variances.mean() == pytest.approx((w**2).sum(), rel=0.06)
+    assert 2 * variances.mean() ** 2 / variances.var() == pytest.approx(drawn[0].freedom, rel=0.15)
+
+
+def test_interval_between_two_ends_is_that_of_a_fractional_logit_in_statsmodels():
+    rng = np.random.default_rng(6)
+    x, source = rng.beta(1, 4, 80), np.repeat(np.arange(20), 4)
+    fit = sm.GLM(x, np.ones(80), family=sm.families.Binomial()).fit(
+        cov_type="cluster", cov_kwds={"groups": source}, use_t=True
+    )
+    error = float(fit.bse[0]) * x.mean() * (1 - x.mean())
+    half = stats.t.ppf(0.975, 19) * float(fit.bse[0])
+    expected = expit(float(fit.params[0]) + np.array([-half, half]))
+    ours = ClusteredMeans(source.tolist()).sampling(x)
+    assert ours.error == pytest.approx(error, rel=1e-6)
+    # Beside it stands t on the scale as it is, which reaches further down here.
+    low, high = Sampling(ours.value, ours.error, 19).interval(0, 1)
+    assert high == pytest.approx(expected[1], rel=1e-6)
+    assert low == pytest.approx(x.mean() - stats.t.ppf(0.975, 19) * error, rel=1e-6)
+    rare = Sampling(0.02, 0.015, 19).interval(0, 1)  # where t would leave the range, it is cut off
+    assert rare[0] == 0.0 and rare[1] == pytest.approx(
+        expit(np.log(0.02 / 0.98) + 2.09302 * 0.015 / 0.0196), rel=1e-4
+    )
+
+
+def test_interval_of_many_sources_is_that_of_scipys_bootstrap():
+    x = np.random.default_rng(7).gamma(1.0, 0.1, 400)
+    theirs = stats.bootstrap((x,), np.mean, method="BCa", rng=np.random.default_rng(1)).confidence_interval
+    found = ClusteredMeans(range(400)).mean(x, low=0.0)
+    assert (found.low, found.high) == pytest.approx(
+        (theirs.low, theirs.high), abs=0.15 * (theirs.high - theirs.low)
+    )
+
+
+def test_values_without_skewness_or_ends_have_students_interval():
+    x = np.r_[np.arange(1.0, 9.0), -np.arange(1.0, 9.0)] + 3
+    found = ClusteredMeans(range(16)).mean(x)
+    assert (found.low, found.high) == pytest.approx(stats.t.interval(0.95, 15, x.mean(), stats.sem(x)))
+    assert ClusteredMeans(range(16)).sampling(x).p_zero() == pytest.approx(stats.ttest_1samp(x, 0).pvalue)
+
+
+@given(st.floats(-30, 30), st.floats(-0.999, 0.999))
+def test_the_correction_for_skewness_can_be_taken_back(t, skewness):
+    assert corrected(uncorrected(t, skewness), skewness) == pytest.approx(t, abs=1e-6)
+
+
+SOURCES = {
+    # values of n sources, their true mean, range. A t interval covers 0.84 to 0.92 of these.
+    "skewed": (lambda r, n: r.beta(0.5, 5, n), 0.5 / 5.5, 0, 1),
+    "near 1": (lambda r, n: 1 - 0.4 * r.beta(0.5, 4, n), 1 - 0.4 * 0.5 / 4.5, -1, 1),
+    "sparse": (lambda r, n: (r.random(n) < 0.4) * r.beta(1, 3, n), 0.1, 0, 1),
+    "yes or no": (lambda r, n: (r.random(n) < 0.3) * 1.0, 0.3, 0, 1),
+    "distance": (lambda r, n: r.gamma(0.8, 0.1, n), 0.08, 0, None),
+    "without ends": (lambda r, n: r.normal(30, 3, n) + r.exponential(4, n), 34.0, None, None),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize(("n", "largest"), [(12, 1), (16, 4), (20, 12)])
+def test_intervals_of_few_skewed_or_sparse_sources_cover(name, n, largest):
+    # At least 93 % of 800: one standard error is 0.9 points. Sources have alternating sizes, or one has a fifth.
+    draw, truth, low, high = SOURCES[name]
+    seed = 20261122
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    sizes = np.r_[largest, 1 + np.arange(n - 1) % min(largest, 4)] if largest > 1 else np.ones(n, int)
+    source = np.repeat(np.arange(n), sizes)
+    plan, given, held = ClusteredMeans(source.tolist()), 0, 0
+    for _ in range(800):
+        found = plan.mean(draw(rng, n)[source], low=low, high=high)
+        if found.low is None:
+            continue
+        given += 1
+        held += found.low <= truth <= found.high
+        assert low is None or found.low >= low
+        assert high is None or found.high <= high
+    assert given > 100
+    assert held / given >= 0.93, (held / given, given)
+
+
+@pytest.mark.parametrize(("strata", "macro"), [(4, True), (4, False), (8, True)])
+def test_strata_are_judged_by_the_differences_within_them(strata, macro):
+    # Balanced, so that 0.5 is the true mean of samples and of strata; strata lie far apart, and that widens nothing.
+    rng = np.random.default_rng(8)
+    group = np.repeat(np.arange(strata), 6)
+    plan, held, widths = ClusteredMeans(range(group.size), group.tolist()), 0, []
+    for _ in range(400):
+        x = 0.3 + 0.4 * group / (strata - 1) + rng.normal(0, 0.05, group.size)
+        found = plan.mean(x, low=0, high=1, macro=macro)
+        held += found.low <= 0.5 <= found.high
+        widths.append(found.high - found.low)
+    assert held / 400 >= 0.93
+    assert np.mean(widths) == pytest.approx(2 * 2.0 * 0.05 / group.size**0.5, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([0.5], "1 independent source, 5 are needed"),
+        ([0.1, 0.2, 0.3, 0.4], "4 independent sources, 5 are needed"),
+        ([0.0] * 16 + [0.5, 0.6, 0.7, 0.8], "4 of 20 sources differ from 0, 5 are needed"),
+        ([1.0] * 60, "0 of 60 sources differ from 1, 5 are needed"),
+        ([1.0] * 9 + [0.3], "1 of 10 sources differ from 1, 5 are needed"),
+        ([0.7] * 9 + [0.9], "1 of 10 sources differ from the others, 5 are needed"),
+        ([0.1 + 0.2] * 4 + [0.3] * 4, "0 of 8 sources differ from the others, 5 are needed"),
+        ([0.0] * 15 + [0.5, 0.6, 0.7, 0.8, 0.2], ""),
+        ([0.1, 0.2, 0.3, 0.4, 0.5], ""),
+    ],
+)
+def test_sources_that_say_too_little_have_no_interval_and_the_reason(values, reason):
+    found = ClusteredMeans(range(len(values))).mean(values, low=0, high=1)
+    assert found.reason == reason
+    assert (found.low is None, found.method == "") == (bool(reason), bool(reason))
+    assert found.value == pytest.approx(np.mean(values))
+
+
+def test_samples_that_share_a_source_count_once():
+    base = np.random.default_rng(3).normal(0.0, 1.0, 80)
+    alone = ClusteredMeans(range(80)).mean(base)
+    together = ClusteredMeans(np.repeat(np.arange(80), 5).tolist()).mean(np.repeat(base, 5))
+    assert (together.low, together.high) == pytest.approx((alone.low, alone.high), abs=1e-12)
+    assert (together.n, together.clusters) == (400, 80)
+
+
+def test_a_source_with_many_samples_makes_the_interval_wide_and_one_with_half_leaves_none():
+    rng = np.random.default_rng(9)
+    base = rng.beta(4, 4, 40)
+    alike, some, half = (
+        ClusteredMeans(np.repeat(np.arange(40), [most] + [1] * 39).tolist()).mean(
+            np.repeat(base, [most] + [1] * 39), low=0, high=1
+        )
+        for most in (1, 8, 39)
+    )
+    assert some.high - some.low > 1.3 * (alike.high - alike.low)
+    assert (half.low, half.reason) == (None, "too much of the mean hangs on few of the 40 sources")
+
+
+@given(
+    st.lists(st.tuples(st.floats(-1, 1), st.integers(0, 12)), min_size=1, max_size=40),
+    st.sampled_from([(-1.0, 1.0), (-1.0, None), (None, 1.0), (None, None), (0.0, 1.0)]),
+)
+def test_an_interval_holds_its_mean_and_stays_in_range(samples, ends):
+    values, sources = zip(*samples, strict=True)
+    found = ClusteredMeans(sources).mean(values, low=ends[0], high=ends[1])
+    assert found.value == pytest.approx(np.mean(values), abs=1e-12)
+    if found.low is not None:
+        assert found.low <= found.value + 1e-12 and found.value - 1e-12 <= found.high
+        inside = [(end, (min(values), max(values))) for end in ends if end is not None]
+        if all(low >= ends[0] for _, (low, _) in inside if ends[0] is not None):
+            assert ends[0] is None or found.low >= ends[0]
+        assert ends[1] is None or found.high <= ends[1]
+
+
+def test_macro_mean_weighs_strata_alike():
+    # Organ a: 30 samples of 1; organ b: 10 of 0. Micro 0.75, macro 0.5.
+    values, organs = [1.0] * 30 + [0.0] * 10, ["a"] * 30 + ["b"] * 10
+    plan = ClusteredMeans(range(40), organs)
+    assert plan.mean(values).value == 0.75
+    macro = plan.mean(values, macro=True)
+    assert macro.value == 0.5
+    assert macro.low is None  # nothing varies within an organ, and organs are not drawn
+    assert macro.reason == "0 of 40 sources differ from the others, 5 are needed"
+
+
+def test_missing_values_are_left_out_and_counted():
+    values = np.r_[np.linspace(0.2, 0.6, 60), np.full(60, np.nan)]
+    found = ClusteredMeans(range(120)).mean(values)
+    assert (found.value, found.n, found.clusters) == (pytest.approx(0.4), 60, 60)
+    assert ClusteredMeans(range(3)).mean([np.nan] * 3) == Estimate(None, None, None, 0, 0, "")
+
+
+def test_lone_strata_are_taken_together():
+    # Five organs of one cluster each: no spread within any of them, so they are taken as one stratum.
+    values = [0.0, 1.0, 2.0, 3.0, 4.0, 6.0]
+    found, plain = ClusteredMeans(range(6), list("abcdef")), ClusteredMeans(range(6))
+    assert found.mean(values, macro=True) == plain.mean(values)
+
+
+def test_plan_refuses_lists_that_do_not_match():
+    with pytest.raises(ValueError, match="one of each per sample"):
+        ClusteredMeans([1, 2], [1])
+    with pytest.raises(ValueError, match="for 2 samples"):
+        ClusteredMeans([1, 2]).mean([1.0])
