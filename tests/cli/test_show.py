@@ -9,6 +9,7 @@ import pytest
 
 from plantain.cli import main
 from plantain.journal import JournalReader
+from plantain.records import InputError
 from report.run_on_paper import build_run
 
 
@@ -67,6 +68,80 @@ def test_show_writes_a_page(run: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["show", str(run), id_of(run, "AMD"), "--to", str(page)]) == 0
     assert capsys.readouterr().out == f"page: {page}\n"
     assert "Panel of 3" in page.read_text(encoding="utf-8")
+
+
+def test_show_of_a_run_lists_its_tasks(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(run), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    with JournalReader.open(run) as reader:
+        rows = {row.id: row for row in reader.tasks()}
+    assert [task["id"] for task in told["tasks"]] == sorted(rows) and not told["more"]
+    for asked, passes in (
+        (["--state", "failed,stopped"], lambda row: row.state.value in ("failed", "stopped")),
+        (["--finding", "amd"], lambda row: row.task.finding == "AMD"),
+        (["--direction", "remove", "--modality", "chest_xray"], lambda row: row.task.direction == "remove"),
+        (["--image", next(iter(rows.values())).task.image_id, "--state", "success"], lambda row: True),
+    ):
+        assert main(["show", str(run), *asked, "--json"]) == 0
+        ids = [task["id"] for task in json.loads(capsys.readouterr().out)["tasks"]]
+        assert ids and all(passes(rows[task]) for task in ids)
+    assert main(["show", str(run), "--limit", "1"]) == 0
+    out = capsys.readouterr().out
+    assert sorted(rows)[0] in out and sorted(rows)[1] not in out and "and more" in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--state", "faild"], "--state 'faild': did you mean 'failed'?"),
+        (["--to", "x.html"], "--to: writes the story of one task"),
+        (["abc", "--state", "failed"], "--state: filters a list of tasks"),
+    ],
+)
+def test_a_filter_that_means_nothing_is_one_line(
+    run: Path, asked: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", str(run), *asked]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["status", "report"])
+def test_tasks_that_failed_or_stopped_are_named(
+    run: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with JournalReader.open(run) as reader:
+        names = {
+            row.id: row.state.value for row in reader.tasks() if row.state.value in ("failed", "stopped")
+        }
+    assert set(names.values()) == {"failed", "stopped"}
+    assert main([command, str(run)]) == 0
+    out = capsys.readouterr().out
+    assert all(f"{task} {state}" in out for task, state in names.items())
+    if command == "report":
+        page = (run / "report.html").read_text(encoding="utf-8")
+        assert all(f"<code>{task}</code>" in page for task in names)
+        assert [task["id"] for task in json.loads((run / "report.json").read_text())["unsuccessful"]["tasks"]]
+
+
+def test_what_an_imported_release_lacks_is_told_with_where_it_could_come_from(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task, anew = id_of(run, "AMD"), tmp_path / "anew"
+    assert main(["export", str(run), "--to", str(tmp_path / "release"), "--layout", "trajectory"]) == 0
+    assert main(["import", str(tmp_path / "release"), "--run", str(anew)]) == 0
+    capsys.readouterr()
+    assert main(["show", str(anew), task]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    with JournalReader.open(anew) as reader:
+        image = reader.image(reader.task(task).task.image_id)
+        assert f"ask the owner of {image.dataset} for image {image.id}" in out
+        with pytest.raises(InputError, match="was not in the release that this run was imported from"):
+            reader.read_blob(image.prepared_sha256)
+    assert main(["show", str(anew), task, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert image.prepared_sha256 in told["absent"] and image.prepared_sha256 not in told["files"]
 
 
 @pytest.mark.parametrize("task", ["zzz", ""])

@@ -14,7 +14,7 @@ import typer
 
 from plantain.cli.application import application
 from plantain.cli.progress import BuildProgress
-from plantain.cli.status import reasons, tasks_line
+from plantain.cli.status import NAMED, reasons, tasks_line, tell_unsuccessful
 from plantain.journal import JournalReader
 from plantain.journal.telemetry import status_summary
 from plantain.offline.workers import close_workers
@@ -22,6 +22,7 @@ from plantain.pipeline.consent import warnings
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import RunSummary, run_build
 from plantain.release.register import releases_with
+from plantain.report.task_list import unsuccessful
 
 app = application()
 
@@ -50,10 +51,12 @@ def build(
     with JournalReader.open(run) as reader:
         status = status_summary(reader)
         causes = reasons(reader)
+        ended = unsuccessful(reader, NAMED)
     if as_json:
         print(orjson.dumps(status, option=orjson.OPT_INDENT_2).decode())
     else:
         print("\n".join([tasks_line(status), *causes]))
+        tell_unsuccessful(ended, run)
         if summary.stopped is None:
             print(f"tables, figures and pictures: {shlex.join(['plantain', 'report', str(run)])}")
     return tell_end(summary, shlex.join(["plantain", "build", str(recipe_file), "--run", str(run)]))

@@ -35,7 +35,12 @@ def report(
         return
     from rich.console import Console
 
+    from plantain.cli.status import NAMED, tell_unsuccessful
+    from plantain.journal import JournalReader
+    from plantain.report.task_list import unsuccessful
     from plantain.report.terminal import table_one
 
     Console().print(table_one(run))
+    with JournalReader.open(run) as reader:
+        tell_unsuccessful(unsuccessful(reader, NAMED), run)
     print(f"report: {path}")

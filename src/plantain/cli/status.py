@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -15,8 +17,12 @@ from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
 from plantain.journal.telemetry import status_summary
 from plantain.pixels.decode import one_line
+from plantain.report.task_list import Unsuccessful, unsuccessful
 
 app = application()
+
+NAMED = 5
+"""Failed tasks, and stopped ones, that are named one by one."""
 
 
 @app.command()
@@ -33,8 +39,10 @@ def status(
         jobs = jobs_waiting(reader)
         name = reader.header.name
         causes = reasons(reader)
+        ended = unsuccessful(reader, NAMED)
     if as_json:
-        print(orjson.dumps({**told, "batch_jobs": jobs}, option=orjson.OPT_INDENT_2).decode())
+        failed = {"unsuccessful": [asdict(task) for task in ended.tasks]}
+        print(orjson.dumps({**told, "batch_jobs": jobs, **failed}, option=orjson.OPT_INDENT_2).decode())
         return
     table = Table(title=f"{name} ({run})", show_header=False)
     table.add_column("what", style="bold")
@@ -57,7 +65,15 @@ def status(
         table.add_row(
             "batch job", f"{job['id'] or job['key']}: {job['state']}, {job['requests']} requests{trouble}"
         )
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    tell_unsuccessful(ended, run)
+
+
+def tell_unsuccessful(ended: Unsuccessful, run: Path) -> None:
+    """Names tasks that failed or stopped, one line each."""
+    for line in ended.lines(shlex.quote(str(run))):
+        print(one_line(line))
 
 
 def tasks_line(told: dict[str, object]) -> str:

@@ -11,6 +11,7 @@ from typing import Self
 from plantain.journal import payload
 from plantain.journal.disk.blobs import BlobStore
 from plantain.journal.disk.connect import open_for_reading
+from plantain.journal.errors import BadBlob
 from plantain.journal.rows import CallRow, RunHeader, SessionRow, StoredScore, StoredVerdict, TaskRow
 from plantain.journal.verdicts import read_verdicts
 from plantain.journal.withdrawal import account_of
@@ -43,6 +44,9 @@ _ATTEMPT = (
     "task, generation, round, instruction, edit_outcome, edit_reason, edit_retry_after, edit_fatal, edited, "
     "raw, mask, support, judge_outcome, judge_reason, judge_retry_after, judge_fatal, superseded"
 )
+
+BLOBS_ABSENT = "blobs_absent"
+"""Meta key of a run that was imported from a release: hashes are known whose bytes were never published."""
 
 
 class JournalReader:
@@ -267,7 +271,16 @@ class JournalReader:
 
     def read_blob(self, sha256: str) -> bytes:
         """A blob's bytes, checked against the hash. Raises BadBlob."""
-        return self.blobs.read(sha256)
+        try:
+            return self.blobs.read(sha256)
+        except BadBlob as error:
+            if self.meta(BLOBS_ABSENT) is None or self.has_blob(sha256):
+                raise
+            raise BadBlob(
+                f"{self.run}: picture {sha256}: was not in the release that this run was imported from; an original "
+                "comes from its owner, an edited picture from a folder of the release that holds its pictures, or from "
+                "the run that made it (`plantain show RUN TASK` says which it is)"
+            ) from error
 
 
 def _of_task(task_id: str, generation: int | None) -> tuple[str, tuple[str | int, ...]]:

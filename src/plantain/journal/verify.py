@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from plantain.journal.errors import BadBlob
-from plantain.journal.reader import JournalReader
-
-BLOBS_ABSENT = "blobs_absent"
-"""Meta key of a run that was imported from a release: hashes are known whose bytes were never published."""
+from plantain.journal.reader import BLOBS_ABSENT, JournalReader
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ import heapq
 from dataclasses import dataclass
 
 from plantain.journal import JournalReader, StoredVerdict, TaskRow
-from plantain.journal.verify import BLOBS_ABSENT
 from plantain.pages.thumbnails import Mask, Pixels, data_uri, difference
 from plantain.pixels.decode import decode, decode_mask
 from plantain.records import Attempt, Direction, Licence, SourceImage, TaskKind
+from plantain.report.absent import there
 
 ORDER = ("success", "failed", "not_applicable", "stopped", "pending")
 
@@ -101,9 +101,7 @@ def select(reader: JournalReader, size: int, seed: int) -> Selection:
 def tell(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = False) -> Story:
     """The story of a task's current generation, or of all, with pictures of the given size."""
     image = reader.image(task.task.image_id)
-    before = (
-        decode(reader.read_blob(image.prepared_sha256)) if _there(reader, image.prepared_sha256) else None
-    )
+    before = decode(reader.read_blob(image.prepared_sha256)) if there(reader, image.prepared_sha256) else None
     generation = None if whole else task.generation
     attempts = reader.attempts(task.id, generation)
     members = [v for v in reader.verdicts(task.id, generation) if not v.decisive]
@@ -124,11 +122,11 @@ def _round(
 ) -> RoundStory:
     here = (attempt.generation, attempt.round)
     panel = tuple(v for v in members if (v.generation, v.round) == here)
-    if attempt.edited is None or not _there(reader, attempt.edited):
+    if attempt.edited is None or not there(reader, attempt.edited):
         return RoundStory(attempt, None, None, False, panel)
     after = decode(reader.read_blob(attempt.edited))
     mask: Mask | None = None
-    if attempt.mask is not None and _there(reader, attempt.mask):
+    if attempt.mask is not None and there(reader, attempt.mask):
         mask = decode_mask(reader.read_blob(attempt.mask))
     changed = None
     if before is not None and after.shape == before.shape:
@@ -137,11 +135,6 @@ def _round(
     return RoundStory(
         attempt, data_uri(after, size.side, size.limit, synthetic=True), changed, mask is not None, panel
     )
-
-
-def _there(reader: JournalReader, sha256: str) -> bool:
-    """False only for bytes that an imported release did not carry; elsewhere a missing blob is a fault, and told."""
-    return reader.meta(BLOBS_ABSENT) is None or reader.has_blob(sha256)
 
 
 def remark(task: TaskRow, image: SourceImage) -> str:

@@ -32,11 +32,15 @@ from plantain.pages.thumbnails import SATURATION
 from plantain.report import figures, labels
 from plantain.report.gallery import PAGE, THUMBNAIL, Selection, select, tell
 from plantain.report.limits import limit_pictures
+from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.rubrics import MED_BANANA
 
 TEMPLATES = Path(__file__).parent / "templates"
 GALLERY = 60
 """Tasks that a report shows unless told otherwise."""
+
+LISTED = 100
+"""Failed tasks, and stopped ones, that it names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class Numbers:
     findings: tuple[FindingRow, ...]
     outcomes: tuple[OutcomeRow, ...]
     sources: tuple[SourceRow, ...]
+    unsuccessful: Unsuccessful
 
 
 def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -> Path:
@@ -155,6 +160,7 @@ def gather(reader: JournalReader) -> Numbers:
         findings=by_finding(reader),
         outcomes=call_outcomes(reader),
         sources=_sources(reader),
+        unsuccessful=unsuccessful(reader, LISTED),
     )
 
 
@@ -221,5 +227,6 @@ def environment() -> Environment:
         "DIRECTIONS": labels.DIRECTIONS,
         "model_note": labels.model_note,
         "SATURATION": SATURATION,
+        "LISTED": LISTED,
     }
     return environment

@@ -5,19 +5,23 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from plantain.journal import JournalReader, TaskRow
+from plantain.report.absent import absence
 
 
 def story_document(reader: JournalReader, task: TaskRow) -> dict[str, object]:
     """Everything that the journal holds of a task, all generations, ready for JSON.
 
-    Blobs are named by hash in the records; `files` gives the path of each. A panel's members are in `verdicts` beside
+    Blobs are named by hash in the records; `files` gives the path of each, `absent` says of those that an imported
+    release did not carry where they could come from. A panel's members are in `verdicts` beside
     the decisive ones, which the attempts carry too.
     """
     image = reader.image(task.task.image_id)
     attempts = reader.attempts(task.id)
-    hashes = {image.prepared_sha256}
+    hashes = {image.prepared_sha256: "original"}
     for attempt in attempts:
-        hashes |= {sha for sha in (attempt.edited, attempt.raw, attempt.mask) if sha is not None}
+        named = ((attempt.edited, "edited"), (attempt.raw, "raw"), (attempt.mask, "mask"))
+        hashes |= {sha: what for sha, what in named if sha is not None and sha not in hashes}
+    absent = {sha: absence(reader, what, sha, image) for sha, what in sorted(hashes.items()) if sha}
     return {
         **asdict(task.task),
         "generation": task.generation,
@@ -28,5 +32,6 @@ def story_document(reader: JournalReader, task: TaskRow) -> dict[str, object]:
         "attempts": [asdict(attempt) for attempt in attempts],
         "verdicts": [asdict(stored) for stored in reader.verdicts(task.id)],
         "calls": [asdict(call) for call in reader.calls(task.id)],
-        "files": {sha: str(reader.blob_path(sha)) for sha in sorted(hashes) if sha},
+        "files": {sha: str(reader.blob_path(sha)) for sha, why in absent.items() if not why},
+        "absent": {sha: why for sha, why in absent.items() if why},
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -14,8 +15,10 @@ from plantain.journal import CallRow, JournalReader, TaskRow
 from plantain.journal.tables import snapshot, table1
 from plantain.pages.wording import count, decimal, percent, plain, words
 from plantain.records import Attempt, SourceImage, Verdict
+from plantain.report.absent import absence
 from plantain.report.gallery import remark
 from plantain.report.labels import DIRECTIONS, STATES, interval, judge_name, modality
+from plantain.report.task_list import ListedTask
 
 STATE_STYLES = {"success": "green", "failed": "red", "stopped": "yellow"}
 
@@ -54,15 +57,30 @@ def table_one(run: Path) -> Table:
     return table
 
 
+def task_table(tasks: Sequence[ListedTask]) -> Table:
+    """Tasks as a table that fits a terminal of 80 columns."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("task", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("round", justify="right")
+    for heading in ("what", "why not"):
+        table.add_column(heading, overflow="fold", max_width=60)
+    for task in tasks:
+        state = Text(task.state.replace("_", " "), style=STATE_STYLES.get(task.state, ""))
+        what = _text(f"{task.direction} {task.finding}")
+        table.add_row(task.id, state, str(task.round or ""), what, _text(task.why))
+    return table
+
+
 def story(reader: JournalReader, task: TaskRow) -> RenderableType:
     """A task in full: every generation and round with its verdict and files, then every call."""
     image = reader.image(task.task.image_id)
     parts: list[RenderableType] = [
         _heading(task, image),
-        *([_path("original", reader, image.prepared_sha256)] if image.prepared_sha256 else []),
+        *([_path("original", reader, image.prepared_sha256, image)] if image.prepared_sha256 else []),
     ]
     for attempt in reader.attempts(task.id):
-        parts.append(_attempt(reader, attempt))
+        parts.append(_attempt(reader, attempt, image))
         for stored in reader.verdicts(task.id, attempt.generation):
             if stored.round == attempt.round and not stored.decisive:
                 parts.append(_verdict(stored.verdict, f"panel member, draw {stored.draw}: "))
@@ -87,7 +105,7 @@ def _heading(task: TaskRow, image: SourceImage) -> Panel:
     return Panel(lines, title=title, title_align="left")
 
 
-def _attempt(reader: JournalReader, attempt: Attempt) -> RenderableType:
+def _attempt(reader: JournalReader, attempt: Attempt, image: SourceImage) -> RenderableType:
     superseded = ", superseded" if attempt.superseded else ""
     text = Text(f"\nGeneration {attempt.generation}, round {attempt.round}{superseded}\n", style="bold")
     text.append(plain(attempt.instruction), style="not bold")
@@ -95,7 +113,7 @@ def _attempt(reader: JournalReader, attempt: Attempt) -> RenderableType:
         if outcome is not None and not outcome.ok:
             text.append(f"\n{name}: {outcome.kind.value}: {plain(outcome.reason)}", style="not bold yellow")
     paths = [
-        _path(name, reader, sha)
+        _path(name, reader, sha, image)
         for name, sha in (("edited", attempt.edited), ("raw", attempt.raw), ("mask", attempt.mask))
         if sha is not None
     ]
@@ -103,8 +121,10 @@ def _attempt(reader: JournalReader, attempt: Attempt) -> RenderableType:
     return Group(text, *paths, *verdict)
 
 
-def _path(name: str, reader: JournalReader, sha: str) -> Text:
-    """A line with a blob's path, never broken, so that it can be copied."""
+def _path(name: str, reader: JournalReader, sha: str, image: SourceImage) -> Text:
+    """A line with a blob's path, never broken, so that it can be copied; or where one that is not here could be had."""
+    if why := absence(reader, name, sha, image):
+        return Text(f"{name:<8} {plain(why)}", style="dim yellow")
     return Text(f"{name:<8} {reader.blob_path(sha)}", style="dim", no_wrap=True, overflow="ignore")
 
 

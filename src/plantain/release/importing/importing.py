@@ -14,7 +14,7 @@ import orjson
 
 from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeader
 from plantain.journal.disk.blobs import sync_folder
-from plantain.journal.verify import BLOBS_ABSENT
+from plantain.journal.reader import BLOBS_ABSENT
 from plantain.pixels.decode import check_header
 from plantain.records import InputError, SourceImage
 from plantain.release.importing.published import PublishedTree, tree_id

@@ -1,0 +1,113 @@
+"""A run's tasks as a list: which failed or stopped and why, and those that a person filters for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from plantain.findings.taxonomy import fold
+from plantain.journal import JournalReader, TaskRow
+from plantain.records import TaskState
+
+UNSUCCESSFUL = (TaskState.FAILED, TaskState.STOPPED)
+"""States that a person asks about first: something did not come out."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTask:
+    """One task as a line: what it was, where it stands, and why it did not succeed, in words ("" where it did)."""
+
+    id: str
+    state: str
+    modality: str
+    finding: str
+    direction: str
+    round: int
+    why: str
+
+    @property
+    def line(self) -> str:
+        """For a terminal: "3f2a… failed in round 5: add Edema: realism (blending artefact)"."""
+        where = f" in round {self.round}" if self.round else ""
+        why = f": {self.why}" if self.why else ""
+        return f"{self.id} {self.state.replace('_', ' ')}{where}: {self.direction} {self.finding}{why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unsuccessful:
+    """Tasks that failed or stopped, the first of each state by id, and how many there are by state."""
+
+    tasks: tuple[ListedTask, ...]
+    counts: tuple[tuple[str, int], ...]
+
+    def lines(self, run: str) -> Iterator[str]:
+        """One line a task, and how the others are listed."""
+        for state, count in self.counts:
+            shown = [task for task in self.tasks if task.state == state]
+            yield from (task.line for task in shown)
+            if count > len(shown):
+                yield f"and {count - len(shown)} more that {state}: plantain show {run} --state {state}"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFilter:
+    """Which tasks are listed; an empty field lets all pass. Finding and modality are compared by letters and digits."""
+
+    states: Sequence[TaskState] = ()
+    finding: str = ""
+    modality: str = ""
+    direction: str = ""
+    image: str = ""
+
+    def passes(self, row: TaskRow) -> bool:
+        """Whether a task is to be listed."""
+        task = row.task
+        return (
+            (not self.finding or fold(task.finding) == fold(self.finding))
+            and (not self.modality or fold(task.modality) == fold(self.modality))
+            and (not self.direction or task.direction.value == self.direction)
+            and (not self.image or task.image_id == self.image)
+        )
+
+
+def listed(reader: JournalReader, wanted: TaskFilter) -> Iterator[ListedTask]:
+    """The run's tasks that pass, state by state where states are asked for, else by id; streamed."""
+    for state in wanted.states or (None,):
+        yield from (_listed(reader, row) for row in reader.tasks(state) if wanted.passes(row))
+
+
+def unsuccessful(reader: JournalReader, most: int) -> Unsuccessful:
+    """Tasks that failed or stopped, at most `most` of each."""
+    counts = reader.counts()
+    tasks = [_listed(reader, row) for state in UNSUCCESSFUL for row in reader.tasks(state, limit=most)]
+    return Unsuccessful(tuple(tasks), tuple((state.value, counts[state]) for state in UNSUCCESSFUL))
+
+
+def _listed(reader: JournalReader, row: TaskRow) -> ListedTask:
+    task = row.task
+    return ListedTask(
+        row.id,
+        row.state.value,
+        task.modality,
+        task.finding,
+        task.direction.value,
+        row.round,
+        _why(reader, row),
+    )
+
+
+def _why(reader: JournalReader, row: TaskRow) -> str:
+    """The task's own reason; of one that failed, what its last judged edit did not pass."""
+    if row.reason or row.state is not TaskState.FAILED:
+        return row.reason
+    attempts = reader.attempts(row.id, row.generation)
+    verdict = next((one.verdict for one in reversed(attempts) if one.verdict is not None), None)
+    if verdict is None:
+        outcome = next((one.edit_outcome for one in reversed(attempts) if one.edit_outcome is not None), None)
+        return "" if outcome is None else f"{outcome.kind.value} {outcome.reason}".strip()
+    said = []
+    for criterion, result in verdict.observations.criteria.items():
+        if not result.passed:
+            codes = ", ".join(map(str, result.codes))
+            said.append(f"{criterion} ({codes})" if codes else str(criterion))
+    return "; ".join(said).replace("_", " ")
