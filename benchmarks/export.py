@@ -34,7 +34,9 @@ def measure(scratch: Path, images: int, layout: str) -> tuple[dict[str, object],
         os.sync()
     for folder in (out, copy):
         shutil.rmtree(folder, ignore_errors=True)
-    export_s, export_mb = plantain("export", str(run), "--to", str(out), "--layout", layout, "--json")
+    export_s, export_mb = plantain(
+        "export", str(run), "--to", str(out), "--layout", layout, "--licence", "CC-BY-4.0", "--json"
+    )
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file()) / 1e6
     os.sync()
     copy_s, _ = timed(["cp", "-r", str(out), str(copy)])

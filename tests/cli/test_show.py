@@ -129,7 +129,21 @@ def test_what_an_imported_release_lacks_is_told_with_where_it_could_come_from(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task, anew = id_of(run, "AMD"), tmp_path / "anew"
-    assert main(["export", str(run), "--to", str(tmp_path / "release"), "--layout", "trajectory"]) == 0
+    assert (
+        main(
+            [
+                "export",
+                str(run),
+                "--to",
+                str(tmp_path / "release"),
+                "--layout",
+                "trajectory",
+                "--licence",
+                "MIT",
+            ]
+        )
+        == 0
+    )
     assert main(["import", str(tmp_path / "release"), "--run", str(anew)]) == 0
     capsys.readouterr()
     assert main(["show", str(anew), task]) == 0

@@ -95,7 +95,18 @@ def test_foreign_folder_is_refused(small_run: Path, tmp_path: Path) -> None:
 def test_unknown_layout_is_refused(
     small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = main(["export", str(small_run), "--to", str(tmp_path / "out"), "--layout", "parquet,imagefolder"])
+    code = main(
+        [
+            "export",
+            str(small_run),
+            "--licence",
+            "MIT",
+            "--to",
+            str(tmp_path / "out"),
+            "--layout",
+            "parquet,imagefolder",
+        ]
+    )
     assert code == 2
     assert "imagefolder" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -135,7 +146,21 @@ def test_nothing_closed_is_nothing_to_release(tmp_path: Path) -> None:
 def test_command_tells_pairs_and_why_not(
     small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["export", str(small_run), "--to", str(tmp_path / "out"), "--layout", "preference"]) == 0
+    assert (
+        main(
+            [
+                "export",
+                str(small_run),
+                "--licence",
+                "MIT",
+                "--to",
+                str(tmp_path / "out"),
+                "--layout",
+                "preference",
+            ]
+        )
+        == 0
+    )
     told = capsys.readouterr().out
     assert "preference pairs: " in told
     assert "succeeded in the first round" in told

@@ -207,7 +207,7 @@ class Run:
             to: a new folder.
             layouts: of med-banana, parquet, preference, trajectory, webdataset.
             redistribution_approved: the agreement that allows redistributing a credentialed source.
-            licences: yours for edits of open sources, "[DATASET=]TERMS" each.
+            licences: yours for the edits, "[DATASET=]TERMS" each; needed where no source decides.
 
         Raises:
             plantain.records.InputError: as the command; also where the extra `release` is not installed.
@@ -218,7 +218,10 @@ class Run:
             layouts, redistribution_approved=redistribution_approved, licences=tuple(licences)
         )
         from plantain.release.export import export_run
+        from plantain.release.licences.permission import refuse_unnamed
 
+        with JournalReader.open(self.path) as reader:
+            refuse_unnamed(reader, options)
         return export_run(self.path, Path(to), options)
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,13 +12,14 @@ import typer
 
 if TYPE_CHECKING:
     from plantain.release.export import ExportSummary
+    from plantain.release.plan import ExportOptions
 
 from plantain.cli.application import application
 
 app = application()
 
 
-@app.command(epilog="Example: plantain export runs/demo --to release --layout med-banana,parquet")
+@app.command(epilog="Example: plantain export runs/demo --to release --licence CC-BY-4.0")
 def export(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the run; it may still be building.")],
     to: Annotated[
@@ -37,7 +39,7 @@ def export(
         list[str] | None,
         typer.Option(
             metavar="[DATASET=]TERMS",
-            help="Your licence for edits of open sources: an SPDX id, a web address, or a file.",
+            help="Your licence for the edits: an SPDX id, a web address, or a file. Asked for where it is needed.",
         ),
     ] = None,
     sign: Annotated[
@@ -62,9 +64,24 @@ def export(
     )
     from plantain.release.export import export_run
 
+    options = _licensed(run, options, may_ask=not as_json and sys.stdin.isatty())
     told = None if as_json else lambda stage: print(f"  {stage} ...", file=sys.stderr)
     summary = export_run(run, to, options, told)
     print(orjson.dumps(_document(summary)).decode() if as_json else _lines(summary))
+
+
+def _licensed(run: Path, options: ExportOptions, *, may_ask: bool) -> ExportOptions:
+    """The options with a licence for every dataset whose edits need one: asked for on a terminal, else refused."""
+    from plantain.journal import JournalReader
+    from plantain.release.licences.permission import refuse_unnamed, unnamed
+
+    with JournalReader.open(run) as reader:
+        for dataset in unnamed(reader, options) if may_ask else ():
+            asked = f"Licence of your edits of {dataset} (an SPDX id, e.g. CC-BY-4.0; a web address; a file)"
+            named = f"{dataset}={typer.prompt(asked)}"
+            options = replace(options, licences=(*options.licences, named))
+        refuse_unnamed(reader, options)
+    return options
 
 
 def _document(summary: ExportSummary) -> dict[str, object]:
@@ -87,17 +104,10 @@ def _document(summary: ExportSummary) -> dict[str, object]:
     }
 
 
-def _licence_lines(summary: ExportSummary) -> list[str]:
-    """What the release lets others do, and how to change what nobody has said."""
+def _licence_line(summary: ExportSummary) -> str:
+    """What the release lets others do."""
     told = ", ".join(f"{part.part} {part.licence}" for part in summary.licences)
-    lines = [f"licences: {told}; read LICENSES/ before you publish"]
-    ours = [part.part for part in summary.licences if part.decided == "default" and part.part != "records"]
-    if ours:
-        lines.append(
-            f"nobody named a licence for {', '.join(ours)}: CC-BY-4.0 was taken; if they are yours to license, name "
-            "another with --licence DATASET=TERMS (an SPDX id, a web address or a file) and a new --to"
-        )
-    return lines
+    return f"licences: {told}; read LICENSES/ before you publish"
 
 
 def _lines(summary: ExportSummary) -> str:
@@ -124,7 +134,7 @@ def _lines(summary: ExportSummary) -> str:
             f"{facts.ungrouped_images} images have no patient or study id in their source: "
             "only equal files are kept on one side of the split"
         )
-    lines += _licence_lines(summary)
+    lines.append(_licence_line(summary))
     if facts.left_out:
         lines.append(f"left out: {facts.left_out} tasks that are not closed yet")
     if summary.complete:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -145,17 +146,36 @@ def test_card_names_a_hub_licence_where_there_is_one(tmp_path: Path) -> None:
     assert "license: odbl\n" in (tmp_path / "out" / "README.md").read_text()
 
 
-def test_export_says_which_licence_it_took_and_how_to_change_it(
+def test_export_takes_no_licence_that_nobody_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = make_run(tmp_path / "run", images=3)
     command = ["export", str(run), "--layout", "trajectory", "--to"]
-    assert main([*command, str(tmp_path / "out")]) == 0
-    told = capsys.readouterr().out
-    assert f"images of {MINE} CC-BY-4.0" in told and "--licence DATASET=TERMS" in told
+    assert main([*command, str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert (
+        told.count("\n") == 1
+        and "nobody has named the licence of the edits of ODIR-5K, folder of mine" in told
+    )
+    assert "--licence 'folder of mine=TERMS'" in told and not (tmp_path / "out").exists()
+    assert main([*command, str(tmp_path / "half"), "--licence", "ODIR-5K=CC0-1.0"]) == 2
+    assert "edits of folder of mine: say" in capsys.readouterr().err
     assert main([*command, str(tmp_path / "own"), "--licence", "CC0-1.0", "--json"]) == 0
     licences = json.loads(capsys.readouterr().out)["licences"]
     assert {"part": f"images of {MINE}", "licence": "CC0-1.0", "decided": "owner"} in licences
     assert main([*command, str(tmp_path / "no"), "--licence", "CC0"]) == 2
     assert "did you mean CC0-1.0" in capsys.readouterr().err
-    assert not (tmp_path / "no").exists()
+
+
+def test_a_person_at_a_terminal_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    run = make_run(tmp_path / "run", images=3)
+    monkeypatch.setattr("sys.stdin", Terminal("CC0-1.0\nMIT\n"))
+    assert main(["export", str(run), "--layout", "trajectory", "--to", str(tmp_path / "out")]) == 0
+    told = {part["dataset"]: part for part in json.loads((tmp_path / "out/LICENSES/parts.json").read_text())}
+    assert (told["ODIR-5K"]["licence"], told[MINE]["licence"]) == ("CC0-1.0", "MIT")

@@ -241,7 +241,7 @@ def test_export_with_a_key_that_cannot_sign_makes_nothing(
     (tmp_path / "text.pem").write_text("not a key")
     for key in (other.key, tmp_path / "text.pem", tmp_path / "no.pem"):
         arguments = ["--to", str(tmp_path / "out"), "--sign", str(chain.certificates), "--key", str(key)]
-        assert main(["export", str(small_run), *arguments]) == 2
+        assert main(["export", str(small_run), "--licence", "MIT", *arguments]) == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
         assert not (tmp_path / "out").exists()
 
@@ -249,7 +249,12 @@ def test_export_with_a_key_that_cannot_sign_makes_nothing(
 def test_export_command_signs(small_run: Path, chain: Chain, tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     arguments = ["--sign", str(chain.certificates), "--key", str(chain.key)]
-    assert main(["export", str(small_run), "--to", out, "--layout", "med-banana", *arguments]) == 0
+    assert (
+        main(
+            ["export", str(small_run), "--licence", "MIT", "--to", out, "--layout", "med-banana", *arguments]
+        )
+        == 0
+    )
     assert main(["verify", out]) == 0
 
 

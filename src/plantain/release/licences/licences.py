@@ -103,7 +103,7 @@ class SourcePart:
         source_licence: what the source's owner allows, as recorded at ingest.
         agreement: the reference that allows redistribution, for credentialed sources.
         decided: "owner": named by whoever owns the images; "source": their own, or they leave no choice; "default":
-            ours, because nobody said anything.
+            ours: of the records, and of releases that were made before a licence had to be named.
     """
 
     part: str
@@ -175,6 +175,11 @@ def _images_licence(
     if allowed is Licence.OPEN and dataset in _OPEN_SOURCES:
         return _OPEN_SOURCES[dataset], "source"
     return _IMAGES[allowed], "default"
+
+
+def is_ours_to_choose(dataset: str, allowed: Licence, terms: Mapping[str, LicenceText]) -> bool:
+    """Whether the licence of a dataset's edits is a person's to choose, and nobody has."""
+    return _images_licence(dataset, allowed, terms)[1] == "default"
 
 
 def licence_files(parts: tuple[SourcePart, ...]) -> dict[str, bytes]:

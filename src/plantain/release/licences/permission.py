@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 
 import orjson
 
 from plantain.journal import JournalReader
 from plantain.records import InputError, Licence
-from plantain.release.licences.licences import STRICTEST_LAST, UNKNOWN, LicenceText
-from plantain.release.licences.terms import from_json, named_terms
+from plantain.release.licences.licences import STRICTEST_LAST, UNKNOWN, LicenceText, is_ours_to_choose
+from plantain.release.licences.terms import KNOWN, from_json, named_terms
 from plantain.release.plan import IMPORTED, ExportOptions
 
 _CLASSES = """SELECT DISTINCT json_extract(record, '$.dataset'), json_extract(record, '$.licence') FROM image
@@ -41,6 +42,29 @@ def released_terms(reader: JournalReader, options: ExportOptions) -> Mapping[str
         )
     terms = orjson.loads(told).get("terms", {})
     return dict.fromkeys(classes, UNKNOWN) if terms is None else from_json(terms)
+
+
+def unnamed(reader: JournalReader, options: ExportOptions) -> list[str]:
+    """Datasets whose edits need a licence that nobody has named; none of an imported run, which keeps what it has.
+
+    Raises:
+        InputError: as `released_terms`.
+    """
+    terms = released_terms(reader, options)
+    if reader.meta(IMPORTED) is not None:
+        return []
+    return [name for name, allowed in _classes(reader).items() if is_ours_to_choose(name, allowed, terms)]
+
+
+def refuse_unnamed(reader: JournalReader, options: ExportOptions) -> None:
+    """Edits are given no licence that nobody chose. Raises InputError: names the datasets and how to say it."""
+    missing = unnamed(reader, options)
+    if missing:
+        asked = " ".join(f"--licence {shlex.quote(f'{name}=TERMS')}" for name in missing)
+        raise InputError(
+            f"{reader.run}: nobody has named the licence of the edits of {', '.join(missing)}: say {asked}; TERMS "
+            f"is an SPDX id ({', '.join(KNOWN)}), a web address, or a file with the terms"
+        )
 
 
 def _classes(reader: JournalReader) -> dict[str, Licence]:
