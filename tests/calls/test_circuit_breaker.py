@@ -77,3 +77,20 @@ def test_outage_is_sat_out_for_a_quarter_of_an_hour() -> None:
     at = OUTAGE_S + 1
     outcome, wait = fail(streaks, 1, gone)
     assert outcome.fatal and wait is None
+
+
+def test_nothing_but_refusals_halts_before_more_instructions_are_bought() -> None:
+    """25 refusals of 25 edits: the twentieth says so. One other answer before, and refusals are about instructions."""
+    refused = Outcome(OutcomeKind.REFUSED, "moderation_blocked")
+    streaks = CircuitBreaker()
+    said = [fail(streaks, 1, refused)[0] for _ in range(MOST - 1)]
+    assert not any(outcome.fatal for outcome in said)
+    streaks.judged("gemini/m", Step.EDIT, "task-1", BAD)  # a failure is no answer
+    last = streaks.judged("gemini/m", Step.EDIT, "another", refused)[0]
+    assert not last.fatal  # twenty, of two tasks
+    streaks = CircuitBreaker()
+    outcome, _ = fail(streaks, MOST, refused)
+    assert outcome.fatal and "all of the first 20 edit calls were refused" in outcome.reason
+    streaks = CircuitBreaker()
+    streaks.judged("gemini/m", Step.EDIT, "task", OK)
+    assert not fail(streaks, 5 * MOST, refused)[0].fatal

@@ -6,14 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from quick import CallLog, QuickEditor, quick_catalogue, quick_method, quick_recipe
+from quick import CallLog, QuickEditor, QuickJudge, quick_catalogue, quick_method, quick_recipe
 
 from plantain.cli import main
 from plantain.journal import JournalReader
+from plantain.journal.verify import verify
 from plantain.pipeline.retry import RetryChoice, ended_tasks
 from plantain.pipeline.run import run_build
-from plantain.records import Outcome, OutcomeKind, TaskState
-from plantain.roles import EditedImage, EditRequest, Reply, failed
+from plantain.records import Observations, Outcome, OutcomeKind, TaskState
+from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply, failed
 
 
 class Moody(QuickEditor):
@@ -27,10 +28,21 @@ class Moody(QuickEditor):
         return Reply(self._draw(request))
 
 
+class Harsh(QuickJudge):
+    """Finds no edit good."""
+
+    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
+        reply = await super().judge(request)
+        assert reply.value is not None
+        criteria = {name: replace(result, passed=False) for name, result in reply.value.criteria.items()}
+        return Reply(replace(reply.value, criteria=criteria))
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     recipe = quick_recipe(quick_catalogue(tmp_path / "catalogue"))
-    method = replace(quick_method(CallLog(None)), editor=Moody(CallLog(None)))
+    log = CallLog(None)
+    method = replace(quick_method(log), editor=Moody(log), judges=(Harsh(log),))
     asyncio.run(run_build(recipe, tmp_path / "run", method=method))
     return tmp_path / "run"
 
@@ -60,19 +72,83 @@ def test_retry_opens_exactly_those_and_build_goes_on_with_them(
     before = states(run)
     assert main(["retry", str(run), "--outcome", "refused", "--step", "edit", "--dry-run", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["matched"], told["reopened"]) == (3, 0) and states(run) == before
-    assert main(["retry", str(run), "--outcome", "refused", "--step", "edit", "--json"]) == 0
-    reopened = set(json.loads(capsys.readouterr().out)["tasks"])
+    assert (told["matched"], told["continued"], told["reopened"]) == (3, 0, 0) and states(run) == before
+    assert main(["retry", str(run), "--outcome", "refused,no_round", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    failed_before = {task for task, (_, state) in before.items() if state is TaskState.FAILED}
+    assert failed_before and (told["continued"], told["reopened"]) == (3, len(failed_before))
     for task, (generation, state) in states(run).items():
-        assert (generation, state) == ((1, TaskState.PENDING) if task in reopened else before[task])
+        again = task in told["tasks"]
+        assert (generation, state) == (
+            (int(task in failed_before), TaskState.PENDING) if again else before[task]
+        )
     recipe = quick_recipe(run.parent / "catalogue")
     summary = asyncio.run(run_build(recipe, run, method=quick_method(CallLog(None))))
-    assert sum(summary.closed.values()) == 3
+    assert sum(summary.closed.values()) == len(told["tasks"])
     with JournalReader.open(run) as reader:
-        for task in reopened:
+        for task in failed_before:
             attempts = reader.attempts(task)
             assert {a.superseded for a in attempts if a.generation == 0} == {True}
             assert any(a.generation == 1 and not a.superseded for a in attempts)
+        for task in set(told["tasks"]) - failed_before:
+            assert {(a.generation, a.superseded) for a in reader.attempts(task)} == {(0, False)}
+
+
+class SilentJudge(QuickJudge):
+    """Cut, refused or broken: never a report."""
+
+    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
+        return failed(Outcome(OutcomeKind.MALFORMED, "the answer was cut at max_output_tokens"))
+
+
+def everything(run: Path) -> dict[str, list[object]]:
+    """Every attempt with its verdict, by task: what a release is made of."""
+    with JournalReader.open(run) as reader:
+        return {
+            row.task.id: [(row.state, row.round), *reader.attempts(row.task.id)] for row in reader.tasks()
+        }
+
+
+@pytest.mark.parametrize("judges", [1, 2])
+def test_late_outage_of_a_judge_costs_no_instruction_and_no_edit_again(tmp_path: Path, judges: int) -> None:
+    """All tasks stop at the last judge; going on makes the run that it would have been, and pays for nothing twice."""
+    recipe, log = quick_recipe(quick_catalogue(tmp_path / "catalogue")), CallLog(tmp_path / "log")
+    good = quick_method(log, judges=judges)
+    silent = replace(good, judges=(*good.judges[:-1], SilentJudge(log)))
+    first = asyncio.run(run_build(recipe, tmp_path / "run", method=silent))
+    assert first.closed == {TaskState.STOPPED: 9}
+    assert main(["retry", str(tmp_path / "run"), "--outcome", "malformed"]) == 0
+    asyncio.run(run_build(recipe, tmp_path / "run", method=good))
+    made = log.lines()
+    assert len(made) == len(set(made)), "a call was made again"
+    asyncio.run(run_build(recipe, tmp_path / "clean", method=quick_method(CallLog(None), judges=judges)))
+    assert everything(tmp_path / "run") == everything(tmp_path / "clean")
+
+
+@pytest.mark.parametrize("start", ["edit", "write"])
+def test_from_makes_the_last_round_again_and_leaves_those_before(tmp_path: Path, start: str) -> None:
+    recipe, log = quick_recipe(quick_catalogue(tmp_path / "catalogue")), CallLog(tmp_path / "log")
+    good = quick_method(log, judges=2)
+    silent = replace(good, judges=(good.judges[0], SilentJudge(log)))
+    asyncio.run(run_build(recipe, tmp_path / "run", method=silent))
+    before = log.lines()
+    assert main(["retry", str(tmp_path / "run"), "--outcome", "malformed", "--from", start]) == 0
+    asyncio.run(run_build(recipe, tmp_path / "run", method=good))
+    again = log.lines()[len(before) :]
+    made_again = [line.split("\t")[-1] for line in again if line in before]
+    assert made_again.count("write") == (9 if start == "write" else 0)  # one round of each of nine tasks
+    with JournalReader.open(tmp_path / "run") as reader:
+        assert reader.attempt_count(superseded=True) == 0
+        assert verify(reader).ok
+    judged = [line for line in before if "\tjudge\t" in line]
+    assert judged and all(again.count(line) == 1 for line in judged), (
+        "an edit made again is judged by the whole panel"
+    )
+
+
+def test_from_knows_its_words(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["retry", str(run), "--outcome", "refused", "--from", "judge"]) == 2
+    assert "--from 'judge': choose edit or write" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

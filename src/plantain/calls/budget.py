@@ -42,11 +42,11 @@ IMAGE_TOKENS = 4_096
 def demand(step: Step, max_output_tokens: int) -> Demand:
     """The most that a call of this step consumes when an answer is cut at `max_output_tokens`.
 
-    Writers and judges may ask a second time when an answer is malformed.
+    Writers and judges may ask a second time when an answer is malformed, with twice the room when it was cut.
     """
     if step is Step.EDIT:
         return Demand(INPUT_TOKENS[step], max_output_tokens, IMAGE_TOKENS, images=1)
-    return Demand(2 * INPUT_TOKENS[step], 2 * max_output_tokens)
+    return Demand(2 * INPUT_TOKENS[step], 3 * max_output_tokens)
 
 
 class Budget:

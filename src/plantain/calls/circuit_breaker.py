@@ -18,7 +18,7 @@ TASKS = 4
 
 FAILURES = frozenset({OutcomeKind.MALFORMED, OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
 """No answer that could be used, after all tries. A refusal or a missing picture is an answer: it says something about
-the instruction, and ends a row."""
+the instruction, and ends a row. But `MOST` of them before anything else has come say something about the model."""
 
 
 PASSING = frozenset({OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
@@ -37,6 +37,7 @@ class FailureStreak:
         tasks: whose they were.
         kinds: what was said, without what changes from call to call.
         ever_answered: whether there has been an answer at all.
+        refusals: whose calls were refused, while nothing else was ever answered; None from then on.
         since: when it began.
     """
 
@@ -44,6 +45,7 @@ class FailureStreak:
     tasks: set[str] = field(default_factory=set)
     kinds: set[str] = field(default_factory=set)
     ever_answered: bool = False
+    refusals: list[str] | None = field(default_factory=list)
     since: float = 0.0
 
 
@@ -70,7 +72,14 @@ class CircuitBreaker:
         """
         streak = self._streaks.setdefault((model, step), FailureStreak())
         if outcome.kind not in FAILURES:
-            self._streaks[model, step] = FailureStreak(ever_answered=True)
+            refusals = streak.refusals if outcome.kind is OutcomeKind.REFUSED else None
+            self._streaks[model, step] = FailureStreak(ever_answered=True, refusals=refusals)
+            if refusals is not None:
+                refusals.append(task_id)
+                if len(refusals) >= MOST and len(set(refusals)) >= TASKS:
+                    return replace(
+                        outcome, fatal=True, reason=f"{outcome.reason}; {_declined(step, refusals)}"
+                    ), None
             return outcome, None
         if not streak.calls:
             streak.since = self._now()
@@ -91,7 +100,14 @@ def _advice(step: Step, outcome: Outcome, streak: FailureStreak) -> str:
     said = "ended so" if len(streak.kinds) == 1 else "failed"
     return (
         f"{streak.calls} {step} calls in a row {said}, so no more are made: resume when the cause is mended; tasks "
-        f"that it stopped begin anew with `plantain retry --outcome {outcome.kind} --step {step}`"
+        f"that it stopped go on with `plantain retry --outcome {outcome.kind} --step {step}`"
+    )
+
+
+def _declined(step: Step, refusals: list[str]) -> str:
+    return (
+        f"all of the first {len(refusals)} {step} calls were refused, so no more are made: another model, its safety "
+        "setting, or other words in the prompt may be taken; resuming tries again"
     )
 
 

@@ -1,4 +1,4 @@
-"""`plantain retry`: opens tasks again by how they ended; `plantain build` then goes on with them."""
+"""`plantain retry`: makes tasks pending again by how they ended; `plantain build` then goes on with them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plantain.bench.generate.runfile import BENCH
 from plantain.cli.application import application
 from plantain.journal import Journal, JournalReader
 from plantain.pipeline.retry import ENDINGS, RetryChoice, ended_tasks
-from plantain.records import InputError
+from plantain.records import InputError, Step
 
 app = application()
 
@@ -31,13 +31,25 @@ def retry(
     finding: Annotated[
         list[str] | None, typer.Option("--finding", help="only this finding; may be repeated")
     ] = None,
+    start: Annotated[
+        str,
+        typer.Option("--from", help="of stopped tasks: make their last round again from here: edit or write"),
+    ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only say which")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
 ) -> None:
-    """Opens a new generation of the tasks that ended so, and of no others. What they gave stays, marked superseded.
+    """Goes on with the tasks that ended so, and with no others.
+
+    A task that an outcome stopped stays in its generation: the call that failed is tried again, and nothing that was
+    answered is asked for or paid for twice. A task that was closed (no round qualified, not applicable) opens a new
+    generation; what it gave stays, marked superseded.
 
     Example: plantain retry runs/cxr-pilot --outcome refused,malformed --step edit --finding Pneumothorax
     """
+    if start not in ("", Step.EDIT, Step.WRITE):
+        raise InputError(
+            f"--from {start!r}: choose edit or write; without it the call that failed is made again"
+        )
     choice = RetryChoice(_words(outcome), _words(step), tuple(finding or ()))
     if not choice.endings:
         raise InputError(f"--outcome: name at least one of {', '.join(ENDINGS)}")
@@ -49,11 +61,14 @@ def retry(
             )
         choice.check(reader)
         chosen = list(ended_tasks(reader, choice))
-    reopened = 0 if dry_run else asyncio.run(_reopen(run, [ended.task_id for ended in chosen]))
+    continued, reopened = (
+        (0, 0) if dry_run else asyncio.run(_retry(run, [ended.task_id for ended in chosen], start))
+    )
     counts = Counter((ended.ending, ended.step, ended.finding, ended.direction) for ended in chosen)
     if as_json:
         told = {
             "matched": len(chosen),
+            "continued": continued,
             "reopened": reopened,
             "tasks": [ended.task_id for ended in chosen],
             "by": [
@@ -63,22 +78,27 @@ def retry(
         }
         print(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
         return
-    table = Table(title=f"{len(chosen)} tasks {'would be' if dry_run else 'are'} opened again")
+    table = Table(title=f"{len(chosen)} tasks {'would be' if dry_run else 'are'} pending again")
     for heading in ("ended as", "step", "finding", "direction"):
         table.add_column(heading)
     table.add_column("tasks", justify="right")
     for key, n in sorted(counts.items()):
         table.add_row(*key, str(n))
     Console().print(table)
-    if reopened:
-        print("`plantain build` with the run's recipe goes on with them.")
+    if continued or reopened:
+        print(
+            f"{continued} go on where they stopped, {reopened} begin anew; `plantain build` with the run's recipe "
+            "goes on with them."
+        )
 
 
-async def _reopen(run: Path, ids: list[str]) -> int:
+async def _retry(run: Path, ids: list[str], start: str) -> tuple[int, int]:
+    """How many tasks go on in their generation, and how many begin a new one."""
     if not ids:
-        return 0
+        return 0, 0
     async with Journal.open(run) as journal:
-        return await journal.reopen_tasks(ids)
+        continued = set(await journal.continue_tasks(ids, Step(start) if start else None))
+        return len(continued), await journal.reopen_tasks(id for id in ids if id not in continued)
 
 
 def _words(text: str) -> tuple[str, ...]:

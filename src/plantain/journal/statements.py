@@ -10,7 +10,7 @@ from plantain.journal.payload import clean_text
 from plantain.journal.rows import BlobRef, CallResult, RecordedTask, RunHeader, StartedCall, StoredScore
 from plantain.journal.verdicts import check_finite, put_verdict
 from plantain.journal.withdrawal import account_of
-from plantain.records import Attempt, EditTask, InputError, SourceImage, TaskState
+from plantain.records import Attempt, EditTask, InputError, SourceImage, Step, TaskState
 
 HEADER_KEYS = frozenset({"schema_version", "run_id", "name", "seed", "frozen", "code_version"})
 
@@ -45,6 +45,13 @@ _SCORE = (
     "ON CONFLICT(task, generation, round, metric) DO UPDATE SET value = excluded.value, "
     "reason = excluded.reason, detail = excluded.detail"
 )
+
+
+_STOPPED_BY = (
+    "SELECT t.generation, c.round, c.step FROM task t LEFT JOIN call c ON c.id = (SELECT max(id) FROM call "
+    "WHERE task = t.id AND generation = t.generation AND final = 1) WHERE t.id = ? AND t.state = 'stopped'"
+)
+_STEPS = [step.value for step in Step]
 
 
 def write_header(connection: sqlite3.Connection, header: RunHeader) -> None:
@@ -187,6 +194,42 @@ def reopen_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
             )
             reopened += 1
     return reopened
+
+
+def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str], start: Step | None) -> list[str]:
+    """Makes stopped tasks pending again where they stand: the call that ended each has more tries.
+
+    Args:
+        ids: tasks; those that are not stopped are left.
+        start: the step of that round from which calls are made again, where that is earlier than the one that failed.
+            What they had brought is no attempt's any more; what they cost stays.
+
+    Returns:
+        The ids that were stopped.
+    """
+    continued = []
+    for task_id in ids:
+        row = connection.execute(_STOPPED_BY, (task_id,)).fetchone()
+        if row is None:
+            continue
+        generation, number, failed = row
+        again = _STEPS[_STEPS.index(failed) + 1 :] if failed else []
+        if failed and start is not None and _STEPS.index(start.value) < _STEPS.index(failed):
+            again = _STEPS[_STEPS.index(start.value) :]
+            key = (task_id, generation, number)
+            connection.execute("DELETE FROM criterion WHERE task = ? AND generation = ? AND round = ?", key)
+            connection.execute("DELETE FROM verdict WHERE task = ? AND generation = ? AND round = ?", key)
+            connection.execute("DELETE FROM score WHERE task = ? AND generation = ? AND round = ?", key)
+        connection.executemany(
+            "UPDATE call SET final = 0 WHERE task = ? AND generation = ? AND round = ? AND step = ? "
+            "AND (? OR outcome <> 'ok')",
+            [(task_id, generation, number, step, step in again) for step in {failed, *again} if step],
+        )
+        connection.execute(
+            "UPDATE task SET state = 'pending', round = 0, reason = '' WHERE id = ?", (task_id,)
+        )
+        continued.append(task_id)
+    return continued
 
 
 def extend_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:

@@ -222,6 +222,18 @@ class Journal:
             reopened += await self._submit(partial(statements.reopen_tasks, ids=batch))
         return reopened
 
+    async def continue_tasks(self, ids: Iterable[str], start: Step | None = None) -> list[str]:
+        """Makes stopped tasks pending again in their generation, so that nothing that was paid for is asked again.
+
+        The call that stopped each has more tries; with `start`, its round is made again from an earlier step. Other
+        tasks are left. Returns the ids that were stopped.
+        """
+        continued: list[str] = []
+        source = iter(ids)
+        while batch := list(islice(source, BATCH)):
+            continued += await self._submit(partial(statements.continue_tasks, ids=batch, start=start))
+        return continued
+
     async def extend_tasks(self, ids: Iterable[str]) -> int:
         """Makes closed tasks pending again in the same generation, for plans that have grown: what they have counts.
 

@@ -1,4 +1,4 @@
-"""Retry is a query: which closed tasks ended in a given way, and a new generation for exactly those."""
+"""Retry is a query: which closed tasks ended in a given way; exactly those go on, or begin a new generation."""
 
 from __future__ import annotations
 

@@ -29,15 +29,15 @@ class Usage:
     output_tokens: int | None = None
     thinking_tokens: int | None = None
     cached_tokens: int | None = None
-    cached_image_tokens: int | None = None
-    cache_write_tokens: int | None = None
     input_image_tokens: int | None = None
     output_image_tokens: int | None = None
     images: int | None = None
-    tier: str = ""
     finish_reason: str = ""
     response_id: str = ""
     thought_summary: str = ""
+    cached_image_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    tier: str = ""
 
     @property
     def total_tokens(self) -> int:

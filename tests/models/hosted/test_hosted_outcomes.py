@@ -228,6 +228,23 @@ def test_second_ask_repairs_and_both_are_billed(
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("step", ["write", "judge"])
+def test_answer_cut_at_its_limit_is_never_asked_for_under_the_same_limit(
+    server: FakeProvider, call: Caller, provider: str, step: str
+) -> None:
+    server.spoil = FAULTS["cut words"]("gemini" if provider == "gemini" else "openai")
+    reply = call(provider, step)
+    assert reply.outcome.kind is OutcomeKind.MALFORMED
+    assert "cut at max_output_tokens" in reply.outcome.reason
+    asked = server.calls[-2:]
+    fields = [request.fields.get("generationConfig", request.fields) for request in asked]
+    named = ("maxOutputTokens", "max_output_tokens", "max_tokens")
+    limits = [next(said[name] for name in named if name in said) for said in fields]
+    assert limits == [8_192, 16_384]
+    assert reply.usage.output_tokens is not None  # both are billed
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
 def test_wrong_key_halts_and_is_not_repeated(
     server: FakeProvider, provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,9 @@ T = TypeVar("T")
 MOST_ASKS = 2
 """How often a writer or judge may be asked within one call; a budget reserves that many answers."""
 
+ROOMIER = 2
+"""An answer that was cut at its limit is asked for again under this multiple of it: the same would be cut again."""
+
 _ADDED = tuple(
     name for name in (f.name for f in fields(Usage)) if name.endswith("_tokens") or name == "images"
 )
@@ -33,12 +36,14 @@ class Question:
         parts: texts and pictures in order.
         seed: for providers that take one.
         schema: JSON schema of the answer; None for plain text.
+        room: multiple of the usual limit of an answer's tokens.
     """
 
     system: str
     parts: tuple[str | EncodedImage, ...] = field(repr=False)
     seed: int
     schema: JsonObject | None = None
+    room: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,7 @@ class Heard:
         usage, raw: what it consumed, and the body as JSON.
         outcome: not ok where there was no answer to read; then there is nothing to ask again.
         problem: why the words cannot be used though there was an answer (cut, empty); "" where they can.
+        cut: it ended at its limit.
     """
 
     text: str = ""
@@ -57,6 +63,7 @@ class Heard:
     raw: str = "{}"
     outcome: Outcome = OK
     problem: str = ""
+    cut: bool = False
 
 
 async def hear(
@@ -77,7 +84,7 @@ async def hear(
             raw = orjson.dumps(fault.raw).decode()
         answered = fault.status == 200 and fault.outcome.kind is OutcomeKind.MALFORMED
         if answered and not fault.outcome.fatal:
-            return Heard("", usage, raw, problem=fault.outcome.reason)
+            return Heard("", usage, raw, problem=fault.outcome.reason, cut=fault.cut)
         return Heard("", usage, raw, outcome=fault.outcome)
 
 
@@ -98,7 +105,9 @@ class Conversation(Protocol):
 async def ask_until_readable(
     model: Conversation, question: Question, prompt: Prompt, library: PromptLibrary, read: Callable[[str], T]
 ) -> Reply[T]:
-    """Asks, and asks once more with the error where the answer is cut, empty or unreadable; then it is malformed.
+    """Asks, and asks once more where the answer is unusable; then it is malformed.
+
+    An empty or unreadable answer is asked for again with the error, a cut one with twice the room.
 
     Args:
         read: makes the value of a text, or raises `Unreadable`.
@@ -121,8 +130,11 @@ async def ask_until_readable(
                 return Reply(read(heard.text), OK, usage, raw)
             except Unreadable as error:
                 problem = str(error)
-        again = library.render("again", {"problem": problem, "answer": heard.text})
-        asked = replace(question, parts=(*question.parts, again.text))
+        if heard.cut:
+            asked = replace(question, room=ROOMIER)
+        else:
+            again = library.render("again", {"problem": problem, "answer": heard.text})
+            asked = replace(question, parts=(*question.parts, again.text))
     return failed(Outcome(OutcomeKind.MALFORMED, problem), usage, raw)
 
 

@@ -72,16 +72,30 @@ class Fault(Exception):
         status: HTTP status, 0 when there was none.
         raw: what came, as JSON, without key.
         usage: what it consumed, where that is known although there is no answer.
+        cut: there was an answer, which ended at its limit of tokens.
     """
 
     def __init__(
-        self, outcome: Outcome, status: int = 0, raw: JsonObject | None = None, usage: Usage | None = None
+        self,
+        outcome: Outcome,
+        status: int = 0,
+        raw: JsonObject | None = None,
+        usage: Usage | None = None,
+        *,
+        cut: bool = False,
     ) -> None:
         super().__init__(outcome.reason)
         self.outcome = outcome
         self.status = status
         self.raw = raw or {}
         self.usage = usage
+        self.cut = cut
+
+
+def cut_short() -> Fault:
+    """Of an answer that came but ended at its limit."""
+    why = "the answer was cut at max_output_tokens; a larger limit, or less thinking, gives it room"
+    return Fault(Outcome(OutcomeKind.MALFORMED, why), 200, cut=True)
 
 
 def http_fault(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.faults import Fault
+from plantain.models.hosted.faults import Fault, cut_short
 from plantain.models.hosted.pictures import from_base64
 from plantain.models.hosted.scrub import add_counts, by_total, child, count, objects, text
 from plantain.pixels.decode import one_line
@@ -39,7 +39,7 @@ def read_text(body: JsonObject) -> str:
     said = "".join(text(part, "text") for part in _parts(candidate) if part.get("thought") is not True)
     reason = text(candidate, "finishReason")
     if reason == "MAX_TOKENS":
-        raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was cut at max_output_tokens"), 200)
+        raise cut_short()
     if reason not in FINISHED:
         raise Fault(Outcome(OutcomeKind.MALFORMED, f"the answer ended with {reason}"), 200)
     if not said.strip():

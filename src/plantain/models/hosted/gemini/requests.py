@@ -51,7 +51,7 @@ def text_config(question: Question, options: ProviderOptions) -> types.GenerateC
         temperature=options.temperature,
         top_p=options.top_p,
         seed=_seed(question.seed, options),
-        max_output_tokens=options.max_output_tokens,
+        max_output_tokens=options.max_output_tokens * question.room,
         response_mime_type="application/json" if question.schema else None,
         response_json_schema=question.schema,
         thinking_config=_thinking(options),

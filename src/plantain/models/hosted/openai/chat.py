@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import Heard, Question, hear
-from plantain.models.hosted.faults import Fault
+from plantain.models.hosted.faults import Fault, cut_short
 from plantain.models.hosted.openai.responses import served_tier
 from plantain.models.hosted.openai.wire import OpenAITransport
 from plantain.models.hosted.pictures import to_base64
@@ -62,7 +62,7 @@ def request_body(model: str, question: Question, options: ProviderOptions) -> Js
             {"role": "system", "content": question.system},
             {"role": "user", "content": [_part(part) for part in question.parts]},
         ],
-        "max_tokens": options.max_output_tokens,
+        "max_tokens": options.max_output_tokens * question.room,
     }
     if question.schema:
         body["response_format"] = {
@@ -95,7 +95,7 @@ def read_text(body: JsonObject) -> str:
     if reason == "content_filter":
         raise Fault(Outcome(OutcomeKind.REFUSED, "stopped by the provider's content filter"), 200)
     if reason == "length":
-        raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was cut at max_output_tokens"), 200)
+        raise cut_short()
     content = message.get("content")
     said = "".join(text(part, "text") for part in objects(content)) or (
         content if isinstance(content, str) else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import Heard, Question, hear
-from plantain.models.hosted.faults import Fault, failed_answer
+from plantain.models.hosted.faults import Fault, cut_short, failed_answer
 from plantain.models.hosted.openai.wire import OpenAITransport
 from plantain.models.hosted.pictures import to_base64
 from plantain.models.hosted.scrub import child, count, objects, text
@@ -44,7 +44,7 @@ def request_body(model: str, question: Question, options: ProviderOptions) -> Js
         "model": model,
         "instructions": question.system,
         "input": [{"role": "user", "content": [_part(part) for part in question.parts]}],
-        "max_output_tokens": options.max_output_tokens,
+        "max_output_tokens": options.max_output_tokens * question.room,
         "store": False,
     }
     if question.schema:
@@ -80,6 +80,8 @@ def read_text(body: JsonObject) -> str:
         why = text(child(body, "incomplete_details"), "reason")
         if why == "content_filter":
             raise Fault(Outcome(OutcomeKind.REFUSED, "stopped by the provider's content filter"), 200)
+        if why == "max_output_tokens":
+            raise cut_short()
         raise Fault(Outcome(OutcomeKind.MALFORMED, f"the answer was cut ({why or 'no reason given'})"), 200)
     if status in ("failed", "cancelled"):
         raise Fault(failed_answer(text(body, "model") or "this model", child(body, "error")), 200)
