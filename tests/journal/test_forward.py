@@ -19,6 +19,7 @@ from plantain.journal.schema import APPLICATION_ID, VERSION
 from plantain.journal.tables import table2
 from plantain.journal.withdrawal import finish, held_for_withdrawal, take_out
 from plantain.records import OutcomeKind, TaskState
+from plantain.records.withdrawal import Withdrawal
 
 KEPT = "journal.sqlite.schema-3"
 
@@ -175,7 +176,7 @@ def test_a_withdrawal_takes_the_kept_copy_too(old: Path) -> None:
     opened(old)
     assert (old / KEPT).exists()
     with held_for_withdrawal(old) as connection:
-        gone = take_out(connection, "group", ["i0"], [])
+        gone = take_out(connection, Withdrawal(groups=frozenset({"group"})), ["i0"], [])
         assert finish(connection, old, lambda note: None)
     assert gone.attempts == 4
     assert not (old / KEPT).exists()

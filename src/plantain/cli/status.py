@@ -15,6 +15,7 @@ from rich.table import Table
 from plantain.cli.application import application
 from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
+from plantain.journal.questions.tasks import why_not_done
 from plantain.journal.telemetry import status_summary
 from plantain.pixels.decode import one_line
 from plantain.report.task_list import Unsuccessful, unsuccessful
@@ -92,10 +93,7 @@ def tasks_line(told: dict[str, object]) -> str:
 
 def reasons(reader: JournalReader, most: int = 4) -> list[str]:
     """Why tasks ended as neither success nor failure: the `most` commonest reasons, one line each with its count."""
-    rows = reader.connection.execute(
-        "SELECT state, reason, count(*) FROM task WHERE state IN ('not_applicable', 'stopped') AND reason <> ''"
-        " GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
-    ).fetchall()
+    rows = why_not_done(reader)
     lines = [f"  {n} {state.replace('_', ' ')}: {one_line(reason)}" for state, reason, n in rows[:most]]
     if len(rows) > most:
         lines.append(f"  {sum(n for *_, n in rows[most:])} for other reasons: see the report")

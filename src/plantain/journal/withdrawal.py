@@ -301,3 +301,17 @@ def _delete(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM task WHERE id IN (SELECT id FROM gone_task)")
     connection.execute("DELETE FROM image WHERE id IN (SELECT id FROM gone_image)")
     connection.execute("DELETE FROM blob WHERE sha256 IN (SELECT id FROM gone_blob)")
+
+
+def meta_value(connection: sqlite3.Connection, key: str) -> str | None:
+    """A value of the run's meta, while it is held for a withdrawal."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def replace_meta(connection: sqlite3.Connection, key: str, value: str | None) -> None:
+    """Puts another value in its place; None takes it out."""
+    if value is None:
+        connection.execute("DELETE FROM meta WHERE key = ?", (key,))
+    else:
+        connection.execute("UPDATE meta SET value = ? WHERE key = ?", (value, key))

@@ -9,6 +9,7 @@ import orjson
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy
 from plantain.journal import Journal
+from plantain.journal.questions.tasks import pending_images
 from plantain.models.hosted.known import endings
 from plantain.pipeline.plan import planned_images
 from plantain.pipeline.recipe import Recipe
@@ -27,10 +28,8 @@ async def check_pending_consent(recipe: Recipe, catalogue: Catalogue, journal: J
     models = hosted_models(recipe.terms)
     if not models:
         return
-    ids = journal.reader.connection.execute("SELECT DISTINCT image_id FROM task WHERE state = 'pending'")
-    check_consent(
-        recipe.terms, (_pending_image(journal, catalogue, image_id) for (image_id,) in ids.fetchall())
-    )
+    ids = pending_images(journal.reader)
+    check_consent(recipe.terms, (_pending_image(journal, catalogue, image_id) for image_id in ids))
     if recipe.data.consent is not None:
         given = {**recipe.data.consent.model_dump(), "models": models}
         await journal.set_meta("consent", orjson.dumps(given).decode())

@@ -7,17 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plantain.journal import JournalReader
+from plantain.journal.questions.tasks import rounds_of_closed
 from plantain.journal.telemetry import costs
 from plantain.pipeline.estimate import CallEstimate
 from plantain.records import InputError, Step, TaskState
 
 FEWEST = 20
 """Closed tasks of a finding and direction from which its own rates are used; the whole pilot's below that."""
-
-_ROUNDS = (
-    "SELECT t.finding, t.direction, t.state, count(a.round) FROM task t LEFT JOIN attempt a ON a.task = t.id "
-    "AND a.generation = t.generation WHERE t.state <> 'pending' AND t.kind = 'edit' GROUP BY t.id"
-)
 
 
 @dataclass(slots=True)
@@ -75,8 +71,8 @@ def read_pilot(run: Path) -> Pilot:
     """
     with JournalReader.open(run) as reader:
         whole, parts = Tally(), dict[tuple[str, str], Tally]()
-        for finding, direction, state, rounds in reader.connection.execute(_ROUNDS):
-            succeeded = state == TaskState.SUCCESS.value
+        for finding, direction, state, rounds in rounds_of_closed(reader):
+            succeeded = state is TaskState.SUCCESS
             whole.add(rounds, succeeded)
             parts.setdefault((finding, direction), Tally()).add(rounds, succeeded)
         if not whole.tasks:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from plantain.journal import JournalReader
+from plantain.journal.questions.tasks import ended_without_success, findings_of_tasks
 from plantain.records import InputError, OutcomeKind, Step, TaskState
 
 NO_ROUND = "no_round"
@@ -19,14 +20,6 @@ ENDINGS = (
     OutcomeKind.RATE_LIMITED.value,
     OutcomeKind.NOT_APPLICABLE.value,
     NO_ROUND,
-)
-
-PAGE = 1_000
-
-_CLOSED = (
-    "SELECT t.id, t.finding, t.direction, t.state, t.reason, c.outcome, c.step FROM task t LEFT JOIN call c ON c.id = "
-    "(SELECT max(id) FROM call WHERE task = t.id AND generation = t.generation AND final = 1) "
-    "WHERE t.state IN (?, ?, ?) AND t.id > ? ORDER BY t.id LIMIT ?"
 )
 
 
@@ -52,11 +45,10 @@ class RetryChoice:
 
     def check(self, reader: JournalReader) -> None:
         """Raises InputError for an ending, step or finding that there is none of."""
-        known = {name for (name,) in reader.connection.execute("SELECT DISTINCT finding FROM task")}
         for what, given, allowed in (
             ("--outcome", self.endings, ENDINGS),
             ("--step", self.steps, tuple(step.value for step in Step)),
-            ("--finding", self.findings, tuple(sorted(known))),
+            ("--finding", self.findings, tuple(sorted(findings_of_tasks(reader)))),
         ):
             for value in given:
                 if value not in allowed:
@@ -65,18 +57,21 @@ class RetryChoice:
 
 def ended_tasks(reader: JournalReader, choice: RetryChoice) -> Iterator[Ended]:
     """The tasks that the choice names, in the order of their ids, streamed; successful ones are never among them."""
-    after = ""
-    states = (TaskState.FAILED.value, TaskState.NOT_APPLICABLE.value, TaskState.STOPPED.value)
-    while rows := reader.connection.execute(_CLOSED, (*states, after, PAGE)).fetchall():
-        for task_id, finding, direction, state, reason, outcome, step in rows:
-            ended = Ended(task_id, finding, direction, _ending(state, outcome), step or "", reason)
-            if (
-                ended.ending in choice.endings
-                and (not choice.steps or ended.step in choice.steps)
-                and (not choice.findings or finding in choice.findings)
-            ):
-                yield ended
-        after = rows[-1][0]
+    for task in ended_without_success(reader):
+        ended = Ended(
+            task.id,
+            task.finding,
+            task.direction,
+            _ending(task.state, task.outcome),
+            task.step or "",
+            task.reason,
+        )
+        if (
+            ended.ending in choice.endings
+            and (not choice.steps or ended.step in choice.steps)
+            and (not choice.findings or ended.finding in choice.findings)
+        ):
+            yield ended
 
 
 def _ending(state: str, outcome: str | None) -> str:

@@ -17,6 +17,7 @@ from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.disk.space import is_full
 from plantain.journal.forward import backup
+from plantain.journal.questions.release import closed_digest, closed_images
 from plantain.records import InputError
 from plantain.release.configs import table_configs
 from plantain.release.finish import finish_release
@@ -28,7 +29,7 @@ from plantain.release.pictures import Pictures
 from plantain.release.plan import LAYOUTS, STAGING, ExportOptions, Release, ReleaseFile, RunFacts, Signer
 from plantain.release.register import register
 from plantain.release.staging import HashingFile, StagedFiles, Staging
-from plantain.release.survey import Survey, released_images
+from plantain.release.survey import Survey
 
 FACTS = "run.json"
 """In every release: what it says of the run, and of what state of the run it was made."""
@@ -149,10 +150,7 @@ def _finished(out: Path, live: JournalReader, options: ExportOptions) -> ExportS
 
 def _state(reader: JournalReader, options: ExportOptions) -> str:
     """A digest of what is closed in the run and of what was asked for: equal for a rerun, also after an import."""
-    counted = reader.connection.execute(
-        "SELECT kind, state, COUNT(*), SUM(generation), SUM(round) FROM task WHERE state <> 'pending' "
-        "GROUP BY kind, state ORDER BY kind, state"
-    ).fetchall()
+    counted = closed_digest(reader)
     asked = [list(options.layouts), options.shard_bytes, options.sign_cert is not None]
     terms = as_json(released_terms(reader, options))
     told = [counted, asked, options.redistribution_approved, terms]
@@ -177,7 +175,7 @@ def _plan(reader: JournalReader, run: Path, options: ExportOptions, staging: Sta
     if staging.meta("planned") is None:
         staging.set_meta("state", state)
         Survey(reader, run, options, staging).make()
-        register(run, staging.out, state, released_images(reader))
+        register(run, staging.out, state, closed_images(reader))
     elif staging.meta("state") != state:
         raise InputError(
             f"{staging.out}: an export with other options was interrupted here; repeat those, or choose another folder"

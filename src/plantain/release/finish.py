@@ -16,6 +16,7 @@ from typing import BinaryIO
 import orjson
 
 from plantain.journal import BlobStore, JournalReader
+from plantain.journal.questions.release import raw_answers
 from plantain.pixels.encode import XMP_PACKET
 from plantain.records import InputError
 from plantain.release.cards.cards import card, changelog
@@ -153,11 +154,7 @@ def _imported_provenance(reader: JournalReader) -> list[bytes]:
 
 def _embedded_manifests(reader: JournalReader) -> list[bytes]:
     lines = []
-    query = (
-        "SELECT a.task, a.generation, a.round, a.raw FROM attempt a JOIN task t ON t.id = a.task "
-        "WHERE a.raw IS NOT NULL AND t.state <> 'pending' AND t.kind <> 'bench' ORDER BY 1, 2, 3"
-    )
-    for task, generation, round, raw in reader.connection.execute(query):
+    for task, generation, round, raw in raw_answers(reader):
         path = reader.blob_path(raw)
         found = embedded_manifest(path) if path.exists() else None
         if found is not None:

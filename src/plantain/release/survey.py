@@ -11,6 +11,7 @@ import orjson
 
 from plantain.catalogue.groups import Groups
 from plantain.journal import JournalReader, JsonValue
+from plantain.journal.questions.release import closed_images, models_that_answered, stored_pictures
 from plantain.records import Licence, SourceImage, TaskKind, TaskState
 from plantain.release.licences.licences import STRICTEST_LAST, LicenceText
 from plantain.release.licences.permission import released_terms
@@ -94,7 +95,7 @@ class Survey:
 
     def _images(self) -> dict[str, SourceImage]:
         """Images of closed tasks by their id in the run, as released."""
-        ids = released_images(self._reader)
+        ids = closed_images(self._reader)
         images = [self._reader.image(image_id) for image_id in ids]
         self._pseudonyms.prepare(images)
         return {image.id: self._pseudonyms.released(image) for image in images}
@@ -144,12 +145,7 @@ class Survey:
             )
 
     def _pictures(self, hashes: set[str]) -> dict[str, RecordedPicture]:
-        marks = ", ".join("?" * len(hashes))
-        rows = self._reader.connection.execute(
-            f"SELECT sha256, bytes, media_type, pixel_sha256 FROM blob WHERE sha256 IN ({marks})",
-            sorted(hashes),
-        )
-        return {row[0]: RecordedPicture(*row) for row in rows}
+        return {row[0]: RecordedPicture(*row) for row in stored_pictures(self._reader, hashes)}
 
     def _count(self, record: TaskRecord) -> None:
         self._counts["tasks"][record.outcome] += 1
@@ -241,14 +237,6 @@ class Survey:
         )
 
 
-def released_images(reader: JournalReader) -> list[str]:
-    """Ids of the images of closed tasks, which are those that a release of the run's state holds."""
-    query = (
-        "SELECT DISTINCT image_id FROM task WHERE state <> 'pending' AND kind <> 'bench' ORDER BY image_id"
-    )
-    return [str(row[0]) for row in reader.connection.execute(query)]
-
-
 def _folder(record: TaskRecord) -> str:
     return f"{safe(record.image.dataset)}-{task_word(record)}"
 
@@ -266,8 +254,7 @@ def _tree_path(folder: str, record: TaskRecord, attempt: AttemptRecord) -> str:
 def _models(reader: JournalReader) -> dict[str, JsonValue]:
     """By step: every model asked, with every model that said it had answered."""
     models: dict[str, JsonValue] = {}
-    query = "SELECT DISTINCT step, model, served_model FROM call WHERE final = 1 AND outcome = 'ok' ORDER BY 1, 2, 3"
-    for step, model, served in reader.connection.execute(query):
+    for step, model, served in models_that_answered(reader):
         asked = models.setdefault(step, [])
         assert isinstance(asked, list)
         asked.append([model, served])

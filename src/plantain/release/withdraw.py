@@ -14,6 +14,7 @@ import orjson
 from plantain.journal import JournalReader
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.questions.tasks import tasks_of_image
 from plantain.journal.withdrawal import (
     Extent,
     Note,
@@ -21,6 +22,8 @@ from plantain.journal.withdrawal import (
     extent_of,
     finish,
     held_for_withdrawal,
+    meta_value,
+    replace_meta,
     take_out,
 )
 from plantain.records import SourceImage, Withdrawal
@@ -100,8 +103,7 @@ def concerned(
         extent = extent_of(reader.connection, ids)
         gone = [image for image in images if image.id in ids]
         released = sorted(names.called(image) for image in gone)
-        query = "SELECT id FROM task WHERE image_id = ?"
-        tasks = {task for name in ids for (task,) in reader.connection.execute(query, (name,))}
+        tasks = {task for name in ids for task in tasks_of_image(reader, name)}
     groups = {image.group for image in gone if image.group}
     groups -= {image.group for image in images if image.id not in ids}
     held = tuple(releases_with(run, ids))
@@ -167,8 +169,7 @@ def _same(reader: JournalReader, others: Collection[SourceImage]) -> set[str]:
 
 def _planned(reader: JournalReader, image_ids: Collection[str]) -> set[str]:
     """Those of which there are tasks, though none has met the image yet."""
-    query = "SELECT 1 FROM task WHERE image_id = ? LIMIT 1"
-    return {name for name in image_ids if reader.connection.execute(query, (name,)).fetchone()}
+    return {name for name in image_ids if tasks_of_image(reader, name)}
 
 
 def _samples(reader: JournalReader, samples: Mapping[str, Collection[str]]) -> set[str]:
@@ -181,14 +182,12 @@ def _samples(reader: JournalReader, samples: Mapping[str, Collection[str]]) -> s
 
 def _cut_samples(connection: sqlite3.Connection, gone: Collection[str]) -> None:
     """What a benchmark's run says of withdrawn samples, and distances that were computed with them."""
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (BENCH_SAMPLES,)).fetchone()
-    if row is None:
+    samples = meta_value(connection, BENCH_SAMPLES)
+    if samples is None:
         return
-    kept = [sample for sample in orjson.loads(row[0]) if sample["id"] not in gone]
-    connection.execute(
-        "UPDATE meta SET value = ? WHERE key = ?", (orjson.dumps(kept).decode(), BENCH_SAMPLES)
-    )
-    connection.execute("DELETE FROM meta WHERE key = ?", (BENCH_SETS,))
+    kept = [sample for sample in orjson.loads(samples) if sample["id"] not in gone]
+    replace_meta(connection, BENCH_SAMPLES, orjson.dumps(kept).decode())
+    replace_meta(connection, BENCH_SETS, None)
 
 
 def _cut_provenance(run: Path, tasks: Collection[str]) -> None:

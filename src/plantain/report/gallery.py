@@ -7,6 +7,7 @@ import heapq
 from dataclasses import dataclass
 
 from plantain.journal import JournalReader, StoredVerdict, TaskRow
+from plantain.journal.questions.tasks import begun_by_state, begun_in_state
 from plantain.pages.thumbnails import Mask, Pixels, data_uri, difference
 from plantain.pixels.decode import decode, decode_mask
 from plantain.records import Attempt, Direction, Licence, SourceImage, TaskKind
@@ -78,22 +79,11 @@ def select(reader: JournalReader, size: int, seed: int) -> Selection:
     Within an outcome the tasks with the smallest hash of (seed, task id) are taken, so that neither order nor looks
     decide. Tasks that nothing has happened to yet are left out.
     """
-    connection = reader.connection
-    begun = (
-        "(state <> 'pending' OR EXISTS (SELECT 1 FROM attempt a WHERE a.task = t.id AND a.superseded = 0))"
-    )
-    totals = dict(
-        connection.execute(f"SELECT state, count(*) FROM task t WHERE kind <> 'bench' AND {begun} GROUP BY 1")
-    )
+    totals = begun_by_state(reader)
     quotas = _quotas(totals, size)
     chosen: list[str] = []
     for state, quota in quotas.items():
-        ids = (
-            row[0]
-            for row in connection.execute(
-                f"SELECT id FROM task t WHERE kind <> 'bench' AND state = ? AND {begun} ORDER BY id", (state,)
-            )
-        )
+        ids = begun_in_state(reader, state)
         chosen.extend(heapq.nsmallest(quota, ids, key=lambda task: _rank(seed, task)))
     return Selection(tuple(sorted(chosen)), tuple((s, quotas[s], totals[s]) for s in ORDER if s in totals))
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from jinja2 import Environment
 
 from plantain.journal import JournalReader, RunHeader, SessionRow, TaskRow
+from plantain.journal.questions.tasks import ImagesUsed, images_used
 from plantain.journal.tables import (
     Composition,
     FindingRow,
@@ -44,18 +45,6 @@ LISTED = 100
 
 
 @dataclass(frozen=True, slots=True)
-class SourceRow:
-    """Images of one dataset: how many, under which licence, how many of them synthetic, and what is noted of them."""
-
-    dataset: str
-    modality: str
-    licence: str
-    images: int
-    synthetic: int
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Numbers:
     """Everything that a report counts; free of telemetry."""
 
@@ -64,7 +53,7 @@ class Numbers:
     rounds: tuple[RoundRow, ...]
     findings: tuple[FindingRow, ...]
     outcomes: tuple[OutcomeRow, ...]
-    sources: tuple[SourceRow, ...]
+    sources: tuple[ImagesUsed, ...]
     unsuccessful: Unsuccessful
 
 
@@ -159,32 +148,9 @@ def gather(reader: JournalReader) -> Numbers:
         rounds=rounds_to_success(reader),
         findings=by_finding(reader),
         outcomes=call_outcomes(reader),
-        sources=_sources(reader),
+        sources=tuple(images_used(reader)),
         unsuccessful=unsuccessful(reader, LISTED),
     )
-
-
-def _sources(reader: JournalReader) -> tuple[SourceRow, ...]:
-    """Images that tasks use, by dataset; at most four different notes each."""
-    used = "SELECT record FROM image WHERE id IN (SELECT image_id FROM task)"
-    keys = "json_extract(record, '$.dataset'), json_extract(record, '$.modality'), json_extract(record, '$.licence')"
-    connection = reader.connection
-    rows = connection.execute(
-        f"SELECT {keys}, count(*), sum(json_extract(record, '$.synthetic')) FROM ({used}) GROUP BY 1, 2, 3"
-        " ORDER BY 1, 2, 3"
-    ).fetchall()
-    result = []
-    for dataset, modality, licence, images, synthetic in rows:
-        notes = connection.execute(
-            f"SELECT DISTINCT json_extract(record, '$.note') AS note FROM ({used}) WHERE"
-            " json_extract(record, '$.dataset') = ? AND json_extract(record, '$.modality') = ?"
-            " AND json_extract(record, '$.licence') = ? AND note <> '' ORDER BY 1 LIMIT 4",
-            (dataset, modality, licence),
-        )
-        result.append(
-            SourceRow(dataset, modality, licence, images, synthetic or 0, tuple(note for (note,) in notes))
-        )
-    return tuple(result)
 
 
 def _run(header: RunHeader) -> dict[str, object]:

@@ -15,6 +15,7 @@ from plantain.bench.generate.shots_confusion import score_confusion
 from plantain.bench.generate.walk import GenerateObserver, GenerateWalk
 from plantain.calls import AdmissionController, ModelClient
 from plantain.journal import DiskFull, JournalReader, JsonValue, TaskRow
+from plantain.journal.questions.benchmark import arm_states
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.registry import close_models, resolve_editor
 from plantain.records import TaskState
@@ -158,12 +159,9 @@ def _counts(reader: JournalReader, labels: Iterable[str]) -> dict[TaskState, int
     """Tasks of these arms by state, every state present."""
     wanted = frozenset(labels)
     counts = dict.fromkeys(TaskState, 0)
-    rows = reader.connection.execute(
-        "SELECT finding, state, count(*) FROM task WHERE kind = 'bench' GROUP BY finding, state"
-    )
-    for label, state, n in rows:
+    for label, state, n in arm_states(reader):
         if label in wanted:
-            counts[TaskState(state)] += n
+            counts[state] += n
     return counts
 
 

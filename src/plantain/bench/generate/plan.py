@@ -33,6 +33,7 @@ from plantain.bench.generate.runfile import (
 from plantain.bench.generate.shots import MOST_SHOTS, Study, choose_study, recorded_study
 from plantain.bench.generate.walk import wants_retry
 from plantain.journal import Journal
+from plantain.journal.questions.benchmark import arm_tasks
 from plantain.records import EditTask, InputError, OutcomeKind, TaskKind, TaskState
 from plantain.roles import Editor
 from plantain.runs.opening import changed_since
@@ -190,9 +191,9 @@ async def _refresh_outputs(journal: Journal, planned: Sequence[PlannedArm]) -> N
         if not isinstance(one.source, ImportedSource):
             continue
         files, come = one.source.intake.files, set[str]()
-        for row in _rows_of(journal, one.arm.label):
-            for attempt in journal.reader.attempts(row[0], row[2]):
-                taken = files.get((row[1], attempt.round - 1))
+        for task in arm_tasks(journal.reader, one.arm.label):
+            for attempt in journal.reader.attempts(task.id, task.generation):
+                taken = files.get((task.sample, attempt.round - 1))
                 if taken is None or attempt.raw == taken.sha256:
                     continue
                 if attempt.raw is not None:
@@ -201,7 +202,7 @@ async def _refresh_outputs(journal: Journal, planned: Sequence[PlannedArm]) -> N
                         "give the new outputs another name with =NAME"
                     )
                 if attempt.edit_outcome is not None and attempt.edit_outcome.kind is OutcomeKind.NO_IMAGE:
-                    come.add(row[0])
+                    come.add(task.id)
         await journal.reopen_tasks(sorted(come))
 
 
@@ -211,9 +212,9 @@ def _outgrown(plan: GenerationPlan, journal: Journal) -> list[str]:
     for planned in plan.arms:
         wanted = len(planned.arm.grid)
         found += [
-            task
-            for task, _, _, state, made in _rows_of(journal, planned.arm.label)
-            if state != TaskState.PENDING and 0 < made < wanted
+            task.id
+            for task in arm_tasks(journal.reader, planned.arm.label)
+            if task.state is not TaskState.PENDING and 0 < task.round < wanted
         ]
     return found
 
@@ -224,18 +225,10 @@ def _to_retry(plan: GenerationPlan, journal: Journal, outcomes: Collection[Outco
     for planned in plan.arms if outcomes else ():
         if planned.arm.kind is not ArmKind.EDITOR:
             continue
-        for task, _, generation, state, _ in _rows_of(journal, planned.arm.label):
-            if state != TaskState.PENDING and any(
-                wants_retry(attempt, outcomes) for attempt in journal.reader.attempts(task, generation)
+        for task in arm_tasks(journal.reader, planned.arm.label):
+            if task.state is not TaskState.PENDING and any(
+                wants_retry(attempt, outcomes)
+                for attempt in journal.reader.attempts(task.id, task.generation)
             ):
-                found.append(task)
+                found.append(task.id)
     return found
-
-
-def _rows_of(journal: Journal, label: str) -> list[tuple[str, str, int, str, int]]:
-    """An arm's tasks: id, sample, generation, state, and outputs made or lost when it was last closed."""
-    rows: list[tuple[str, str, int, str, int]] = journal.reader.connection.execute(
-        "SELECT id, image_id, generation, state, round FROM task WHERE kind = 'bench' AND finding = ? ORDER BY id",
-        (label,),
-    ).fetchall()
-    return rows

@@ -16,6 +16,7 @@ import orjson
 
 from plantain.bench.generate.arms import Arm, arm_from_json, arm_to_json
 from plantain.journal import Journal, JournalReader, TaskRow
+from plantain.journal.questions.benchmark import arm_tasks
 from plantain.records import Attempt, InputError, TaskState
 
 BENCH, ARMS, SAMPLES = "bench", "bench.arms", "bench.samples"
@@ -178,10 +179,7 @@ class BenchRun:
 
     def _tasks(self, arm: str) -> dict[str, TaskRow]:
         """The arm's tasks by sample."""
-        ids = self.reader.connection.execute(
-            "SELECT id FROM task WHERE kind = 'bench' AND finding = ? ORDER BY id", (arm,)
-        ).fetchall()
-        rows = [self.reader.task(task_id) for (task_id,) in ids]
+        rows = [self.reader.task(task.id) for task in arm_tasks(self.reader, arm)]
         return {row.task.image_id: row for row in rows}
 
     def _attempts(self, row: TaskRow) -> dict[int, Attempt]:

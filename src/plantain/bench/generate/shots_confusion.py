@@ -17,6 +17,7 @@ from plantain.bench.benchmark.benchmark import Benchmark, resized_bicubic
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import Arm
 from plantain.journal import Journal, JsonValue, StoredScore
+from plantain.journal.questions.benchmark import arm_tasks
 from plantain.metrics import ssim
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
@@ -80,19 +81,15 @@ def _unscored(
     for arm in arms:
         if arm.shots is None:
             continue
-        rows = journal.reader.connection.execute(
-            "SELECT id, image_id, generation FROM task WHERE kind = 'bench' AND finding = ? ORDER BY id",
-            (arm.label,),
-        ).fetchall()
-        for task, sample_id, generation in rows:
+        for task in arm_tasks(journal.reader, arm.label):
             have = {
                 (stored.round, stored.detail.get("blob"))
-                for stored in journal.reader.scores(task, generation)
+                for stored in journal.reader.scores(task.id, task.generation)
                 if stored.metric == METRIC and stored.detail.get("version") == VERSION
             }
-            for attempt in journal.reader.attempts(task, generation):
+            for attempt in journal.reader.attempts(task.id, task.generation):
                 if (attempt.round, attempt.edited) not in have:
-                    yield arm, benchmark.sample(sample_id), attempt
+                    yield arm, benchmark.sample(task.sample), attempt
 
 
 def _score(measure: Confusion, journal: Journal, arm: Arm, sample: Sample, attempt: Attempt) -> StoredScore:

@@ -19,6 +19,7 @@ from plantain.bench.leaderboard.sweeps import Sweep
 from plantain.bench.leaderboard.table_rows import Scores, baseline
 from plantain.bench.leaderboard.tables import Table
 from plantain.bench.score.suite import TEXT
+from plantain.journal.questions.benchmark import output_edit
 from plantain.pages.thumbnails import data_uri
 from plantain.pixels.arrays import Mask
 from plantain.pixels.decode import decode
@@ -212,18 +213,15 @@ def _values(table: Table, facts: SampleFacts, arm: Arm, k: int) -> tuple[tuple[s
 
 def _edited(run: BenchRun, sample_id: str, label: str, k: int) -> tuple[str | None, str]:
     """Hash of an output's picture, or why there is none."""
-    row = run.reader.connection.execute(
-        "SELECT a.edited, a.edit_outcome, a.edit_reason FROM task t JOIN attempt a ON a.task = t.id"
-        " AND a.generation = t.generation AND a.round = ? WHERE t.kind = 'bench' AND t.finding = ? AND t.image_id = ?",
-        (k + 1, label, sample_id),
-    ).fetchone()
-    if row is None:
+    edit = output_edit(run.reader, label, sample_id, k)
+    if edit is None:
         return None, "no output yet"
-    if row[0] is None:
-        return None, f"{str(row[1] or 'no output yet').replace('_', ' ')}{': ' + row[2] if row[2] else ''}"
-    if not run.reader.has_blob(row[0]):
+    picture, outcome, reason = edit
+    if picture is None:
+        return None, f"{(outcome or 'no output yet').replace('_', ' ')}{': ' + reason if reason else ''}"
+    if not run.reader.has_blob(picture):
         return None, "picture not in this copy of the run"
-    return str(row[0]), ""
+    return picture, ""
 
 
 def _outline_of(benchmark: Benchmark, sample: Sample) -> str:

@@ -15,6 +15,7 @@ from plantain.bench.generate.arms import Arm, ArmKind
 from plantain.bench.generate.baselines import BASELINES
 from plantain.bench.generate.runfile import BenchRun, SampleFacts
 from plantain.bench.score.set_distances import SETS, Distance
+from plantain.journal.questions.benchmark import output_scores, outputs_made
 
 Floats = npt.NDArray[np.float64]
 
@@ -141,12 +142,10 @@ def _made(run: BenchRun, samples: Sequence[SampleFacts], arms: Sequence[Arm]) ->
     """The outputs that the arms' rules name and that the run has an attempt of: those that are scored."""
     known = {sample.id for sample in samples}
     scored = {arm.label: set(arm.scored) for arm in arms}
-    rows = run.reader.connection.execute(
-        "SELECT t.finding, t.image_id, a.round FROM attempt a "
-        "JOIN task t ON t.id = a.task AND t.generation = a.generation WHERE t.kind = 'bench'"
-    )
     return Counter(
-        label for label, sample, number in rows if sample in known and number - 1 in scored.get(label, ())
+        label
+        for label, sample, k in outputs_made(run.reader)
+        if sample in known and k in scored.get(label, ())
     )
 
 
@@ -160,12 +159,9 @@ def _arrays(
     outputs: dict[tuple[str, str], Floats] = {}
     reasons: dict[tuple[str, str], Counter[str]] = {}
     told: Counter[tuple[str, str]] = Counter()
-    rows = run.reader.connection.execute(
-        "SELECT t.finding, t.image_id, s.round, s.metric, s.value, s.reason FROM score s "
-        "JOIN task t ON t.id = s.task AND t.generation = s.generation WHERE t.kind = 'bench'"
-    )
-    for label, sample, number, metric, value, reason in rows:
-        k = number - 1
+    for stored in output_scores(run.reader):
+        label, sample, k = stored.arm, stored.sample, stored.output
+        metric, value, reason = stored.metric, stored.value, stored.reason
         if label not in grids or sample not in place or not 0 <= k < grids[label]:
             continue
         told[label, metric] += k in scored[label]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plantain.journal import JournalReader
+from plantain.journal.questions.benchmark import score_reasons
 
 
 @dataclass(slots=True)
@@ -26,11 +27,7 @@ def kept_scores(run: Path) -> list[Kept]:
     """Every metric that a run has scores of, by name."""
     found: dict[str, Kept] = {}
     with JournalReader.open(run) as reader:
-        rows = reader.connection.execute(
-            "SELECT s.metric, s.value IS NULL, s.reason, count(*) FROM score s "
-            "JOIN task t ON t.id = s.task AND t.generation = s.generation "
-            "WHERE t.kind = 'bench' GROUP BY 1, 2, 3 ORDER BY 1, 4 DESC, 3"
-        ).fetchall()
+        rows = score_reasons(reader)
     for metric, missing, reason, n in rows:
         kept = found.setdefault(metric, Kept(metric))
         if missing:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from plantain.journal import JournalReader
+from plantain.journal.questions.release import closed_only, sources_to_mention
 from plantain.journal.tables import (
     Composition,
     FindingRow,
@@ -91,42 +91,16 @@ class ImageCounts:
 def gather(reader: JournalReader) -> Numbers:
     """Tables 1 and 2, rounds and findings over the closed edit tasks: what a release holds."""
     weights = {criterion.name.value: criterion.weight for criterion in MED_BANANA.criteria}
-    with _released_only(reader), snapshot(reader):
-        synthetic, unchecked = reader.connection.execute(_SOURCES).fetchone()
+    with closed_only(reader), snapshot(reader):
+        synthetic, unchecked = sources_to_mention(reader)
         return Numbers(
             composition_of(reader),
             judged_of(reader, weights),
             rounds_to_success(reader),
             by_finding(reader),
-            int(synthetic),
-            int(unchecked),
+            synthetic,
+            unchecked,
         )
-
-
-_SOURCES = """SELECT total(json_extract(record, '$.synthetic')), total(NOT json_extract(record, '$.text_checked'))
-FROM image WHERE id IN (SELECT image_id FROM task)"""
-
-
-@contextmanager
-def _released_only(reader: JournalReader) -> Iterator[None]:
-    """Hides pending tasks and their attempts from the tables: an import would not know of them either."""
-    connection = reader.connection
-    connection.execute(
-        "PRAGMA query_only = OFF"
-    )  # the views live in memory; the file itself is open read-only
-    connection.execute(
-        "CREATE TEMP VIEW task AS SELECT * FROM main.task WHERE state <> 'pending' AND kind <> 'bench'"
-    )
-    connection.execute(
-        "CREATE TEMP VIEW attempt AS SELECT a.* FROM main.attempt a JOIN main.task t ON t.id = a.task "
-        "WHERE t.state <> 'pending' AND t.kind <> 'bench'"
-    )
-    try:
-        yield
-    finally:
-        connection.execute("DROP VIEW temp.attempt")
-        connection.execute("DROP VIEW temp.task")
-        connection.execute("PRAGMA query_only = ON")
 
 
 def datasheet(

@@ -8,13 +8,11 @@ from collections.abc import Mapping
 import orjson
 
 from plantain.journal import JournalReader
+from plantain.journal.questions.tasks import licences_of_closed
 from plantain.records import InputError, Licence
 from plantain.release.licences.licences import STRICTEST_LAST, UNKNOWN, LicenceText, is_ours_to_choose
 from plantain.release.licences.terms import KNOWN, from_json, named_terms
 from plantain.release.plan import IMPORTED, ExportOptions
-
-_CLASSES = """SELECT DISTINCT json_extract(record, '$.dataset'), json_extract(record, '$.licence') FROM image
-WHERE id IN (SELECT image_id FROM task WHERE state <> 'pending' AND kind <> 'bench')"""
 
 
 def released_terms(reader: JournalReader, options: ExportOptions) -> Mapping[str, LicenceText]:
@@ -70,7 +68,6 @@ def refuse_unnamed(reader: JournalReader, options: ExportOptions) -> None:
 def _classes(reader: JournalReader) -> dict[str, Licence]:
     """What the owner of each dataset allows; the strictest where its images differ."""
     classes: dict[str, Licence] = {}
-    for dataset, licence in reader.connection.execute(_CLASSES):
-        found = Licence(licence)
+    for dataset, found in licences_of_closed(reader):
         classes[dataset] = max(classes.get(dataset, found), found, key=STRICTEST_LAST.index)
     return dict(sorted(classes.items()))

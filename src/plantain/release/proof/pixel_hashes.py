@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from plantain.journal import JournalReader
+from plantain.journal.questions.release import pixel_hash
 from plantain.pixels.fingerprint import pixel_sha256 as pixel_sha256
 from plantain.release.plan import ReleaseFile
 
@@ -31,8 +32,6 @@ class PixelHashes:
         self._kept.execute(
             "CREATE TABLE IF NOT EXISTS pixel(blob TEXT PRIMARY KEY, sha256 TEXT) WITHOUT ROWID"
         )
-        columns = {row[1] for row in reader.connection.execute("PRAGMA table_info(blob)")}
-        self._recorded = "pixel_sha256" in columns
 
     def close(self) -> None:
         self._kept.close()
@@ -73,11 +72,9 @@ class PixelHashes:
             yield blob
 
     def _known(self, blob: str) -> str | None:
-        if self._recorded:
-            query = "SELECT pixel_sha256 FROM blob WHERE sha256 = ?"
-            row = self._reader.connection.execute(query, (blob,)).fetchone()
-            if row is not None and row[0] is not None:
-                return str(row[0])
+        recorded = pixel_hash(self._reader, blob)
+        if recorded is not None:
+            return recorded
         row = self._kept.execute("SELECT sha256 FROM pixel WHERE blob = ?", (blob,)).fetchone()
         return None if row is None else str(row[0])
 

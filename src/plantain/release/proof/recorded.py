@@ -13,6 +13,7 @@ from pathlib import Path
 import orjson
 
 from plantain.journal import JournalReader
+from plantain.journal.questions.release import closed_count
 from plantain.records import InputError, Licence
 from plantain.release.licences.licences import PARTS
 from plantain.release.plan import ReleaseFile
@@ -198,8 +199,7 @@ def _compare(record: TaskRecord, reader: JournalReader) -> Iterator[ReleaseProbl
 
 
 def _left_out(reader: JournalReader, released: int) -> Iterator[ReleaseProblem]:
-    query = "SELECT count(*) FROM task WHERE state <> 'pending' AND kind <> 'bench'"
-    closed = reader.connection.execute(query).fetchone()[0]
+    closed = closed_count(reader)
     if closed > released:
         detail = f"has {released} of the {closed} tasks that are closed in {reader.run}"
         yield ReleaseProblem(TRAJECTORIES, "against", detail)

@@ -1,0 +1,1 @@
+"""What other rooms ask of the journal, a function each: its tables are known nowhere else."""
