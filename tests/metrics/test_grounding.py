@@ -72,7 +72,7 @@ def test_a_threshold_above_everything_selects_nothing_and_overlaps_nothing() -> 
 
 
 def test_shapes_must_agree() -> None:
-    with pytest.raises(ValueError, match="must be"):
+    with pytest.raises(ValueError, match="roi: a mask of shape"):
         grounding(np.eye(8), np.zeros((9, 8), bool))
 
 

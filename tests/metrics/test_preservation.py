@@ -123,7 +123,7 @@ def test_classes_accumulate_and_count_what_is_missing(eye, noisy):
 
 
 def test_reference_refuses_other_shapes(eye):
-    with pytest.raises(ValueError, match="shapes differ"):
+    with pytest.raises(ValueError, match="roi: a mask of shape"):
         cp_reference(eye, eye, np.zeros((3, 3), bool))
-    with pytest.raises(ValueError, match="bool or uint8"):
+    with pytest.raises(ValueError, match="a mask is bool, or uint8"):
         cp_reference(eye, eye, np.zeros(eye.shape[:2]))

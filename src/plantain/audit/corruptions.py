@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-Pixels = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
+from plantain.pixels.arrays import Mask, Pixels
+
 Values = npt.NDArray[np.float32]
 
 

@@ -8,14 +8,11 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.entries import UNPREPARED, finish
 from plantain.sources.samples import PackageSample, brain_average, sample_images
-
-Pixels = npt.NDArray[np.uint8]
 
 ROOMS = ("chest_xray", "brain_mri", "fundus")
 """Folders of modalities that `folder_pictures` reads."""

@@ -11,10 +11,8 @@ import numpy.typing as npt
 
 from plantain.audit import corruptions as spoiling
 from plantain.offline.language import Intent
+from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import Criterion, Direction, Finding, SourceImage
-
-Pixels = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
 
 AMPLITUDES = ("weak", "strong")
 

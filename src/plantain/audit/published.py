@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from plantain.audit.pictures import Pixels
 from plantain.findings import Taxonomy
 from plantain.offline.language import Intent, compose
+from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_untrusted
 from plantain.pixels.encode import encode_source, normalise
 from plantain.pixels.prepare import settle_grey

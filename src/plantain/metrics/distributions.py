@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.networks.encoders import Floats, Image, ImageEncoder, features, label
+from plantain.metrics.networks.encoders import ImageEncoder, features, label
+from plantain.pixels.arrays import Floats, Image
 from plantain.records import Score, unscored
 
 FID_WEIGHTS = frozenset({"inception-v3-2015-12-05"})

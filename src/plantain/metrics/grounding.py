@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from plantain.metrics.inputs import check_mask
+from plantain.pixels.arrays import Mask
 from plantain.records import Score, unscored
 
 Map = npt.NDArray[np.floating]
-Mask = npt.NDArray[np.bool_]
 
 ALPHA = 1.3
 """Factor on Otsu's threshold (MedEBench, 4.3)."""
@@ -81,7 +82,7 @@ def grounding(attention: Map, roi: Mask, *, alpha: float = ALPHA) -> Grounding:
 
     Args:
         attention: float (H, W), any scale; more is more attention.
-        roi: bool (H, W).
+        roi: bool (H, W), or uint8 of two levels.
         alpha: factor on Otsu's threshold.
 
     Returns:
@@ -89,10 +90,11 @@ def grounding(attention: Map, roi: Mask, *, alpha: float = ALPHA) -> Grounding:
         value selects nothing: the overlap is then 0, and `selected` says so.
 
     Raises:
-        ValueError: shapes differ.
+        ValueError: what is given is no such map or mask.
     """
-    if attention.shape != roi.shape or attention.ndim != 2:
-        raise ValueError(f"map {attention.shape} and region {roi.shape} must be (H, W) and equal")
+    if attention.ndim != 2 or not np.issubdtype(attention.dtype, np.floating):
+        raise ValueError(f"attention: float (H, W) is needed, not {attention.dtype} {attention.shape}")
+    roi = check_mask(roi, attention.shape)
     inside = int(np.count_nonzero(roi))
     if inside in (0, roi.size):
         return _nothing("the region is empty" if not inside else "the region covers the image")

@@ -7,8 +7,10 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from plantain.metrics.inputs import check_images, check_rgb
 from plantain.metrics.metric import Metric
-from plantain.metrics.networks.encoders import Image, PerceptualNetwork, RewardModel, label
+from plantain.metrics.networks.encoders import PerceptualNetwork, RewardModel, label
+from plantain.pixels.arrays import Image
 from plantain.records import Score, unscored
 
 LPIPS_WEIGHTS = frozenset({"lpips-alex-0.1", "lpips-vgg-0.1", "lpips-squeeze-0.1"})
@@ -17,8 +19,7 @@ REWARD_WEIGHTS = frozenset({"ImageReward-v1.0"})
 
 def signed(image: Image) -> npt.NDArray[np.float32]:
     """A uint8 RGB image (H, W, 3) as float32 (1, 3, H, W) in [-1, 1], the range that LPIPS was trained on."""
-    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
-        raise ValueError(f"LPIPS needs uint8 (H, W, 3), not {image.dtype} {image.shape}")
+    check_rgb(image, "LPIPS")
     planes = image.transpose(2, 0, 1)[np.newaxis].astype(np.float32)
     return np.ascontiguousarray(planes / np.float32(127.5) - np.float32(1.0))
 
@@ -49,15 +50,21 @@ def lpips(before: Image, after: Image, network: PerceptualNetwork) -> Score:
     Raises:
         ValueError: the images differ in shape.
     """
-    if before.shape != after.shape:
-        raise ValueError(f"images differ in shape: {before.shape} and {after.shape}")
+    before, after = check_images(before, after)
     value = float(network.distance(signed(before), signed(after)))
     return Score(value) if math.isfinite(value) else unscored(f"{network.name} gave {value}")
 
 
 def reward(image: Image, text: str, model: RewardModel) -> Score:
-    """How well an image fits a text by a reward model such as ImageReward (Xu et al. 2023); higher is better."""
-    value = float(model.reward(image, text))
+    """How well an image fits a text by a reward model such as ImageReward (Xu et al. 2023); higher is better.
+
+    Args:
+        image: uint8 RGB (H, W, 3).
+
+    Raises:
+        ValueError: it is no such image.
+    """
+    value = float(model.reward(check_rgb(image, "image"), text))
     return Score(value) if math.isfinite(value) else unscored(f"{model.name} gave {value}")
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from plantain.metrics.inputs import check_images, check_mask, within
 from plantain.metrics.metric import Metric
-from plantain.metrics.ssim import K1, K2, RANGE, Image, Mask, masked_ssim, ssim, whole_windows
+from plantain.metrics.ssim import K1, K2, RANGE, masked_ssim, ssim, whole_windows
+from plantain.pixels.arrays import Floats, Image, Mask
 from plantain.records import Score, unscored
 
 THIN = 0.1
@@ -32,16 +33,18 @@ def cp_reference(before: Image, after: Image, roi: Mask | Image) -> Score:
     Returns:
         A score in [-1, 1], 1 when identical outside; unscored when no window fits.
 
+    Raises:
+        ValueError: what is given is no such image or mask.
+
     Example:
         >>> import numpy as np
         >>> flat, mask = np.full((16, 16), 90, np.uint8), np.zeros((16, 16), np.uint8)
         >>> cp_reference(flat, flat, mask).value
         1.0
     """
-    if before.shape != after.shape or roi.shape != before.shape[:2]:
-        raise ValueError(f"shapes differ: images {before.shape}, {after.shape}, mask {roi.shape}")
-    if roi.dtype not in (np.uint8, np.bool_):
-        raise ValueError(f"a mask must be bool or uint8, not {roi.dtype}")
+    before, after = check_images(before, after)
+    if roi.dtype != np.uint8 or roi.shape != before.shape[:2]:
+        roi = check_mask(roi, before.shape)
     grey = roi.astype(np.float64) * 255.0 if roi.dtype == np.bool_ else roi.astype(np.float64)
     kept = 1.0 - grey / 255.0
     if before.ndim == 3:
@@ -72,15 +75,25 @@ def preservation(before: Image, after: Image, roi: Mask, field: Mask | None = No
 
     Args:
         before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
-        roi: bool (H, W); True marks the region that the edit was meant to change.
-        field: bool (H, W); True marks the field of view. None: the whole frame.
+        roi: bool (H, W), or uint8 of two levels; True marks the region that the edit was meant to change.
+        field: as `roi`; True marks the field of view. None: the whole frame.
 
     Returns:
         The score with its method, the region's share and the support.
+
+    Raises:
+        ValueError: what is given is no such image or mask.
+
+    Example:
+        >>> flat, roi = np.full((16, 16), 90, np.uint8), np.zeros((16, 16), bool)
+        >>> roi[:8] = True
+        >>> found = preservation(flat, flat, roi)
+        >>> found.score.value, found.roi_share, found.method
+        (1.0, 0.5, 'normalised convolution')
     """
-    if roi.shape != before.shape[:2] or (field is not None and field.shape != roi.shape):
-        raise ValueError(f"masks do not match the images {before.shape[:2]}")
-    domain = np.ones(roi.shape, bool) if field is None else field
+    before, after = check_images(before, after)
+    roi = check_mask(roi, before.shape)
+    domain = np.ones(roi.shape, bool) if field is None else check_mask(field, before.shape, "field")
     size = int(np.count_nonzero(domain))
     if not size:
         return Preservation(unscored("field of view is empty"), "", 0.0, 0)
@@ -99,7 +112,7 @@ def _normalised(before: Image, after: Image, outside: Mask, window: int = 7) -> 
     weight = outside.astype(np.float64)
     size = (window, window)
 
-    def total(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def total(values: Floats) -> Floats:
         border = cv2.BORDER_CONSTANT
         return np.asarray(cv2.boxFilter(values, cv2.CV_64F, size, normalize=False, borderType=border))
 
@@ -121,7 +134,7 @@ def _normalised(before: Image, after: Image, outside: Mask, window: int = 7) -> 
         cov = (total(x * y) - n * mx * my) / (n - 1)
         value = (2 * mx * my + c1) * (2 * cov + c2) / ((mx * mx + my * my + c1) * (vx + vy + c2))
         found.append(float(value[centres].mean()))
-    return Score(float(np.mean(found))), pixels
+    return Score(within(float(np.mean(found)), -1.0, 1.0)), pixels
 
 
 class CPReference(Metric):

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from plantain.metrics.inputs import check_images
 from plantain.metrics.metric import Metric
+from plantain.pixels.arrays import Image
 from plantain.records import Score, unscored
 
 
-def psnr(before: npt.NDArray[np.uint8], after: npt.NDArray[np.uint8]) -> Score:
+def psnr(before: Image, after: Image) -> Score:
     """10 log10(255^2 / mean squared error) over all pixels and channels.
 
     Args:
-        before, after: uint8 arrays of the same shape.
+        before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
 
     Returns:
-        Decibels, higher is more alike; unscored when the images are identical, because infinity poisons
+        Decibels, 0 or more, higher is more alike; unscored when the images are identical, because infinity poisons
         every mean.
+
+    Raises:
+        ValueError: what is given is no such image.
 
     Example:
         >>> import numpy as np
@@ -25,8 +29,7 @@ def psnr(before: npt.NDArray[np.uint8], after: npt.NDArray[np.uint8]) -> Score:
         >>> psnr(black, white).value
         0.0
     """
-    if before.shape != after.shape:
-        raise ValueError(f"images differ in shape: {before.shape} and {after.shape}")
+    before, after = check_images(before, after)
     difference = before.astype(np.float64) - after.astype(np.float64)
     error = float(np.mean(difference * difference))
     if error == 0.0:
@@ -40,6 +43,6 @@ class PSNR(Metric):
     name = "psnr"
     higher_is_better = True
 
-    def update(self, before: npt.NDArray[np.uint8], after: npt.NDArray[np.uint8]) -> Score:
+    def update(self, before: Image, after: Image) -> Score:
         """Scores one pair and keeps the score for `compute`."""
         return self.keep(psnr(before, after))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from plantain.metrics.inputs import check_finite, check_rgb
 from plantain.metrics.metric import Metric
-from plantain.metrics.networks.encoders import Floats, Image, ImageEncoder, ImageTextEncoder, label
+from plantain.metrics.networks.encoders import ImageEncoder, ImageTextEncoder, label
+from plantain.pixels.arrays import Floats, Image
 from plantain.records import Score, unscored
 
 CLIP_WEIGHTS = frozenset({"openai/clip-vit-large-patch14"})
@@ -15,7 +17,7 @@ CLIP_WEIGHTS = frozenset({"openai/clip-vit-large-patch14"})
 
 def cosine(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
     """Cosine of two vectors, in [-1, 1]; unscored when one of them is zero."""
-    a, b = np.asarray(first, np.float64).ravel(), np.asarray(second, np.float64).ravel()
+    a, b = check_finite(first, "first").ravel(), check_finite(second, "second").ravel()
     if a.shape != b.shape:
         raise ValueError(f"vectors differ in length: {a.size} and {b.size}")
     length = float(np.linalg.norm(a) * np.linalg.norm(b))
@@ -54,11 +56,11 @@ def dalign(edited: Image, before: Image, text: str, encoder: ImageTextEncoder) -
 
 
 def _image(encoder: ImageEncoder, image: Image) -> Floats:
-    return _unit(np.asarray(encoder.images([image]), np.float64)[0])
+    return _unit(check_finite(encoder.images([check_rgb(image, "image")]), encoder.name)[0])
 
 
 def _text(encoder: ImageTextEncoder, text: str) -> Floats:
-    return _unit(np.asarray(encoder.texts([text]), np.float64)[0])
+    return _unit(check_finite(encoder.texts([text]), encoder.name)[0])
 
 
 def _unit(vector: Floats) -> Floats:

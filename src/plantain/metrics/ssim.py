@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from plantain.metrics.inputs import check_images, check_mask, within
 from plantain.metrics.metric import Metric
+from plantain.pixels.arrays import Floats, Image, Mask
 from plantain.records import Score, unscored
-
-Image = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
 
 RANGE = 255.0
 K1, K2 = 0.01, 0.03
@@ -32,13 +30,16 @@ def ssim(before: Image, after: Image, *, window: int = 7) -> Score:
     Returns:
         A score in [-1, 1], 1 when identical; unscored when no window fits.
 
+    Raises:
+        ValueError: what is given is no such image, or the window is no odd number of at least 3.
+
     Example:
         >>> import numpy as np
         >>> flat = np.full((16, 16), 90, np.uint8)
         >>> ssim(flat, flat).value
         1.0
     """
-    _check(before, after, window)
+    before, after = _checked(before, after, window)
     return masked_ssim(before, after, np.zeros(before.shape[:2], bool), window=window)
 
 
@@ -53,25 +54,36 @@ def masked_ssim(
 
     Args:
         before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
-        roi: bool array of shape (H, W); True marks the region that the edit was meant to change.
+        roi: bool (H, W), or uint8 of two levels; True marks the region that the edit was meant to change.
         window: side of the uniform window in pixels, odd.
-        field: bool array of shape (H, W); True marks what is image rather than padding or aperture. None:
+        field: as `roi`; True marks what is image rather than padding or aperture. None:
             all of it.
 
     Returns:
         A score in [-1, 1], 1 when identical; unscored("roi covers image") if no window fits outside.
+
+    Raises:
+        ValueError: what is given is no such image or mask.
+
+    Example:
+        >>> flat, roi = np.full((16, 16), 90, np.uint8), np.zeros((16, 16), np.uint8)
+        >>> edited = flat.copy()
+        >>> edited[:3, :3], roi[:3, :3] = 255, 255
+        >>> ssim(flat, edited).value < masked_ssim(flat, edited, roi).value
+        True
     """
-    _check(before, after, window)
-    outside = ~roi if field is None else ~roi & field
-    if outside.shape != before.shape[:2]:
-        raise ValueError(f"roi {roi.shape} does not match the images {before.shape[:2]}")
+    before, after = _checked(before, after, window)
+    outside = ~check_mask(roi, before.shape)
+    if field is not None:
+        outside &= check_mask(field, before.shape, "field")
     centres = whole_windows(outside, window)
     total = int(np.count_nonzero(centres))
     if not total:
         return unscored("roi covers image")
     if window == KERNEL_WINDOW:
-        return Score(_compiled(before, after, centres) / total)
-    return Score(float(ssim_map(before, after, window=window)[centres.astype(bool)].mean()))
+        return Score(within(_compiled(before, after, centres) / total, -1.0, 1.0))
+    mean = float(ssim_map(before, after, window=window)[centres.astype(bool)].mean())
+    return Score(within(mean, -1.0, 1.0))
 
 
 class SSIM(Metric):
@@ -96,19 +108,19 @@ class MaskedSSIM(Metric):
         return self.keep(masked_ssim(before, after, roi, field=field))
 
 
-def ssim_map(before: Image, after: Image, *, window: int = 7) -> npt.NDArray[np.float64]:
+def ssim_map(before: Image, after: Image, *, window: int = 7) -> Floats:
     """The SSIM of the window around each pixel; float64 (H, W), channels averaged.
 
     Within half a window of the image's border the values rest on mirrored pixels; `ssim` and `masked_ssim`
     leave them out.
     """
-    _check(before, after, window)
+    before, after = _checked(before, after, window)
     if before.ndim == 2:
         return _plane(before, after, window)
     if is_grey(before) and is_grey(after):
         return _plane(before[..., 0], after[..., 0], window)
     channels = [_plane(before[..., c], after[..., c], window) for c in range(before.shape[2])]
-    mean: npt.NDArray[np.float64] = np.mean(channels, axis=0)
+    mean: Floats = np.mean(channels, axis=0)
     return mean
 
 
@@ -147,10 +159,10 @@ def _compiled(before: Image, after: Image, centres: Image) -> float:
     return float(totals.sum()) / channels
 
 
-def _plane(before: Image, after: Image, window: int) -> npt.NDArray[np.float64]:
+def _plane(before: Image, after: Image, window: int) -> Floats:
     x, y = before.astype(np.float64), after.astype(np.float64)
 
-    def mean(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def mean(values: Floats) -> Floats:
         return np.asarray(
             cv2.boxFilter(values, cv2.CV_64F, (window, window), borderType=cv2.BORDER_REFLECT), np.float64
         )
@@ -162,14 +174,11 @@ def _plane(before: Image, after: Image, window: int) -> npt.NDArray[np.float64]:
     vy = sample * (mean(y * y) - myy)
     cov = sample * (mean(x * y) - mxy)
     c1, c2 = (K1 * RANGE) ** 2, (K2 * RANGE) ** 2
-    result: npt.NDArray[np.float64] = ((2 * mxy + c1) * (2 * cov + c2)) / ((mxx + myy + c1) * (vx + vy + c2))
+    result: Floats = ((2 * mxy + c1) * (2 * cov + c2)) / ((mxx + myy + c1) * (vx + vy + c2))
     return result
 
 
-def _check(before: Image, after: Image, window: int) -> None:
-    if before.shape != after.shape:
-        raise ValueError(f"images differ in shape: {before.shape} and {after.shape}")
-    if before.dtype != np.uint8 or after.dtype != np.uint8:
-        raise ValueError(f"images must be uint8, not {before.dtype} and {after.dtype}")
+def _checked(before: Image, after: Image, window: int) -> tuple[Image, Image]:
     if window < 3 or window % 2 == 0:
         raise ValueError(f"window {window}: an odd number of at least 3")
+    return check_images(before, after)

@@ -14,6 +14,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from plantain.pixels.arrays import Floats
+
 WINDOW = 7
 _STRIP = 1024  # columns taken together: their running sums (16 bytes each) stay in the first-level cache
 _N = np.int32(WINDOW * WINDOW)
@@ -23,7 +25,6 @@ _C2 = np.float32((0.03 * 255.0) ** 2 * WINDOW * WINDOW * (WINDOW * WINDOW - 1))
 
 Bytes = npt.NDArray[np.uint8]
 Sums = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
 F = TypeVar("F", bound=Callable[..., object])
 
 

@@ -6,13 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from plantain.offline.language import Intent
+from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import Finding, SourceImage
-
-Pixels = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
 
 
 class CannotShow(Exception):

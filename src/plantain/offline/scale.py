@@ -14,12 +14,13 @@ import numpy as np
 
 from plantain.metrics.ssim import masked_ssim
 from plantain.offline.instruments.evidence import Evidence, measure
-from plantain.offline.instruments.pair import ImagePair, Pixels, blur, grow, pair_of
+from plantain.offline.instruments.pair import ImagePair, blur, grow, pair_of
 from plantain.offline.instruments.presentation import Presentation, presentation_of
 from plantain.offline.judge_criteria import Check, checks_of
 from plantain.offline.language import read_instruction
 from plantain.offline.scale_truth import MARGIN, TruthRequest, accuracy, preserved, wanted_of
 from plantain.offline.workers import compute
+from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode
 from plantain.records import (
     BUILD_DIRECTIONS,

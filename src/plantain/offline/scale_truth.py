@@ -11,7 +11,8 @@ import cv2
 import numpy as np
 
 from plantain.metrics.ssim import masked_ssim
-from plantain.offline.instruments.pair import Mask, Pixels, Plane, blur, grow
+from plantain.offline.instruments.pair import Plane, blur, grow
+from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import Score, unscored
 
 SMOOTH = 3.0

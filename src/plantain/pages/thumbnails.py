@@ -7,13 +7,10 @@ import io
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
+from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.encode import XMP_PACKET
-
-Pixels = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
 
 SATURATION = 48
 """Grey levels of change at which a difference map reaches full colour."""

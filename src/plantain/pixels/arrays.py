@@ -8,6 +8,9 @@ import numpy.typing as npt
 Pixels = npt.NDArray[np.uint8]
 """uint8 (H, W, 3), RGB; grey modalities have three equal channels."""
 
+Image = npt.NDArray[np.uint8]
+"""uint8 (H, W) or (H, W, C), in grey levels 0..255."""
+
 Plane = npt.NDArray[np.uint8] | npt.NDArray[np.float32] | npt.NDArray[np.float64]
 """One channel (H, W), in grey levels 0..255."""
 
@@ -16,3 +19,6 @@ Field = npt.NDArray[np.float32]
 
 Mask = npt.NDArray[np.bool_]
 """bool (H, W)."""
+
+Floats = npt.NDArray[np.float64]
+"""float64, of any shape."""

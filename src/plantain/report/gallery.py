@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from plantain.journal import JournalReader, StoredVerdict, TaskRow
 from plantain.journal.questions.tasks import begun_by_state, begun_in_state
-from plantain.pages.thumbnails import Mask, Pixels, data_uri, difference
+from plantain.pages.thumbnails import data_uri, difference
+from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode, decode_mask
 from plantain.records import Attempt, Direction, Licence, SourceImage, TaskKind
 from plantain.report.absent import there

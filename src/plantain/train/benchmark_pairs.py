@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
+from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
-from plantain.train.pairs import Listed, Pixels, TrainingPair
+from plantain.train.pairs import Listed, TrainingPair
 
 
 class PairedSample(Protocol):

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from plantain.pixels.arrays import Pixels
 from plantain.pixels.prepare import prepare
-from plantain.train.pairs import Pixels
 
 if TYPE_CHECKING:
     from diffusers import StableDiffusionInstructPix2PixPipeline

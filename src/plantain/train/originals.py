@@ -7,9 +7,10 @@ from pathlib import Path
 from plantain.catalogue.store import Catalogue
 from plantain.journal.disk.blobs import BlobStore
 from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError
-from plantain.train.pairs import Listed, Pixels
+from plantain.train.pairs import Listed
 
 
 class Originals:

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-Pixels = npt.NDArray[np.uint8]
+from plantain.pixels.arrays import Pixels
 
 
 @dataclass(frozen=True, slots=True)

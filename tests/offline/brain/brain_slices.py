@@ -11,7 +11,8 @@ import nibabel
 import numpy as np
 from scipy import ndimage
 
-from plantain.offline.rendering import Pixels, Scene
+from plantain.offline.rendering import Scene
+from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.prepare import prepare
 from plantain.records import Geometry, Licence, SourceImage

@@ -7,7 +7,8 @@ import pytest
 from brain_slices import MakeScene
 
 from plantain.offline.brain import RENDERERS
-from plantain.offline.rendering import CannotShow, Mask, Pixels
+from plantain.offline.rendering import CannotShow
+from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.blend import dilate
 
 

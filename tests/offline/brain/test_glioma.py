@@ -8,7 +8,7 @@ from brain_slices import MakeScene, plain_brain
 from scipy import ndimage
 
 from plantain.offline.brain.glioma import add
-from plantain.offline.rendering import Pixels
+from plantain.pixels.arrays import Pixels
 
 
 def _tumour(before: Pixels, after: Pixels, polarity: int) -> np.ndarray:

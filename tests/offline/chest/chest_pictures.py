@@ -9,7 +9,8 @@ from typing import Protocol
 import cv2
 import numpy as np
 
-from plantain.offline.rendering import Mask, Pixels, Scene
+from plantain.offline.rendering import Scene
+from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.prepare import prepare
 from plantain.records import SourceImage

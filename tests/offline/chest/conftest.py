@@ -10,7 +10,8 @@ from chest_pictures import MakeScene, rg1
 
 from plantain.findings import load_taxonomy
 from plantain.offline.language import Intent
-from plantain.offline.rendering import Pixels, Scene
+from plantain.offline.rendering import Scene
+from plantain.pixels.arrays import Pixels
 from plantain.records import Direction
 
 

@@ -7,7 +7,8 @@ import pytest
 from chest_pictures import rg1, shared_picture, shared_radiographs
 
 from plantain.offline.chest.anatomy import find_chest
-from plantain.offline.rendering import CannotShow, Pixels
+from plantain.offline.rendering import CannotShow
+from plantain.pixels.arrays import Pixels
 
 # Read off the prepared pictures by eye, x and y: apex right, apex left, costophrenic angles right and left.
 BY_EYE = {"rg1": ((328, 68), (667, 60), (94, 822), (908, 825))}

@@ -12,7 +12,8 @@ import skimage.data
 from fakes.scenes import SceneMaker
 from plantain.findings import load_taxonomy
 from plantain.offline.language import Intent
-from plantain.offline.rendering import Pixels, Scene
+from plantain.offline.rendering import Scene
+from plantain.pixels.arrays import Pixels
 from plantain.pixels.prepare import prepare
 from plantain.records import Direction, Geometry, Licence, SourceImage
 

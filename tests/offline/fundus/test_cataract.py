@@ -8,7 +8,8 @@ import pytest
 
 from fakes.scenes import SceneMaker
 from plantain.offline.fundus import RENDERERS
-from plantain.offline.rendering import CannotShow, Pixels
+from plantain.offline.rendering import CannotShow
+from plantain.pixels.arrays import Pixels
 
 CATARACT = RENDERERS["Cataract"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plantain.offline.fundus.anatomy import read_anatomy
-from plantain.offline.rendering import Pixels
+from plantain.pixels.arrays import Pixels
 
 # (disc x, y, diameter, fovea x, y, eye), read off the prepared pictures by eye.
 BY_EYE = {

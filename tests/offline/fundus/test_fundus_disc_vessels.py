@@ -9,7 +9,8 @@ import pytest
 from fakes.scenes import SceneMaker
 from plantain.offline.fundus import RENDERERS
 from plantain.offline.fundus.anatomy import read_anatomy
-from plantain.offline.rendering import CannotShow, Pixels
+from plantain.offline.rendering import CannotShow
+from plantain.pixels.arrays import Pixels
 
 DISC, DISC_DIAMETER = (152, 470), 140
 """Read off the prepared photograph by eye."""

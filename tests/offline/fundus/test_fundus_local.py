@@ -9,7 +9,8 @@ import skimage.data
 
 from fakes.scenes import SceneMaker
 from plantain.offline.fundus import RENDERERS
-from plantain.offline.rendering import CannotShow, Mask, Pixels, Rendering
+from plantain.offline.rendering import CannotShow, Rendering
+from plantain.pixels.arrays import Mask, Pixels
 
 FOVEA, DISC, DISC_DIAMETER = (511, 507), (152, 470), 140
 """Read off the prepared photograph by eye; independent of the code under test."""

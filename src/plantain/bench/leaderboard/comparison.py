@@ -7,8 +7,8 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 
 from plantain.bench.leaderboard.measures import Measure
-from plantain.bench.leaderboard.table_rows import Floats
 from plantain.metrics.statistics.paired import Difference, paired_differences
+from plantain.pixels.arrays import Floats
 
 BEST, SECOND = "best", "second"
 

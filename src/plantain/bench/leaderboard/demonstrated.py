@@ -9,10 +9,11 @@ import numpy as np
 
 from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard.measures import MAIN, Measure
-from plantain.bench.leaderboard.table_rows import Floats, Scores
+from plantain.bench.leaderboard.table_rows import Scores
 from plantain.bench.leaderboard.tables import Table
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.metrics.statistics.paired import holm, paired_differences
+from plantain.pixels.arrays import Floats
 
 CONFUSION = "demo_similarity"
 """How far outputs look like the demonstrations: the measure of an editor that confuses them with the sample."""

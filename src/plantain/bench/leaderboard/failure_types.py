@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from plantain.bench.leaderboard.table_rows import Floats
+from plantain.pixels.arrays import Floats
 
 
 class FailureType(StrEnum):

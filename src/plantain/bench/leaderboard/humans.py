@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plantain.bench.leaderboard.table_rows import Floats
+from plantain.pixels.arrays import Floats
 from plantain.records import InputError
 
 DIMENSIONS = ("EA", "CP", "VQ")

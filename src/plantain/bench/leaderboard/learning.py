@@ -15,11 +15,12 @@ from plantain.bench.leaderboard.demonstrated import ShotRow, level_rows
 from plantain.bench.leaderboard.figures import shots_figure
 from plantain.bench.leaderboard.latex import csv_text
 from plantain.bench.leaderboard.measures import MAIN, Measure
-from plantain.bench.leaderboard.table_rows import Floats, Scores, mean_of_known, read_scores
+from plantain.bench.leaderboard.table_rows import Scores, mean_of_known, read_scores
 from plantain.bench.leaderboard.tables import make_table
 from plantain.models.registry import close_models
 from plantain.pages.drawing import printed
 from plantain.pages.publishing import html_target, page_environment, write_page
+from plantain.pixels.arrays import Floats
 from plantain.records import InputError
 from plantain.roles import EditedImage, Editor, EditRequest, Reply
 from plantain.version import __version__

@@ -18,12 +18,12 @@ import orjson
 from plantain.bench.generate.arms import Arm, ArmKind
 from plantain.bench.generate.runfile import SampleFacts
 from plantain.bench.leaderboard.gallery import BYTES, SIDE, GalleryPicture, SampleStory
-from plantain.bench.leaderboard.table_rows import Floats, Scores
+from plantain.bench.leaderboard.table_rows import Scores
 from plantain.bench.leaderboard.tables import Table
 from plantain.metrics.ssim import ssim
 from plantain.metrics.statistics.ranks import spearman
 from plantain.pages.thumbnails import data_uri
-from plantain.pixels.arrays import Pixels
+from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError, Licence
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from plantain.bench.leaderboard.humans import DIMENSIONS, Ratings
 from plantain.bench.leaderboard.measures import Measure
-from plantain.bench.leaderboard.table_rows import Floats, Scores
+from plantain.bench.leaderboard.table_rows import Scores
 from plantain.bench.leaderboard.tables import Table
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from plantain.metrics.statistics.means import Estimate
@@ -22,6 +22,7 @@ from plantain.metrics.statistics.ranks import (
     kendall,
     spearman,
 )
+from plantain.pixels.arrays import Floats
 from plantain.records import Score
 
 MANY = 25

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from plantain.bench.leaderboard.table_rows import Floats
 from plantain.metrics.statistics.resampling import DRAWS, drawn_sums, resampled_weights
+from plantain.pixels.arrays import Floats
 
 
 def recovered(

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from plantain.bench.generate.arms import Arm
-from plantain.bench.leaderboard.table_rows import Floats, mean_of_known
+from plantain.bench.leaderboard.table_rows import mean_of_known
 from plantain.bench.leaderboard.tables import Table
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
+from plantain.pixels.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from plantain.bench.generate.baselines import BASELINES
 from plantain.bench.generate.runfile import BenchRun, SampleFacts
 from plantain.bench.score.set_distances import SETS, Distance
 from plantain.journal.questions.benchmark import output_scores, outputs_made
-
-Floats = npt.NDArray[np.float64]
+from plantain.pixels.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

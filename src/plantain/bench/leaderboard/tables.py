@@ -13,9 +13,10 @@ import numpy.typing as npt
 from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard.comparison import differences, marks
 from plantain.bench.leaderboard.measures import MAIN, Measure, judges, ordered
-from plantain.bench.leaderboard.table_rows import Floats, Scores, baseline
+from plantain.bench.leaderboard.table_rows import Scores, baseline
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.metrics.statistics.paired import Difference
+from plantain.pixels.arrays import Floats
 from plantain.records import InputError
 
 OVERALL = "overall"

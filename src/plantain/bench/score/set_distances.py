@@ -19,7 +19,8 @@ from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.journal import Journal, JsonValue
 from plantain.metrics.distributions import FID_WEIGHTS, SetDistance, fid_of_features, kid_of_features
-from plantain.metrics.networks.encoders import Floats, ImageEncoder, label
+from plantain.metrics.networks.encoders import ImageEncoder, label
+from plantain.pixels.arrays import Floats
 from plantain.pixels.decode import decode
 
 SETS = "bench.sets"

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from plantain.bench.score.suite import NO_TRUTH, Case, Detail, SuiteMetric
 from plantain.metrics.learned import LPIPS_WEIGHTS, REWARD_WEIGHTS, lpips, reward
 from plantain.metrics.networks.available import Networks
-from plantain.metrics.networks.encoders import Image, ImageTextEncoder, PerceptualNetwork, RewardModel, label
+from plantain.metrics.networks.encoders import ImageTextEncoder, PerceptualNetwork, RewardModel, label
 from plantain.metrics.similarity import CLIP_WEIGHTS, dalign, isim, talign
-from plantain.pixels.arrays import Pixels
+from plantain.pixels.arrays import Image, Pixels
 from plantain.records import Score, unscored
 
 NO_DESCRIPTION = "the sample has no description of the change"

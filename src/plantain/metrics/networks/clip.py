@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.networks.encoders import Image
+from plantain.pixels.arrays import Image
 
 
 class ClipEncoder:

@@ -12,8 +12,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-Image = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float64]
+from plantain.metrics.inputs import check_rgb
+from plantain.pixels.arrays import Floats, Image
 
 
 @runtime_checkable
@@ -80,13 +80,13 @@ def features(encoder: ImageEncoder, images: Sequence[Image], batch: int = 32) ->
     """Features (n, d) of all images, computed in batches.
 
     Raises:
-        ValueError: no images, or the encoder gave something other than one finite row per image.
+        ValueError: no images, one that is none, or the encoder gave something other than one finite row per image.
     """
     if not images:
         raise ValueError("no images to encode")
     parts = []
     for start in range(0, len(images), batch):
-        chunk = images[start : start + batch]
+        chunk = [check_rgb(image, "image") for image in images[start : start + batch]]
         rows = np.asarray(encoder.images(chunk), np.float64)
         if rows.ndim != 2 or rows.shape[0] != len(chunk) or not np.isfinite(rows).all():
             raise ValueError(

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.networks.encoders import Image
+from plantain.pixels.arrays import Image
 from plantain.records import InputError
 
 PUBLISHED = "inception-v3-2015-12-05"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PIL import Image as Pillow
 
-from plantain.metrics.networks.encoders import Image
+from plantain.pixels.arrays import Image
 
 
 class ImageRewardModel:

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from plantain.metrics.statistics.intervals import Sampling
 from plantain.metrics.statistics.means import too_few
+from plantain.pixels.arrays import Floats
 
-Floats = npt.NDArray[np.float64]
 Level = Literal["nominal", "ordinal", "interval"]
 
 ONE_CATEGORY = "one category only: chance agreement is certain"

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.metrics.statistics.intervals import Sampling
-
-Floats = npt.NDArray[np.float64]
+from plantain.pixels.arrays import Floats
 
 METHOD = "Student t over sources, within its range, corrected for skewness"
 

@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
+from plantain.pixels.arrays import Floats
 from plantain.records import Score, unscored
-
-Floats = npt.NDArray[np.float64]
 
 
 def average_ranks(values: npt.ArrayLike) -> Floats:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from plantain.pixels.arrays import Floats
 
 DRAWS = 2000
 

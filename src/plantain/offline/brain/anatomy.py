@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from skimage.segmentation import watershed
 
-from plantain.offline.rendering import CannotShow, Mask, Pixels
+from plantain.offline.rendering import CannotShow
+from plantain.pixels.arrays import Mask, Pixels
 
 Gray = npt.NDArray[np.float32]
 

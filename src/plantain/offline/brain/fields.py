@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.offline.brain.anatomy import Gray
-from plantain.offline.rendering import Mask, Pixels, Rendering
+from plantain.offline.rendering import Rendering
+from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.blend import dilate, feather
 
 Real = npt.NDArray[np.float32] | npt.NDArray[np.float64]

@@ -22,7 +22,8 @@ from plantain.offline.brain.protocol import Protocol, read_protocol
 from plantain.offline.brain.symmetry import Midline, find_midline, working
 from plantain.offline.brain.texture import edge_sigma, tissue_grain
 from plantain.offline.brain.zones import zone_weight
-from plantain.offline.rendering import CannotShow, Mask, Rendering, Scene
+from plantain.offline.rendering import CannotShow, Rendering, Scene
+from plantain.pixels.arrays import Mask
 
 _RADIUS_MM = {"small": (5.5, 7.5), "moderate": (10.0, 13.5), "large": (16.0, 21.0)}
 

@@ -18,7 +18,7 @@ from plantain.offline.brain.protocol import Protocol
 from plantain.offline.brain.symmetry import Midline, working
 from plantain.offline.brain.zones import zone_weight
 from plantain.offline.language import Intent
-from plantain.offline.rendering import Mask
+from plantain.pixels.arrays import Mask
 
 _TOLERANCE = {"stripped": 3, "whole": 4}
 """Working pixels by which two healthy hemispheres may differ in place."""

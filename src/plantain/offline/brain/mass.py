@@ -10,7 +10,8 @@ from plantain.offline.brain.anatomy import STEP, Brain, Gray
 from plantain.offline.brain.protocol import Protocol
 from plantain.offline.brain.sella import dark, expected, hull
 from plantain.offline.brain.symmetry import find_midline, working
-from plantain.offline.rendering import CannotShow, Mask
+from plantain.offline.rendering import CannotShow
+from plantain.pixels.arrays import Mask
 from plantain.pixels.blend import dilate
 
 RAYS = 96

@@ -22,7 +22,8 @@ from plantain.offline.brain.fields import (
 from plantain.offline.brain.protocol import Protocol, read_protocol
 from plantain.offline.brain.symmetry import Midline, find_midline
 from plantain.offline.brain.texture import edge_sigma, tissue_grain
-from plantain.offline.rendering import CannotShow, Mask, Rendering, Scene
+from plantain.offline.rendering import CannotShow, Rendering, Scene
+from plantain.pixels.arrays import Mask
 
 _BASE_MM = {"small": (8.0, 10.5), "moderate": (13.0, 17.0), "large": (20.0, 26.0)}
 """Half width of the dural base, from and to."""

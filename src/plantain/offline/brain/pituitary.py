@@ -19,7 +19,8 @@ from plantain.offline.brain.mass import find_mass
 from plantain.offline.brain.protocol import Protocol, read_protocol
 from plantain.offline.brain.sella import Sella, find_sella
 from plantain.offline.brain.texture import edge_sigma, tissue_grain
-from plantain.offline.rendering import Mask, Rendering, Scene
+from plantain.offline.rendering import Rendering, Scene
+from plantain.pixels.arrays import Mask
 from plantain.pixels.blend import dilate
 from plantain.pixels.grain import inpaint_smooth
 

@@ -11,7 +11,8 @@ import numpy as np
 from plantain.offline.brain.anatomy import STEP, Brain, Gray
 from plantain.offline.brain.fields import FieldWindow, window_around
 from plantain.offline.brain.symmetry import Midline
-from plantain.offline.rendering import CannotShow, Mask
+from plantain.offline.rendering import CannotShow
+from plantain.pixels.arrays import Mask
 from plantain.pixels.blend import dilate, feather
 
 

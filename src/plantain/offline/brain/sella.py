@@ -10,7 +10,8 @@ import numpy as np
 from plantain.offline.brain.anatomy import STEP, Brain, Gray
 from plantain.offline.brain.protocol import Protocol
 from plantain.offline.brain.symmetry import find_midline, working
-from plantain.offline.rendering import CannotShow, Mask
+from plantain.offline.rendering import CannotShow
+from plantain.pixels.arrays import Mask
 
 _DOWN = {"axial": (0.37, 0.50), "coronal": (0.72, 0.95), "sagittal": (0.55, 0.84)}
 """Between which shares of the brain's height the sella lies."""

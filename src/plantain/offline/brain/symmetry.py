@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 
 from plantain.offline.brain.anatomy import STEP, Brain, Gray
-from plantain.offline.rendering import Mask
+from plantain.pixels.arrays import Mask
 
 _COARSE = 8
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from plantain.offline.brain.anatomy import Brain, Gray
 from plantain.offline.brain.fields import FieldWindow
-from plantain.offline.rendering import Mask
+from plantain.pixels.arrays import Mask
 from plantain.pixels.blend import dilate
 from plantain.pixels.grain import grain_field, synthesise_grain
 

@@ -11,7 +11,8 @@ from plantain.offline.chest.canvas import Canvas, blur, cloud, coordinates, mask
 from plantain.offline.chest.clearing import clear_opacity
 from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.chest.lesion import ZONES, zone_mask
-from plantain.offline.rendering import CannotShow, FindingRenderer, Mask, Rendering, Scene
+from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
+from plantain.pixels.arrays import Mask
 from plantain.pixels.blend import dilate, erode, feather
 
 _REACH = ((0.075, 0.10), (0.14, 0.19), (0.24, 0.31))

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from plantain.offline.chest.drawing import FloatImage, exposed_field, local_contrast, locate
 from plantain.offline.chest.outline import Lung, trace_lung
-from plantain.offline.rendering import CannotShow, Mask, Pixels
+from plantain.offline.rendering import CannotShow
+from plantain.pixels.arrays import Mask, Pixels
 
 LEAST_AGREEMENT = 0.715
 """Below this correlation no frontal chest is believed; real ones reach 0.74 and more."""

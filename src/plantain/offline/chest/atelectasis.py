@@ -16,7 +16,8 @@ from plantain.offline.chest.canvas import (
 )
 from plantain.offline.chest.clearing import clear_opacity
 from plantain.offline.chest.drawing import FloatImage, Points
-from plantain.offline.rendering import CannotShow, FindingRenderer, Mask, Rendering, Scene
+from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
+from plantain.pixels.arrays import Mask
 from plantain.pixels.blend import dilate, erode, feather
 
 _THICK_MM = ((3.0, 4.5), (5.0, 8.0), (9.0, 13.0))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from plantain.offline.chest.canvas import Canvas, blur
 from plantain.offline.chest.drawing import FloatImage, Points
 from plantain.offline.chest.outline import Lung
-from plantain.offline.rendering import Mask
+from plantain.pixels.arrays import Mask
 
 Column = npt.NDArray[np.float64]
 

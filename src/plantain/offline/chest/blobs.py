@@ -11,7 +11,7 @@ import numpy.typing as npt
 from plantain.offline.chest.canvas import Canvas, blur
 from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.chest.outline import cheapest_path
-from plantain.offline.rendering import Mask
+from plantain.pixels.arrays import Mask
 from plantain.pixels.blend import dilate, erode
 
 _ANGLES = 96

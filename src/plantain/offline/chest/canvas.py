@@ -15,7 +15,8 @@ import numpy as np
 from plantain.offline.chest.anatomy import Chest, find_chest
 from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.chest.outline import Lung
-from plantain.offline.rendering import CannotShow, Mask, Rendering, Scene
+from plantain.offline.rendering import CannotShow, Rendering, Scene
+from plantain.pixels.arrays import Mask
 from plantain.pixels.blend import dilate, feather
 
 THORAX_MM = 280.0

@@ -8,7 +8,8 @@ import numpy as np
 from plantain.offline.chest.canvas import Canvas, blur, lung_coordinates, masked_blur
 from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.chest.lesion import ZONES, zone_mask
-from plantain.offline.rendering import CannotShow, Mask, Rendering
+from plantain.offline.rendering import CannotShow, Rendering
+from plantain.pixels.arrays import Mask
 from plantain.pixels.blend import dilate, erode, feather
 
 LEAST_EXCESS = 0.20

@@ -9,7 +9,8 @@ from plantain.offline.chest.base import STEPS, LungBase, expected_base
 from plantain.offline.chest.canvas import Canvas, blur, blur_row, coordinates, masked_blur, open_canvas
 from plantain.offline.chest.clearing import markings
 from plantain.offline.chest.drawing import FloatImage
-from plantain.offline.rendering import CannotShow, Mask, Rendering, Scene
+from plantain.offline.rendering import CannotShow, Rendering, Scene
+from plantain.pixels.arrays import Mask
 from plantain.pixels.blend import dilate, erode, feather
 
 LEAST_DEPTH = 0.03

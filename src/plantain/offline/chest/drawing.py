@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from plantain.offline.rendering import Mask
+from plantain.pixels.arrays import Mask
 
 FloatImage = npt.NDArray[np.float32]
 Points = npt.NDArray[np.float64]

@@ -9,7 +9,8 @@ from plantain.offline.chest.airspace import fill
 from plantain.offline.chest.canvas import Canvas, blur, cloud, lung_coordinates, open_canvas
 from plantain.offline.chest.clearing import between_ribs
 from plantain.offline.chest.drawing import FloatImage
-from plantain.offline.rendering import CannotShow, FindingRenderer, Mask, Rendering, Scene
+from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
+from plantain.pixels.arrays import Mask
 from plantain.pixels.blend import dilate, erode, feather
 
 ZONES = ("perihilar", "basal")

@@ -16,7 +16,8 @@ from plantain.offline.chest.canvas import (
 from plantain.offline.chest.draining import remove
 from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.chest.outline import Lung
-from plantain.offline.rendering import CannotShow, FindingRenderer, Mask, Rendering, Scene
+from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
+from plantain.pixels.arrays import Mask
 from plantain.pixels.blend import dilate, erode, feather
 
 _RISE = ((0.035, 0.055), (0.12, 0.18), (0.30, 0.42))

@@ -8,7 +8,8 @@ import numpy as np
 from plantain.offline.chest.canvas import Canvas, blur, open_canvas
 from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.chest.ribs import ZONES, Bone, bone_frame, find_bones, fitted
-from plantain.offline.rendering import CannotShow, FindingRenderer, Mask, Rendering, Scene
+from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
+from plantain.pixels.arrays import Mask
 from plantain.pixels.blend import dilate, feather
 
 _STEP = (0.10, 0.20, 0.36)

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from plantain.offline.chest.canvas import Canvas, blur, coordinates, open_canvas
 from plantain.offline.chest.drawing import FloatImage
-from plantain.offline.rendering import CannotShow, FindingRenderer, Mask, Rendering, Scene
+from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
+from plantain.pixels.arrays import Mask
 
 _RATIO = ((0.525, 0.55), (0.57, 0.60), (0.63, 0.67))
 NORMAL_RATIO = 0.46

@@ -7,7 +7,8 @@ import numpy as np
 from plantain.offline.chest.blobs import Blob, find_blobs, lift_blob, near_hilum
 from plantain.offline.chest.canvas import Canvas, add_opacity, blur, cloud, coordinates, open_canvas
 from plantain.offline.chest.drawing import FloatImage
-from plantain.offline.rendering import CannotShow, FindingRenderer, Mask, Rendering, Scene
+from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
+from plantain.pixels.arrays import Mask
 from plantain.pixels.blend import dilate, erode
 
 _DIAMETER_MM = ((8.0, 13.0), (17.0, 28.0), (34.0, 52.0))

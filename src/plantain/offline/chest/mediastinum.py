@@ -7,7 +7,8 @@ import numpy as np
 from plantain.offline.chest.canvas import Canvas, blur, coordinates, open_canvas
 from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.chest.heart import warp
-from plantain.offline.rendering import CannotShow, FindingRenderer, Mask, Rendering, Scene
+from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
+from plantain.pixels.arrays import Mask
 
 _SHARES = ((0.265, 0.28), (0.30, 0.33), (0.35, 0.39))
 """How wide it becomes, in parts of the thorax's width."""

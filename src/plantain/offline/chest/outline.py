@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.offline.chest.drawing import FloatImage, Points, outline
-from plantain.offline.rendering import Mask
+from plantain.pixels.arrays import Mask
 
 _SPAN = 6
 """Half the rows or columns of the half-size picture over which a step is averaged."""

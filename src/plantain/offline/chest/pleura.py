@@ -11,7 +11,7 @@ import numpy.typing as npt
 from plantain.offline.chest.canvas import Canvas, blur
 from plantain.offline.chest.drawing import FloatImage, Points
 from plantain.offline.chest.outline import Lung, cheapest_path
-from plantain.offline.rendering import Mask
+from plantain.pixels.arrays import Mask
 
 LEAST_LINE = 0.012
 """Mean height of the line over lung-to-soft-tissue contrast, times its length: ribs reach this as well."""

@@ -16,7 +16,8 @@ from plantain.offline.chest.clearing import markings
 from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.chest.outline import Lung
 from plantain.offline.chest.pleura import Space, calm, find_space, inward_normals, outer_course
-from plantain.offline.rendering import CannotShow, FindingRenderer, Mask, Rendering, Scene
+from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
+from plantain.pixels.arrays import Mask
 from plantain.pixels.blend import dilate, feather
 from plantain.pixels.grain import grain_sigma
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from plantain.offline.chest.canvas import Canvas, coordinates, lung_coordinates
 from plantain.offline.chest.drawing import FloatImage
-from plantain.offline.rendering import Mask
+from plantain.pixels.arrays import Mask
 from plantain.pixels.blend import dilate
 
 ZONES = ("lateral rib", "posterior rib", "clavicle")

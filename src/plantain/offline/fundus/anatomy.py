@@ -10,14 +10,12 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from plantain.offline.fundus.aperture import Aperture, find_aperture
 from plantain.offline.fundus.disc import Disc, find_disc
 from plantain.offline.fundus.vessels import Vessels, find_vessels
-from plantain.offline.rendering import CannotShow, Pixels
-
-Field = npt.NDArray[np.float32]
+from plantain.offline.rendering import CannotShow
+from plantain.pixels.arrays import Field, Pixels
 
 DISC_MM = 1.5
 """Diameter of an average optic disc in millimetres; the only ruler on an uncalibrated photograph."""

@@ -8,7 +8,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from plantain.offline.rendering import CannotShow, Mask, Pixels
+from plantain.offline.rendering import CannotShow
+from plantain.pixels.arrays import Mask, Pixels
 
 
 @dataclass(frozen=True, slots=True, eq=False)

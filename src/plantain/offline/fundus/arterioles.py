@@ -14,9 +14,8 @@ from plantain.offline.fundus.flames import flame_spots
 from plantain.offline.fundus.levels import choose_levels
 from plantain.offline.fundus.paint import Spot, blood, blood_tone, stamp
 from plantain.offline.fundus.restore import close_over, grow
-from plantain.offline.rendering import CannotShow, Mask, Pixels, Rendering, Scene
-
-Field = npt.NDArray[np.float32]
+from plantain.offline.rendering import CannotShow, Rendering, Scene
+from plantain.pixels.arrays import Field, Mask, Pixels
 
 NARROWED = (0.82, 0.72, 0.63)
 """Width of the arterioles after, as a share of before, by conspicuity."""

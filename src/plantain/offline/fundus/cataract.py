@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from plantain.offline.fundus.aperture import Aperture, find_aperture
 from plantain.offline.fundus.levels import choose_levels
 from plantain.offline.fundus.vessels import find_vessels
-from plantain.offline.rendering import CannotShow, Pixels, Rendering, Scene
-
-Field = npt.NDArray[np.float32]
+from plantain.offline.rendering import CannotShow, Rendering, Scene
+from plantain.pixels.arrays import Field, Pixels
 
 VEIL = (0.22, 0.42, 0.62)
 BLUR_SHARE = (0.0016, 0.0032, 0.0055)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from plantain.offline.fundus.anatomy import FundusAnatomy, read_anatomy
 from plantain.offline.fundus.levels import choose_levels
 from plantain.offline.fundus.paint import mottle
 from plantain.offline.fundus.restore import grow, vessel_free
 from plantain.offline.rendering import CannotShow, Rendering, Scene
-
-Field = npt.NDArray[np.float32]
+from plantain.pixels.arrays import Field
 
 WIDTH = (0.22, 0.42, 0.70)
 """Width of the crescent at its widest, in disc radii."""

@@ -11,9 +11,8 @@ import numpy.typing as npt
 from plantain.offline.fundus.anatomy import FundusAnatomy, read_anatomy
 from plantain.offline.fundus.levels import choose_levels
 from plantain.offline.fundus.restore import vessel_free
-from plantain.offline.rendering import CannotShow, Mask, Pixels, Rendering, Scene
-
-Field = npt.NDArray[np.float32]
+from plantain.offline.rendering import CannotShow, Rendering, Scene
+from plantain.pixels.arrays import Field, Mask, Pixels
 
 VERTICAL = (0.70, 0.78, 0.87)
 """Vertical cup over vertical disc by extent; up to about 0.6 is within the normal range."""

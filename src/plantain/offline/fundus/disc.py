@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from plantain.offline.fundus.aperture import Aperture
 from plantain.offline.fundus.vessels import Vessels
-from plantain.offline.rendering import CannotShow, Pixels
-
-Field = npt.NDArray[np.float32]
+from plantain.offline.rendering import CannotShow
+from plantain.pixels.arrays import Field, Pixels
 
 TYPICAL = 0.125
 """Disc diameter as a share of the field's diameter, in a 45 to 50 degree photograph."""

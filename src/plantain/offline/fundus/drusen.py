@@ -6,9 +6,10 @@ import numpy as np
 
 from plantain.offline.fundus.anatomy import FundusAnatomy, read_anatomy, require_macula
 from plantain.offline.fundus.levels import Levels, choose_levels
-from plantain.offline.fundus.paint import Field, Spot, deposit, finish, mottle, stamp
+from plantain.offline.fundus.paint import Spot, deposit, finish, mottle, stamp
 from plantain.offline.fundus.places import FundusPlace, macular_place
 from plantain.offline.rendering import Rendering, Scene
+from plantain.pixels.arrays import Field
 
 COUNTS = (16, 45, 95)
 REACH = (0.55, 0.9, 1.3)

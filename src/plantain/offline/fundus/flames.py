@@ -8,9 +8,7 @@ import numpy.typing as npt
 
 from plantain.offline.fundus.anatomy import FundusAnatomy
 from plantain.offline.fundus.spots import long_vessels
-from plantain.offline.rendering import Mask, Pixels
-
-Field = npt.NDArray[np.float32]
+from plantain.pixels.arrays import Field, Mask, Pixels
 
 STRAIGHT = 0.30
 """Half length, in disc diameters, of the lines that vessels hold and streaks do not."""

@@ -9,12 +9,9 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from plantain.offline.fundus.anatomy import FundusAnatomy
-from plantain.offline.rendering import Mask, Pixels
-
-Field = npt.NDArray[np.float32]
+from plantain.pixels.arrays import Field, Mask, Pixels
 
 VISIBLE = 0.05
 """Paint below this opacity is not seen; the mask begins here."""

@@ -7,15 +7,13 @@ from dataclasses import replace
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from plantain.offline.fundus.anatomy import FundusAnatomy, read_anatomy
 from plantain.offline.fundus.crescent import polar
 from plantain.offline.fundus.disc import Disc
 from plantain.offline.fundus.restore import close_over, grow, vessel_free
-from plantain.offline.rendering import CannotShow, Mask, Pixels, Rendering, Scene
-
-Field = npt.NDArray[np.float32]
+from plantain.offline.rendering import CannotShow, Rendering, Scene
+from plantain.pixels.arrays import Field, Mask, Pixels
 
 ARC = np.linspace(-1.2, 1.2, 49, dtype=np.float32)
 """Directions along the temporal edge, 0 straight temporal, in radians."""

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from plantain.offline.fundus.anatomy import FundusAnatomy
-from plantain.offline.rendering import Mask, Pixels
+from plantain.pixels.arrays import Field, Mask, Pixels
 from plantain.pixels.grain import grain_sigma, synthesise_grain
-
-Field = npt.NDArray[np.float32]
 
 FINER = 1.3
 """New grain is made so much stronger: encoding takes more of it than of grain that was encoded before."""

@@ -9,18 +9,10 @@ import numpy as np
 
 from plantain.offline.fundus.anatomy import FundusAnatomy, read_anatomy
 from plantain.offline.fundus.levels import Levels, choose_levels
-from plantain.offline.fundus.paint import (
-    Field,
-    Spot,
-    blood,
-    blood_tone,
-    deposit,
-    finish,
-    mottle,
-    stamp,
-)
+from plantain.offline.fundus.paint import Spot, blood, blood_tone, deposit, finish, mottle, stamp
 from plantain.offline.fundus.places import FundusPlace, polar_place, scatter
 from plantain.offline.rendering import CannotShow, Rendering, Scene
+from plantain.pixels.arrays import Field
 
 MICROANEURYSMS = (10, 22, 40)
 HAEMORRHAGES = (3, 9, 18)

@@ -8,10 +8,9 @@ import numpy.typing as npt
 
 from plantain.offline.fundus.anatomy import FundusAnatomy, read_anatomy
 from plantain.offline.fundus.restore import close_over, grow
-from plantain.offline.rendering import CannotShow, Mask, Pixels, Rendering, Scene
+from plantain.offline.rendering import CannotShow, Rendering, Scene
+from plantain.pixels.arrays import Field, Mask, Pixels
 from plantain.pixels.blend import dilate
-
-Field = npt.NDArray[np.float32]
 
 FEWEST_BRIGHT, FEWEST_DARK, FEWEST_WAXY = 10, 6, 3
 """Fewer spots than this are within what a normal retina and its reflexes show."""

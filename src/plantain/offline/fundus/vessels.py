@@ -6,12 +6,9 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from plantain.offline.fundus.aperture import Aperture
-from plantain.offline.rendering import Mask, Pixels
-
-Field = npt.NDArray[np.float32]
+from plantain.pixels.arrays import Field, Mask, Pixels
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plantain.offline.instruments.pair import Mask, Plane
+from plantain.offline.instruments.pair import Plane
+from plantain.pixels.arrays import Mask
 
 MAP_SIDE = 256
 """Side of the frame that anatomy is mapped on."""

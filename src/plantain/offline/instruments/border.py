@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from plantain.offline.instruments.pair import Mask, Plane, blur
+from plantain.offline.instruments.pair import Plane, blur
+from plantain.pixels.arrays import Mask
 
 NEAR = 1.5
 """A step happens within this many pixels to either side; after a blur of one pixel it holds 0.87 of its height."""

@@ -6,16 +6,8 @@ import cv2
 import numpy as np
 
 from plantain.offline.instruments.anatomy import Anatomy, ellipse
-from plantain.offline.instruments.pair import (
-    Mask,
-    Plane,
-    blur,
-    filled,
-    grow,
-    hull,
-    largest_part,
-    shrunken,
-)
+from plantain.offline.instruments.pair import Plane, blur, filled, grow, hull, largest_part, shrunken
+from plantain.pixels.arrays import Mask
 
 RAYS = 180
 OUTER_SHARE = 0.28

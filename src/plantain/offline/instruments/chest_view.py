@@ -6,7 +6,8 @@ import cv2
 import numpy as np
 
 from plantain.offline.instruments.anatomy import Anatomy, content_box, ellipse
-from plantain.offline.instruments.pair import Mask, Plane, blur, grow, hull
+from plantain.offline.instruments.pair import Plane, blur, grow, hull
+from plantain.pixels.arrays import Mask
 
 ANGLE = 3.0
 """The angles lie at least this many times as far from the midline as they reach out past the lungs."""

@@ -18,11 +18,12 @@ from plantain.offline.instruments.fundus_view import fundus_view
 from plantain.offline.instruments.grain import NOTHING, Grain, grain_of
 from plantain.offline.instruments.leftover import Leftover, leftover_of
 from plantain.offline.instruments.marks import Stray, beyond_field, strays_of
-from plantain.offline.instruments.pair import ImagePair, Mask, Pixels, Plane, blur, grow, shrink
+from plantain.offline.instruments.pair import ImagePair, Plane, blur, grow, shrink
 from plantain.offline.instruments.presentation import Presentation
 from plantain.offline.instruments.repetition import Repetition, repetition_of
 from plantain.offline.instruments.target import candidates, target_parts
 from plantain.offline.instruments.whole_field import UNTOUCHED, WholeField, whole_field_of
+from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import Direction, SourceImage
 
 SEAM_LEVELS = 3.5

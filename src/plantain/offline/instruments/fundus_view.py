@@ -6,7 +6,8 @@ import cv2
 import numpy as np
 
 from plantain.offline.instruments.anatomy import Anatomy, ellipse
-from plantain.offline.instruments.pair import Mask, Pixels, Plane, blur, filled, largest_part, shrunken
+from plantain.offline.instruments.pair import Plane, blur, filled, largest_part, shrunken
+from plantain.pixels.arrays import Mask, Pixels
 
 DISC_SHARE = 0.135
 """Disc diameter over aperture diameter in a photograph of about 45 to 50 degrees."""

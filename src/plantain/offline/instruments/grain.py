@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import cv2
 import numpy as np
 
-from plantain.offline.instruments.pair import Mask, Plane, blur, grow, shrink
+from plantain.offline.instruments.pair import Plane, blur, grow, shrink
+from plantain.pixels.arrays import Mask
 
 BLOCK = 8
 LAPLACIAN = np.array([[1, -2, 1], [-2, 4, -2], [1, -2, 1]], np.float32) / 6.0

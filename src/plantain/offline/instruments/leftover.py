@@ -9,7 +9,8 @@ import numpy as np
 
 from plantain.offline.instruments.change import FACTOR as CHANGE_FACTOR
 from plantain.offline.instruments.change import Change
-from plantain.offline.instruments.pair import ImagePair, Mask, blur, grow, shrink
+from plantain.offline.instruments.pair import ImagePair, blur, grow, shrink
+from plantain.pixels.arrays import Mask
 
 FURTHER = 4
 """The pattern is compared at an eighth of the size."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from plantain.offline.instruments.change import Change, ChangedPart
-from plantain.offline.instruments.pair import ImagePair, Mask, Plane, blur, grow, shrink
+from plantain.offline.instruments.pair import ImagePair, Plane, blur, grow, shrink
+from plantain.pixels.arrays import Mask
 
 FACTOR = 2
 BEYOND_LEVELS, BEYOND_AREA = 16.0, 20

@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-Pixels = npt.NDArray[np.uint8]
+from plantain.pixels.arrays import Mask, Pixels
+
 Plane = npt.NDArray[np.float32]
-Mask = npt.NDArray[np.bool_]
 
 GREEN_WEIGHTS = {"fundus": (0.0, 1.0, 0.0)}
 """Retinal contrast stands in the green channel; grey images have three equal ones."""

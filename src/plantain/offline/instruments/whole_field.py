@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plantain.offline.instruments.pair import ImagePair, Mask, Plane, blur, shrink
+from plantain.offline.instruments.pair import ImagePair, Plane, blur, shrink
+from plantain.pixels.arrays import Mask
 
 FACTOR = 2
 

@@ -1,0 +1,167 @@
+"""What no metric may do: give a number outside its range, read one mask in two ways, or measure what is no image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from plantain.metrics import cp_reference, masked_ssim, preservation, psnr, ssim
+from plantain.metrics.distributions import fid
+from plantain.metrics.grounding import grounding
+from plantain.metrics.inputs import check_mask, within
+from plantain.metrics.learned import lpips, reward
+from plantain.metrics.similarity import cosine, isim
+from plantain.pixels.arrays import Image, Mask
+from plantain.records import Score
+
+SHAPES = st.tuples(st.integers(1, 20), st.integers(1, 20)) | st.tuples(
+    st.integers(1, 20), st.integers(1, 20), st.integers(1, 4)
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Image, Image, Mask]:
+    """Two images of one shape and a region; often flat, equal or opposite, where sums cancel."""
+    shape = draw(SHAPES)
+    before = draw(arrays.arrays(np.uint8, shape))
+    after = (
+        draw(st.sampled_from([before, 255 - before]))
+        if draw(st.booleans())
+        else draw(arrays.arrays(np.uint8, shape))
+    )
+    return before, after, draw(arrays.arrays(np.bool_, shape[:2]))
+
+
+PAIRS: dict[str, tuple[Callable[[Image, Image], Score], float, float]] = {
+    "psnr": (psnr, 0.0, np.inf),
+    "ssim": (ssim, -1.0, 1.0),
+    "ssim of another window": (lambda a, b: ssim(a, b, window=3), -1.0, 1.0),
+}
+REGIONS: dict[str, Callable[[Image, Image, Mask], Score]] = {
+    "masked_ssim": masked_ssim,
+    "masked_ssim by field": lambda a, b, roi: masked_ssim(a, b, np.zeros_like(roi), field=roi),
+    "preservation": lambda a, b, roi: preservation(a, b, roi).score,
+    "preservation by field": lambda a, b, roi: preservation(a, b, np.zeros_like(roi), roi).score,
+    "cp_reference": cp_reference,
+}
+
+
+@given(cases())
+@settings(max_examples=150)
+def test_no_value_leaves_its_range_and_masks_are_read_alike(case: tuple[Image, Image, Mask]) -> None:
+    before, after, roi = case
+    for name, (pair, low, high) in PAIRS.items():
+        value = pair(before, after).value
+        assert value is None or low <= value <= high, name
+    for name, region in REGIONS.items():
+        score = region(before, after, roi)
+        assert score.value is None or -1.0 <= score.value <= 1.0, name
+        assert region(before, after, roi.astype(np.uint8) * 255) == score, name
+        if name != "cp_reference":  # as published, a mask file of 0 and 1 hides next to nothing
+            assert region(before, after, roi.astype(np.uint8)) == score, name
+
+
+@given(st.data())
+def test_grounding_stays_in_its_ranges_and_reads_masks_alike(data: st.DataObject) -> None:
+    shape = data.draw(st.tuples(st.integers(1, 12), st.integers(1, 12)))
+    attention = data.draw(arrays.arrays(np.float32, shape, elements=st.floats(-1e6, 1e6, width=32)))
+    roi = data.draw(arrays.arrays(np.bool_, shape))
+    found = grounding(attention, roi)
+    assert grounding(attention, roi.astype(np.uint8) * 255) == found
+    for score in (found.iou, found.chance, found.pointing, found.auroc):
+        assert score.value is None or 0.0 <= score.value <= 1.0
+    assert found.mass.value is None or found.mass.value >= 0.0
+    assert 0.0 <= found.selected <= 1.0
+
+
+GOOD = np.full((16, 16), 90, np.uint8)
+ROI = np.zeros((16, 16), bool)
+NOT_IMAGES = [
+    (GOOD / 255.0, r"uint8 arrays of grey levels 0 to 255, not float64; of values in \[0, 1\]"),
+    (GOOD.astype(np.int16), "not int16"),
+    (GOOD.tolist(), "not list"),
+    (GOOD[0], r"of shape \(H, W\) or \(H, W, C\), not \(16,\)"),
+    (GOOD[:0], r"not \(0, 16\)"),
+    (GOOD > 0, "not bool"),
+]
+
+
+class Never:
+    """A network that must not be asked."""
+
+    name = "never"
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        def asked(*arguments: object) -> object:
+            raise AssertionError(f"{name} was asked")
+
+        return asked
+
+
+MEASURES: list[Callable[[object], object]] = [
+    lambda image: psnr(image, image),  # type: ignore[arg-type]
+    lambda image: ssim(image, image),  # type: ignore[arg-type]
+    lambda image: masked_ssim(image, image, ROI),  # type: ignore[arg-type]
+    lambda image: preservation(image, image, ROI),  # type: ignore[arg-type]
+    lambda image: cp_reference(image, image, ROI),  # type: ignore[arg-type]
+    lambda image: lpips(image, image, Never()),  # type: ignore[arg-type]
+    lambda image: reward(image, "", Never()),  # type: ignore[arg-type]
+    lambda image: isim(image, image, Never()),  # type: ignore[arg-type]
+    lambda image: fid([image] * 3, [image] * 3, Never()),  # type: ignore[arg-type, list-item]
+]
+
+
+@pytest.mark.parametrize(("image", "said"), NOT_IMAGES)
+@pytest.mark.parametrize("measure", MEASURES)
+def test_what_is_no_image_is_refused_by_every_metric(
+    measure: Callable[[object], object], image: object, said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        measure(image)
+
+
+@pytest.mark.parametrize(
+    ("mask", "said"),
+    [
+        (ROI.astype(np.float32), "a mask is bool, or uint8 of 0 and 255, not float32"),
+        (ROI[:, :8], r"a mask of shape \(16, 8\) for images of \(16, 16\)"),
+        (np.arange(256, dtype=np.uint8).reshape(16, 16), "grey levels 0 to 255; .* cut it first"),
+        (ROI.astype(np.uint8) + 7, "grey levels 7 to 7"),
+        (ROI.tolist(), "a mask is bool, or uint8 of 0 and 255, not list"),
+    ],
+)
+def test_what_is_no_mask_is_refused(mask: object, said: str) -> None:
+    for measure in (masked_ssim, preservation):
+        with pytest.raises(ValueError, match=f"roi: {said}"):
+            measure(GOOD, GOOD, mask)  # type: ignore[arg-type, operator]
+    with pytest.raises(ValueError, match="field: "):
+        masked_ssim(GOOD, GOOD, ROI, field=mask)  # type: ignore[arg-type]
+
+
+def test_the_value_that_showed_the_fault() -> None:
+    """A mask as uint8 used to give 251.8: `~roi` of 0 and 1 is 255 and 254."""
+    rng = np.random.default_rng(0)
+    before = rng.integers(0, 256, (32, 32), dtype=np.uint8)
+    after = before.copy()
+    after[8:16, 8:16] ^= 128
+    roi = np.zeros((32, 32), bool)
+    roi[8:16, 8:16] = True
+    assert masked_ssim(before, after, roi).value == pytest.approx(1.0, abs=1e-12)
+    assert masked_ssim(before, after, roi.astype(np.uint8)) == masked_ssim(before, after, roi)
+
+
+def test_only_rounding_is_cut_off() -> None:
+    assert within(1.0 + 1e-9, -1.0, 1.0) == 1.0
+    with pytest.raises(ValueError, match=r"251.8 lies outside \[-1, 1\]"):
+        within(251.8, -1.0, 1.0)
+    assert check_mask(np.full((2, 2), 255, np.uint8), (2, 2)).all()
+
+
+def test_a_vector_with_nan_has_no_direction_that_we_know() -> None:
+    with pytest.raises(ValueError, match="first: 1 values are NaN or infinite"):
+        cosine([np.nan, 1.0], [1.0, 0.0])
