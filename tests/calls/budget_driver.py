@@ -24,12 +24,12 @@ from plantain.calls import (
     ModelLimits,
     TaskCalls,
 )
-from plantain.calls.budget import TOLERANCE_USD, demand
+from plantain.calls.budget import TOLERANCE_USD, StepCosts, demand
 from plantain.journal import CallResult, Journal, RunHeader
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Direction, EditTask, Outcome, OutcomeKind, Price, Step, Usage
 from plantain.roles import Reply, failed
-from plantain.runs.spending import budget_of
+from plantain.runs.spending import budget_of, costs_of
 
 PRICES = {
     "m/writer": Price(input_per_m=1.5, output_per_m=9.0, cached_per_m=0.2),
@@ -47,22 +47,16 @@ def budget_recipe(cap_usd: float) -> Recipe:
 
 
 class Watched(Budget):
-    """Fails at the first instant at which more is committed than the budget."""
+    """Fails at the first instant at which what was paid and what calls in flight can cost exceed the budget."""
 
-    def reserve(self, usd: float) -> None:
-        super().reserve(usd)
-        self.check()
-
-    def settle(self, reserved_usd: float, cost_usd: float | None) -> None:
-        super().settle(reserved_usd, cost_usd)
+    def settle(self, costs: StepCosts, cost_usd: float | None) -> None:
+        super().settle(costs, cost_usd)
         self.check()
 
     def check(self) -> None:
         assert self.budget_usd is not None
-        assert self.committed_usd <= self.budget_usd + 10 * TOLERANCE_USD, (
-            self.committed_usd,
-            self.budget_usd,
-        )
+        paid = self.spent_usd + self.reserved_usd
+        assert paid <= self.budget_usd + 10 * TOLERANCE_USD, (paid, self.budget_usd)
 
 
 class Impatient(ModelClient):
@@ -126,7 +120,7 @@ async def main(folder: Path, seed: int, cap_usd: float, count: int) -> int:
     print("ready", flush=True)
     try:
         budget = budget_of(budget_recipe(cap_usd).limits, journal.reader)
-        watched = Watched(cap_usd, budget.spent_usd, budget.held_usd)
+        watched = Watched(cap_usd, budget.spent_usd, costs_of(budget_recipe(cap_usd).limits, journal.reader))
         gate = AdmissionController(
             lambda model: ModelLimits(400, price=PRICES[model], max_output_tokens=MAX_OUTPUT), watched
         )

@@ -11,7 +11,7 @@ import pytest
 from budget_driver import MAX_OUTPUT, MODELS, PRICES, Watched, budget_recipe
 
 from plantain.calls import AdmissionController, Budget, LimitReached, ModelLimits
-from plantain.calls.budget import cost_of, demand
+from plantain.calls.budget import StepCosts, cost_of, demand
 from plantain.journal import JournalReader
 from plantain.records import FREE, OK, Outcome, OutcomeKind, Price, Step, Usage
 from plantain.runs.spending import budget_of
@@ -51,6 +51,9 @@ def test_price_says_nothing_where_the_provider_said_nothing() -> None:
         (PRICES["m/judge"], Outcome(OutcomeKind.RATE_LIMITED), 0.0),
         (PRICES["m/judge"], Outcome(OutcomeKind.REFUSED), 0.0),
         (PRICES["m/judge"], Outcome(OutcomeKind.TRANSPORT), None),
+        (PRICES["m/judge"], Outcome(OutcomeKind.TRANSPORT, unbilled=True), 0.0),
+        (PRICES["m/judge"], Outcome(OutcomeKind.MALFORMED, unbilled=True), 0.0),
+        (PRICES["m/judge"], Outcome(OutcomeKind.TRANSPORT, timed_out=True), None),
         (PRICES["m/judge"], OK, None),
     ],
 )
@@ -151,8 +154,10 @@ def test_budget_holds_through_kills(tmp_path: Path) -> None:
         with JournalReader.open(tmp_path / "run") as reader:
             budget = budget_of(budget_recipe(cap_usd).limits, reader)
             open_calls, made = len(reader.open_calls()), budget.calls
-        assert billed(tmp_path)[1] <= budget.committed_usd + 1e-6, f"kill {attempt}"
-        assert budget.committed_usd <= cap_usd + 1e-6, f"kill {attempt}"
+        assert billed(tmp_path)[1] <= budget.committed_usd <= 1.01 * cap_usd, f"kill {attempt}"
+        assert billed(tmp_path)[1] <= cap_usd, (
+            f"kill {attempt}"
+        )  # what is held is an estimate; the bill is not
     assert open_calls >= kills and made >= 10_000
     print(
         f"{made} calls, {open_calls} left open by kills, committed {budget.committed_usd:.2f} of {cap_usd:.0f}"
@@ -181,8 +186,35 @@ def run_driver(folder: Path, seed: int, cap_usd: float, tasks: int, *, kill_at: 
 
 
 def test_reservation_of_an_earlier_process_is_taken_over_and_settled_once() -> None:
-    budget = Budget(10.0, spent_usd=2.0, held_usd=5.0)
-    budget.take_over(3.0)
-    assert (budget.held_usd, budget.reserved_usd, budget.committed_usd) == (2.0, 3.0, 10.0 - 3.0)
-    budget.settle(3.0, 1.0)
+    costs = StepCosts(lost=1, lost_most=2.0, in_jobs_usd=3.0)
+    budget = Budget(10.0, 2.0, {("m/j", Step.JUDGE): costs})
+    assert (budget.held_usd, budget.reserved_usd, budget.committed_usd) == (2.0, 3.0, 7.0)
+    costs.bound, costs.in_jobs_usd = 3.0, 0.0
+    costs.in_flight += 1  # its answer is waited for again
+    assert budget.committed_usd == 7.0
+    budget.settle(costs, 1.0)
     assert (budget.spent_usd, budget.held_usd, budget.committed_usd) == (3.0, 2.0, 5.0)
+
+
+def test_call_of_unknown_cost_holds_what_nineteen_of_twenty_such_calls_cost() -> None:
+    costs = StepCosts()
+    costs.bound, costs.in_flight = 0.30, 3
+    budget = Budget(10.0, 0.0, {("m/j", Step.JUDGE): costs})
+    budget.settle(costs, None)
+    assert budget.held_usd == 0.30  # nothing is known yet
+    for cents in range(1, 21):
+        costs.learn(cents / 100)
+    assert budget.held_usd == 0.19  # the 19th of 20 sorted costs
+    budget.settle(costs, None)
+    assert budget.held_usd == pytest.approx(2 * 0.19) and budget.lost == 2
+    assert budget.reserved_usd == 0.30  # the worst case only for what is in flight
+
+
+def test_bill_above_our_bound_raises_what_is_set_aside_also_for_calls_in_flight() -> None:
+    costs = StepCosts()
+    costs.bound, costs.in_flight = 0.10, 4
+    budget = Budget(5.0, 0.0, {("m/j", Step.JUDGE): costs})
+    assert budget.reserved_usd == pytest.approx(0.40)
+    budget.settle(costs, 0.50)
+    assert budget.overrun_usd == pytest.approx(0.40)
+    assert budget.reserved_usd == pytest.approx(3 * 1.25 * 0.50)

@@ -1,17 +1,15 @@
-"""Failures in a row: when they halt a run, when they are sat out, and when they mean nothing."""
+"""Failures in a row: when they halt a run, and when they mean nothing."""
 
 from __future__ import annotations
 
-from plantain.calls.circuit_breaker import MOST, OUTAGE_S, TASKS, CircuitBreaker
+from plantain.calls.circuit_breaker import MOST, TASKS, CircuitBreaker
 from plantain.records import OK, Outcome, OutcomeKind, Step
 
 BAD = Outcome(OutcomeKind.MALFORMED, "400 INVALID_ARGUMENT: request req-17f is not accepted")
 
 
-def fail(
-    streaks: CircuitBreaker, times: int, outcome: Outcome = BAD, tasks: int = TASKS
-) -> tuple[Outcome, float | None]:
-    last: tuple[Outcome, float | None] = (OK, None)
+def fail(streaks: CircuitBreaker, times: int, outcome: Outcome = BAD, tasks: int = TASKS) -> Outcome:
+    last = OK
     for number in range(times):
         last = streaks.judged("gemini/m", Step.EDIT, f"task-{number % tasks}", outcome)
     return last
@@ -19,30 +17,30 @@ def fail(
 
 def test_last_of_too_many_failures_is_fatal_and_says_what_to_do() -> None:
     streaks = CircuitBreaker()
-    assert fail(streaks, MOST - 1) == (BAD, None)
-    outcome, wait = fail(streaks, 1)
-    assert outcome.fatal and wait is None and outcome.kind is OutcomeKind.MALFORMED
+    assert fail(streaks, MOST - 1) == BAD
+    outcome = fail(streaks, 1)
+    assert outcome.fatal and outcome.kind is OutcomeKind.MALFORMED
     assert f"{MOST} edit calls in a row ended so" in outcome.reason
     assert "plantain retry --outcome malformed --step edit" in outcome.reason
 
 
 def test_one_picture_that_fails_in_all_rounds_halts_nothing() -> None:
-    assert fail(CircuitBreaker(), 3 * MOST, tasks=1) == (BAD, None)
+    assert fail(CircuitBreaker(), 3 * MOST, tasks=1) == BAD
 
 
 def test_any_answer_ends_a_row_also_a_refusal() -> None:
     for answer in (OK, Outcome(OutcomeKind.REFUSED), Outcome(OutcomeKind.NO_IMAGE)):
         streaks = CircuitBreaker()
         fail(streaks, MOST - 1)
-        assert streaks.judged("gemini/m", Step.EDIT, "task", answer) == (answer, None)
-        assert fail(streaks, MOST - 1) == (BAD, None)
+        assert streaks.judged("gemini/m", Step.EDIT, "task", answer) == answer
+        assert fail(streaks, MOST - 1) == BAD
 
 
 def test_models_and_steps_have_rows_of_their_own() -> None:
     streaks = CircuitBreaker()
     fail(streaks, MOST - 1)
-    assert not streaks.judged("gemini/m", Step.JUDGE, "task", BAD)[0].fatal
-    assert not streaks.judged("gemini/other", Step.EDIT, "task", BAD)[0].fatal
+    assert not streaks.judged("gemini/m", Step.JUDGE, "task", BAD).fatal
+    assert not streaks.judged("gemini/other", Step.EDIT, "task", BAD).fatal
 
 
 def test_different_failures_halt_only_a_model_that_never_answered() -> None:
@@ -52,7 +50,7 @@ def test_different_failures_halt_only_a_model_that_never_answered() -> None:
             streaks.judged("gemini/m", Step.EDIT, "task", OK)
         for number in range(MOST):
             said = Outcome(OutcomeKind.MALFORMED, "wide" if number % 2 else "small")
-            outcome, _ = streaks.judged("gemini/m", Step.EDIT, f"task-{number}", said)
+            outcome = streaks.judged("gemini/m", Step.EDIT, f"task-{number}", said)
         assert outcome.fatal is not answered
 
 
@@ -61,36 +59,22 @@ def test_numbers_and_names_of_requests_make_no_difference() -> None:
     streaks.judged("gemini/m", Step.EDIT, "task", OK)
     for number in range(MOST):
         said = Outcome(OutcomeKind.MALFORMED, f"400 BAD: request r{number} has 30{number} tokens")
-        outcome, _ = streaks.judged("gemini/m", Step.EDIT, f"task-{number}", said)
+        outcome = streaks.judged("gemini/m", Step.EDIT, f"task-{number}", said)
     assert outcome.fatal
-
-
-def test_outage_is_sat_out_for_a_quarter_of_an_hour() -> None:
-    at = 0.0
-    streaks = CircuitBreaker(lambda: at)
-    gone = Outcome(OutcomeKind.TRANSPORT, "could not connect")
-    assert fail(streaks, MOST - 1, gone) == (gone, None)
-    outcome, wait = fail(streaks, 1, gone)
-    assert outcome is gone and wait is not None and 20 <= wait <= 60
-    at = OUTAGE_S - 1
-    assert fail(streaks, 1, gone)[1] is not None
-    at = OUTAGE_S + 1
-    outcome, wait = fail(streaks, 1, gone)
-    assert outcome.fatal and wait is None
 
 
 def test_nothing_but_refusals_halts_before_more_instructions_are_bought() -> None:
     """25 refusals of 25 edits: the twentieth says so. One other answer before, and refusals are about instructions."""
     refused = Outcome(OutcomeKind.REFUSED, "moderation_blocked")
     streaks = CircuitBreaker()
-    said = [fail(streaks, 1, refused)[0] for _ in range(MOST - 1)]
+    said = [fail(streaks, 1, refused) for _ in range(MOST - 1)]
     assert not any(outcome.fatal for outcome in said)
     streaks.judged("gemini/m", Step.EDIT, "task-1", BAD)  # a failure is no answer
-    last = streaks.judged("gemini/m", Step.EDIT, "another", refused)[0]
+    last = streaks.judged("gemini/m", Step.EDIT, "another", refused)
     assert not last.fatal  # twenty, of two tasks
     streaks = CircuitBreaker()
-    outcome, _ = fail(streaks, MOST, refused)
+    outcome = fail(streaks, MOST, refused)
     assert outcome.fatal and "all of the first 20 edit calls were refused" in outcome.reason
     streaks = CircuitBreaker()
     streaks.judged("gemini/m", Step.EDIT, "task", OK)
-    assert not fail(streaks, 5 * MOST, refused)[0].fatal
+    assert not fail(streaks, 5 * MOST, refused).fatal

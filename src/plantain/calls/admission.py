@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from plantain.calls.deadline import Deadline
 from plantain.records import Outcome, Step, Usage
 
 
@@ -19,11 +20,17 @@ class Ticket:
         reserved_usd: money set aside for this call, None where the model has no price.
         cost_usd: what it turned out to cost; set by `settle`.
         started: set by the sender once the call is journalled as started; from then on it may have been billed.
+        deadline: how long the call may take.
+        sit_out: set by `settle` where the model answers nobody: this call is not to blame, and is tried again.
+        give_up: set by `settle` where that has lasted too long.
     """
 
     reserved_usd: float | None = None
     cost_usd: float | None = None
     started: bool = False
+    deadline: Deadline = field(default_factory=lambda: Deadline(None))
+    sit_out: bool = False
+    give_up: bool = False
 
     def settle(self, outcome: Outcome, usage: Usage) -> None:
         """Called once with the call's outcome and usage, before the ticket is handed in."""

@@ -1,7 +1,11 @@
-"""Money: the most that a call can cost is set aside before it is sent, and settled by what it consumed."""
+"""Money: the most that a call can cost is set aside while it is in flight, and settled by the evidence of its end."""
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from plantain.records import Outcome, OutcomeKind, Price, Step, Usage
@@ -49,17 +53,89 @@ def demand(step: Step, max_output_tokens: int) -> Demand:
     return Demand(2 * INPUT_TOKENS[step], 3 * max_output_tokens)
 
 
+UPPER = 0.95
+"""A call of unknown cost is taken to have cost this quantile of its step's known costs..."""
+
+LEARNED = 5
+"""...once there are as many of them; until then the most that it can have cost."""
+
+REMEMBERED = 200
+"""Known costs that are looked at: the latest ones, since prompts grow from round to round and prices change."""
+
+MARGIN = 1.25
+"""What a call is set aside for where one was billed at more than our upper bound, as a multiple of that bill."""
+
+
+class StepCosts:
+    """What calls of one step to one model cost: the known ones, and from them what the others may come to.
+
+    Attributes:
+        bound: dollars that a call can come to by our own reckoning; set by whoever knows its price.
+        dearest: the highest bill so far.
+        in_flight: calls whose answers are still to come.
+        lost: calls that may have been billed and whose cost never became known; `lost_most` is what they can have
+            cost at the most.
+        in_jobs_usd: set aside for calls of earlier processes that batch jobs still answer.
+    """
+
+    def __init__(
+        self,
+        costs: Iterable[float] = (),
+        *,
+        lost: int = 0,
+        lost_most: float = 0.0,
+        in_jobs_usd: float = 0.0,
+    ) -> None:
+        self.bound = 0.0
+        self.dearest = 0.0
+        self.in_flight = 0
+        self.lost = lost
+        self.lost_most = lost_most
+        self.in_jobs_usd = in_jobs_usd
+        self._latest: deque[float] = deque()
+        self._sorted: list[float] = []
+        for cost in costs:
+            self.learn(cost)
+
+    def learn(self, cost_usd: float) -> None:
+        """A call's cost has become known. Calls that cost nothing say nothing about others."""
+        if cost_usd <= 0.0:
+            return
+        self.dearest = max(self.dearest, cost_usd)
+        self._latest.append(cost_usd)
+        insort(self._sorted, cost_usd)
+        if len(self._latest) > REMEMBERED:
+            del self._sorted[bisect_left(self._sorted, self._latest.popleft())]
+
+    @property
+    def most(self) -> float:
+        """Dollars set aside for a call in flight: our own bound, and more where a bill was above it."""
+        return self.bound if self.dearest <= self.bound + TOLERANCE_USD else MARGIN * self.dearest
+
+    @property
+    def reserved_usd(self) -> float:
+        return self.in_flight * self.most + self.in_jobs_usd
+
+    @property
+    def held_usd(self) -> float:
+        """What the lost calls are taken to have cost."""
+        if len(self._sorted) < LEARNED:
+            return self.lost_most
+        return min(self.lost_most, self.lost * self._sorted[math.ceil(UPPER * len(self._sorted)) - 1])
+
+
 class Budget:
     """What a run may spend, has spent, and has set aside. Belongs to one event loop.
 
-    At every instant spent + held + reserved <= budget, as long as no call costs more than was set aside for it;
-    `overrun_usd` sums by how much some did, and from then on that much more is set aside for such calls (`calls.lane`).
+    At every instant spent + held + reserved <= budget: reserved is the most that calls in flight can cost, held what
+    calls of unknown cost are taken to have cost. Where a provider bills more than our upper bound, this cannot hold:
+    `overrun_usd` sums by how much. From the first such bill on, more is set aside for every call of its step, those in
+    flight included, so that a run exceeds its budget by no more than what was in flight then.
 
     Args:
         budget_usd: the cap; None for none.
         spent_usd: what settled calls cost, of this and earlier processes.
-        held_usd: set aside for calls whose cost never became known: open when a process was killed, or answered by a
-            broken connection. It counts until someone has looked at the provider's bill.
+        costs: what earlier processes learned of each model and step.
         max_calls: calls that the run may make in all; None for no cap.
         calls: calls made by earlier processes.
     """
@@ -68,7 +144,7 @@ class Budget:
         self,
         budget_usd: float | None,
         spent_usd: float = 0.0,
-        held_usd: float = 0.0,
+        costs: Mapping[tuple[str, Step], StepCosts] | None = None,
         *,
         max_calls: int | None = None,
         calls: int = 0,
@@ -77,11 +153,30 @@ class Budget:
         self.calls = calls
         self.budget_usd = budget_usd
         self.spent_usd = spent_usd
-        self.held_usd = held_usd
-        self.reserved_usd = 0.0
         self.overrun_usd = 0.0
-        self.outstanding = 0
-        """Reservations that may still come back, in part."""
+        self._costs = dict(costs or {})
+
+    def costs(self, model: str, step: Step) -> StepCosts:
+        """What is known of a model's calls of one step."""
+        return self._costs.setdefault((model, step), StepCosts())
+
+    @property
+    def outstanding(self) -> int:
+        """Calls in flight: what is set aside for them may still come back, in part."""
+        return sum(costs.in_flight for costs in self._costs.values())
+
+    @property
+    def reserved_usd(self) -> float:
+        return sum(costs.reserved_usd for costs in self._costs.values())
+
+    @property
+    def held_usd(self) -> float:
+        return sum(costs.held_usd for costs in self._costs.values())
+
+    @property
+    def lost(self) -> int:
+        """Calls of unknown cost."""
+        return sum(costs.lost for costs in self._costs.values())
 
     @property
     def committed_usd(self) -> float:
@@ -95,35 +190,16 @@ class Budget:
         """Whether this much can be set aside now."""
         return self.budget_usd is None or self.committed_usd + usd <= self.budget_usd + TOLERANCE_USD
 
-    def reserve(self, usd: float) -> None:
-        """Sets money aside. Raises ValueError where it does not fit."""
-        if not self.fits(usd):
-            raise ValueError(f"{usd} does not fit: {self.committed_usd} of {self.budget_usd} are committed")
-        self.reserved_usd += usd
-        self.outstanding += 1
-
-    def take_over(self, usd: float) -> None:
-        """Turns what is held for a call of an earlier process into a reservation: its answer is expected again."""
-        self.held_usd = max(0.0, self.held_usd - usd)
-        self.reserved_usd += usd
-        self.outstanding += 1
-
-    def settle(self, reserved_usd: float, cost_usd: float | None) -> None:
-        """Turns a reservation into its cost; an unknown cost stays held."""
-        self._take_back(reserved_usd)
+    def settle(self, costs: StepCosts, cost_usd: float | None) -> None:
+        """A call in flight has ended; of unknown cost, it counts with what such calls usually cost."""
+        costs.in_flight -= 1
         if cost_usd is None:
-            self.held_usd += reserved_usd
+            costs.lost += 1
+            costs.lost_most += costs.most
             return
         self.spent_usd += cost_usd
-        self.overrun_usd += max(0.0, cost_usd - reserved_usd)
-
-    def release(self, reserved_usd: float) -> None:
-        """Gives back what was set aside for a call that was never sent."""
-        self._take_back(reserved_usd)
-
-    def _take_back(self, usd: float) -> None:
-        self.outstanding -= 1
-        self.reserved_usd = self.reserved_usd - usd if self.outstanding else 0.0
+        self.overrun_usd += max(0.0, cost_usd - costs.most)
+        costs.learn(cost_usd)
 
 
 UNBILLED = frozenset({OutcomeKind.RATE_LIMITED, OutcomeKind.REFUSED, OutcomeKind.CANCELLED})
@@ -137,6 +213,6 @@ def cost_of(price: Price | None, outcome: Outcome, usage: Usage) -> float | None
     if price == Price():
         return 0.0
     known = price.cost(usage)
-    if known is None and (outcome.fatal or outcome.kind in UNBILLED):
+    if known is None and (outcome.fatal or outcome.unbilled or outcome.kind in UNBILLED):
         return 0.0
     return known

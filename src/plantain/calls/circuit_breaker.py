@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import random
 import re
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from plantain.records import Outcome, OutcomeKind, Step
 
 MOST = 20
-"""Calls in a row to one model for one step that may fail before the run halts, or waits..."""
+"""Calls in a row to one model for one step that may fail before the run halts..."""
 
 TASKS = 4
 """...if they belong to at least this many tasks: one odd picture may fail in all its rounds."""
@@ -19,13 +16,6 @@ TASKS = 4
 FAILURES = frozenset({OutcomeKind.MALFORMED, OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
 """No answer that could be used, after all tries. A refusal or a missing picture is an answer: it says something about
 the instruction, and ends a row. But `MOST` of them before anything else has come say something about the model."""
-
-
-PASSING = frozenset({OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
-"""Failures that pass by themselves: an outage is sat out, with one try of each call in a while."""
-
-OUTAGE_S = 900.0
-OUTAGE_WAIT_S = (20.0, 60.0)
 
 
 @dataclass(slots=True)
@@ -38,7 +28,6 @@ class FailureStreak:
         kinds: what was said, without what changes from call to call.
         ever_answered: whether there has been an answer at all.
         refusals: whose calls were refused, while nothing else was ever answered; None from then on.
-        since: when it began.
     """
 
     calls: int = 0
@@ -46,29 +35,18 @@ class FailureStreak:
     kinds: set[str] = field(default_factory=set)
     ever_answered: bool = False
     refusals: list[str] | None = field(default_factory=list)
-    since: float = 0.0
 
 
 class CircuitBreaker:
-    """Of all models and steps of a run, in this process.
+    """Of all models and steps of a run, in this process. Outages are no failures of calls: see `calls.outage`."""
 
-    Args:
-        now: seconds of a clock that never goes back.
-    """
-
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
+    def __init__(self) -> None:
         self._streaks: dict[tuple[str, Step], FailureStreak] = {}
-        self._jitter = random.Random()
 
-    def judged(self, model: str, step: Step, task_id: str, outcome: Outcome) -> tuple[Outcome, float | None]:
-        """What a call's last outcome comes to beside those before it.
+    def judged(self, model: str, step: Step, task_id: str, outcome: Outcome) -> Outcome:
+        """What a call's last outcome comes to beside those before it: fatal where it is one of too many.
 
         Too many are `MOST` failures in a row of which all say the same, or of which none was preceded by an answer.
-
-        Returns:
-            The outcome, fatal where it is one of too many; and seconds to wait where the call is to be tried once more
-            instead, None where it has ended.
         """
         streak = self._streaks.setdefault((model, step), FailureStreak())
         if outcome.kind not in FAILURES:
@@ -79,21 +57,15 @@ class CircuitBreaker:
                 if len(refusals) >= MOST and len(set(refusals)) >= TASKS:
                     return replace(
                         outcome, fatal=True, reason=f"{outcome.reason}; {_declined(step, refusals)}"
-                    ), None
-            return outcome, None
-        if not streak.calls:
-            streak.since = self._now()
+                    )
+            return outcome
         streak.calls += 1
         streak.tasks.add(task_id)
         streak.kinds.add(_kind(outcome))
         alike = len(streak.kinds) == 1
         if streak.calls < MOST or len(streak.tasks) < TASKS or (streak.ever_answered and not alike):
-            return outcome, None
-        if outcome.kind in PASSING and self._now() < streak.since + OUTAGE_S:
-            return outcome, self._jitter.uniform(*OUTAGE_WAIT_S)
-        return replace(
-            outcome, fatal=True, reason=f"{outcome.reason}; {_advice(step, outcome, streak)}"
-        ), None
+            return outcome
+        return replace(outcome, fatal=True, reason=f"{outcome.reason}; {_advice(step, outcome, streak)}")
 
 
 def _advice(step: Step, outcome: Outcome, streak: FailureStreak) -> str:

@@ -14,6 +14,7 @@ import orjson
 
 from plantain.calls.admission import Admission
 from plantain.calls.circuit_breaker import CircuitBreaker
+from plantain.calls.deadline import Deadline
 from plantain.calls.model_drift import ModelDrift
 from plantain.calls.policy import next_step
 from plantain.calls.stops import Interrupted, RequestChanged, RunHalted
@@ -66,10 +67,8 @@ class ModelClient:
     """What all tasks of a run share: the journal, admission, and the wish to stop.
 
     Attributes:
-        deadline_s: seconds after which a call without an answer ends as `transport`; None for never.
         served: who has answered so far; None where nobody asks.
-        unhurried: models whose answers come from jobs, so that no deadline holds for one call.
-        queued: models that run here one after another: a call's wait for its turn is nobody's fault.
+        unhurried: models whose answers come from jobs.
         leave_jobs: called when the run stops without waiting for jobs.
         in_jobs: open calls of earlier processes that a job answers: they are continued, not made again.
         streaks: failures in a row, which end the run before they have used up its tasks.
@@ -77,12 +76,10 @@ class ModelClient:
 
     journal: Journal
     admission: Admission
-    deadline_s: float | None = None
     served: ModelDrift | None = None
     unhurried: Collection[str] = ()
     in_jobs: Collection[int] = ()
     leave_jobs: Callable[[], None] | None = None
-    queued: Collection[str] = ()
     made: int = 0
     replayed: int = 0
     stop_requested: bool = False
@@ -102,17 +99,17 @@ class ModelClient:
         self.wake.set()
         self.admission.stop()
 
-    async def send(self, spec: CallSpec[T]) -> Reply[T]:
+    async def send(self, spec: CallSpec[T], deadline: Deadline) -> Reply[T]:
         """Performs a call within its deadline."""
+        begun = asyncio.get_running_loop().time()
         try:
-            patient = spec.model in self.unhurried or spec.model in self.queued
-            limit = None if patient else self.deadline_s
-            async with asyncio.timeout(limit) as deadline:
+            async with deadline.guard() as guard:
                 return await spec.send()
         except TimeoutError:
-            if not deadline.expired():
+            if not guard.expired():
                 raise
-            return failed(Outcome(OutcomeKind.TRANSPORT, f"no answer within {self.deadline_s:g} s"))
+            waited = asyncio.get_running_loop().time() - begun
+            return failed(Outcome(OutcomeKind.TRANSPORT, f"no answer within {waited:.3g} s", timed_out=True))
 
     async def pause(self, seconds: float) -> None:
         """Waits before another try; a wish to stop ends the wait."""
@@ -120,6 +117,34 @@ class ModelClient:
             await asyncio.wait_for(self.wake.wait(), timeout=seconds)
         except TimeoutError:
             return
+
+
+PROBES = 8
+"""Failures during outages that a call is not blamed for; one whose own picture is the trouble would wait for ever."""
+
+
+@dataclass(slots=True)
+class _Tries:
+    """The tries of one call.
+
+    Attributes:
+        made: by all processes, as they are numbered in the journal.
+        left_open: the last one of an earlier process, whose request is in a job: it goes on as that call.
+        counted: those of this process that the retry policy counts.
+        excused: those that failed while nobody was answered; they are not counted.
+    """
+
+    made: int
+    left_open: CallRow | None
+    counted: int = 0
+    excused: int = 0
+
+
+def _too_long(model: str, outcome: Outcome) -> Outcome:
+    said = (
+        f"{outcome.reason}; no answer for longer than limits.outage_hours; resume when {model} answers again"
+    )
+    return replace(outcome, reason=said, fatal=True)
 
 
 class TaskCalls:
@@ -159,16 +184,11 @@ class TaskCalls:
                 )
             self._client.replayed += 1
             return Answer(recorded.outcome, recorded.answer)
-        tries = self._tries.get(key, 0)
-        left_open = self._in_jobs.pop(key, None)
-        sent = 0
+        tried = _Tries(self._tries.get(key, 0), self._in_jobs.pop(key, None))
         while True:
             if self._client.stop_requested:
                 raise Interrupted
-            tries += left_open is None
-            sent += 1
-            settlement, wait = await self._send_once(spec, key, tries, sent, request_hash, left_open)
-            left_open = None
+            settlement, wait = await self._send_once(spec, key, request_hash, tried)
             if settlement.outcome.fatal:
                 raise RunHalted(f"{spec.model}: {settlement.outcome.reason}")
             if self._client.served is not None:
@@ -180,19 +200,11 @@ class TaskCalls:
             await self._client.pause(wait)
 
     async def _send_once(
-        self,
-        spec: CallSpec[T],
-        key: CallKey,
-        tries: int,
-        sent: int,
-        request_hash: str,
-        left_open: CallRow | None,
+        self, spec: CallSpec[T], key: CallKey, request_hash: str, tried: _Tries
     ) -> tuple[CallResult, float]:
-        """Journals the start, sends, journals what came; returns it and the seconds until another try.
-
-        `left_open` is the same try of an earlier process, whose request is in a job: it goes on as that call.
-        """
+        """Journals the start, sends, journals what came; returns it and the seconds until another try."""
         client = self._client
+        left_open, tried.left_open = tried.left_open, None
         if left_open is None:
             admitted = client.admission.admit(spec.model, spec.step)
         else:
@@ -200,9 +212,11 @@ class TaskCalls:
         async with admitted as ticket:
             if client.stop_requested:
                 raise Interrupted
+            tried.counted += 1
             if left_open is None:
+                tried.made += 1
                 call_id = await client.journal.start_call(
-                    StartedCall(key, tries, spec.model, request_hash, ticket.reserved_usd)
+                    StartedCall(key, tried.made, spec.model, request_hash, ticket.reserved_usd)
                 )
                 client.made += 1
             else:
@@ -211,7 +225,7 @@ class TaskCalls:
             current_call.set(call_id)
             begun = time.monotonic()
             try:
-                reply = await client.send(spec)
+                reply = await client.send(spec, ticket.deadline)
             except LeftWithJob as left:
                 raise (RunHalted(f"{spec.model}: {left}") if str(left) else Interrupted()) from None
             latency = time.monotonic() - begun
@@ -226,23 +240,27 @@ class TaskCalls:
                 answer="",
                 raw=reply.raw,
             )
-            wait = next_step(reply.outcome, sent, client.jitter)
-            unfinished = reply.outcome.fatal or reply.outcome.kind is OutcomeKind.CANCELLED
+            wait = next_step(reply.outcome, tried.counted, client.jitter)
+            if ticket.give_up:
+                draft = replace(draft, outcome=_too_long(spec.model, reply.outcome))
+            elif ticket.sit_out and tried.excused < PROBES:
+                tried.excused += 1
+                tried.counted -= 1
+                wait = 0.0
+            unfinished = draft.outcome.fatal or draft.outcome.kind is OutcomeKind.CANCELLED
             if wait is None and not unfinished:
-                draft, wait = self._closed(spec, key, replace(await spec.settle(reply, draft), final=True))
+                draft = self._closed(spec, key, replace(await spec.settle(reply, draft), final=True))
             await client.journal.settle_call(draft)
         return draft, wait or 0.0
 
-    def _closed(self, spec: CallSpec[T], key: CallKey, draft: CallResult) -> tuple[CallResult, float | None]:
+    def _closed(self, spec: CallSpec[T], key: CallKey, draft: CallResult) -> CallResult:
         """A call as it is recorded at its end: as final, unless it is one of too many that failed.
 
-        Then it is left to be made again, after the seconds returned or when the run is resumed.
+        Then it is left to be made again when the run is resumed.
         """
         if spec.alone:
-            return draft, None
-        outcome, wait = self._client.streaks.judged(spec.model, spec.step, key.task_id, draft.outcome)
-        if wait is None and outcome is draft.outcome:
-            return draft, None
-        return replace(
-            draft, outcome=outcome, final=False, answer="", attempt=None, verdicts=(), blobs=()
-        ), wait
+            return draft
+        outcome = self._client.streaks.judged(spec.model, spec.step, key.task_id, draft.outcome)
+        if outcome is draft.outcome:
+            return draft
+        return replace(draft, outcome=outcome, final=False, answer="", attempt=None, verdicts=(), blobs=())

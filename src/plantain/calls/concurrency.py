@@ -68,6 +68,21 @@ class ConcurrencyLimit:
         """Whether a refusal of call number `level` can mean that too many were in flight: none was taken so high."""
         return level > self._highest_taken
 
+    def timed_out(self, now: float, sent_at: float) -> bool:
+        """A call was late: more are in flight than can be answered in time. True when the window shrank."""
+        self._slow_start = False
+        if sent_at <= self._decreased_at or self.size == 1:
+            return False
+        self.size = max(1, self.size // 2)
+        self._step = 1
+        self._decreased_at = now
+        return True
+
+    def restart(self) -> None:
+        """After an outage: whoever was down is not to be run over by everybody at once."""
+        self.size = min(self.size, FIRST)
+        self._slow_start = True
+
     def limited(self, now: float, sent_at: float, level: int, *, by_rate: bool) -> bool:
         """The provider refused a call by a limit; True when the window shrank. A burst shrinks it once.
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 
 from plantain.calls.adaptive_rate import AdaptiveRate
 from plantain.calls.admission import Ticket
-from plantain.calls.budget import Budget, cost_of, demand
+from plantain.calls.budget import Budget, StepCosts, cost_of, demand
 from plantain.calls.concurrency import ConcurrencyLimit
+from plantain.calls.deadline import Deadline
 from plantain.calls.history import LimitHistory
+from plantain.calls.outage import Outage
 from plantain.calls.stops import LimitReached
 from plantain.records import Outcome, OutcomeKind, Price, Step, Usage
 
@@ -38,6 +40,8 @@ class ModelLimits:
         price: None when unknown.
         max_output_tokens: where the adapter has an answer cut; what money is set aside for.
         in_jobs: its calls wait for batch jobs: all of a wave at once, and what becomes of one says nothing of limits.
+        deadline_s: seconds that a call may take, as a first guess; None for as long as it takes.
+        outage_s: seconds of an outage that are sat out; None where calls that fail say nothing of those to come.
     """
 
     concurrency: int
@@ -47,9 +51,11 @@ class ModelLimits:
     price: Price | None = None
     max_output_tokens: int = 8_192
     in_jobs: bool = False
+    deadline_s: float | None = None
+    outage_s: float | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class LimiterTicket(Ticket):
     """A lane's leave to send one call."""
 
@@ -64,6 +70,7 @@ class LimiterTicket(Ticket):
     def settle(self, outcome: Outcome, usage: Usage) -> None:
         self.settled = True
         self.cost_usd = self.limiter.settled(self, outcome, usage)
+        self.sit_out, self.give_up = self.limiter.outage.open, self.limiter.outage.over(_now())
 
     def hand_in(self) -> None:
         """After the call; without a settlement it was not sent, or nobody knows what became of it."""
@@ -95,7 +102,9 @@ class RateLimiter:
         self._waiting: dict[Step, deque[asyncio.Future[LimiterTicket]]] = {step: deque() for step in Step}
         self._turn = list(Step)
         self._usual = dict(TYPICAL_TOKENS)
-        self._dearest = dict.fromkeys(Step, 0.0)
+        self._costs = {step: self._step_costs(step) for step in Step}
+        self.outage = Outage(rules.outage_s)
+        self.deadline = Deadline(rules.deadline_s)
         self._sent_at = -math.inf
         self._answer_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -109,8 +118,9 @@ class RateLimiter:
 
     def resume(self, step: Step, usd: float | None) -> LimiterTicket:
         """The ticket of a call that is under way since an earlier process."""
-        if usd is not None:
-            self._budget.take_over(usd)
+        costs = self._costs[step]
+        costs.in_jobs_usd = max(0.0, costs.in_jobs_usd - (usd or 0.0))
+        costs.in_flight += 1
         level = self.window.start()
         return LimiterTicket(
             usd, started=True, limiter=self, step=step, tokens=0.0, sent_at=_now(), level=level
@@ -147,15 +157,15 @@ class RateLimiter:
         return False
 
     def reservation(self, step: Step) -> float | None:
-        """Dollars to set aside for a call: the most it can cost, or has ever cost; None without a price."""
-        if self.rules.price is None:
-            return None
-        return max(
-            demand(step, self.rules.max_output_tokens).most(self.rules.price)
-            if self.rules.price != Price()
-            else 0.0,
-            self._dearest[step],
-        )
+        """Dollars to set aside for a call; None without a price."""
+        return None if self.rules.price is None else self._costs[step].most
+
+    def _step_costs(self, step: Step) -> StepCosts:
+        costs = self._budget.costs(self.model, step)
+        price = self.rules.price
+        if price is not None and price != Price():
+            costs.bound = demand(step, self.rules.max_output_tokens).most(price)
+        return costs
 
     def _whose_turn(self) -> Step | None:
         """The step whose call may be sent now, the one served longest ago first; sets the timer when all must wait."""
@@ -163,7 +173,9 @@ class RateLimiter:
         if not waiting or not self.window.room:
             return None
         now = _now()
-        common = max(self.requests.wait(now), self._tokens.wait(now))
+        common = max(self.requests.wait(now), self._tokens.wait(now), self.outage.wait(now))
+        if math.isinf(common):  # one call is on its way to find out whether anybody answers again
+            return None
         waits = {step: max(common, self._images.wait(now) if step is Step.EDIT else 0.0) for step in waiting}
         for step in waiting:
             if waits[step] <= 0.0:
@@ -187,15 +199,24 @@ class RateLimiter:
         self._tokens.take(now, tokens)
         if step is Step.EDIT:
             self._images.take(now)
-        if usd is not None:
-            self._budget.reserve(usd)
+        self._costs[step].in_flight += 1
         self._budget.calls += 1
+        self.outage.sent()
         level = self.window.start()
         self.history.granted += 1
         gap = now - self._sent_at
         self._sent_at = now
         place.set_result(
-            LimiterTicket(usd, limiter=self, step=step, tokens=tokens, sent_at=now, level=level, gap_s=gap)
+            LimiterTicket(
+                usd,
+                deadline=self.deadline,
+                limiter=self,
+                step=step,
+                tokens=tokens,
+                sent_at=now,
+                level=level,
+                gap_s=gap,
+            )
         )
 
     def settled(self, ticket: LimiterTicket, outcome: Outcome, usage: Usage) -> float | None:
@@ -209,22 +230,17 @@ class RateLimiter:
         if used:
             self._usual[ticket.step] += int(SMOOTHING * (used - self._usual[ticket.step]))
         cost = cost_of(self.rules.price, outcome, usage)
-        if ticket.reserved_usd is not None:
-            self._budget.settle(ticket.reserved_usd, cost)
-            self._dearest[ticket.step] = max(self._dearest[ticket.step], cost or 0.0)
+        self._budget.settle(self._costs[ticket.step], cost if self.rules.price is not None else 0.0)
         return cost
 
     def abandoned(self, ticket: LimiterTicket) -> None:
         """A ticket came back without word of a call."""
         self.window.end()
+        self.outage.lost(ticket.sent_at)
         if not ticket.started:
             self._budget.calls -= 1
-        if ticket.reserved_usd is None:
-            return
-        if ticket.started:
-            self._budget.settle(ticket.reserved_usd, None)
-        else:
-            self._budget.release(ticket.reserved_usd)
+        unknown = ticket.started and self.rules.price is not None
+        self._budget.settle(self._costs[ticket.step], None if unknown else 0.0)
 
     def _learn(self, ticket: LimiterTicket, outcome: Outcome) -> None:
         now = _now()
@@ -240,17 +256,28 @@ class RateLimiter:
                 self.history.note(at, "requests_per_minute", self.requests.per_minute, "refused")
             if self.window.limited(now, ticket.sent_at, ticket.level, by_rate=by_rate):
                 self.history.note(at, "window", self.window.size, "refused")
+        elif outcome.timed_out:
+            if self.window.timed_out(now, ticket.sent_at):
+                self.history.note(at, "window", self.window.size, "no answer in time")
         elif outcome.kind not in (OutcomeKind.TRANSPORT, OutcomeKind.CANCELLED):
+            took = now - ticket.sent_at
             self.history.accepted += 1
-            self._answer_s += (now - ticket.sent_at - self._answer_s) * (SMOOTHING if self._answer_s else 1.0)
+            self._answer_s += (took - self._answer_s) * (SMOOTHING if self._answer_s else 1.0)
             if self.requests.accepted(now, sent_at=ticket.sent_at):
                 self.history.note(at, "requests_per_minute", self.requests.per_minute, "raised")
+            self.deadline.answered(took)
             if self.window.accepted(now, ticket.sent_at, ticket.level):
                 self.history.note(at, "window", self.window.size, "grown")
+        if self.outage.heard(outcome, ticket.sent_at, now):
+            self.window.restart()
 
     def _out_of_money(self, usd: float) -> str:
         budget = self._budget
-        held = f" and ${budget.held_usd:.4f} held for calls of unknown cost" if budget.held_usd else ""
+        held = (
+            f" and ${budget.held_usd:.4f} held for {budget.lost} calls of unknown cost"
+            if budget.held_usd
+            else ""
+        )
         return (
             f"limits.budget_usd = {budget.budget_usd:g}: ${budget.spent_usd:.4f} spent{held}, and the next call to "
             f"{self.model} may cost ${usd:.4f}; raise limits.budget_usd to go on"

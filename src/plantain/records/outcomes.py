@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -37,12 +37,18 @@ class Outcome:
         retry_after: seconds that the provider asked us to wait, for `rate_limited`.
         fatal: the fault concerns the whole run, not this task (bad key, exhausted quota, retired
             model): the run stops instead of failing every task in turn.
+        unbilled: the provider answered with an error, or was never reached, so that nothing can have been billed.
+        timed_out: no answer came in time: it may have been billed, and whoever was asked may be overloaded.
+
+    The last two are evidence of this process; they are neither journalled nor compared.
     """
 
     kind: OutcomeKind
     reason: str = ""
     retry_after: float | None = None
     fatal: bool = False
+    unbilled: bool = field(default=False, compare=False)
+    timed_out: bool = field(default=False, compare=False)
 
     @property
     def ok(self) -> bool:

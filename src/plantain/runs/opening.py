@@ -13,7 +13,7 @@ from plantain.journal import Journal, JsonValue, RunHeader
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.records import InputError
-from plantain.runs.pricing import OPEN_MODELS, model_limits
+from plantain.runs.pricing import model_limits
 from plantain.runs.spending import budget_of
 from plantain.runs.terms import Terms
 from plantain.version import __version__
@@ -65,12 +65,10 @@ async def open_client(
     client = ModelClient(
         journal,
         gate,
-        terms.limits.deadline_s,
         served,
         jobs.models,
         in_jobs,
         leave_jobs=jobs.leave,
-        queued=frozenset(model for model in terms.models if model.partition("/")[0] in OPEN_MODELS),
     )
     return client, gate
 

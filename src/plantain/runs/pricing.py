@@ -14,6 +14,9 @@ benchmark's own baselines, and outputs that were made elsewhere."""
 OPEN_MODELS = frozenset({"diffusers", "process"})
 """Those of them that compute for seconds to hours and take one batch after another: no deadline holds for a call."""
 
+LOCAL_OUTAGE_S = 900.0
+"""Seconds after which they are given up when they answer nothing any more."""
+
 BATCH_SHARE = 0.5
 """Both providers bill a batch at half of the list price."""
 
@@ -48,7 +51,7 @@ def check_prices(terms: Terms) -> None:
 
 def model_limits(terms: Terms, model: str) -> ModelLimits:
     """What admission needs to know of a model."""
-    section = terms.provider(model)
+    section, provider = terms.provider(model), model.partition("/")[0]
     in_jobs = section.transport == "batch"
     return ModelLimits(
         concurrency=max(terms.limits.concurrency, terms.limits.wave) if in_jobs else terms.limits.concurrency,
@@ -58,4 +61,20 @@ def model_limits(terms: Terms, model: str) -> ModelLimits:
         price=price_under(terms, model),
         max_output_tokens=section.max_output_tokens,
         in_jobs=in_jobs,
+        deadline_s=None if in_jobs or provider in OPEN_MODELS else _first_deadline(terms, model),
+        outage_s=None if in_jobs else _outage_s(terms, provider),
     )
+
+
+def _first_deadline(terms: Terms, model: str) -> float:
+    """A call's first deadline: of what is said of calls and of the provider's requests, the shorter one."""
+    if model.partition("/")[0] in ON_THIS_MACHINE:
+        return terms.limits.deadline_s
+    return min(terms.limits.deadline_s, terms.provider(model).timeout_s)
+
+
+def _outage_s(terms: Terms, provider: str) -> float | None:
+    """How long nobody may answer: a program of this machine that fails is not mended by waiting."""
+    if provider in ON_THIS_MACHINE:
+        return LOCAL_OUTAGE_S if provider in OPEN_MODELS else None
+    return terms.limits.outage_hours * 3600.0

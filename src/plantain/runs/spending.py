@@ -5,34 +5,43 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from plantain.calls import Budget
+from plantain.calls.budget import StepCosts
 from plantain.journal import JournalReader
+from plantain.journal.money import money_by_step
+from plantain.records import Step
 from plantain.runs.terms import Limits
 
-_UNKNOWN = "SELECT TOTAL(reserved_usd) FROM call WHERE state = 'settled' AND cost_usd IS NULL"
-_IN_JOBS = (
-    "SELECT TOTAL(reserved_usd) FROM call WHERE state = 'started' "
-    "AND id IN (SELECT call FROM batch_request WHERE job IS NOT NULL)"
-)
 _LAST_CALL = "SELECT started_at FROM call ORDER BY id DESC LIMIT 1"
 
 
 def budget_of(limits: Limits, reader: JournalReader) -> Budget:
     """The run's purse as the journal has it: what settled calls cost, and what others may have cost.
 
-    Calls that a kill left open, and calls whose answer never arrived, count with what was set aside for them, unless
+    Calls that a kill left open, and calls whose answer never arrived, count with what such calls usually cost, unless
     the limits say that their costs are known to be nothing more (`limits.unknown_costs = "ignore"`). Calls that a
-    batch job still answers count in any case.
+    batch job still answers count in any case, with the most that they can cost.
     """
-    held = float(reader.connection.execute(_IN_JOBS).fetchone()[0])
-    if limits.unknown_costs == "reserve":
-        held = reader.reserved_open_usd() + float(reader.connection.execute(_UNKNOWN).fetchone()[0])
     return Budget(
         limits.budget_usd,
         reader.spent_usd(),
-        held,
+        costs_of(limits, reader),
         max_calls=limits.max_calls,
         calls=sum(reader.outcomes().values()) + len(reader.open_calls()),
     )
+
+
+def costs_of(limits: Limits, reader: JournalReader) -> dict[tuple[str, Step], StepCosts]:
+    """What each model and step has cost so far, and what is held for calls of unknown cost."""
+    held = limits.unknown_costs == "reserve"
+    return {
+        key: StepCosts(
+            money.latest,
+            lost=money.lost if held else 0,
+            lost_most=money.lost_most if held else 0.0,
+            in_jobs_usd=money.in_jobs_usd,
+        )
+        for key, money in money_by_step(reader).items()
+    }
 
 
 def seconds_left(limits: Limits, reader: JournalReader) -> float | None:

@@ -32,7 +32,9 @@ class Limits(Section):
 
     Reaching `budget_usd`, `max_calls` or `max_hours` stops the run with exit code 3. `unknown_costs` says how calls
     whose cost never became known (killed or cut off half-way) count against the budget: at the most they can have cost
-    ("reserve"), or, once the provider's bill has been looked at, not at all ("ignore"). `deadline_s` is for one call.
+    ("reserve"), or, once the provider's bill has been looked at, not at all ("ignore"). `deadline_s` is for one call,
+    and a first guess: it doubles, up to 600 s, where a server takes longer. A model that answers nobody is waited for
+    as long as `outage_hours`.
     `wave` is how many tasks are under way at once where calls wait for batch jobs.
     """
 
@@ -42,6 +44,7 @@ class Limits(Section):
     max_hours: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
     wave: Annotated[int, Field(ge=1, le=20_000)] = 1_000
     deadline_s: Annotated[float, Field(gt=0.0, le=86_400.0)] = 600.0
+    outage_hours: Annotated[float, Field(gt=0.0, le=168.0)] = 12.0
     unknown_costs: Literal["reserve", "ignore"] = "reserve"
 
 

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -59,6 +60,9 @@ NOT_ALLOWED = frozenset({"data_residency_mismatch", "unsupported_country_region_
 PASSING = frozenset({"server_error", "vector_store_timeout", "failed_to_download_image"})
 """Codes of a failed answer that another try may mend."""
 
+TIMEOUTS = frozenset({408, 499, 504, 524})
+"""Statuses by which a server, or a proxy before it, says that the answer took too long: the model may have worked."""
+
 LONGEST_WAIT_S = 86_400.0
 
 _ERROR_STATUS = re.compile("[45][0-9]{2}")
@@ -101,7 +105,7 @@ def cut_short() -> Fault:
 def http_fault(
     model: str, status: int, content: str, headers: Mapping[str, str], now: datetime | None = None
 ) -> Outcome:
-    """The outcome of an answer with an error status.
+    """The outcome of an answer with an error status, which bills nothing unless it tells of a timeout.
 
     Args:
         model: "provider/model", for the sentence.
@@ -115,6 +119,20 @@ def http_fault(
     if status == 200 and code.isdecimal() and 400 <= int(code) < 600:
         status = int(code)
     said = one_line(_text(error, "message") or _kind_of(content))
+    outcome = _status_outcome(model, status, code, said, error, headers, now)
+    late = status in TIMEOUTS
+    return replace(outcome, unbilled=status >= 400 and not late, timed_out=late)
+
+
+def _status_outcome(
+    model: str,
+    status: int,
+    code: str,
+    said: str,
+    error: JsonObject,
+    headers: Mapping[str, str],
+    now: datetime | None,
+) -> Outcome:
     reason = f"{status}{f' {code}' if code and code != str(status) else ''}: {said}"
     codes = codes_of(error)
     named = named_outcome(model, codes, reason)
@@ -206,9 +224,16 @@ def wire_fault(error: Exception, timeout_s: float) -> Outcome:
     import httpx2  # only hosted models' extras bring it
 
     if isinstance(error, (TimeoutError, httpx2.TimeoutException)):
-        return Outcome(OutcomeKind.TRANSPORT, f"no answer within {timeout_s:g} s; it may have been billed")
+        never_sent = isinstance(error, (httpx2.ConnectTimeout, httpx2.PoolTimeout))
+        may = "" if never_sent else "; it may have been billed"
+        return Outcome(
+            OutcomeKind.TRANSPORT,
+            f"no answer within {timeout_s:g} s{may}",
+            unbilled=never_sent,
+            timed_out=not never_sent,
+        )
     if isinstance(error, httpx2.ConnectError):
-        return Outcome(OutcomeKind.TRANSPORT, "could not connect")
+        return Outcome(OutcomeKind.TRANSPORT, "could not connect", unbilled=True)
     return Outcome(OutcomeKind.TRANSPORT, f"the connection failed ({type(error).__name__})")
 
 
@@ -216,11 +241,8 @@ def read_body(content: str | bytes) -> JsonObject:
     """The JSON object of an answer with status 200, without keys: here provider's text comes in.
 
     Raises:
-        Fault: an empty body is malformed; any other that is not a JSON object is the wire's fault, and one that
-            holds only an error is read as that error.
+        Fault: a body that is empty, or no JSON object, is the wire's fault and worth another try.
     """
-    if not content.strip():
-        raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
     try:
         body = redacted_json(_loads(content))
     except ValueError:
@@ -229,6 +251,8 @@ def read_body(content: str | bytes) -> JsonObject:
         raise Fault(Outcome(OutcomeKind.TRANSPORT, said), 200) from None
     if not isinstance(body, dict):
         raise Fault(Outcome(OutcomeKind.TRANSPORT, "status 200 with JSON that is no object"), 200)
+    if not body:
+        raise Fault(Outcome(OutcomeKind.TRANSPORT, "the answer was empty"), 200)
     return body
 
 

@@ -113,7 +113,7 @@ def _candidate(body: JsonObject) -> JsonObject:
         raise Fault(Outcome(OutcomeKind.REFUSED, f"blocked before generation: {blocked}"), 200)
     candidates = objects(body.get("candidates"))
     if not candidates:
-        raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
+        raise Fault(Outcome(OutcomeKind.TRANSPORT, "the answer was empty"), 200)
     reason = text(candidates[0], "finishReason")
     if reason in REFUSALS:
         said = one_line(text(candidates[0], "finishMessage"))

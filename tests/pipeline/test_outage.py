@@ -1,0 +1,88 @@
+"""A provider that is down: a real server on loopback, the real SDK, and a budget that must survive it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from quick import NoText, quick_catalogue
+
+from fakes.faults import status
+from fakes.gemini_format import gemini_route
+from fakes.server import KEY, Answer, FakeProvider, Request
+from plantain.journal import JournalReader
+from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.run import RunSummary, run_build
+from plantain.records import TaskState
+
+PRICES = {
+    "w": {"input_per_m": 2.0, "output_per_m": 12.0},
+    "e": {"input_per_m": 2.0, "image_out_each": 0.13},
+    "j": {"input_per_m": 2.0, "output_per_m": 12.0},
+}
+"""List prices of the size that the models of 2026 have: a writer's call can then cost $0.29."""
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quick_catalogue(tmp_path_factory.mktemp("outage") / "catalogue", images=12)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+    with FakeProvider([gemini_route]) as provider:
+        yield provider
+
+
+def recipe_of(catalogue: Path, server: FakeProvider, **limits: object) -> Recipe:
+    return Recipe.model_validate(
+        {
+            "name": "outage",
+            "seed": 3,
+            "data": {
+                "catalogue": catalogue,
+                "findings": ["AMD", "Diabetes", "Cataract"],
+                "directions": ["add"],
+            },
+            "models": {"writer": "gemini/w", "editor": "gemini/e", "judge": ["gemini/j"]},
+            "loop": {"max_rounds": 1},
+            "limits": {"concurrency": 32, "budget_usd": 30.0, **limits},
+            "providers": {
+                "gemini": {"base_url": server.url, "prices": PRICES, "on_premises": True},
+            },
+        }
+    )
+
+
+def run(recipe: Recipe, folder: Path) -> RunSummary:
+    return asyncio.run(run_build(recipe, folder, text_reader=NoText()))
+
+
+def test_outage_costs_nothing_and_the_run_goes_on_when_it_ends(
+    catalogue: Path, server: FakeProvider, tmp_path: Path
+) -> None:
+    """Every answer is a 503 until 150 requests were refused or five seconds have gone; then the server is healthy."""
+    refuse = status(503, "the model is overloaded", "UNAVAILABLE", "overloaded")("gemini")
+    over = threading.Event()
+    timer = threading.Timer(5.0, over.set)
+
+    def spoil(request: Request, good: Answer) -> Answer:
+        if not timer.ident:
+            timer.start()
+        return good if over.is_set() else refuse(request, good)
+
+    server.spoil = spoil
+    summary = run(recipe_of(catalogue, server), tmp_path / "run")
+    timer.cancel()
+    assert summary.stopped is None, summary
+    with JournalReader.open(tmp_path / "run") as reader:
+        counts = reader.counts()
+        assert counts[TaskState.PENDING] == counts[TaskState.STOPPED] == 0
+        assert reader.spent_usd() < 30.0
+    refused = sum(1 for call in server.calls) - 36 * 3
+    assert refused <= 60  # 32 in flight at the worst, and a probe now and then
