@@ -317,7 +317,7 @@ def test_limit_that_is_reached_lets_jobs_under_way_finish_and_says_so(
     assert "limits.max_calls" in (summary.stopped or "")
     told = [line for line in capsys.readouterr().err.splitlines() if "limits.max_calls" in line]
     assert len(told) == 1  # and nobody wonders what the command is still doing
-    assert re.search(r"no new call is made; waiting for [1-9][0-9]* in batch jobs", told[0])
+    assert re.search(r"; [1-9][0-9]* calls wait in batch jobs", told[0])
     assert not summary.failed
     assert summary.left == ""
     assert rows(tmp_path / "run", "SELECT count(*), sum(final) FROM call") == [(12, 12)]

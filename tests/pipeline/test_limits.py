@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -121,24 +123,37 @@ def test_call_without_an_answer_ends_at_its_deadline_as_transport(catalogue: Pat
         assert late[0].cost_usd is None and late[0].reserved_usd is not None
 
 
-def test_editor_that_never_answers_stops_the_task_and_uses_no_further_round(
+def test_model_that_answers_nobody_is_waited_for_and_then_halts_the_run(
     catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Broken(QuickEditor):
         async def edit(self, request: EditRequest) -> Reply[EditedImage]:
             return failed(Outcome(OutcomeKind.TRANSPORT, "connection reset"))
 
-    monkeypatch.setattr("plantain.calls.client.CallDesk.pause", lambda self, seconds: asyncio.sleep(0))
-    build(
-        priced_recipe(catalogue),
-        tmp_path / "run",
-        replace(quick_method(CallLog(None)), editor=Broken(CallLog(None))),
+    monkeypatch.setattr("plantain.calls.outage.FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("plantain.calls.client.ModelClient.pause", lambda self, seconds: asyncio.sleep(0))
+    told = tmp_path / "told"
+    write = "import os, sys; open(sys.argv[1], 'w').write(sys.argv[2] + str('A_API_KEY' in os.environ))"
+    monkeypatch.setenv("A_API_KEY", "not for other programs")
+    recipe = priced_recipe(
+        catalogue, outage_hours=0.1 / 3600, on_stop=[sys.executable, "-c", write, str(told), "{why}"]
     )
+    editor = Broken(CallLog(None))
+    summary = build(recipe, tmp_path / "run", replace(quick_method(CallLog(None)), editor=editor))
+    assert summary.failed and summary.stopped is not None
+    assert "connection reset; no answer for longer than limits.outage_hours" in summary.stopped
     with JournalReader.open(tmp_path / "run") as reader:
-        for row in reader.tasks():
-            assert (row.state, row.round) == (TaskState.STOPPED, 1)
-            assert row.reason == "editor: transport, connection reset"
-            assert len(reader.attempts(row.task.id)) == 1
+        assert {row.state for row in reader.tasks()} == {TaskState.PENDING}
+    assert wait_for(told) == summary.stopped + "False"
+
+
+def wait_for(path: Path) -> str:
+    """What another process writes into a file."""
+    for _ in range(500):
+        if path.exists() and path.read_text():
+            return path.read_text()
+        time.sleep(0.02)
+    raise AssertionError(f"{path} was never written")
 
 
 class Served(QuickJudge):

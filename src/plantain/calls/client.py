@@ -71,6 +71,8 @@ class ModelClient:
         unhurried: models whose answers come from jobs.
         leave_jobs: called when the run stops without waiting for jobs.
         in_jobs: open calls of earlier processes that a job answers: they are continued, not made again.
+        on_waiting: told why nothing goes on for now.
+        on_stop: told why the run stops, and of long waits: a person may want to see to it.
         streaks: failures in a row, which end the run before they have used up its tasks.
     """
 
@@ -80,12 +82,15 @@ class ModelClient:
     unhurried: Collection[str] = ()
     in_jobs: Collection[int] = ()
     leave_jobs: Callable[[], None] | None = None
+    on_waiting: Callable[[str], None] | None = None
+    on_stop: Callable[[str], None] | None = None
     made: int = 0
     replayed: int = 0
     stop_requested: bool = False
     streaks: CircuitBreaker = field(default_factory=CircuitBreaker)
     jitter: random.Random = field(default_factory=random.Random)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _called: bool = False
 
     def request_stop(self, *, wait_for_jobs: bool = False) -> None:
         """No new call is sent from now on; those in flight finish and are recorded.
@@ -98,6 +103,14 @@ class ModelClient:
             self.leave_jobs()
         self.wake.set()
         self.admission.stop()
+
+    def outage(self, said: str, long: bool) -> None:
+        """A model answers nobody; a person is called once for each outage that lasts."""
+        if self.on_waiting is not None:
+            self.on_waiting(said)
+        if long and not self._called and self.on_stop is not None:
+            self.on_stop(said)
+        self._called = long
 
     async def send(self, spec: CallSpec[T], deadline: Deadline) -> Reply[T]:
         """Performs a call within its deadline."""

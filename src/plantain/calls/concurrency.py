@@ -48,11 +48,14 @@ class ConcurrencyLimit:
         """A call has come back, whatever came of it."""
         self.in_flight -= 1
 
-    def accepted(self, now: float, sent_at: float, level: int) -> bool:
-        """The provider took a call sent as number `level`, still counted as in flight; True when the window grew."""
+    def accepted(self, now: float, sent_at: float, level: int, *, roomy: bool = True) -> bool:
+        """The provider took a call sent as number `level`, still counted as in flight; True when the window grew.
+
+        It does not where answers take nearly as long as they may: more calls would only wait longer.
+        """
         if sent_at > self._refused_at:  # else calls that the provider refused were counted in its level
             self._highest_taken = max(self._highest_taken, level)
-        if self.size >= self.ceiling or self.in_flight < SATURATED * self.size:
+        if not roomy or self.size >= self.ceiling or self.in_flight < SATURATED * self.size:
             return False
         if self._slow_start:
             self.size += 1

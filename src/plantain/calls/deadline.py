@@ -61,10 +61,10 @@ class Deadline:
                 if timer is not None:
                     timer.cancel()
 
-    def answered(self, took_s: float) -> None:
-        """An answer came, so many seconds after its request."""
+    def answered(self, took_s: float) -> bool:
+        """An answer came, so many seconds after its request; False where the next could take too long."""
         if self.seconds is None or self._first is None:
-            return
+            return True
         self._latest.append(took_s)
         if took_s > NEAR * self.seconds:
             self._set(2.0)
@@ -72,6 +72,7 @@ class Deadline:
             len(self._latest) == CALM_ANSWERS and max(self._latest) < CALM * self.seconds > CALM * self._first
         ):
             self._set(0.5)
+        return took_s <= NEAR * self._longest
 
     def _set(self, factor: float) -> None:
         if self.seconds is not None and self._first is not None:

@@ -46,7 +46,7 @@ class Outage:
         self._probing = False
         self._pause = 0.0
         self._next_at = -math.inf
-        self._told = False
+        self._unsaid = False
         self._jitter = random.Random()
 
     def wait(self, now: float) -> float:
@@ -70,7 +70,7 @@ class Outage:
             self._failed(outcome, probe, now)
             return False
         was_open, self.open = self.open, False
-        self.since, self._failures, self._told = None, 0, False
+        self.since, self._failures, self._unsaid = None, 0, False
         return was_open
 
     def lost(self, sent_at: float) -> None:
@@ -80,23 +80,26 @@ class Outage:
 
     def over(self, now: float) -> bool:
         """Whether it has lasted longer than it is to be sat out."""
-        return self.open and self._longest_s is not None and now >= (self.since or now) + self._longest_s
+        return self.open and self._longest_s is not None and now >= self._since(now) + self._longest_s
 
-    def news(self) -> bool:
-        """True once for every outage that turns out to be a long one."""
-        if not self.open or self._told or self._pause < WORTH_TELLING_S:
-            return False
-        self._told = True
-        return True
+    def news(self, now: float) -> str:
+        """What a person is told of each pause, once: since when, why, and when the next probe is sent; else ""."""
+        if not self._unsaid:
+            return ""
+        self._unsaid = False
+        since = minutes(now - self._since(now))
+        return f"no answer for {since} ({self.reason}); next try in {self.wait(now):.0f} s"
 
-    def describe(self, now: float) -> str:
-        """For a person: since when, why, and when the next probe is sent."""
-        wait = self.wait(now)
-        then = "trying now" if math.isinf(wait) else f"next try in {wait:.0f} s"
-        return f"no answer for {minutes(now - (self.since or now))} ({self.reason}); {then}"
+    @property
+    def long(self) -> bool:
+        """Whether it is no hiccup any more."""
+        return self.open and self._pause >= WORTH_TELLING_S
+
+    def _since(self, now: float) -> float:
+        return now if self.since is None else self.since
 
     def _failed(self, outcome: Outcome, probe: bool, now: float) -> None:
-        self.since = now if self.since is None else self.since
+        self.since = self._since(now)
         self.reason = outcome.reason
         self._failures += 1
         silent = outcome.kind is not OutcomeKind.RATE_LIMITED or now >= self.since + SILENT_S
@@ -107,6 +110,7 @@ class Outage:
         self._pause = min(LONGEST_PAUSE_S, 2.0 * self._pause) if self.open else FIRST_PAUSE_S
         if not self.open:
             self.open, self._opened_at = True, now
+        self._unsaid = True
         pause = self._pause * self._jitter.uniform(0.75, 1.0)
         self._next_at = now + max(pause, outcome.retry_after or 0.0)
 

@@ -265,8 +265,8 @@ class RateLimiter:
             self._answer_s += (took - self._answer_s) * (SMOOTHING if self._answer_s else 1.0)
             if self.requests.accepted(now, sent_at=ticket.sent_at):
                 self.history.note(at, "requests_per_minute", self.requests.per_minute, "raised")
-            self.deadline.answered(took)
-            if self.window.accepted(now, ticket.sent_at, ticket.level):
+            roomy = self.deadline.answered(took)
+            if self.window.accepted(now, ticket.sent_at, ticket.level, roomy=roomy):
                 self.history.note(at, "window", self.window.size, "grown")
         if self.outage.heard(outcome, ticket.sent_at, now):
             self.window.restart()

@@ -71,6 +71,7 @@ class BuildProgress(ProgressObserver):
         self._counts: dict[str, int] = {}
         self._budget: Budget | None = None
         self._in_jobs: Callable[[], int] = int
+        self._waits_for = ""
         self._ticking: asyncio.TimerHandle | None = None
         self._total = 0
         self._rounds = 0
@@ -99,6 +100,7 @@ class BuildProgress(ProgressObserver):
         """A task closed."""
         self._counts[closing.state] = self._counts.get(closing.state, 0) + 1
         self._closed_here += 1
+        self._waits_for = ""
         self._rounds += closing.round
         self._bar.update(self._task, advance=1, told=self._told())
         now = time.monotonic()
@@ -120,9 +122,11 @@ class BuildProgress(ProgressObserver):
     def waiting(self, why: str) -> None:
         """Says that the command has not got stuck."""
         left = self._in_jobs()
-        if left:
-            said = f"no new call is made; waiting for {left} in batch jobs (Ctrl-C leaves them to the next build)"
-            print(f"plantain: {why}: {said}", file=sys.stderr, flush=True)
+        jobs = f"; {left} calls wait in batch jobs (Ctrl-C leaves them to the next build)" if left else ""
+        self._waits_for = why
+        self._bar.update(self._task, told=self._told())
+        if not self._live or left:
+            print(f"plantain: {why}{jobs}", file=sys.stderr, flush=True)
 
     def _tick(self) -> None:
         self._bar.update(self._task, told=self._told())
@@ -146,6 +150,8 @@ class BuildProgress(ProgressObserver):
             parts.append(f"{self._in_jobs()} calls in batch jobs")
         if self._budget is not None and (self._budget.committed_usd or self._budget.budget_usd):
             parts.append(cost_so_far(self._budget))
+        if self._waits_for:
+            parts.append(self._waits_for)
         return ", ".join(parts)
 
     def _line(self, now: float) -> str:

@@ -25,4 +25,4 @@ class ProgressObserver:
         """Calls wait for batch jobs, so that hours may pass without a task closing; how many do so at any moment."""
 
     def waiting(self, why: str) -> None:
-        """No new call is made, and the answers in batch jobs are waited for."""
+        """Nothing goes on for now: a model answers nobody, or only answers in batch jobs are waited for."""

@@ -13,6 +13,7 @@ from plantain.journal import Journal, JsonValue, RunHeader
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.records import InputError
+from plantain.runs.alarm import Alarm
 from plantain.runs.pricing import model_limits
 from plantain.runs.spending import budget_of
 from plantain.runs.terms import Terms
@@ -59,6 +60,9 @@ async def open_client(
         jobs: the batch desk that the run's models were made with; opened here, closed by the caller.
         accept_model_change: go on, and record it, when a provider serves another model than before.
     """
+    alarm = Alarm(
+        terms.limits.on_stop, journal.run, [section.api_key_env for section in terms.providers.values()]
+    )
     in_jobs = await jobs.open(journal)
     gate = AdmissionController(partial(model_limits, terms), budget_of(terms.limits, journal.reader))
     served = ModelDrift(journal, accept_changes=accept_model_change)
@@ -69,7 +73,9 @@ async def open_client(
         jobs.models,
         in_jobs,
         leave_jobs=jobs.leave,
+        on_stop=alarm.ring,
     )
+    gate.on_outage = client.outage
     return client, gate
 
 

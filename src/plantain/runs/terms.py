@@ -34,7 +34,8 @@ class Limits(Section):
     whose cost never became known (killed or cut off half-way) count against the budget: at the most they can have cost
     ("reserve"), or, once the provider's bill has been looked at, not at all ("ignore"). `deadline_s` is for one call,
     and a first guess: it doubles, up to 600 s, where a server takes longer. A model that answers nobody is waited for
-    as long as `outage_hours`.
+    as long as `outage_hours`. `on_stop` is a command that is called, without a shell, when the run stops or a model has
+    answered nobody for minutes: a program and its arguments, in which `{why}` and `{run}` are filled in.
     `wave` is how many tasks are under way at once where calls wait for batch jobs.
     """
 
@@ -45,6 +46,7 @@ class Limits(Section):
     wave: Annotated[int, Field(ge=1, le=20_000)] = 1_000
     deadline_s: Annotated[float, Field(gt=0.0, le=86_400.0)] = 600.0
     outage_hours: Annotated[float, Field(gt=0.0, le=168.0)] = 12.0
+    on_stop: tuple[str, ...] = ()
     unknown_costs: Literal["reserve", "ignore"] = "reserve"
 
 

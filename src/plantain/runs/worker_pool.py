@@ -28,13 +28,16 @@ class WorkerPool:
         desk: through which the tasks' calls go.
         halted: why no new call is made; None while nothing has stopped the run.
         faulty: something is wrong, rather than used up.
-        on_waiting: told why no new call is made while answers in batch jobs are still waited for.
+        on_waiting: told why nothing goes on: a model answers nobody, or only answers in batch jobs are still to come.
     """
 
     client: ModelClient
     halted: str | None = None
     faulty: bool = False
     on_waiting: Callable[[str], None] | None = None
+
+    def __post_init__(self) -> None:
+        self.client.on_waiting = self.on_waiting
 
     async def all(
         self, tasks: Iterable[T], carry: Callable[[T], Awaitable[None]], concurrency: int, limit: int | None
@@ -73,6 +76,8 @@ class WorkerPool:
         self.halted, self.faulty = why, faulty
         if first and wait_for_jobs and self.on_waiting is not None and self.client.unhurried:
             self.on_waiting(why)
+        if first and self.client.on_stop is not None:
+            self.client.on_stop(why)
         self.client.request_stop(wait_for_jobs=wait_for_jobs)
 
 

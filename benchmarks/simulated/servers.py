@@ -1,0 +1,39 @@
+"""A server of one's own: so many requests at once, the others in its queue; what a client gave up is worked on as well."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+
+class QueueingServer:
+    """Answers requests in the order in which they came.
+
+    Args:
+        workers: requests that it works on at once.
+        seconds: how long one takes, by the time at which its work begins.
+    """
+
+    def __init__(self, workers: int, seconds: Callable[[float], float]) -> None:
+        self._free = asyncio.Semaphore(workers)
+        self._seconds = seconds
+        self.begun: list[float] = []
+        self.answered = 0
+        self._work: set[asyncio.Task[None]] = set()
+
+    @property
+    def asked(self) -> int:
+        return len(self.begun)
+
+    async def ask(self) -> None:
+        """One request. Whoever is cancelled here has given it up: the server does not hear of that."""
+        self.begun.append(asyncio.get_running_loop().time())
+        work = asyncio.create_task(self._answer())
+        self._work.add(work)
+        work.add_done_callback(self._work.discard)
+        await asyncio.shield(work)
+        self.answered += 1
+
+    async def _answer(self) -> None:
+        async with self._free:
+            await asyncio.sleep(self._seconds(asyncio.get_running_loop().time()))

@@ -1,0 +1,57 @@
+"""A command of the user's that is called when a run stops, or waits for long: nobody watches a run at night."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from plantain.records import InputError
+
+
+class Alarm:
+    """Calls the command, without a shell, and does not wait for it.
+
+    Args:
+        command: the program and its arguments, in which `{why}` and `{run}` are filled in; nothing for no alarm.
+        run: the run's folder.
+        secrets: names of environment variables that it must not see, beside every `*_API_KEY`.
+
+    Raises:
+        InputError: there is no such program.
+    """
+
+    def __init__(self, command: Sequence[str], run: Path, secrets: Collection[str] = ()) -> None:
+        if command and shutil.which(command[0]) is None:
+            raise InputError(f"limits.on_stop: there is no program {command[0]!r}")
+        self._command = tuple(command)
+        self._run = run
+        self._secrets = frozenset(secrets)
+
+    def ring(self, why: str) -> None:
+        """Says why; a command that fails to start is told on stderr and stops nothing."""
+        if not self._command:
+            return
+        said = {"{why}": why, "{run}": str(self._run)}
+        words = [self._filled(word, said) for word in self._command]
+        hidden = [name for name in os.environ if name.endswith("_API_KEY") or name in self._secrets]
+        environment = {name: value for name, value in os.environ.items() if name not in hidden}
+        try:
+            subprocess.Popen(
+                words,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            print(f"plantain: limits.on_stop could not be called: {error}", file=sys.stderr)
+
+    @staticmethod
+    def _filled(word: str, said: dict[str, str]) -> str:
+        for mark, text in said.items():
+            word = word.replace(mark, text)
+        return word

@@ -1,0 +1,115 @@
+"""The circuit breaker in simulated time: when it opens, how it probes, what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from plantain.calls import AdmissionController, Budget, ModelLimits
+from plantain.calls.outage import FAILURES, LONGEST_PAUSE_S, Outage
+from plantain.records import OK, Outcome, OutcomeKind, Price, Step, Usage
+from simulated.clock import run_simulated
+
+GONE = Outcome(OutcomeKind.TRANSPORT, "503: overloaded", unbilled=True)
+
+
+def failing(outage: Outage, times: int, now: float = 0.0, outcome: Outcome = GONE) -> None:
+    for _ in range(times):
+        outage.heard(outcome, now, now)
+
+
+def test_breaker_opens_after_a_few_failures_and_probes_one_by_one_ever_more_rarely() -> None:
+    outage = Outage(12 * 3600.0)
+    failing(outage, FAILURES - 1)
+    assert outage.wait(0.0) == 0.0
+    failing(outage, 1)
+    now, pauses = 0.0, []
+    for _ in range(9):
+        pause = outage.wait(now)
+        pauses.append(pause)
+        now += pause
+        assert outage.wait(now) == 0.0
+        outage.sent()
+        assert outage.wait(now) == float("inf")  # one probe at a time
+        outage.heard(GONE, now, now)
+    assert all(
+        0.75 * want <= got <= want for got, want in zip(pauses, (5, 10, 20, 40, 80, 160), strict=False)
+    )
+    assert max(pauses) <= LONGEST_PAUSE_S
+    outage.sent()
+    assert outage.heard(OK, now, now) and outage.wait(now) == 0.0
+
+
+def test_late_failures_of_calls_in_flight_do_not_lengthen_the_pause() -> None:
+    outage = Outage(3600.0)
+    failing(outage, 50)
+    assert outage.wait(0.0) <= 5.0
+
+
+@pytest.mark.parametrize("outcome", [OK, Outcome(OutcomeKind.REFUSED), Outcome(OutcomeKind.MALFORMED)])
+def test_any_answer_closes_the_breaker(outcome: Outcome) -> None:
+    outage = Outage(3600.0)
+    failing(outage, FAILURES)
+    outage.heard(outcome, -5.0, 1.0)  # of a call that was sent before
+    assert outage.wait(1.0) == 0.0
+
+
+def test_refusals_by_a_limit_are_no_outage_before_two_minutes() -> None:
+    outage = Outage(3600.0)
+    limited = Outcome(OutcomeKind.RATE_LIMITED, "429", retry_after=40.0)
+    failing(outage, 50, 0.0, limited)
+    assert not outage.open
+    outage.heard(limited, 121.0, 121.0)
+    assert outage.open and outage.wait(121.0) >= 40.0
+
+
+def test_outage_is_over_its_limit_only_after_it() -> None:
+    outage = Outage(3600.0)
+    failing(outage, FAILURES)
+    assert not outage.over(3599.0) and outage.over(3600.0)
+    never = Outage(None)
+    failing(never, 100)
+    assert never.wait(0.0) == 0.0
+
+
+def test_probe_that_is_cancelled_lets_another_one_go() -> None:
+    outage = Outage(3600.0)
+    failing(outage, FAILURES)
+    outage.sent()
+    outage.lost(5.0)
+    assert outage.wait(10.0) == 0.0
+
+
+def test_thirty_two_callers_sit_an_outage_out_with_few_requests_and_no_money() -> None:
+    """Twenty minutes of 503, then health: a probe in growing pauses, nothing held, everybody served."""
+    price = Price(image_out_each=1.0)
+    budget = Budget(40.0)
+    limits = ModelLimits(32, price=price, max_output_tokens=1, outage_s=3600.0)
+    controller = AdmissionController(lambda model: limits, budget)
+    said: list[str] = []
+    controller.on_outage = lambda news, long: said.append(news)
+    asked = 0
+
+    async def one() -> None:
+        nonlocal asked
+        loop = asyncio.get_running_loop()
+        outcome = GONE
+        while not outcome.ok:
+            async with controller.admit("hosted/m", Step.EDIT) as ticket:
+                ticket.started = True
+                asked += 1
+                await asyncio.sleep(0.05)
+                outcome = OK if loop.time() > 1200.0 else GONE
+                ticket.settle(outcome, Usage(images=1) if outcome.ok else Usage())
+
+    async def scene() -> float:
+        await asyncio.gather(*(one() for _ in range(32)))
+        return asyncio.get_running_loop().time()
+
+    ended = run_simulated(scene())
+    assert 1200.0 < ended < 1200.0 + LONGEST_PAUSE_S + 10.0
+    assert asked <= 32 + FAILURES + 32 + 12
+    assert (budget.spent_usd, budget.held_usd, budget.reserved_usd) == (32.0, 0.0, 0.0)
+    assert said[0].startswith("hosted/m: no answer for 0 s (503: overloaded); next try in ")
+    assert len(said) <= 12
