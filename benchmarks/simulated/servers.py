@@ -1,4 +1,4 @@
-"""A server of one's own: so many requests at once, the others in its queue; what a client gave up is worked on as well."""
+"""A server of one's own that queues: it works on so many requests at once, and on those that were given up as well."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slow server of one's own in simulated time: everything gets done, nearly nothing twice, and the server never idles."""
+"""A slow server of one's own in simulated time: everything gets done, nearly nothing twice, and it never idles."""
 
 from __future__ import annotations
 

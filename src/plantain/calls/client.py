@@ -114,15 +114,14 @@ class ModelClient:
 
     async def send(self, spec: CallSpec[T], deadline: Deadline) -> Reply[T]:
         """Performs a call within its deadline."""
-        begun = asyncio.get_running_loop().time()
         try:
             async with deadline.guard() as guard:
                 return await spec.send()
         except TimeoutError:
-            if not guard.expired():
+            if guard.expired_after_s is None:
                 raise
-            waited = asyncio.get_running_loop().time() - begun
-            return failed(Outcome(OutcomeKind.TRANSPORT, f"no answer within {waited:.3g} s", timed_out=True))
+            said = f"no answer within {guard.expired_after_s:g} s"
+            return failed(Outcome(OutcomeKind.TRANSPORT, said, timed_out=True))
 
     async def pause(self, seconds: float) -> None:
         """Waits before another try; a wish to stop ends the wait."""

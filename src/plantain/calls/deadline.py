@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 LONGEST_S = 600.0
 """A deadline does not grow beyond this, unless it began there."""
@@ -16,6 +17,13 @@ NEAR = 0.5
 CALM = 0.2
 CALM_ANSWERS = 50
 """After as many answers within this share of the deadline it is halved again, down to the first guess."""
+
+
+@dataclass(slots=True)
+class Guard:
+    """What has become of one call's time: the seconds after which it was ended, None while it was not."""
+
+    expired_after_s: float | None = None
 
 
 class Deadline:
@@ -36,18 +44,20 @@ class Deadline:
         self._latest: deque[float] = deque(maxlen=CALM_ANSWERS)
 
     @asynccontextmanager
-    async def guard(self) -> AsyncIterator[asyncio.Timeout]:
-        """Ends what is done within when it takes too long: TimeoutError, and the timeout given says `expired`."""
+    async def guard(self) -> AsyncIterator[Guard]:
+        """Ends what is done within when it takes too long: TimeoutError, and the guard says after how long."""
         loop = asyncio.get_running_loop()
         since = loop.time()
         async with asyncio.timeout(None) as timeout:
             timer: asyncio.TimerHandle | None = None
+            guard = Guard()
 
             def look() -> None:
                 nonlocal timer
                 assert self.seconds is not None
                 now = loop.time()
                 if now >= since + self.seconds:
+                    guard.expired_after_s = self.seconds
                     self._set(2.0)
                     timeout.reschedule(now)
                 else:
@@ -56,7 +66,7 @@ class Deadline:
             if self.seconds is not None:
                 timer = loop.call_at(since + self.seconds, look)
             try:
-                yield timeout
+                yield guard
             finally:
                 if timer is not None:
                     timer.cancel()
