@@ -72,3 +72,17 @@ def test_the_schema_asks_for_the_differences_and_reasons_before_the_scores() -> 
     properties = schema["properties"]
     assert isinstance(properties, dict)
     assert list(properties["visual_quality"]["properties"]) == ["reason", "score"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(answer(max_score=5)),
+        json.dumps(answer()).replace('"score": 8', '"score": 4, "max": 5'),
+        json.dumps(answer()).replace('"score": 8', '"score": 4, "full_marks": 5'),
+        f"All scores are out of 5.\n{json.dumps(answer(ea=4))}",
+    ],
+)
+def test_json_of_the_right_form_on_another_scale_is_not_taken(text: str) -> None:
+    with pytest.raises(Unreadable, match=r"another (scale|number)"):
+        read_scale(text, MEDEBENCH)

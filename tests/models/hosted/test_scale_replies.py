@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from nasty_replies import NASTY
 
 from plantain.models.hosted.scale_replies import DIMENSIONS, is_refusal, parse_scores
 
@@ -45,7 +46,6 @@ EIGHT = [
     "Editing Accuracy: \uff18/10",
     "<b>Editing Accuracy</b>: 8/10<br>",
     "Editing Accuracy: $\\boxed{8}$",
-    "Editing Accuracy: 8/10 (it would be 9/10 without the seam)",
     "Editing Accuracy: 8/10 - the lesion is gone",
     "Editing Accuracy: 8. The lesion is gone.",
     "EA: 8, CP: 7, VQ: 9",
@@ -92,6 +92,7 @@ NONE = [
     ("Editing Accuracy: 8+/10", "not one number"),
     ("Editing Accuracy: 8/10 \u2192 6/10", "not one number"),
     ("Editing Accuracy: 8/10, no, 6/10", "two numbers in one line"),
+    ("Editing Accuracy: 8/10 (it would be 9/10 without the seam)", "two numbers in one line"),
     ("Editing Accuracy: 8,5", "not one number"),
     ("Editing Accuracy: 0.8", "scale unclear"),
     ("Editing Accuracy: X/10", "no score beside"),
@@ -129,6 +130,17 @@ def test_reply_that_states_no_score(reply, reason):
     score = parse_scores(reply)[EA]
     assert score.value is None
     assert score.reason.startswith(reason) and score.reason, score.reason
+
+
+@pytest.mark.parametrize(("reply", "stated"), NASTY)
+def test_no_nasty_reply_is_misread(reply, stated):
+    found = parse_scores(reply)[EA]
+    assert found.value == stated, found
+    assert found.scored or found.reason
+
+
+def test_there_are_enough_nasty_replies():
+    assert len({reply for reply, _ in NASTY}) == len(NASTY) >= 150
 
 
 def test_other_dimensions_are_read_from_the_same_reply():

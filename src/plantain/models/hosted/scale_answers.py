@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plantain.models.hosted.answers import JsonObject, Unreadable, read_object
-from plantain.models.hosted.scale_replies import parse_scores
+from plantain.models.hosted.scale_replies import other_scale, parse_scores
 from plantain.records import ScaleReport, Score
 from plantain.rubrics import ScaleRubric
 
@@ -79,10 +79,12 @@ def _strictly(text: str, rubric: ScaleRubric) -> ScaleReport | None:
         found = read_object(text, {dimension.name for dimension in rubric.dimensions})
     except Unreadable:
         return None
+    if other_scale(text):
+        return None
     scores: dict[str, Score] = {}
     for dimension in rubric.dimensions:
         entry = found.get(dimension.name)
-        value = entry.get("score") if isinstance(entry, dict) else None
+        value = entry.get("score") if isinstance(entry, dict) and set(entry) <= {"reason", "score"} else None
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= rubric.most:
             return None
         scores[dimension.name] = Score(float(value))
