@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Literal
 
 import cv2
@@ -49,6 +51,10 @@ class FramePolicy:
         multiple: both sides of the canvas are multiples of this.
         sizes: the only canvases there are, for a `side` of 1024; others are scaled from them.
         least: no side of the canvas is shorter, however narrow the image.
+        reference: how the pipeline sizes the image that it looks at, where that is not the canvas itself: "shrunk":
+            beyond 1024 x 1024 pixels (FLUX.2), so canvases stay below; "derived": from the canvas's proportions at
+            `side` squared pixels (Qwen-Image-Edit), so only canvases that give themselves back are taken. Were the two
+            of different sizes, the model would draw everything a little beside its place.
     """
 
     rule: Literal["own", "longest", "area", "width"] = "own"
@@ -56,6 +62,7 @@ class FramePolicy:
     multiple: int = 1
     sizes: tuple[tuple[int, int], ...] = ()
     least: int = 64
+    reference: Literal["canvas", "shrunk", "derived"] = "canvas"
 
     @classmethod
     def of(cls, said: Mapping[str, object]) -> FramePolicy:
@@ -94,8 +101,12 @@ class FramePolicy:
     def _canvas(self, width: int, height: int, side: int) -> tuple[int, int]:
         ratio = width / height
         if self.sizes:
-            chosen = min(self.sizes, key=lambda size: abs(np.log(size[0] / size[1]) - np.log(ratio)))
+            chosen = _nearest(self.sizes, ratio)
             return self._whole(chosen[0] * side / 1024), self._whole(chosen[1] * side / 1024)
+        if self.reference == "shrunk":
+            return _nearest(below(min(side, 1024) ** 2, self.multiple, self.least), ratio)
+        if self.reference == "derived":
+            return _nearest(derived_from_themselves(side, self.multiple, self.least), ratio)
         if self.rule == "width":
             return self._whole(side), min(self._whole(side / ratio), self._whole(2 * side))
         if self.rule == "area":
@@ -106,6 +117,46 @@ class FramePolicy:
     def _whole(self, length: float) -> int:
         least = -(-self.least // self.multiple)
         return max(least, round(length / self.multiple)) * self.multiple
+
+
+def _nearest(sizes: tuple[tuple[int, int], ...], ratio: float) -> tuple[int, int]:
+    return min(sizes, key=lambda size: abs(math.log(size[0] / size[1]) - math.log(ratio)))
+
+
+@cache
+def below(area: int, multiple: int, least: int) -> tuple[tuple[int, int], ...]:
+    """Every width with the largest height for which both fill at most `area` pixels, and the other way round."""
+    sides = range(-(-least // multiple) * multiple, area // least + 1, multiple)
+    wide = [(side, area // side // multiple * multiple) for side in sides]
+    found = [size for size in wide if size[1] >= least]
+    return tuple(sorted({*found, *((height, width) for width, height in found)}))
+
+
+@cache
+def derived_from_themselves(side: int, multiple: int, least: int) -> tuple[tuple[int, int], ...]:
+    """The canvases of about `side` squared pixels whose proportions, brought to that area and rounded, are they again.
+
+    The rule is `calculate_dimensions` of diffusers' Qwen-Image-Edit pipelines (diffusers 0.42).
+    """
+    sides = range(-(-least // multiple) * multiple, side * side // least + multiple, multiple)
+    return tuple(
+        (width, height)
+        for width in sides
+        for height in _near(side * side / width, multiple)
+        if height >= least and _derived(side * side, width / height, multiple) == (width, height)
+    )
+
+
+def _near(length: float, multiple: int) -> tuple[int, ...]:
+    below = int(length // multiple) * multiple
+    return tuple(
+        side for side in (below - multiple, below, below + multiple, below + 2 * multiple) if side > 0
+    )
+
+
+def _derived(area: float, ratio: float, multiple: int) -> tuple[int, int]:
+    width = math.sqrt(area * ratio)
+    return round(width / multiple) * multiple, round(width / ratio / multiple) * multiple
 
 
 @dataclass(frozen=True, slots=True)

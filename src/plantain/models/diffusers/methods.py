@@ -41,8 +41,8 @@ class Method:
 
 
 _SD = FramePolicy("longest", 512, 8)
-_MEGAPIXEL = FramePolicy("area", 1024, 16)
-_QWEN = FramePolicy("area", 1024, 32)
+_FLUX2 = FramePolicy("area", 1024, 16, reference="shrunk")
+_QWEN = FramePolicy("area", 1024, 32, reference="derived")
 
 METHODS = {
     method.name: method
@@ -82,7 +82,7 @@ METHODS = {
             GUIDED,
             licence=FLUX_DEV,
         ),
-        Method("flux2-klein", "flux2_klein", ("Flux2KleinPipeline",), _MEGAPIXEL, GUIDED, batches=False),
+        Method("flux2-klein", "flux2_klein", ("Flux2KleinPipeline",), _FLUX2, GUIDED, batches=False),
         Method(
             "qwen-image-edit", "qwen_image_edit", ("QwenImageEditPipeline",), _QWEN, GUIDED, batches=False
         ),

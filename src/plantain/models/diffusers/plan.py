@@ -64,8 +64,13 @@ class EditorPlan:
         return (
             f"{self.method.name} {self.weights.name}@{self.weights.digest}{lora} {said} "
             f"{self.options.sampling('side', 'dtype')} checker={self.options.safety_checker} "
-            f"prompt={self.preset.prompt}"
+            f"prompt={self.preset.prompt}{self._drawn_again}"
         )
+
+    @property
+    def _drawn_again(self) -> str:
+        """What tells answers from those of the first edition, where these were drawn beside their place."""
+        return "" if self.method.frame.reference == "canvas" else " reference=canvas"
 
 
 def plan_editor(name: str, options: ProviderOptions) -> EditorPlan:

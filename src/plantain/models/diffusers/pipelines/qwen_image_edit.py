@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from diffusers import DiffusionPipeline, QwenImageEditPipeline, QwenImageEditPlusPipeline
@@ -11,6 +12,7 @@ from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit as edit
 from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_plus as plus
 from diffusers.pipelines.qwenimage.pipeline_output import QwenImagePipelineOutput
 from PIL import Image
+from transformers import Qwen2_5_VLForConditionalGeneration
 
 from plantain.models.diffusers.jobs import Job, Loading, Steering
 from plantain.models.diffusers.pipelines import runner
@@ -26,9 +28,11 @@ class Runner(runner.Runner):
     def load(self, loading: Loading) -> DiffusionPipeline:
         plus = loading.method == "qwen-image-edit-plus"
         pipeline_class = QwenImageEditPlusPipeline if plus else QwenImageEditPipeline
-        return runner.load_pipeline(
+        pipe = runner.load_pipeline(
             pipeline_class, loading, self.precision, processor=QwenProcessor.of(loading.folder)
         )
+        pipe.text_encoder.register_forward_pre_hook(name_image_tokens, with_kwargs=True)
+        return pipe
 
     def draw(
         self, pictures: list[Image.Image], jobs: Sequence[Job], steering: Steering
@@ -49,6 +53,19 @@ class Runner(runner.Runner):
             output_type="np",
             **runner.given(num_inference_steps=steering.steps, true_cfg_scale=steering.guidance),
         )
+
+
+def name_image_tokens(
+    encoder: Qwen2_5_VLForConditionalGeneration, args: tuple[object, ...], said: dict[str, Any]
+) -> tuple[tuple[object, ...], dict[str, Any]]:
+    """Tells the text encoder which of its tokens are patches of an image: 1, and 0 for words.
+
+    Since transformers 5.20 it places patches in height and width only when it is told; the pipelines of diffusers 0.42
+    do not tell it, and it then numbers them like words, without an error (diffusers issues 14189, 14194).
+    """
+    if said.get("mm_token_type_ids") is None and said.get("image_grid_thw") is not None:
+        said["mm_token_type_ids"] = (said["input_ids"] == encoder.config.image_token_id).int()
+    return args, said
 
 
 @contextmanager

@@ -1,0 +1,136 @@
+"""What a pipeline looks at has the size of what it draws, as the pipeline's own code sizes it; and its image tokens
+stand where the language model's own code puts them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from diffusers.pipelines.flux2.image_processor import Flux2ImageProcessor
+from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit as edit
+from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_plus as plus
+from PIL import Image
+
+from plantain.models.diffusers.jobs import Loading
+from plantain.models.diffusers.methods import METHODS
+from plantain.models.diffusers.pipelines import flux2_klein, flux_kontext, qwen_image_edit
+from plantain.models.frames import FramePolicy
+
+RUNNERS = {
+    "flux-kontext": flux_kontext.Runner,
+    "flux2-klein": flux2_klein.Runner,
+    "qwen-image-edit": qwen_image_edit.Runner,
+    "qwen-image-edit-plus": qwen_image_edit.Runner,
+}
+SIZES = [
+    (width, height)
+    for width, height in product(range(200, 1600, 23), repeat=2)
+    if 1 / 3 <= width / height <= 3
+]
+"""Every aspect from 1:3 to 3:1 in steps that are no multiple of anything; 512 x 223 and 409 x 512 come on top."""
+SIZES += [(512, 223), (409, 512), (1024, 1024), (2048, 1024), (3000, 1000)]
+
+
+def flux2(width: int, height: int, side: int) -> tuple[int, int]:
+    """`Flux2KleinPipeline.__call__`: beyond 1024 squared the reference shrinks, then it is cut to multiples of 16."""
+    seen = Flux2ImageProcessor._resize_if_exceeds_area(Image.new("L", (width, height)), 1024 * 1024)
+    return seen.width // 16 * 16, seen.height // 16 * 16
+
+
+def qwen(width: int, height: int, side: int) -> tuple[int, int]:
+    found = edit.calculate_dimensions(side * side, width / height)[:2]
+    assert found == plus.calculate_dimensions(side * side, width / height)
+    return int(found[0]), int(found[1])
+
+
+@pytest.mark.parametrize("side", [512, 768, 1024, 1280])
+@pytest.mark.parametrize(("method", "rule"), [("flux2-klein", flux2), ("qwen-image-edit", qwen)])
+def test_canvas_is_the_reference_at_every_aspect(
+    method: str, rule: Callable[[int, int, int], tuple[int, int]], side: int
+) -> None:
+    policy = METHODS[method].frame
+    canvases = {policy.frame(*size, side).canvas for size in SIZES}
+    assert len(canvases) > 10
+    assert {canvas: rule(*canvas, side) for canvas in canvases} == {canvas: canvas for canvas in canvases}
+
+
+def test_without_a_rule_the_reference_was_another() -> None:
+    """409 x 512, as it was drawn before: 1152 x 912 beside a reference of 1136 x 896 (height first)."""
+    assert FramePolicy("area", 1024, 16).frame(409, 512).canvas == (912, 1152)
+    assert flux2(912, 1152, 1024) == (896, 1136)
+
+
+@pytest.mark.parametrize("method", ["flux2-klein", "qwen-image-edit"])
+def test_canvases_stay_near_the_area_and_the_proportions(method: str) -> None:
+    policy = METHODS[method].frame
+    for width, height in SIZES:
+        frame = policy.frame(width, height)
+        across, down = frame.canvas
+        assert 0.93 <= across * down / 1024**2 <= 1.07
+        assert abs(math.log(across / down * height / width)) < 0.05
+
+
+class Seen(Exception):
+    """Raised with the reference's size when a pipeline comes to encode it."""
+
+
+@pytest.mark.parametrize("method", RUNNERS)
+@pytest.mark.parametrize("size", [(223, 512), (409, 512), (300, 900), (640, 480)])
+def test_pipelines_encode_a_reference_of_the_canvas_size(
+    method: str,
+    size: tuple[int, int],
+    tiny_loading: Callable[[str], Loading],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The pipeline's own call, up to where it has sized the reference; FLUX.2 at its own side, where it shrinks."""
+    from plantain.models.diffusers.jobs import Job, Steering
+
+    loading = tiny_loading(method)
+    runner = RUNNERS[method](loading, "cpu")
+    side = None if method == "flux2-klein" else 256
+    canvas = METHODS[method].frame.frame(*size, side).canvas
+
+    def encode(image: torch.Tensor, *args: object, **more: object) -> torch.Tensor:
+        raise Seen((image.shape[-1], image.shape[-2]))
+
+    monkeypatch.setattr(runner.pipe, "_encode_vae_image", encode)
+    picture = np.zeros((canvas[1], canvas[0], 3), np.uint8)
+    job = Job(picture=b"", instruction="brighter", seed=1, side=side)
+    with pytest.raises(Seen) as seen:
+        runner.edit([picture], [job], Steering.of({"steps": 1}))
+    assert seen.value.args[0] == canvas
+
+
+@pytest.mark.parametrize("method", ["qwen-image-edit", "qwen-image-edit-plus"])
+def test_image_tokens_get_the_places_that_the_model_has_for_them(
+    method: str, tiny_loading: Callable[[str], Loading]
+) -> None:
+    """Positions that reach the language model, against `get_rope_index` of transformers; without the hook: none."""
+    runner = qwen_image_edit.Runner(tiny_loading(method), "cpu")
+    encoder, pipe = runner.pipe.text_encoder, runner.pipe
+    asked: list[dict[str, torch.Tensor]] = []
+    placed: list[torch.Tensor | None] = []
+    encoder.register_forward_pre_hook(lambda _, args, said: asked.append(dict(said)), with_kwargs=True)
+    encoder.model.language_model.register_forward_pre_hook(
+        lambda _, args, said: placed.append(said.get("position_ids")), with_kwargs=True
+    )
+    image = Image.new("RGB", (112, 84), "grey")
+    pipe.encode_prompt(image=[image] if method.endswith("plus") else image, prompt="brighter", device="cpu")
+    (said,) = asked
+    patches = said["input_ids"] == encoder.config.image_token_id
+    assert patches.sum() == said["image_grid_thw"].prod() // 4
+    expected, _ = encoder.model.get_rope_index(
+        said["input_ids"],
+        mm_token_type_ids=patches.int(),
+        image_grid_thw=said["image_grid_thw"],
+        attention_mask=said["attention_mask"],
+    )
+    assert placed[0] is not None
+    assert torch.equal(placed[0][-3:], expected)
+    height, width = expected[1, 0][patches[0]], expected[2, 0][patches[0]]
+    assert len(set(height.tolist())) > 1
+    assert not torch.equal(height, width)
