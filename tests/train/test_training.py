@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from fakes.tiny_pipelines import tiny_instruct_pix2pix
+from plantain.models.diffusers.methods import METHODS
 from plantain.records import InputError
 from plantain.train import checkpoints
+from plantain.train.encoded import encode
 from plantain.train.latents import Encoder
-from plantain.train.noise import dropped
+from plantain.train.noise import Denoising, draw, dropped
 from plantain.train.preference import encode_preferences, prefer, standing
 from plantain.train.supervised import encode_pairs, fine_tune, fixed_loss
 from plantain.train.training import Schedule, batch_of
@@ -99,8 +103,6 @@ def test_adapters_saved_and_loaded_give_the_identical_image(tmp_path: Path) -> N
     save_lora(pipe, tmp_path / "lora")
 
     def edited(model) -> np.ndarray:
-        from PIL import Image
-
         return model(
             INSTRUCTION,
             image=Image.fromarray(pairs(1)[0].before),
@@ -174,9 +176,17 @@ def test_the_brake_ends_a_training_that_spoils_the_winner(
 
 def test_every_epoch_sees_each_example_once_in_its_own_order() -> None:
     schedule = Schedule(10, 1e-3, batch=2, seed=3)
-    epochs = [[row for s in range(3) for row in batch_of(schedule, 3 * e + s, 6)] for e in range(3)]
-    assert all(sorted(epoch) == list(range(6)) for epoch in epochs)
-    assert len({tuple(epoch) for epoch in epochs}) > 1
+    square, wide = (8, 8), (4, 8)
+    for canvases, steps in (([square] * 6, 3), ([square, wide, square, wide, square, square, wide], 4)):
+        epochs = [
+            [batch_of(schedule, steps * epoch + step, canvases) for step in range(steps)]
+            for epoch in range(3)
+        ]
+        assert all(
+            sorted(row for batch in epoch for row in batch) == list(range(len(canvases))) for epoch in epochs
+        )
+        assert len({str(epoch) for epoch in epochs}) > 1
+        assert all(len({canvases[row] for row in batch}) == 1 for epoch in epochs for batch in epoch)
 
 
 def test_conditions_are_dropped_in_three_equal_cases() -> None:
@@ -188,6 +198,93 @@ def test_conditions_are_dropped_in_three_equal_cases() -> None:
     no_image, no_text = image.flatten() == 0, words.flatten() == 0
     for case in (no_text & ~no_image, no_text & no_image, no_image & ~no_text):
         assert abs(float(case.float().mean()) - share) < 0.015
+
+
+@pytest.mark.parametrize("size", [(512, 223), (223, 512), (409, 512), (65, 101), (1500, 400), (1024, 30)])
+@pytest.mark.parametrize("side", [64, 256])
+def test_training_sees_the_canvas_that_an_edit_is_made_on(
+    size: tuple[int, int], side: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pixel for pixel what the VAE is handed by the engine that edits, and by the training's encoder."""
+    width, height = size
+    rng = np.random.default_rng(3)
+    picture = rng.integers(60, 255, (height, width, 3)).astype(np.uint8)
+    pipe = fresh()
+    seen: list[torch.Tensor] = []
+
+    class Enough(Exception):
+        pass
+
+    def encode(image: torch.Tensor, *args: object, **more: object) -> None:
+        seen.append(image)
+        raise Enough
+
+    monkeypatch.setattr(pipe.vae, "encode", encode)
+    with pytest.raises(Enough):
+        Encoder(pipe, side).condition(picture)
+    frame = METHODS["instruct-pix2pix"].frame.frame(width, height, side)
+    with pytest.raises(Enough):
+        pipe("x", image=Image.fromarray(frame.enter(picture)), num_inference_steps=1, output_type="np")
+    learned_from, edited_on = seen
+    assert learned_from.shape == edited_on.shape
+    assert torch.allclose(learned_from, edited_on, atol=1e-6)
+    assert (learned_from.amax(dim=(1, 3)) > -0.5).all()  # 60 of 255 is -0.53: no row of padding is black,
+    assert (learned_from.amax(dim=(1, 2)) > -0.5).all()  # and no column
+
+
+def test_border_around_a_narrow_image_counts_for_nothing(tmp_path: Path) -> None:
+    """1024 x 30 lies on 64 x 64 with 31 rows of repeated edge above and below: 2 of 64 rows are the image."""
+    pipe = fresh()
+    encoder = Encoder(pipe, 64)
+    weight = encoder.weight(np.zeros((30, 1024, 3), np.uint8))
+    rows = weight.shape[-2]
+    assert weight.sum() == pytest.approx(weight.shape[-1] * rows * 2 / 64)
+    assert Encoder(pipe, 512).weight(np.zeros((223, 512, 3), np.uint8)).min() == 1.0
+    denoising = Denoising(pipe)
+    shape = (1, 4, rows, weight.shape[-1])
+    drawn = draw(0, "x", 0, shape, denoising.timesteps)
+    source, text, target = torch.zeros(shape), encoder.texts(["x"]), torch.zeros(shape)
+    ones = torch.ones(1, 1, *shape[-2:])
+    with torch.no_grad():
+        whole = denoising.errors(target, source, text, ones, drawn)
+        half = ones.clone()
+        half[..., : rows // 2, :] = 0
+        other = 1 - half
+        parts = [float(denoising.errors(target, source, text, part, drawn)) for part in (half, other)]
+    assert float(whole) == pytest.approx(sum(parts) / 2, rel=1e-5)
+
+
+def test_what_is_held_out_is_measured_alike_in_any_chunks(
+    supervised: dict[str, torch.Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = after_supervision(supervised)
+    data = encode_preferences(Encoder(pipe, SIZE), preferences(5))
+    make_trainable(pipe, 4, 0)
+    calls: list[int] = []
+    forward = pipe.unet.forward
+    monkeypatch.setattr(
+        pipe.unet, "forward", lambda x, *a, **k: (calls.append(len(x)), forward(x, *a, **k))[1]
+    )
+    found = []
+    for most in (1, 2, 8):
+        monkeypatch.setattr("plantain.train.preference.AT_ONCE", most)
+        found.append(standing(pipe, data, draws=2))
+        assert max(calls) == 2 * min(most, 5)
+        calls.clear()
+    assert found[0].winner_ratio == pytest.approx(found[2].winner_ratio, rel=1e-5)
+    assert found[1].loser_ratio == pytest.approx(found[2].loser_ratio, rel=1e-5)
+
+
+def test_memory_does_not_grow_with_what_is_held_out() -> None:
+    """5,000 pairs of 433 kB would be 2 GB: what is kept of each is where it lies in a file."""
+    parts = {"source": torch.zeros(4, 64, 64), "winner": torch.zeros(4, 64, 64), "text": torch.zeros(77, 32)}
+    tracemalloc.start()
+    data = encode((str(number), parts) for number in range(400))
+    data.rows([0, 399], torch.device("cpu"))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert data.chunks(8)[-1] == list(range(392, 400))
+    assert peak < 2_000_000  # all of it is 56 MB
 
 
 def test_only_what_learns_is_trainable() -> None:

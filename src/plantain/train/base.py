@@ -10,10 +10,7 @@ from plantain.models.diffusers.quiet import quiet_libraries
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
 from plantain.train.editor_folder import LORA
-from plantain.train.latents import InstructionPipeline
-
-METHOD = "instruct-pix2pix"
-"""The only way of editing whose UNet is conditioned as these trainings assume."""
+from plantain.train.latents import METHOD, InstructionPipeline
 
 
 @dataclass(frozen=True, slots=True)

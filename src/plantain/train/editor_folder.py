@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from plantain.journal.disk.blobs import sync_folder
+from plantain.models.diffusers.weights import TRAINED
 from plantain.train.checkpoints import cannot_write
 from plantain.train.latents import InstructionPipeline
 from plantain.train.weights import save_lora
@@ -26,12 +28,14 @@ class Card:
         base: what they were trained from.
         licence: of the base; "" when unknown.
         text: how they were made, as Markdown.
+        side: of the canvas that they learned on, in pixels; the editor works at it unless told otherwise.
     """
 
     title: str
     base: str
     licence: str
     text: str
+    side: int
 
 
 def save_editor(pipe: InstructionPipeline, base: Path, folder: Path, card: Card, *, lora: bool) -> None:
@@ -72,7 +76,7 @@ def _write(pipe: InstructionPipeline, base: Path, unfinished: Path, card: Card, 
     for path in sorted(base.rglob("*")):
         place = path.relative_to(base)
         changed = place.parts[0] == "unet" and (merge or not lora)
-        if path.is_file() and not changed and str(place) not in (CARD, LORA):
+        if path.is_file() and not changed and str(place) not in (CARD, LORA, TRAINED):
             _link(path, unfinished / place)
     if lora and not merge:
         save_lora(pipe, unfinished)
@@ -82,6 +86,7 @@ def _write(pipe: InstructionPipeline, base: Path, unfinished: Path, card: Card, 
             pipe.unload_lora_weights()
         pipe.unet.save_pretrained(unfinished / "unet")
     (unfinished / CARD).write_text(_readme(card), encoding="utf-8")
+    (unfinished / TRAINED).write_text(json.dumps({"side": card.side}), encoding="utf-8")
     sync_folder(unfinished)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -36,6 +37,19 @@ def draw(seed: int, what: str, number: int, shape: tuple[int, ...], timesteps: i
     )
 
 
+def same_draw(
+    seed: int, what: str, ids: Sequence[str], number: int, shape: tuple[int, ...], timesteps: int
+) -> Draw:
+    """A draw for each example that depends on its id, not on its neighbours: alike in whatever chunks they come."""
+    each = [draw(seed, f"{what} {name}", number, (1, *shape), timesteps) for name in ids]
+    return Draw(
+        *(
+            torch.cat(parts)
+            for parts in zip(*((one.noise, one.timestep, one.chance) for one in each), strict=True)
+        )
+    )
+
+
 class Denoising:
     """How well a UNet denoises encoded edits, under the pipeline's own noise schedule.
 
@@ -53,13 +67,14 @@ class Denoising:
     def timesteps(self) -> int:
         return int(self.schedule.config.num_train_timesteps)
 
-    def errors(self, target: Tensor, source: Tensor, text: Tensor, drawn: Draw) -> Tensor:
-        """Squared error of each example, averaged over its latent: float32 (n,).
+    def errors(self, target: Tensor, source: Tensor, text: Tensor, weight: Tensor, drawn: Draw) -> Tensor:
+        """Squared error of each example, averaged over the part of its latent that shows the image: float32 (n,).
 
         Args:
             target: scaled latents of the image to be generated, (n, 4, h, w).
             source: latents of the image before, (n, 4, h, w), zero where the condition is dropped.
             text: text states, (n, tokens, width).
+            weight: of each latent pixel, (n, 1, h, w).
             drawn: noise and timesteps.
         """
         noise = drawn.noise.to(target.device)
@@ -73,7 +88,8 @@ class Denoising:
             wanted = self.schedule.get_velocity(target, noise, timestep)
         else:
             raise ValueError(f"a scheduler that predicts {kind!r} cannot be trained here")
-        return (said.float() - wanted.float()).pow(2).mean(dim=(1, 2, 3))
+        errors = (said.float() - wanted.float()).pow(2).mean(dim=1, keepdim=True)
+        return (errors * weight).sum(dim=(1, 2, 3)) / weight.sum(dim=(1, 2, 3))
 
 
 def dropped(

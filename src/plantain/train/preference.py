@@ -6,7 +6,7 @@ error is watched on held-out pairs against the reference model's, and the traini
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,9 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from plantain.train.encoded import Encoded, encode
 from plantain.train.latents import Encoder, InstructionPipeline
-from plantain.train.noise import Denoising, Draw, draw
+from plantain.train.noise import Denoising, Draw, draw, same_draw
 from plantain.train.pairs import PreferencePair
+from plantain.train.supervised import AT_ONCE
 from plantain.train.training import Schedule, Trained, batch_of, identity_of, run
 from plantain.train.weights import make_trainable, with_adapters, without_adapters
 
@@ -25,17 +27,6 @@ BETA = 5000.0
 
 BOUND = 1.05
 """The winner's error on held-out pairs may grow to so many times the reference's before training ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedPreferences:
-    """Preferences as the model sees them: latents (n, 4, h, w) and text states (n, tokens, width)."""
-
-    ids: tuple[str, ...]
-    source: Tensor
-    winner: Tensor
-    loser: Tensor
-    text: Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,72 +44,70 @@ class Preference:
     loser_ratio: float
 
 
-def encode_preferences(encoder: Encoder, pairs: Iterable[PreferencePair]) -> EncodedPreferences:
-    """Encodes preferences one by one; pixels are not kept.
+def encode_preferences(encoder: Encoder, pairs: Iterable[PreferencePair]) -> Encoded:
+    """Encodes preferences one by one; neither pixels nor latents are kept in memory.
 
     Raises:
         ValueError: there is none.
     """
-    ids, sources, winners, losers, texts = [], [], [], [], []
-    for pair in pairs:
-        ids.append(pair.id)
-        sources.append(encoder.condition(pair.before))
-        winners.append(encoder.target(pair.winner))
-        losers.append(encoder.target(pair.loser))
-        texts.append(encoder.texts([pair.instruction])[0])
-    if not ids:
-        raise ValueError("no preferences to learn from")
-    return EncodedPreferences(
-        tuple(ids), torch.stack(sources), torch.stack(winners), torch.stack(losers), torch.stack(texts)
+    return encode(
+        (
+            pair.id,
+            {
+                "source": encoder.condition(pair.before),
+                "winner": encoder.target(pair.winner),
+                "loser": encoder.target(pair.loser),
+                "weight": encoder.weight(pair.before),
+                "text": encoder.texts([pair.instruction])[0],
+            },
+        )
+        for pair in pairs
     )
 
 
 class _Gap:
     """Errors of winner and loser under the same noise, of the model and of its reference (adapters off)."""
 
-    def __init__(self, pipe: InstructionPipeline, pairs: EncodedPreferences) -> None:
-        self.denoising, self.pairs, self.unet = Denoising(pipe), pairs, pipe.unet
+    def __init__(self, pipe: InstructionPipeline) -> None:
+        self.denoising, self.unet = Denoising(pipe), pipe.unet
 
-    def model(self, rows: list[int], drawn: Draw) -> tuple[Tensor, Tensor]:
-        pairs = self.pairs
-        both = torch.cat([pairs.winner[rows], pairs.loser[rows]])
+    def model(self, some: Mapping[str, Tensor], drawn: Draw) -> tuple[Tensor, Tensor]:
+        both = torch.cat([some["winner"], some["loser"]])
         twice = Draw(*(torch.cat([part, part]) for part in (drawn.noise, drawn.timestep, drawn.chance)))
-        source, text = (torch.cat([part[rows], part[rows]]) for part in (pairs.source, pairs.text))
-        winner, loser = self.denoising.errors(both, source, text, twice).chunk(2)
+        source, text, weight = (torch.cat([some[part], some[part]]) for part in ("source", "text", "weight"))
+        winner, loser = self.denoising.errors(both, source, text, weight, twice).chunk(2)
         return winner, loser
 
-    def reference(self, rows: list[int], drawn: Draw) -> tuple[Tensor, Tensor]:
+    def reference(self, some: Mapping[str, Tensor], drawn: Draw) -> tuple[Tensor, Tensor]:
         without_adapters(self.unet)
         try:
             with torch.no_grad():
-                return self.model(rows, drawn)
+                return self.model(some, drawn)
         finally:
             with_adapters(self.unet)
 
-    def drawn(self, seed: int, what: str, number: int, rows: list[int]) -> Draw:
-        shape = tuple(self.pairs.winner[rows].shape)
-        return draw(seed, what, number, shape, self.denoising.timesteps)
 
-
-def standing(
-    pipe: InstructionPipeline, pairs: EncodedPreferences, *, draws: int = 8, seed: int = 0
-) -> Preference:
-    """Where the model stands on these pairs; the same noise every time."""
-    gap, rows = _Gap(pipe, pairs), list(range(len(pairs.ids)))
-    right, errors = 0.0, torch.zeros(4)
-    for number in range(draws):
-        drawn = gap.drawn(seed, "standing", number, rows)
-        with torch.no_grad():
-            (winner, loser), (winner0, loser0) = gap.model(rows, drawn), gap.reference(rows, drawn)
-        right += float(((winner - loser) < (winner0 - loser0)).float().mean())
-        errors += torch.stack([part.mean().cpu() for part in (winner, winner0, loser, loser0)])
-    return Preference(right / draws, float(errors[0] / errors[1]), float(errors[2] / errors[3]))
+def standing(pipe: InstructionPipeline, pairs: Encoded, *, draws: int = 8, seed: int = 0) -> Preference:
+    """Where the model stands on these pairs, a few at a time; the same noise for each pair every time."""
+    gap, right, errors = _Gap(pipe), 0.0, torch.zeros(4)
+    for chunk in pairs.chunks(AT_ONCE):
+        some, ids = pairs.rows(chunk, pipe.device), [pairs.ids[row] for row in chunk]
+        for number in range(draws):
+            shape = tuple(some["winner"].shape[1:])
+            drawn = same_draw(seed, "standing", ids, number, shape, gap.denoising.timesteps)
+            with torch.no_grad():
+                (winner, loser), (winner0, loser0) = gap.model(some, drawn), gap.reference(some, drawn)
+            right += float(((winner - loser) < (winner0 - loser0)).float().sum())
+            errors += torch.stack([part.sum().cpu() for part in (winner, winner0, loser, loser0)])
+    return Preference(
+        right / (draws * len(pairs)), float(errors[0] / errors[1]), float(errors[2] / errors[3])
+    )
 
 
 def prefer(
     pipe: InstructionPipeline,
-    pairs: EncodedPreferences,
-    held_out: EncodedPreferences,
+    pairs: Encoded,
+    held_out: Encoded,
     schedule: Schedule,
     folder: Path,
     *,
@@ -152,13 +141,14 @@ def prefer(
         InputError: as `plantain.train.training.run`.
     """
     weights = make_trainable(pipe, lora_rank, schedule.seed)
-    gap = _Gap(pipe, pairs)
+    gap = _Gap(pipe)
     identity = identity_of(
         schedule,
         {
             "kind": "dpo",
             "base": base,
             "pairs": pairs.ids,
+            "canvases": pairs.canvases,
             "lora_rank": lora_rank,
             "beta": beta,
             "bound": bound,
@@ -166,9 +156,9 @@ def prefer(
     )
 
     def loss_of(step: int) -> tuple[Tensor, dict[str, float]]:
-        rows = batch_of(schedule, step, len(pairs.ids))
-        drawn = gap.drawn(schedule.seed, "step", step, rows)
-        (winner, loser), (winner0, loser0) = gap.model(rows, drawn), gap.reference(rows, drawn)
+        some = pairs.rows(batch_of(schedule, step, pairs.canvases), pipe.device)
+        drawn = draw(schedule.seed, "step", step, tuple(some["winner"].shape), gap.denoising.timesteps)
+        (winner, loser), (winner0, loser0) = gap.model(some, drawn), gap.reference(some, drawn)
         inside = -0.5 * beta * ((winner - loser) - (winner0 - loser0))
         loss = -functional.logsigmoid(inside).mean()
         return loss, {"loss": float(loss.detach()), "winner": float(winner.detach().mean())}

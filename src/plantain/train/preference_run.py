@@ -36,7 +36,7 @@ class PreferencePlan:
         steps: of preference training.
         supervised_steps: on the winners, before; 0 where the base was fine-tuned already.
         held_out: share of the clusters that are only watched, in (0, 1).
-        side: of the square that images are fitted into, pixels.
+        side: of the canvas, in pixels: the longer side of every image, and of the edits of what was trained.
         lora_rank: of the adapters, in both parts.
         supervised_rate, rate: learning rates.
         batch: pairs per step.
@@ -265,7 +265,11 @@ def _supervised(
         return None
     text = f"{plan.supervised_steps} supervised steps on {len(learn)} successful edits of `{source.name}`."
     save_editor(
-        pipe, base.folder, folder, Card(f"{base.name}, supervised", base.name, base.licence, text), lora=True
+        pipe,
+        base.folder,
+        folder,
+        Card(f"{base.name}, supervised", base.name, base.licence, text, plan.side),
+        lora=True,
     )
     shutil.rmtree(work, ignore_errors=True)
     return after
@@ -285,7 +289,7 @@ def _card(
         f"{final.accuracy:.3f}, the winner's error {final.winner_ratio:.3f} of the reference's."
         + (f" Ended early: {result.stopped}." if result.stopped else "")
     )
-    return Card(f"{base.name}, preferences", base.name, base.licence, text)
+    return Card(f"{base.name}, preferences", base.name, base.licence, text, plan.side)
 
 
 def _identity(

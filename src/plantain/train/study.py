@@ -16,6 +16,7 @@ from pathlib import Path
 from plantain.records import InputError
 from plantain.train.base import TrainingBase
 from plantain.train.editor_folder import Card, save_editor
+from plantain.train.encoded import Encoded
 from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.latents import Encoder, InstructionPipeline
 from plantain.train.pairs import Listed, PairSource
@@ -23,7 +24,6 @@ from plantain.train.split import PER_TASK, SIZES, TASKS, TaskSplit, choose_tasks
 from plantain.train.supervised import (
     DROPOUT,
     STEPS_PER_SAMPLE,
-    EncodedPairs,
     encode_pairs,
     fine_tune,
     fixed_loss,
@@ -45,7 +45,7 @@ class StudyPlan:
         named: tasks by name; () to choose.
         per_task: at most so many samples of a task are used.
         steps_per_sample: training steps for each sample.
-        side: of the square that images are fitted into, pixels.
+        side: of the canvas, in pixels: the longer side of every image, and of the edits of what was trained.
         lora_rank: of adapters; None to train the whole UNet.
         learning_rate: None for the usual one of either way.
         batch: samples per step.
@@ -238,7 +238,7 @@ def _keep(
     plan: StudyPlan,
     cell: StudyCell,
     folder: Path,
-    pairs: EncodedPairs,
+    pairs: Encoded,
     losses: tuple[float, float],
     log: Sequence[dict[str, float]],
 ) -> None:
@@ -252,7 +252,7 @@ def _keep(
         pipe,
         base.folder,
         folder,
-        Card(f"{base.name}, {cell.task}, n = {cell.size}", base.name, base.licence, text),
+        Card(f"{base.name}, {cell.task}, n = {cell.size}", base.name, base.licence, text, plan.side),
         lora=plan.lora_rank is not None,
     )
     record = {

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from plantain.train.encoded import Encoded, encode
 from plantain.train.latents import Encoder, InstructionPipeline
-from plantain.train.noise import Denoising, draw, dropped
+from plantain.train.noise import Denoising, draw, dropped, same_draw
 from plantain.train.pairs import TrainingPair
 from plantain.train.training import Schedule, Trained, batch_of, identity_of, run
 from plantain.train.weights import make_trainable
@@ -22,46 +22,34 @@ DROPOUT = 0.05
 """Share of steps without text, without image, and without both (InstructPix2Pix's published code)."""
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedPairs:
-    """Pairs as the model sees them, on its device.
-
-    Attributes:
-        ids: of the pairs.
-        source, target: latents (n, 4, h, w).
-        text: states of the instructions (n, tokens, width).
-        empty: states of "" (1, tokens, width).
-    """
-
-    ids: tuple[str, ...]
-    source: Tensor
-    target: Tensor
-    text: Tensor
-    empty: Tensor
+AT_ONCE = 8
+"""Examples that are measured in one call of the network."""
 
 
-def encode_pairs(encoder: Encoder, pairs: Iterable[TrainingPair]) -> EncodedPairs:
-    """Encodes pairs one by one; pixels are not kept.
+def encode_pairs(encoder: Encoder, pairs: Iterable[TrainingPair]) -> Encoded:
+    """Encodes pairs one by one; neither pixels nor latents are kept in memory.
 
     Raises:
         ValueError: there is none.
     """
-    ids, sources, targets, texts = [], [], [], []
-    for pair in pairs:
-        ids.append(pair.id)
-        sources.append(encoder.condition(pair.before))
-        targets.append(encoder.target(pair.after))
-        texts.append(encoder.texts([pair.instruction])[0])
-    if not ids:
-        raise ValueError("no pairs to learn from")
-    return EncodedPairs(
-        tuple(ids), torch.stack(sources), torch.stack(targets), torch.stack(texts), encoder.texts([""])
+    return encode(
+        (
+            pair.id,
+            {
+                "source": encoder.condition(pair.before),
+                "target": encoder.target(pair.after),
+                "weight": encoder.weight(pair.before),
+                "text": encoder.texts([pair.instruction])[0],
+                "empty": encoder.texts([""])[0],
+            },
+        )
+        for pair in pairs
     )
 
 
 def fine_tune(
     pipe: InstructionPipeline,
-    pairs: EncodedPairs,
+    pairs: Encoded,
     schedule: Schedule,
     folder: Path,
     *,
@@ -92,25 +80,36 @@ def fine_tune(
     denoising = Denoising(pipe)
     identity = identity_of(
         schedule,
-        {"kind": "supervised", "base": base, "pairs": pairs.ids, "lora_rank": lora_rank, "dropout": dropout},
+        {
+            "kind": "supervised",
+            "base": base,
+            "pairs": pairs.ids,
+            "canvases": pairs.canvases,
+            "lora_rank": lora_rank,
+            "dropout": dropout,
+        },
     )
 
     def loss_of(step: int) -> tuple[Tensor, dict[str, float]]:
-        rows = batch_of(schedule, step, len(pairs.ids))
-        drawn = draw(schedule.seed, "step", step, tuple(pairs.target[rows].shape), denoising.timesteps)
-        source, text = dropped(pairs.source[rows], pairs.text[rows], pairs.empty, drawn.chance, dropout)
-        loss = denoising.errors(pairs.target[rows], source, text, drawn).mean()
+        some = pairs.rows(batch_of(schedule, step, pairs.canvases), pipe.device)
+        drawn = draw(schedule.seed, "step", step, tuple(some["target"].shape), denoising.timesteps)
+        source, text = dropped(some["source"], some["text"], some["empty"], drawn.chance, dropout)
+        loss = denoising.errors(some["target"], source, text, some["weight"], drawn).mean()
         return loss, {"loss": float(loss.detach())}
 
     return run(weights, loss_of, schedule, folder, identity, on_step=on_step, stop=stop)
 
 
-def fixed_loss(pipe: InstructionPipeline, pairs: EncodedPairs, *, draws: int = 16, seed: int = 0) -> float:
+def fixed_loss(pipe: InstructionPipeline, pairs: Encoded, *, draws: int = 16, seed: int = 0) -> float:
     """Mean denoising error on pairs, with the same noise every time: comparable before and after a training."""
     denoising = Denoising(pipe)
     total = 0.0
     with torch.no_grad():
-        for number in range(draws):
-            drawn = draw(seed, "fixed", number, tuple(pairs.target.shape), denoising.timesteps)
-            total += float(denoising.errors(pairs.target, pairs.source, pairs.text, drawn).mean())
-    return total / draws
+        for chunk in pairs.chunks(AT_ONCE):
+            some, ids = pairs.rows(chunk, pipe.device), [pairs.ids[row] for row in chunk]
+            for number in range(draws):
+                shape = tuple(some["target"].shape[1:])
+                drawn = same_draw(seed, "fixed", ids, number, shape, denoising.timesteps)
+                errors = denoising.errors(some["target"], some["source"], some["text"], some["weight"], drawn)
+                total += float(errors.sum())
+    return total / (draws * len(pairs))

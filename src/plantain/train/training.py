@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -61,14 +62,24 @@ def identity_of(schedule: Schedule, parts: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def batch_of(schedule: Schedule, step: int, examples: int) -> list[int]:
-    """Which examples a step sees: every epoch has its own order, drawn from the seed and the epoch alone."""
-    chosen = []
-    for place in range(step * schedule.batch, (step + 1) * schedule.batch):
-        epoch, position = divmod(place, examples)
-        generator = torch.Generator().manual_seed((schedule.seed * 1_000_003 + epoch) % 2**63)
-        chosen.append(int(torch.randperm(examples, generator=generator)[position]))
-    return chosen
+def batch_of(schedule: Schedule, step: int, canvases: Sequence[tuple[int, int]]) -> list[int]:
+    """Which examples a step sees: every epoch has its own order, drawn from the seed and the epoch alone.
+
+    A batch holds one canvas only, so the last of each canvas may be smaller; an epoch sees every example once.
+    """
+    counts = Counter(canvases)
+    epoch, position = divmod(step, sum(-(-n // schedule.batch) for n in counts.values()))
+    generator = torch.Generator().manual_seed((schedule.seed * 1_000_003 + epoch) % 2**63)
+    order = torch.randperm(len(canvases), generator=generator).tolist()
+    alike: dict[tuple[int, int], list[int]] = {}
+    for number in order:
+        alike.setdefault(canvases[number], []).append(number)
+    batches = [
+        numbers[at : at + schedule.batch]
+        for numbers in alike.values()
+        for at in range(0, len(numbers), schedule.batch)
+    ]
+    return batches[int(torch.randperm(len(batches), generator=generator)[position])]
 
 
 def run(

@@ -47,7 +47,9 @@ def dpo(
         float, typer.Option(help="the winner's held-out error may grow to so many times the reference's")
     ] = BOUND,
     held_out: Annotated[float, typer.Option(help="share of the sources that are only watched")] = 0.2,
-    side: Annotated[int, typer.Option(help="pixels that images are fitted into")] = 512,
+    side: Annotated[
+        int, typer.Option(help="longer side of the canvas, in pixels; the trained editor works at the same")
+    ] = 512,
     batch: Annotated[int, typer.Option(help="pairs per step")] = 1,
     every: Annotated[int, typer.Option(help="steps between looks at the held-out pairs")] = 50,
     seed: Annotated[int, typer.Option(min=0, help="of split, order and noise")] = 0,

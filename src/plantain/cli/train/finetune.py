@@ -56,7 +56,9 @@ def finetune(
     lora: Annotated[
         int | None, typer.Option("--lora", metavar="RANK", help="train adapters, not the whole UNet")
     ] = None,
-    side: Annotated[int, typer.Option(help="pixels that images are fitted into")] = 512,
+    side: Annotated[
+        int, typer.Option(help="longer side of the canvas, in pixels; the trained editor works at the same")
+    ] = 512,
     learning_rate: Annotated[float | None, typer.Option(help="default: 5e-5, of adapters 1e-4")] = None,
     batch: Annotated[int, typer.Option(help="samples per step")] = 1,
     dropout: Annotated[

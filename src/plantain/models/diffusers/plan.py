@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plantain.models.diffusers.jobs import Loading, Steering
 from plantain.models.diffusers.licences import WeightsTerms, check_terms, terms_of
 from plantain.models.diffusers.methods import Method, method_for_class, method_named
-from plantain.models.diffusers.weights import Weights, class_of, find_weights, missing_part
+from plantain.models.diffusers.weights import Weights, class_of, find_weights, missing_part, trained_side
 from plantain.models.presets import Preset, preset, presets
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
@@ -93,6 +93,7 @@ def plan_editor(name: str, options: ProviderOptions) -> EditorPlan:
             f"{name}: {weights.folder / part} is missing; the weights are incomplete, fetch them again"
         )
     options.check("diffusers", COMMON | method.takes)
+    options = replace(options, side=options.side or trained_side(weights.folder))
     if options.offload not in ("", "none") and not method.offloads:
         raise InputError(f"providers.diffusers.offload: {method.name} needs the whole model on its device")
     terms = terms_of(where, weights.folder, method.licence)

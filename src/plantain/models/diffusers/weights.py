@@ -12,6 +12,8 @@ from pathlib import Path
 from plantain.records import InputError
 
 INDEX = "model_index.json"
+TRAINED = "plantain.json"
+"""What a training leaves beside the weights: the side of the canvas that they learned on."""
 LARGE = 1 << 20
 """Of files larger than this many bytes, the digest reads the beginning and the end."""
 
@@ -75,6 +77,22 @@ def class_of(weights: Weights) -> str:
         InputError: it is no folder of a diffusers pipeline.
     """
     return str(_index(weights)["_class_name"])
+
+
+def trained_side(folder: Path) -> int | None:
+    """The side of the canvas that weights were trained on by plantain; None for others.
+
+    Raises:
+        InputError: the file says no side.
+    """
+    path = folder / TRAINED
+    if not path.is_file():
+        return None
+    try:
+        side = int(json.loads(path.read_text(encoding="utf-8"))["side"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: says no side that its weights were trained at") from error
+    return side
 
 
 def missing_part(weights: Weights) -> str:
