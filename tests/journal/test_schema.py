@@ -169,7 +169,8 @@ def test_second_version_comes_forward_with_tables_for_batch_jobs(run: Path) -> N
 def _as_in_version_3(connection: sqlite3.Connection) -> None:
     """The table of verdicts as it was; empty, as the run's is."""
     old = next(line for line in SCHEMA_3.split(";\n") if line.strip().startswith("CREATE TABLE verdict("))
-    for statement in ("DROP TABLE criterion", "DROP TABLE verdict", old):
+    later = ("DROP TABLE sent", "DROP TABLE destination", "DROP INDEX image_prepared")
+    for statement in (*later, "DROP TABLE criterion", "DROP TABLE verdict", old):
         connection.execute(statement)
 
 

@@ -12,10 +12,11 @@ from types import SimpleNamespace
 import pytest
 
 from plantain.files.secrets import Secret
+from plantain.models.hosted.addresses import destination
 from plantain.models.hosted.known import endings, known_models, price_of, stale
 from plantain.models.registry import GROUP, provider_names, resolve_editor, resolve_judge, resolve_writer
-from plantain.records import InputError
-from plantain.roles.options import ProviderOptions, is_loopback
+from plantain.records import InputError, Reach
+from plantain.roles.options import ProviderOptions
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_prices_of_what_runs_here_are_nothing() -> None:
     ],
 )
 def test_loopback_is_only_this_machine(url: str, here: bool) -> None:
-    assert is_loopback(url) is here
+    assert (destination(url, ProviderOptions()).reach is Reach.LOOPBACK) is here
 
 
 def test_naming_models_imports_no_sdk() -> None:

@@ -60,7 +60,11 @@ def test_images_not_free_to_leave_are_refused_before_anything_is_made(
 
 @pytest.mark.parametrize(
     "section",
-    [{"on_premises": True}, {"base_url": "http://127.0.0.1:8000/v1"}, {"base_url": "http://[::1]/v1"}],
+    [
+        {"on_premises": True, "base_url": "https://gpu.hospital/v1"},
+        {"base_url": "http://127.0.0.1:8000/v1"},
+        {"base_url": "http://[::1]/v1"},
+    ],
 )
 def test_a_model_in_the_house_may_see_every_image(section: dict[str, object], tmp_path: Path) -> None:
     recipe = with_parts(
@@ -84,7 +88,9 @@ def test_consent_in_the_recipe_is_accepted_and_recorded(tmp_path: Path) -> None:
 def test_consent_taken_back_stops_a_resumed_run(tmp_path: Path) -> None:
     path = licensed_catalogue(tmp_path, Licence.CREDENTIALED)
     recipe = quick_recipe(path)
-    at_home = with_parts(recipe, providers={"quick": {"on_premises": True}})
+    at_home = with_parts(
+        recipe, providers={"quick": {"on_premises": True, "base_url": "https://gpu.hospital/v1"}}
+    )
     asyncio.run(run_build(at_home, tmp_path / "run", method=quick_method(CallLog(None)), limit=2))
     log = CallLog(tmp_path / "log")
     with pytest.raises(InputError, match="hosted model"):

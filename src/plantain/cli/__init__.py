@@ -24,6 +24,7 @@ COMMANDS = {
     "retry": "open tasks again by how they ended",
     "status": "where a run stands",
     "show": "one task in full",
+    "consent": "what a run has sent where, under which agreement",
     "report": "tables and figures of a run, as one HTML file",
     "export": "a run as a dataset that others can use",
     "import": "a published release back into a journal",

@@ -99,6 +99,23 @@ provider hears of it, `running` once it has an id there, `ended` when its answer
 when all calls that it served are settled."""
 
 
+SENT = """
+CREATE TABLE destination(
+  id INTEGER PRIMARY KEY, model TEXT NOT NULL, address TEXT NOT NULL, reach TEXT NOT NULL, agreement TEXT NOT NULL,
+  UNIQUE (model, address, reach, agreement)
+) STRICT;
+CREATE TABLE sent(
+  id INTEGER PRIMARY KEY, picture TEXT NOT NULL, image TEXT NOT NULL,
+  destination INTEGER NOT NULL REFERENCES destination(id), call INTEGER, at TEXT NOT NULL
+) STRICT;
+CREATE INDEX sent_picture ON sent(picture);
+CREATE INDEX sent_image ON sent(image);
+CREATE INDEX image_prepared ON image(prepared);
+"""
+"""A row of `sent` is one picture in one request, for each source that shows in it; it is durable before the request
+goes out. `image` is "" where the source was withdrawn since, or is not known (on the premises only)."""
+
+
 def _count(what: str, key: str, step: int = 1, total: str = "0") -> str:
     """SQL that moves one counter; upsert, because counters appear as their keys do."""
     return (
@@ -146,7 +163,7 @@ a dozen rows instead of gigabytes, and no writer can forget one."""
 MIGRATIONS: Mapping[int, str] = {
     1: "ALTER TABLE blob ADD COLUMN pixel_sha256 TEXT;",
     2: BATCHES,
-    3: FROM_COLUMNS,
+    3: FROM_COLUMNS + SENT,
 }
 """SQL that turns version n into n + 1, by n. It runs in one transaction with the change of the version."""
 
@@ -154,7 +171,7 @@ MIGRATIONS: Mapping[int, str] = {
 def create_tables(connection: sqlite3.Connection) -> None:
     """Makes an empty journal of the current version; the caller fills `meta` and commits."""
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    _run_script(connection, TABLES + VERDICTS + BATCHES + TALLIES)
+    _run_script(connection, TABLES + VERDICTS + BATCHES + SENT + TALLIES)
     connection.execute("INSERT INTO meta VALUES ('schema_version', ?)", (str(VERSION),))
 
 

@@ -299,6 +299,10 @@ def _delete(connection: sqlite3.Connection) -> None:
     )
     connection.execute("DELETE FROM call WHERE task IN (SELECT id FROM gone_task)")
     connection.execute("DELETE FROM task WHERE id IN (SELECT id FROM gone_task)")
+    # That something was sent, where and under which agreement, outlives what it was.
+    connection.execute(
+        "UPDATE sent SET image = '', picture = '', call = NULL WHERE image IN (SELECT id FROM gone_image)"
+    )
     connection.execute("DELETE FROM image WHERE id IN (SELECT id FROM gone_image)")
     connection.execute("DELETE FROM blob WHERE sha256 IN (SELECT id FROM gone_blob)")
 

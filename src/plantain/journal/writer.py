@@ -11,6 +11,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -18,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from plantain.journal import payload, statements
+from plantain.journal import payload, sending, statements
 from plantain.journal.batches import BatchLedger
 from plantain.journal.commit import Committer
 from plantain.journal.disk.blobs import BlobStore, sync_folder
@@ -39,6 +40,7 @@ from plantain.journal.rows import (
     StoredScore,
 )
 from plantain.journal.schema import create_tables
+from plantain.journal.sending import SentPicture
 from plantain.records import EditTask, SourceImage, Step, TaskState
 
 T = TypeVar("T")
@@ -200,6 +202,12 @@ class Journal:
             await self._submit(partial(statements.settle_call, settlement=settlement))
         finally:
             self._open_edits.discard(settlement.call_id)
+
+    async def add_sent(self, pictures: Iterable[SentPicture]) -> None:
+        """Records pictures about to be sent beyond this machine; durable before they go."""
+        at = _now()
+        rows = [replace(picture, at=at) for picture in pictures]
+        await self._submit(partial(sending.add_sent, rows=rows))
 
     # --- tasks --------------------------------------------------------------------------------------
 

@@ -30,7 +30,9 @@ class Provider(Protocol):
     """What a provider's module offers."""
 
     MODELS: dict[str, tuple[str, ...]]
-    """Models known by name -> the roles that each fills. A provider may load others too."""
+    """Models known by name -> the roles that each fills. A provider may load others too.
+
+    A module may add `LOCAL = True`: no picture that it is handed leaves this machine."""
 
     def load(self, name: str, role: str, options: ProviderOptions) -> object: ...
 
@@ -97,6 +99,13 @@ def provider(name: str) -> Provider:
     nearest = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {nearest[0]}/…?" if nearest else f"providers: {', '.join(known)}"
     raise InputError(f"no provider {name!r}; {hint}")
+
+
+def is_local(name: str) -> bool:
+    """Whether a provider declares that its models run on this machine (`LOCAL = True` in its module)."""
+    if name not in provider_names():
+        return False
+    return bool(getattr(provider(name), "LOCAL", False))
 
 
 def _resolve(name: str, role: str, options: ProviderOptions | None) -> object:

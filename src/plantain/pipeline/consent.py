@@ -1,20 +1,24 @@
-"""The consent gate of a build: which images its plan would send, and what the journal keeps of a permission."""
+"""Whose pictures a build would send: checked before it begins, and against what the run was begun with."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from dataclasses import replace
 
 import orjson
 
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy
-from plantain.journal import Journal
+from plantain.journal import Journal, JournalReader
 from plantain.journal.questions.tasks import pending_images
 from plantain.models.hosted.known import endings
+from plantain.pipeline.control import control_id
 from plantain.pipeline.plan import planned_images
 from plantain.pipeline.recipe import Recipe
-from plantain.records import InputError, SourceImage
-from plantain.runs.consent import FREE_TO_LEAVE, check_consent, hosted_models, kinship
+from plantain.privacy.permission import FREE_TO_LEAVE
+from plantain.records import EditTask, InputError, SourceImage, TaskKind, task_id
+from plantain.runs.consent import check_consent, hosted_models, kinship
 
 
 def check_planned_consent(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> None:
@@ -24,23 +28,78 @@ def check_planned_consent(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxono
 
 
 async def check_pending_consent(recipe: Recipe, catalogue: Catalogue, journal: Journal) -> None:
-    """The same for tasks that an earlier recipe planned; records the consent that the recipe states."""
+    """The same for tasks that an earlier recipe planned; records the consent that the recipe states.
+
+    The run's own record of an image decides; the catalogue's only for images that the run has not taken yet.
+    """
     models = hosted_models(recipe.terms)
     if not models:
         return
     ids = pending_images(journal.reader)
-    check_consent(recipe.terms, (_pending_image(journal, catalogue, image_id) for image_id in ids))
+    check_consent(recipe.terms, (_recorded(journal, catalogue, image_id) for image_id in ids))
     if recipe.data.consent is not None:
         given = {**recipe.data.consent.model_dump(), "models": models}
         await journal.set_meta("consent", orjson.dumps(given).decode())
 
 
-def _pending_image(journal: Journal, catalogue: Catalogue, image_id: str) -> SourceImage:
-    """The catalogue's record, where there is one: consent may have been given, or taken back, since."""
+def _recorded(journal: Journal, catalogue: Catalogue, image_id: str) -> SourceImage:
     try:
-        return catalogue.get(image_id)
-    except InputError:
         return journal.reader.image(image_id)
+    except InputError:
+        return catalogue.get(image_id)
+
+
+def hold_to_sources(catalogue: Catalogue, reader: JournalReader) -> None:
+    """Refuses a catalogue in which an id of the run stands for another source file. Raises InputError."""
+    for image in reader.images():
+        there = catalogue.find(image.id)
+        same = there is None or (there.source_sha256, there.frame) == (image.source_sha256, image.frame)
+        if there is not None and image.source_sha256 and not same:
+            raise InputError(_another(reader, there, f"{image.source_sha256}, frame {image.frame}"))
+    for row in reader.tasks():
+        there = catalogue.find(row.task.image_id)
+        if there is not None and row.task.id != _id_of(row.task, there):
+            raise InputError(_another(reader, there, "another file"))
+
+
+async def learn_from(catalogue: Catalogue, journal: Journal) -> list[str]:
+    """Takes from a catalogue what an ingest learned since the run took its images; returns those of another group.
+
+    A group learned or corrected (withdrawal and split must know it; one that is told no more is kept), and consent
+    given or taken back. All else stays as it was when the tasks were made, the run's own bytes among it, also where
+    the same source was prepared anew.
+    """
+    regrouped = []
+    for image in list(journal.reader.images()):
+        there = catalogue.find(image.id)
+        if there is None:
+            continue
+        grouped = replace(image, group=there.group or image.group, split=there.split or image.split)
+        now = replace(grouped, consent=there.consent)
+        if now != image:
+            data = await asyncio.to_thread(journal.reader.read_blob, image.prepared_sha256)
+            blob = await asyncio.to_thread(journal.put_blob, data, "image/jpeg")
+            await journal.add_images([(now, blob)])
+        if grouped != image:
+            regrouped.append(image.id)
+    return regrouped
+
+
+def _id_of(task: EditTask, image: SourceImage) -> str:
+    """The id that a build's task would have if it were made of this source."""
+    if task.kind is TaskKind.CONTROL:
+        return control_id(image, task.finding)
+    if task.kind is TaskKind.EDIT:
+        return task_id(image.source_sha256, image.frame, task.finding, task.direction)
+    return task.id
+
+
+def _another(reader: JournalReader, there: SourceImage, begun: str) -> str:
+    return (
+        f"data.catalogue: an image of {there.dataset} has the source file {there.source_sha256}, frame {there.frame}, "
+        f"and {reader.run} was begun with {begun} under the same id: it is another picture; give the catalogue that "
+        "the run was begun with, or start a new run folder"
+    )
 
 
 def warnings(recipe: Recipe) -> list[str]:

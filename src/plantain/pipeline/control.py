@@ -40,8 +40,19 @@ def control_tasks(
         (image for image in images if not image.synthetic),
         key=lambda image: (derive_seed(seed, "control", image.id, image.source_sha256), image.id),
     ):
-        name = task_id(image.source_sha256, image.frame, f"control\x1f{normal.name}", Direction.ADD)
-        yield EditTask(name, image.id, normal.modality, normal.name, Direction.ADD, TaskKind.CONTROL)
+        yield EditTask(
+            control_id(image, normal.name),
+            image.id,
+            normal.modality,
+            normal.name,
+            Direction.ADD,
+            TaskKind.CONTROL,
+        )
+
+
+def control_id(image: SourceImage, normal: str) -> str:
+    """The task's id, by the source file and the name of the normal class."""
+    return task_id(image.source_sha256, image.frame, f"control\x1f{normal}", Direction.ADD)
 
 
 async def pass_through(rounds: Rounds) -> Closing:

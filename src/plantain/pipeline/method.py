@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.registry import provider_names, resolve_editor, resolve_judge, resolve_writer
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.rounds import Method
-from plantain.roles.options import ProviderOptions
 from plantain.rubrics import MED_BANANA
+from plantain.runs.door import Door
 
 
-def method_of(recipe: Recipe, jobs: BatchClient | None = None) -> Method:
+def method_of(recipe: Recipe, door: Door | None = None) -> Method:
     """The recipe's models, rubric and policy as the loop needs them.
 
     Args:
         recipe: whose models.
-        jobs: the run's batch desk, for models whose calls are to wait for jobs; without one they are all online.
+        door: the run's; without one the models can be looked at, and none of them sends a picture anywhere.
     """
-
-    def options(model: str) -> ProviderOptions:
-        section = recipe.terms.provider(model)
-        return replace(section.options(), jobs=jobs) if section.transport == "batch" else section.options()
-
+    options = (door or Door(recipe.terms)).options
     return Method(
         writer=resolve_writer(recipe.models.writer, options(recipe.models.writer)),
         editor=resolve_editor(recipe.models.editor, options(recipe.models.editor)),

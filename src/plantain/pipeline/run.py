@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import resource
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from plantain.calls import AdmissionController, ModelClient
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import DiskFull, Journal, JsonValue
-from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.registry import close_models
-from plantain.pipeline.consent import check_pending_consent, check_planned_consent
+from plantain.pipeline.consent import (
+    check_pending_consent,
+    check_planned_consent,
+    hold_to_sources,
+    learn_from,
+)
 from plantain.pipeline.method import fingerprints, method_of
 from plantain.pipeline.observer import ProgressObserver
 from plantain.pipeline.plan import enumerate_tasks, plan_digest
@@ -26,6 +29,7 @@ from plantain.pipeline.walk import Walk
 from plantain.privacy.text import TextReader
 from plantain.privacy.text_reader import open_reader
 from plantain.records import TaskState
+from plantain.runs.door import Door
 from plantain.runs.opening import changed_since, open_client, open_run
 from plantain.runs.pricing import check_prices
 from plantain.runs.transport import check_transports, tasks_under_way
@@ -87,12 +91,14 @@ async def run_build(
     check_transports(terms, [recipe.models.editor])
     catalogue = Catalogue.open(recipe.data.catalogue)
     check_planned_consent(recipe, catalogue, taxonomy)
-    jobs = BatchClient()
+    door = Door(terms)
+    jobs = door.jobs
     reads = method is None and recipe.data.check_text
     reader = text_reader or (open_reader() if reads else None)
-    method = method or method_of(recipe, jobs)
+    method = method or method_of(recipe, door)
     journal = await open_run(run, recipe.name, recipe.seed, recipe.frozen_part())
     journal.on_commit = on_commit
+    door.gate.journal = journal
     summary = RunSummary()
     try:
         summary.planned, summary.regrouped = await _plan(recipe, catalogue, taxonomy, journal)
@@ -156,26 +162,8 @@ async def _plan(
     digest = plan_digest(recipe, catalogue, taxonomy)
     regrouped: list[str] = []
     if journal.reader.meta("plan_digest") != digest:
+        hold_to_sources(catalogue, journal.reader)
         await journal.add_tasks(enumerate_tasks(recipe, catalogue, taxonomy))
-        regrouped = await _learn_groups(catalogue, journal)
+        regrouped = await learn_from(catalogue, journal)
         await journal.set_meta("plan_digest", digest)
     return sum(journal.reader.counts().values()), tuple(regrouped)
-
-
-async def _learn_groups(catalogue: Catalogue, journal: Journal) -> list[str]:
-    """Groups that an ingest learned or corrected after the run took the images: withdrawal and split must know them.
-
-    All else stays as it was when the image's tasks were made, and a group that is told no more is kept.
-    """
-    learned = []
-    for image in list(journal.reader.images()):
-        there = catalogue.find(image.id)
-        if there is None or there.prepared_sha256 != image.prepared_sha256:
-            continue
-        now = replace(image, group=there.group or image.group, split=there.split or image.split)
-        if now != image:
-            data = await asyncio.to_thread(catalogue.read, there)
-            blob = await asyncio.to_thread(journal.put_blob, data, "image/jpeg")
-            await journal.add_images([(now, blob)])
-            learned.append(image.id)
-    return learned

@@ -1,1 +1,1 @@
-"""What could tell who somebody is: burned-in text, faces, heads."""
+"""What may leave the house: whose picture a file is, and under which agreement it may go where."""

@@ -1,6 +1,7 @@
 """The nouns of plantain: frozen records that every room shares. No I/O, standard library only."""
 
 from plantain.records.calls import CallKey, Usage
+from plantain.records.destinations import Destination, NotAllowed, Outgoing, Reach
 from plantain.records.errors import InputError
 from plantain.records.findings import FORBID_UNKNOWN, Differential, Finding, Visibility
 from plantain.records.images import Consent, Geometry, Licence, SourceImage
@@ -41,6 +42,7 @@ __all__ = [
     "Consent",
     "Criterion",
     "CriterionResult",
+    "Destination",
     "Differential",
     "Direction",
     "EditTask",
@@ -49,11 +51,14 @@ __all__ = [
     "Geometry",
     "InputError",
     "Licence",
+    "NotAllowed",
     "Observations",
     "Outcome",
     "OutcomeKind",
+    "Outgoing",
     "Price",
     "Rating",
+    "Reach",
     "Rubric",
     "RubricCriterion",
     "ScaleReport",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -12,6 +11,10 @@ from urllib.parse import urlsplit
 
 from plantain.records import InputError, Price
 from plantain.roles.batch_rules import USUAL, BatchRules
+from plantain.roles.clearance import Clearance
+
+PUBLIC = ("googleapis.com", "openai.com", "openai.azure.com", "anthropic.com")
+"""Where the public finds a provider: nobody's premises, whatever a recipe declares."""
 
 THINKING = ("", "none", "minimal", "low", "medium", "high")
 LENIENCY = ("balanced", "strict")
@@ -51,7 +54,10 @@ class ProviderOptions:
 
     Attributes:
         base_url: where the provider is; needed by `openai-compatible`.
-        on_premises: the owner declares that images sent there stay in the house.
+        on_premises: the owner declares that images sent to `base_url` stay in the house.
+        proxy: address of the proxy that leads there; "" for none on the premises, the environment's elsewhere.
+        ca_bundle: certificates of further authorities to trust, PEM: a hospital's own.
+        client_certificate, client_key: what we show of ourselves, PEM; the key may stand in the certificate's file.
         api_key_env: name of the environment variable that holds the key, instead of the provider's usual one.
         timeout_s: seconds until an unanswered request is given up.
         temperature, top_p: sampling; None for the provider's default.
@@ -80,6 +86,7 @@ class ProviderOptions:
         safety_checker: keep a safety checker that the weights bring; what it blacks out is a refusal.
         workers: how to start the models of `process/NAME`, by name.
         jobs: the run's batch client, where its calls are to wait for jobs; None to send each at once.
+        clearance: asked before a picture is sent to any address but this machine's; without one, none is.
         batch: how large its jobs may become.
     """
 
@@ -117,18 +124,18 @@ class ProviderOptions:
     accept_licence: tuple[str, ...] = ()
     safety_checker: bool = True
     workers: Mapping[str, WorkerCommand] = field(default_factory=dict)
+    proxy: str = ""
+    ca_bundle: Path | None = None
+    client_certificate: Path | None = None
+    client_key: Path | None = None
     jobs: BatchJobs | None = None
+    clearance: Clearance | None = None
     batch: BatchRules = USUAL
 
     def sampling(self, *names: str) -> str:
         """The named settings that are set, as text for a fingerprint and for the journal."""
         said = ((name, getattr(self, name)) for name in names)
         return " ".join(f"{name}={value}" for name, value in said if value not in (None, ""))
-
-    @property
-    def near(self) -> bool:
-        """Whether what is sent stays in the house: the address is this machine's, or declared to be on the premises."""
-        return self.on_premises or bool(self.base_url and is_loopback(self.base_url))
 
     def check(self, provider: str, allowed: frozenset[str]) -> None:
         """Refuses a setting that this provider cannot follow: a setting that is ignored would be recorded as kept.
@@ -167,6 +174,28 @@ class ProviderOptions:
             raise InputError(f"{where}.max_output_tokens: must be at least 1")
         if self.base_url:
             check_url(self.base_url, f"{where}.base_url")
+        self._check_connection(where)
+
+    def _check_connection(self, where: str) -> None:
+        """Refuses a declaration about nothing, and files that are not there. Raises InputError."""
+        if self.on_premises and not self.base_url:
+            raise InputError(
+                f"{where}.on_premises: true, but no base_url says where: the provider's own address is not in the "
+                "house; add base_url, or take on_premises out"
+            )
+        host = (urlsplit(self.base_url).hostname or "").rstrip(".")
+        if self.on_premises and any(host == public or host.endswith(f".{public}") for public in PUBLIC):
+            raise InputError(
+                f"{where}.on_premises: true, but {host} is the provider's own address for everybody"
+            )
+        if self.proxy:
+            check_url(self.proxy, f"{where}.proxy")
+        for name in ("ca_bundle", "client_certificate", "client_key"):
+            path = getattr(self, name)
+            if path is not None and not path.is_file():
+                raise InputError(f"{where}.{name}: {path}: no such file")
+        if self.client_key is not None and self.client_certificate is None:
+            raise InputError(f"{where}.client_key: belongs to a client_certificate, which is missing")
 
 
 _COMMON = frozenset(
@@ -178,7 +207,12 @@ _COMMON = frozenset(
         "leniency",
         "prompts",
         "price",
+        "proxy",
+        "ca_bundle",
+        "client_certificate",
+        "client_key",
         "jobs",
+        "clearance",
         "batch",
     }
 )
@@ -200,14 +234,3 @@ def check_url(url: str, where: str) -> None:
         raise InputError(f"{where}: holds a user name or password; keys come from the environment only")
     if parts.scheme not in ("http", "https") or not host:
         raise InputError(f"{where}: is not an address like https://host/v1")
-
-
-def is_loopback(url: str) -> bool:
-    """True when the address can only be this machine: localhost, 127.0.0.0/8 or ::1."""
-    host = urlsplit(url).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -1,24 +1,41 @@
-"""The consent gate: an image that its owner has not let go never reaches a hosted model."""
+"""Before a run: whether its images may be sent to its models at all, so that nothing is made of a run that may not."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plantain.records import InputError, Licence, SourceImage
-from plantain.roles.options import is_loopback
+from plantain.models.hosted.addresses import destination
+from plantain.models.registry import is_local
+from plantain.privacy.permission import agreement, named, why_not
+from plantain.records import Destination, InputError, Reach, SourceImage
+from plantain.runs.consent_gate import refusal
 from plantain.runs.pricing import ON_THIS_MACHINE
 from plantain.runs.terms import Terms
 
-FREE_TO_LEAVE = frozenset({Licence.OPEN, Licence.ATTRIBUTION})
+
+def where(terms: Terms, model: str) -> Destination:
+    """How far a model's images go. A provider that we do not know counts as hosted, unless it declares itself local.
+
+    Raises:
+        InputError: its owner declares on-premises what has no address of its own.
+    """
+    provider = model.partition("/")[0]
+    if provider in ON_THIS_MACHINE or is_local(provider):
+        return Destination(provider, Reach.LOOPBACK)
+    section = terms.provider(model)
+    if section.base_url:
+        return destination(section.base_url, section.options())
+    if section.on_premises:
+        raise InputError(
+            f"providers.{provider}.on_premises: true, but no base_url says where {model} is; a provider of a package "
+            "that runs its models here declares itself local"
+        )
+    return Destination(provider, Reach.HOSTED)
 
 
 def is_hosted(terms: Terms, model: str) -> bool:
-    """Whether a model's images leave the house: any model that does not run here, unless its address is this machine
-    or its owner declares it on-premises. A provider that we do not know counts as hosted."""
-    if model.partition("/")[0] in ON_THIS_MACHINE:
-        return False
-    section = terms.provider(model)
-    return not (section.on_premises or (section.base_url and is_loopback(section.base_url)))
+    """Whether a model's images leave the house."""
+    return where(terms, model).reach is Reach.HOSTED
 
 
 def hosted_models(terms: Terms) -> list[str]:
@@ -42,23 +59,14 @@ def check_consent(terms: Terms, images: Iterable[SourceImage]) -> None:
     refused = 0
     first: SourceImage | None = None
     for image in images:
-        if image.licence not in FREE_TO_LEAVE and image.consent is None:
+        if agreement(image, None) is None:
             refused += 1
             first = first or image
     if first is None:
         return
-    credentialed = first.licence is Licence.CREDENTIALED
-    # Errors end in logs that are passed around: an id of a credentialed source is not for them.
-    which = f"an image of {first.dataset}" if credentialed else f"image {first.id!r} of {first.dataset}"
-    what = "is credentialed" if credentialed else "has no known licence"
     others = f" (and {refused - 1} more images may not be sent)" if refused > 1 else ""
-    provider = models[0].partition("/")[0]
-    raise InputError(
-        f"{which} {what}{others}, and {models[0]} is a hosted model: its owner has "
-        "not allowed a copy to leave this machine. Use a model that runs here; or, where the service is your "
-        f"institution's own, set providers.{provider}.on_premises = true; or record the owner's permission: "
-        f'[{terms.consent_section}] by = "who allowed it", agreement = "where that is written down"'
-    )
+    said = f"{named(first)} {why_not(first)}{others}"
+    raise InputError(refusal(said, models[0], where(terms, models[0]), terms.consent_section))
 
 
 def family(model: str) -> str:

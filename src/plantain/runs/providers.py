@@ -93,6 +93,10 @@ class ProviderSection(BaseModel):
 
     base_url: str = ""
     on_premises: bool = False
+    proxy: str = ""
+    ca_bundle: Path | None = None
+    client_certificate: Path | None = None
+    client_key: Path | None = None
     api_key_env: str = ""
     timeout_s: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 180.0
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = None
@@ -137,7 +141,7 @@ class ProviderSection(BaseModel):
         """The section with its relative paths taken from `folder`."""
         update: dict[str, object] = {
             name: folder / path
-            for name in ("prompts", "cache_dir")
+            for name in ("prompts", "cache_dir", "ca_bundle", "client_certificate", "client_key")
             if (path := getattr(self, name)) is not None
         }
         if self.workers:

@@ -14,6 +14,7 @@ from google import genai
 from google.genai import types
 
 from fakes import gemini_format, openai_format
+from fakes.away import Anything
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, judge_request, original, write_request
@@ -224,7 +225,7 @@ def test_proxies_are_used_but_never_for_this_machine(
             assert ask(resolve_writer(f"{provider}/m", options(server, provider)), write_request()).outcome.ok
         assert not proxy.calls
         for provider in ("gemini", "openai"):
-            away = ProviderOptions(base_url="http://provider.invalid/v1")
+            away = ProviderOptions(base_url="http://provider.invalid/v1", clearance=Anything())
             reply = ask(resolve_writer(f"{provider}/m", away), write_request())
             assert not reply.outcome.ok
         assert [call.path.startswith("http://provider.invalid/v1") for call in proxy.calls] == [True, True]

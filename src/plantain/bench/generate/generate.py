@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from plantain.bench.benchmark.benchmark import Benchmark
@@ -16,11 +16,11 @@ from plantain.bench.generate.walk import GenerateObserver, GenerateWalk
 from plantain.calls import AdmissionController, ModelClient
 from plantain.journal import DiskFull, JournalReader, JsonValue, TaskRow
 from plantain.journal.questions.benchmark import arm_states
-from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.registry import close_models, resolve_editor
 from plantain.records import TaskState
 from plantain.roles import Editor
 from plantain.runs.consent import check_consent
+from plantain.runs.door import Door
 from plantain.runs.opening import open_client, open_run
 from plantain.runs.pricing import check_prices
 from plantain.runs.terms import Terms
@@ -57,19 +57,14 @@ class GenerateSummary:
 class Editors:
     """The editors of a run by their models' names, each made once."""
 
-    def __init__(self, terms: Terms, jobs: BatchClient) -> None:
-        self._terms = terms
-        self._jobs = jobs
+    def __init__(self, door: Door) -> None:
+        self._door = door
         self.made: dict[str, Editor] = {}
 
     def __call__(self, model: str) -> Editor:
         """The editor of that name. Raises InputError as `resolve_editor` does."""
         if model not in self.made:
-            section = self._terms.provider(model)
-            options = section.options()
-            if section.transport == "batch":
-                options = replace(options, jobs=self._jobs)
-            self.made[model] = resolve_editor(model, options)
+            self.made[model] = resolve_editor(model, self._door.options(model))
         return self.made[model]
 
 
@@ -108,11 +103,13 @@ async def generate(
     check_prices(terms)
     check_transports(terms, terms.models)
     check_consent(terms, (sample.image for sample in benchmark.samples))
-    jobs = BatchClient()
-    editors = Editors(terms, jobs)
+    door = Door(terms)
+    jobs = door.jobs
+    editors = Editors(door)
     check_wanted(benchmark, wanted, editors, seed)
     journal = await open_run(run, benchmark.name, seed, {"kind": "bench", "seed": seed})
     journal.on_commit = on_commit
+    door.gate.journal = journal
     try:
         plan = await make_plan(benchmark, journal, wanted, editors, seed)
         client, gate = await open_client(terms, journal, jobs, accept_model_change=accept_model_change)

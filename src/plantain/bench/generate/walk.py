@@ -11,18 +11,16 @@ from dataclasses import dataclass, field, replace
 import orjson
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arm_requests import PlannedArm
 from plantain.bench.generate.arms import Arm, ArmKind, output_seed
 from plantain.bench.generate.outputs import keep_output
+from plantain.bench.generate.taken_in import PNG, changed_of, previous_of
 from plantain.calls import Budget, CallSpec, Interrupted, ModelClient, TaskCalls
 from plantain.journal import CallResult, Journal, TaskRow
 from plantain.pixels.encode import encode_mask
-from plantain.records import Attempt, Direction, InputError, Outcome, OutcomeKind, Step, TaskState
+from plantain.records import Attempt, Direction, Outcome, OutcomeKind, Step, TaskState
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
-
-PNG = "image/png"
 
 GAVE_UP = frozenset({OutcomeKind.RATE_LIMITED, OutcomeKind.TRANSPORT})
 """The model never answered, in spite of all tries."""
@@ -84,7 +82,7 @@ class GenerateWalk:
         recorded = self.journal.reader.attempts(row.id, row.generation)
         made = {one.round: one for one in recorded if not wants_retry(one, self.retry)}
         if len(made) < len(planned.arm.grid):
-            original, sha256 = await self._original(sample)
+            original, sha256 = await previous_of(self.benchmark, self.journal, sample)
             calls = self.journal.reader.calls(row.id, row.generation)
             draws = Counter(call.key.round for call in calls if call.final)
             task_calls = TaskCalls(self.client, row.id, row.generation, calls)
@@ -100,32 +98,13 @@ class GenerateWalk:
         self.closed[ending.state] += 1
         self.observer.closed(arm.label, ending)
 
-    async def _original(self, sample: Sample) -> tuple[EncodedImage, str]:
-        """The sample's previous image as every editor gets it, taken into the run when a task first needs it."""
-        try:
-            sha256 = self.journal.reader.image(sample.id).prepared_sha256
-            data = await asyncio.to_thread(self.journal.reader.read_blob, sha256)
-        except InputError:
-            data = (await asyncio.to_thread(self._previous, sample)).data
-            blob = await asyncio.to_thread(self.journal.put_blob, data, PNG)
-            image = replace(sample.image, id=sample.id, prepared_sha256=blob.sha256)
-            await self.journal.add_images([(image, blob)])
-            sha256 = blob.sha256
-        return EncodedImage(data, PNG), sha256
-
     async def demonstration(self, sample_id: str) -> tuple[EncodedImage, EncodedImage]:
         """A worked example's image before and after; kept, since a whole task's samples are shown the same few."""
         if sample_id not in self.shown:
             sample = self.benchmark.sample(sample_id)
-            before = await asyncio.to_thread(self._previous, sample)
-            self.shown[sample_id] = (before, await asyncio.to_thread(self._changed, sample))
+            before, _ = await previous_of(self.benchmark, self.journal, sample)
+            self.shown[sample_id] = (before, await changed_of(self.benchmark, sample, before))
         return self.shown[sample_id]
-
-    def _previous(self, sample: Sample) -> EncodedImage:
-        return EncodedImage(encode_png(self.benchmark.previous(sample)), PNG)
-
-    def _changed(self, sample: Sample) -> EncodedImage:
-        return EncodedImage(encode_png(self.benchmark.changed(sample)), PNG)
 
 
 @dataclass(slots=True)

@@ -11,11 +11,11 @@ from pathlib import Path
 from plantain.bench.prepare.describers import TOLD, described, describing_task, resolve_describer
 from plantain.calls import ModelClient, TaskCalls
 from plantain.journal import DiskFull, Journal
-from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.registry import close_models
 from plantain.records import InputError, SourceImage, TaskState
 from plantain.roles import ChangeDescription, Describer, DescribeRequest
 from plantain.runs.consent import check_consent, is_hosted
+from plantain.runs.door import Door
 from plantain.runs.opening import changed_since, open_client, open_run
 from plantain.runs.pricing import check_prices
 from plantain.runs.terms import Terms
@@ -76,13 +76,11 @@ async def _offline(pairs: int, carry: Carry, describer: Describer) -> None:
 
 
 async def _hosted(pairs: int, carry: Carry, terms: Terms, run: Path, seed: int) -> Walked:
-    jobs = BatchClient()
-    section = terms.provider(terms.models[0])
-    options = section.options()
-    if section.transport == "batch":
-        options = replace(options, jobs=jobs)
-    describer = resolve_describer(terms.models[0], options)
+    door = Door(terms)
+    jobs = door.jobs
+    describer = resolve_describer(terms.models[0], door.options(terms.models[0]))
     journal = await open_run(run, "descriptions", seed, {"kind": "describe", "seed": seed})
+    door.gate.journal = journal
     try:
         changed = await changed_since(journal, "describe.models", {"describer": describer.fingerprint})
         if changed:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.runfile import BenchRun, Output
+from plantain.bench.generate.taken_in import changed_of, previous_of
 from plantain.bench.score.judging import (
     SeatedJudge,
     complete,
@@ -119,12 +119,15 @@ class Judgement:
     async def _own_pictures(self, sample: Sample) -> tuple[EncodedImage, EncodedImage | None]:
         """The sample's images as lossless PNGs of the previous image's size, made once for neighbours in the queue."""
         if sample.id not in self._pictures:
-            self._pictures[sample.id] = asyncio.create_task(
-                asyncio.to_thread(_encoded, self.benchmark, sample)
-            )
+            self._pictures[sample.id] = asyncio.create_task(self._encoded(sample))
             while len(self._pictures) > KEPT:
                 self._pictures.popitem(last=False)
         return await asyncio.shield(self._pictures[sample.id])
+
+    async def _encoded(self, sample: Sample) -> tuple[EncodedImage, EncodedImage | None]:
+        previous, _ = await previous_of(self.benchmark, self.journal, sample)
+        truth = None if sample.changed is None else await changed_of(self.benchmark, sample, previous)
+        return previous, truth
 
     def _finding(self, sample: Sample) -> Finding | None:
         if not sample.finding:
@@ -142,12 +145,6 @@ def _report(answer: Answer | BaseException) -> ScaleReport:
     if answer.outcome.ok:
         return report_from_json(answer.text)
     return failed_report(f"{answer.outcome.kind.value}: {answer.outcome.reason}".rstrip(": "))
-
-
-def _encoded(benchmark: Benchmark, sample: Sample) -> tuple[EncodedImage, EncodedImage | None]:
-    truth = None if sample.changed is None else encode_png(benchmark.changed(sample))
-    previous = encode_png(benchmark.previous(sample))
-    return EncodedImage(previous, "image/png"), EncodedImage(truth, "image/png") if truth else None
 
 
 def _obstacle(output: Output, seated: SeatedJudge, sample: Sample) -> str:

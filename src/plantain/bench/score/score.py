@@ -26,11 +26,11 @@ from plantain.bench.score.suite_text import find_text_metric
 from plantain.findings import load_taxonomy
 from plantain.journal import DiskFull, Journal
 from plantain.metrics.networks.available import Networks, find_networks
-from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.registry import close_models, resolve_scale_judge
 from plantain.records import InputError
 from plantain.roles import ScaleJudge
 from plantain.runs.consent import check_consent
+from plantain.runs.door import Door
 from plantain.runs.opening import open_client
 from plantain.runs.pricing import check_prices
 from plantain.runs.terms import Terms
@@ -133,8 +133,9 @@ async def score_run(
     check_transports(terms, ())
     _check_run(run, benchmark)
     check_consent(terms, (sample.image for sample in benchmark.samples))
-    jobs = BatchClient()
-    seats = _seats(wish.judges, judges, terms, jobs)
+    door = Door(terms)
+    jobs = door.jobs
+    seats = _seats(wish.judges, judges, door)
     networks = wish.networks if wish.networks is not None else find_networks(wanted)
     texts, no_texts = find_text_metric(wanted)
     why_not = (*networks.why_not, *no_texts)
@@ -143,6 +144,7 @@ async def score_run(
         observer.note(line)
     journal = Journal.open(run)
     journal.on_commit = on_commit
+    door.gate.journal = journal
     try:
         client, gate = await open_client(terms, journal, jobs, accept_model_change=accept_model_change)
         bench_run, pool = BenchRun(journal.reader), WorkerPool(client)
@@ -166,18 +168,14 @@ async def score_run(
 
 
 def _seats(
-    names: Sequence[JudgeName], judges: Sequence[ScaleJudge] | None, terms: Terms, jobs: BatchClient
+    names: Sequence[JudgeName], judges: Sequence[ScaleJudge] | None, door: Door
 ) -> list[tuple[JudgeName, ScaleJudge]]:
     if judges is not None:
         return list(zip(names, judges, strict=True))
     made: dict[str, ScaleJudge] = {}
     for name in names:
         if name.model not in made:
-            section = terms.provider(name.model)
-            options = section.options()
-            if section.transport == "batch":
-                options = replace(options, jobs=jobs)
-            made[name.model] = resolve_scale_judge(name.model, options)
+            made[name.model] = resolve_scale_judge(name.model, door.options(name.model))
     return [(name, made[name.model]) for name in names]
 
 

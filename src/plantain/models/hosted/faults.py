@@ -219,6 +219,12 @@ def _limited(
     return Outcome(OutcomeKind.RATE_LIMITED, reason, retry_after=wait)
 
 
+def not_allowed(why: Exception) -> Fault:
+    """A picture that our own gate held back: nothing was sent, nothing is billed, and the run stops."""
+    said = " ".join(str(why).split())
+    return Fault(Outcome(OutcomeKind.REFUSED, said, fatal=True), usage=Usage(input_tokens=0, output_tokens=0))
+
+
 def wire_fault(error: Exception, timeout_s: float) -> Outcome:
     """The outcome of an error below HTTP: of the HTTP client, of the SDK's connection, or of our own deadline."""
     import httpx2  # only hosted models' extras bring it

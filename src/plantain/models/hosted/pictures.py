@@ -12,6 +12,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, declared_size, decode_untrusted
 from plantain.pixels.encode import encode_png
 from plantain.pixels.prepare import prepare, resize, restore
+from plantain.privacy.lineage import made_from
 from plantain.records import Geometry
 from plantain.roles import EditedImage, EncodedImage
 
@@ -39,7 +40,7 @@ def to_square(original: EncodedImage) -> tuple[EncodedImage, Geometry | None]:
         return original, None
     pixels = decode_untrusted(original.data, "original")
     square, geometry = prepare(pixels, side=max(pixels.shape[:2]), mode="pad")
-    return EncodedImage(encode_png(square), "image/png"), geometry
+    return EncodedImage(made_from(encode_png(square), original.data), "image/png"), geometry
 
 
 def looks_at_pixels(data: bytes, geometry: Geometry | None) -> bool:

@@ -127,7 +127,7 @@ class Batcher:
 
     def _bound(self) -> tuple[BatchLedger, JobFiles]:
         if self._ledger is None or self._files is None:
-            raise RuntimeError("a batch transport belongs to a run: `BatchDesk.open` first")
+            raise RuntimeError("a batch transport belongs to a run: `BatchClient.open` first")
         return self._ledger, self._files
 
     def _place(self, key: str) -> asyncio.Future[Result]:

@@ -19,6 +19,7 @@ from plantain.models.hosted.batch.service import NOT_BILLED, Job, JobState
 from plantain.models.hosted.faults import Fault, http_fault
 from plantain.models.hosted.gemini.requests import request_body
 from plantain.models.hosted.gemini.wire import GeminiWire
+from plantain.models.hosted.outgoing import sending_cleared_file
 from plantain.models.hosted.scrub import child, text
 from plantain.records import Outcome, OutcomeKind
 from plantain.roles.batch_rules import BatchRules
@@ -93,7 +94,9 @@ class GeminiJobs:
         # Else the SDK sends the bytes wherever the answer to its first request says, past the recipe's own address.
         there = types.HttpOptions(base_url=self._wire.address)
         config = types.UploadFileConfig(display_name=key, mime_type="jsonl", http_options=there)
-        sent = await self._transfer(lambda client: client.aio.files.upload(file=file, config=config))
+        await self._wire.clear_file(file)
+        with sending_cleared_file():
+            sent = await self._transfer(lambda client: client.aio.files.upload(file=file, config=config))
         return sent.name or ""
 
     async def create(self, key: str, path: str, file_id: str) -> Job:

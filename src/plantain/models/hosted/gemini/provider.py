@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plantain.files.secrets import key_from_environment
 from plantain.models.extras import require_extra
-from plantain.models.hosted.batch.client import BatchClient
+from plantain.models.hosted.addresses import stays_in_the_house
 from plantain.models.hosted.known import known_models
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
@@ -76,6 +76,8 @@ def _transport(wire: GeminiWire, options: ProviderOptions) -> GeminiTransport:
     """The wire itself, or jobs over it."""
     if options.jobs is None:
         return wire
+    from plantain.models.hosted.batch.client import BatchClient
+
     assert isinstance(options.jobs, BatchClient)
     from plantain.models.hosted.gemini.batch import GeminiBatch
 
@@ -90,7 +92,7 @@ def _wire(name: str, options: ProviderOptions) -> GeminiWire:
             f"providers.gemini.safety: {options.safety!r}; choose one of {', '.join(THRESHOLDS)}"
         )
     key = key_from_environment(
-        (options.api_key_env,) if options.api_key_env else KEYS, "gemini", near=options.near
+        (options.api_key_env,) if options.api_key_env else KEYS, "gemini", near=stays_in_the_house(options)
     )
     from plantain.models.hosted.gemini.wire import GeminiWire
 

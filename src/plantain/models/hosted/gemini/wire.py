@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 import httpx2
@@ -13,10 +14,12 @@ from google.genai import errors, types
 from plantain.files.redaction import redacted
 from plantain.files.secrets import Secret
 from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.faults import Fault, http_fault, read_body, wire_fault
+from plantain.models.hosted.faults import Fault, http_fault, not_allowed, read_body, wire_fault
 from plantain.models.hosted.gemini.requests import request_body
+from plantain.models.hosted.guarded import GuardedTransport
 from plantain.models.hosted.scrub import scrub
-from plantain.roles.options import ProviderOptions, is_loopback
+from plantain.records import NotAllowed
+from plantain.roles.options import ProviderOptions
 
 T = TypeVar("T")
 
@@ -24,8 +27,8 @@ ADDRESS = "https://generativelanguage.googleapis.com/"
 VERSION = "v1beta"
 """Thinking levels and image settings are not all in v1; the SDK's own default is v1."""
 
-UNBOUNDED = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
-"""How many calls run at once is for admission to decide, not for a connection pool."""
+CLEARING_S = 1_800.0
+"""Seconds that a request file may take to be looked through."""
 
 
 class GeminiTransport(Protocol):
@@ -60,7 +63,9 @@ class GeminiWire:
         self.model = name.partition("/")[2]
         self.key = key
         self.address = options.base_url or ADDRESS
+        self._options = options
         self._timeout_s = options.timeout_s
+        self._transport: GuardedTransport | None = None
         self._client: genai.Client | None = None
         self._http: httpx2.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -104,6 +109,12 @@ class GeminiWire:
 
         return await self.do(listed)
 
+    async def clear_file(self, file: Path) -> None:
+        """Has the pictures of a request file cleared. Raises Fault where one may not be sent."""
+        self._connected()
+        assert self._transport is not None
+        await self._sent(self._transport.clear_file(file), CLEARING_S)
+
     async def do(self, request: Callable[[genai.Client], Awaitable[T]], timeout_s: float | None = None) -> T:
         """Any other request by the same client and under the same rules.
 
@@ -117,6 +128,8 @@ class GeminiWire:
         try:
             async with asyncio.timeout(timeout_s or self._timeout_s):
                 return await request
+        except NotAllowed as why:
+            raise not_allowed(why) from None
         except errors.APIError as error:
             raise self._status_fault(error) from None
         except (httpx2.HTTPError, httpx2.StreamError, TimeoutError) as error:
@@ -129,7 +142,7 @@ class GeminiWire:
     async def aclose(self) -> None:
         """Closes the client; the next call opens another."""
         client, http = self._client, self._http
-        self._client = self._http = self._loop = None
+        self._client = self._http = self._transport = self._loop = None
         if client is not None:
             await client.aio.aclose()
         if http is not None:
@@ -138,12 +151,14 @@ class GeminiWire:
     def _connected(self) -> genai.Client:
         """The client, made in the running event loop; a client of an earlier loop cannot be used any more.
 
-        Proxies of the environment are used, but never for this machine's own addresses; redirects are not followed.
+        Where it may send, and through which proxy, is for the transport to say; redirects are not followed. A transport
+        of our own also keeps the SDK from sending by aiohttp where that is installed.
         """
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
+            self._transport = GuardedTransport(self.name, self.address, self._options)
             self._http = httpx2.AsyncClient(
-                limits=UNBOUNDED, timeout=self._timeout_s, trust_env=not is_loopback(self.address)
+                transport=self._transport, timeout=self._timeout_s, trust_env=False, follow_redirects=False
             )
             self._client = genai.Client(
                 vertexai=False,
@@ -153,6 +168,7 @@ class GeminiWire:
                     api_version=VERSION,
                     timeout=int(self._timeout_s * 1000),
                     httpx_async_client=self._http,
+                    async_client_args={"transport": self._transport},
                 ),
             )
             self._loop = loop

@@ -15,6 +15,7 @@ from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.hosted.batch.service import NOT_BILLED, Job, JobState
 from plantain.models.hosted.faults import Fault, http_fault
 from plantain.models.hosted.openai.wire import OpenAIWire
+from plantain.models.hosted.outgoing import sending_cleared_file
 from plantain.models.hosted.pictures import to_base64
 from plantain.models.hosted.scrub import child, text
 from plantain.pixels.decode import one_line
@@ -111,7 +112,9 @@ class OpenAIJobs:
                 sent = await client.files.create(file=(f"{key}.jsonl", requests), purpose="batch")
             return sent.id
 
-        return await self._wire.do(send, TRANSFER_S)
+        await self._wire.clear_file(file)
+        with sending_cleared_file():
+            return await self._wire.do(send, TRANSFER_S)
 
     async def create(self, key: str, path: str, file_id: str) -> Job:
         return _job(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from plantain.files.secrets import Secret, key_from_environment
 from plantain.models.extras import require_extra
+from plantain.models.hosted.addresses import stays_in_the_house
 from plantain.models.hosted.openai.provider import EXTRA
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
@@ -60,7 +61,9 @@ def _conversation(name: str, options: ProviderOptions) -> ChatConversation:
 
 def _key(options: ProviderOptions) -> Secret:
     if options.api_key_env:
-        return key_from_environment((options.api_key_env,), "openai-compatible", near=options.near)
+        return key_from_environment(
+            (options.api_key_env,), "openai-compatible", near=stays_in_the_house(options)
+        )
     if not any(os.environ.get(name, "").strip() for name in KEYS):
         return Secret("")
-    return key_from_environment(KEYS, "openai-compatible", near=options.near)
+    return key_from_environment(KEYS, "openai-compatible", near=stays_in_the_house(options))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plantain.files.secrets import key_from_environment
 from plantain.models.extras import require_extra
-from plantain.models.hosted.batch.client import BatchClient
+from plantain.models.hosted.addresses import stays_in_the_house
 from plantain.models.hosted.known import known_models
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
@@ -70,6 +70,8 @@ def _transport(wire: OpenAIWire, role: str, options: ProviderOptions) -> OpenAIT
     """The wire itself, or jobs over it."""
     if options.jobs is None:
         return wire
+    from plantain.models.hosted.batch.client import BatchClient
+
     assert isinstance(options.jobs, BatchClient)
     if role == "editor" and not options.batch.accept_unverified_edits:
         raise InputError(UNVERIFIED)
@@ -86,7 +88,7 @@ def _wire(name: str, options: ProviderOptions) -> OpenAIWire:
     if options.image_size and not _is_square(options.image_size):
         raise InputError(f'providers.openai.image_size: {options.image_size!r} is no square like "1024x1024"')
     key = key_from_environment(
-        (options.api_key_env,) if options.api_key_env else KEYS, "openai", near=options.near
+        (options.api_key_env,) if options.api_key_env else KEYS, "openai", near=stays_in_the_house(options)
     )
     from plantain.models.hosted.openai.wire import OpenAIWire
 

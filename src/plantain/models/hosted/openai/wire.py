@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 import httpx2
@@ -13,17 +14,18 @@ import orjson
 from plantain.files.redaction import redacted
 from plantain.files.secrets import Secret
 from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.faults import Fault, http_fault, read_body, wire_fault
+from plantain.models.hosted.faults import Fault, http_fault, not_allowed, read_body, wire_fault
+from plantain.models.hosted.guarded import GuardedTransport
 from plantain.models.hosted.scrub import scrub
+from plantain.records import NotAllowed
 from plantain.roles import EncodedImage
-from plantain.roles.options import ProviderOptions, is_loopback
+from plantain.roles.options import ProviderOptions
 
 T = TypeVar("T")
 
-UNBOUNDED = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
-"""How many calls run at once is for admission to decide, not for a connection pool."""
-
 CONNECT_S = 10.0
+CLEARING_S = 1_800.0
+"""Seconds that a request file may take to be looked through."""
 
 
 class OpenAITransport(Protocol):
@@ -55,7 +57,7 @@ class OpenAIWire:
     Args:
         name: "provider/model".
         key: the API key; an empty one for servers that want none.
-        options: timeout.
+        options: timeout, and what the transport needs to know of the address.
         address: the base URL. One in the environment is not heard: images go where the recipe says.
     """
 
@@ -64,7 +66,9 @@ class OpenAIWire:
         self.model = name.partition("/")[2]
         self.key = key
         self._address = address
+        self._options = options
         self._timeout_s = options.timeout_s
+        self._transport: GuardedTransport | None = None
         self._client: openai.AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -126,9 +130,15 @@ class OpenAIWire:
 
     async def aclose(self) -> None:
         """Closes the client; the next call opens another."""
-        client, self._client, self._loop = self._client, None, None
+        client, self._client, self._transport, self._loop = self._client, None, None, None
         if client is not None:
             await client.close()
+
+    async def clear_file(self, file: Path) -> None:
+        """Has the pictures of a request file cleared. Raises Fault where one may not be sent."""
+        self._connected()
+        assert self._transport is not None
+        await self._sent(self._transport.clear_file(file), CLEARING_S)
 
     async def do(
         self, request: Callable[[openai.AsyncOpenAI], Awaitable[T]], timeout_s: float | None = None
@@ -154,7 +164,11 @@ class OpenAIWire:
                 return await request
         except openai.APIStatusError as error:
             raise self._status_fault(error.response) from None
+        except NotAllowed as why:
+            raise not_allowed(why) from None
         except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, NotAllowed):
+                raise not_allowed(error.__cause__) from None
             cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
             outcome = wire_fault(cause, self._timeout_s) or wire_fault(
                 httpx2.NetworkError(""), self._timeout_s
@@ -167,18 +181,19 @@ class OpenAIWire:
     def _connected(self) -> openai.AsyncOpenAI:
         """The client, made in the running event loop; a client of an earlier loop cannot be used any more.
 
-        Proxies of the environment are used, but never for this machine's own addresses; redirects are not followed.
+        Where it may send, and through which proxy, is for the transport to say; redirects are not followed.
         """
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
+            self._transport = GuardedTransport(self.name, self._address, self._options)
             self._client = openai.AsyncOpenAI(
                 api_key=self.key.reveal() or "none",
                 base_url=self._address,
                 max_retries=0,
                 timeout=httpx2.Timeout(self._timeout_s, connect=min(CONNECT_S, self._timeout_s)),
                 http_client=openai.DefaultAsyncHttpxClient(
-                    limits=UNBOUNDED,
-                    trust_env=not is_loopback(self._address),
+                    transport=self._transport,
+                    trust_env=False,
                     follow_redirects=False,
                     event_hooks={"request": [_in_one_piece]},
                 ),

@@ -1,0 +1,88 @@
+"""`plantain consent`: what a run has sent where, under which agreement, for those who answer for the images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+
+from plantain.cli.application import application
+from plantain.journal import JournalReader
+from plantain.journal.sending import SentPicture, sent_pictures
+
+app = application()
+
+
+@app.command()
+def consent(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="a run's folder")],
+    as_json: Annotated[bool, typer.Option("--json", help="every picture in every request, as JSON")] = False,
+) -> None:
+    """What left this machine: for each address and agreement, how many pictures of which datasets were sent to it.
+
+    Recorded before each request goes out, by the SHA-256 of the very bytes. Models that run here are not in it.
+
+    Example: plantain consent runs/cxr-pilot
+    """
+    with JournalReader.open(run) as reader:
+        rows = sent_rows(reader)
+    if as_json:
+        told = {"sent": rows, "summary": summary_of(rows)}
+        print(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        return
+    if not rows:
+        print("nothing was sent beyond this machine")
+        return
+    for line in summary_of(rows):
+        print(
+            f"{line['model']} at {line['address']}, under {line['agreement']}:\n"
+            f"  {line['dataset']} ({line['licence'] or 'licence unknown'}): {line['images']} images, "
+            f"{line['pictures']} pictures, in {line['requests']} requests from {line['from']} to {line['to']}"
+        )
+
+
+def sent_rows(reader: JournalReader) -> list[dict[str, object]]:
+    """Every picture in every request, with the dataset and licence of the source that shows in it."""
+    known: dict[str, tuple[str, str]] = {}
+    rows: list[dict[str, object]] = []
+    for sent in sent_pictures(reader):
+        if sent.image not in known:
+            known[sent.image] = _named(reader, sent)
+        dataset, licence = known[sent.image] if sent.picture else ("withdrawn since", "")
+        rows.append({**asdict(sent), "dataset": dataset, "licence": licence})
+    return rows
+
+
+def _named(reader: JournalReader, sent: SentPicture) -> tuple[str, str]:
+    """Dataset and licence of the source of a picture."""
+    if not sent.image:
+        return "unknown", ""
+    image = reader.image(sent.image)
+    return " ".join(filter(None, (image.dataset, image.version))), image.licence.value
+
+
+def summary_of(rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
+    """One line for each model, address, dataset, licence and agreement."""
+    grouped: dict[tuple[str, ...], list[dict[str, object]]] = {}
+    for row in rows:
+        key = tuple(str(row[name]) for name in ("model", "address", "dataset", "licence", "agreement"))
+        grouped.setdefault(key, []).append(row)
+    return [
+        {
+            "model": model,
+            "address": address,
+            "dataset": dataset,
+            "licence": licence,
+            "agreement": agreement,
+            "images": len({row["image"] for row in own}),
+            "pictures": len({row["picture"] for row in own}),
+            "requests": len({(row["call"], row["at"]) for row in own}),
+            "from": min(str(row["at"]) for row in own),
+            "to": max(str(row["at"]) for row in own),
+        }
+        for (model, address, dataset, licence, agreement), own in sorted(grouped.items())
+    ]

@@ -1,0 +1,311 @@
+"""The transport of both SDKs: where it connects, and what it lets go there."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import ssl
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import orjson
+import pybase64
+import pytest
+from google.genai import _api_client
+
+from fakes.away import ELSEWHERE, NAME, Anything, RecordedConnections, look_hosted, resolve_as
+from fakes.gemini_format import gemini_route
+from fakes.openai_format import openai_route
+from fakes.requests import edit_request, write_request
+from fakes.server import KEY, FakeProvider
+from plantain.files.secrets import Secret
+from plantain.models.hosted.addresses import destination
+from plantain.models.hosted.gemini.wire import GeminiWire
+from plantain.models.hosted.guarded import GuardedTransport
+from plantain.models.hosted.outgoing import pictures_in, sending_cleared_file
+from plantain.models.registry import close_models, resolve_editor, resolve_writer
+from plantain.pixels.encode import encode_png
+from plantain.privacy.lineage import sources_of
+from plantain.records import InputError, NotAllowed, OutcomeKind, Reach
+from plantain.roles import EncodedImage, Reply
+from plantain.roles.options import ProviderOptions
+
+PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+HASH = hashlib.sha256(PICTURE).hexdigest()
+BASE64 = pybase64.b64encode(PICTURE).decode()
+HOSTED = ("gemini", "openai", "openai-compatible")
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+
+
+@pytest.fixture
+def server() -> Iterator[FakeProvider]:
+    with FakeProvider([gemini_route, openai_route]) as provider:
+        yield provider
+
+
+def write(provider: str, options: ProviderOptions) -> Reply[Any]:
+    async def once() -> Reply[Any]:
+        role = resolve_writer(f"{provider}/m", options)
+        try:
+            return await role.write(write_request())
+        finally:
+            await close_models(role)
+
+    return asyncio.run(once())
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "found"),
+    [
+        ("application/json", orjson.dumps({"a": [{"inlineData": {"data": BASE64}}]}), {HASH}),
+        ("application/json; charset=utf-8", orjson.dumps([f"data:image/png;base64,{BASE64}"]), {HASH}),
+        ("application/json", orjson.dumps([BASE64.replace("+", "-").replace("/", "_")]), {HASH}),
+        ("application/json", orjson.dumps({"text": "word " * 100, "hash": "0" * 64}), set()),
+        (
+            'multipart/form-data; boundary="xx"',
+            b'--xx\r\nContent-Disposition: form-data; name="prompt"\r\n\r\nhello\r\n'
+            b'--xx\r\nContent-Disposition: form-data; name="image"; filename="i.png"\r\n\r\n'
+            + PICTURE
+            + b"\r\n--xx--\r\n",
+            {HASH},
+        ),
+        ("application/octet-stream", PICTURE, {HASH}),
+        ("", PICTURE, {HASH}),
+        ("application/json", b"{broken", {hashlib.sha256(b"{broken").hexdigest()}),
+        ("application/json", b"", set()),
+    ],
+)
+def test_pictures_are_found_in_what_is_sent(kind: str, body: bytes, found: set[str]) -> None:
+    assert {picture.sha256 for picture in pictures_in(kind, body)} == found
+
+
+@pytest.mark.parametrize(
+    ("name", "addresses", "reach"),
+    [
+        ("localhost", ["127.0.0.1", "::1"], Reach.LOOPBACK),
+        ("gpu.localhost", ["127.0.0.1"], Reach.LOOPBACK),
+        ("gpu.localhost", [], Reach.HOSTED),
+        ("gpu.localhost", [ELSEWHERE], Reach.HOSTED),
+        ("two.example", ["127.0.0.1", ELSEWHERE], Reach.HOSTED),
+        ("two.example", ["::1", "2001:db8::7"], Reach.HOSTED),
+        ("mapped.example", ["::ffff:127.0.0.1"], Reach.LOOPBACK),
+        ("mapped.example", ["::ffff:203.0.113.7"], Reach.HOSTED),
+        ("0.0.0.0", [], Reach.HOSTED),
+        ("127.0.0.1", [], Reach.LOOPBACK),
+    ],
+)
+def test_a_name_is_this_machine_by_what_it_resolves_to(
+    name: str, addresses: list[str], reach: Reach, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve_as(monkeypatch, {} if name[0].isdigit() else {name: addresses})
+    assert destination(f"http://{name}:8000/v1", ProviderOptions()).reach is reach
+
+
+@pytest.mark.parametrize("provider", HOSTED)
+def test_nothing_is_sent_to_an_address_that_is_not_this_machine_unless_it_is_cleared(
+    provider: str, server: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ProviderOptions(base_url=look_hosted(monkeypatch, f"{server.url}/v1".removesuffix("/v1")))
+    if provider != "gemini":
+        options = replace(options, base_url=f"{options.base_url}/v1")
+    with RecordedConnections() as connections:
+        reply = write(provider, options)
+    assert (reply.outcome.kind, reply.outcome.fatal) == (OutcomeKind.REFUSED, True)
+    assert NAME in reply.outcome.reason and ELSEWHERE in reply.outcome.reason
+    assert connections == [] and server.calls == []
+    gate = Anything()
+    assert write(provider, replace(options, clearance=gate)).outcome.ok
+    ((to, pictures),) = gate.asked
+    assert to.reach is Reach.HOSTED and to.address.startswith(f"http://{NAME}:")
+    assert pictures == {hashlib.sha256(write_request().original.data).hexdigest()}
+
+
+@pytest.mark.parametrize("provider", HOSTED)
+def test_a_name_that_moves_away_is_not_followed(
+    provider: str, server: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DNS rebinding: loopback when it is looked at, elsewhere when the connection is made."""
+    names = {"gpu.example": ["127.0.0.1"]}
+    resolve_as(monkeypatch, names)
+    real = GuardedTransport._transport
+
+    def moving(self: GuardedTransport, to: Any) -> Any:
+        assert to.reach is Reach.LOOPBACK
+        names["gpu.example"] = [ELSEWHERE]
+        return real(self, to)
+
+    monkeypatch.setattr(GuardedTransport, "_transport", moving)
+    url = server.url.replace("127.0.0.1", "gpu.example") + ("" if provider == "gemini" else "/v1")
+    with RecordedConnections() as connections:
+        reply = write(provider, ProviderOptions(base_url=url))
+    assert reply.outcome.fatal and "resolves to 203.0.113.7" in reply.outcome.reason
+    assert connections == []
+
+
+def test_no_other_address_is_ever_asked(server: FakeProvider) -> None:
+    """Not by a redirect that is followed, not by an address that an answer brings, not by an SDK's own idea."""
+
+    async def ask(url: str) -> Any:
+        transport = GuardedTransport("openai/m", server.url, ProviderOptions())
+        async with httpx2.AsyncClient(transport=transport, follow_redirects=True) as client:
+            return await client.post(url, json={"a": 1}, headers={"Authorization": f"Bearer {KEY}"})
+
+    with FakeProvider([openai_route]) as elsewhere, RecordedConnections() as connections:
+        for url in (
+            elsewhere.url,
+            f"{server.url}@{elsewhere.url[7:]}",
+            server.url.replace("http:", "https:"),
+        ):
+            with pytest.raises((NotAllowed, httpx2.InvalidURL)):
+                asyncio.run(ask(url))
+        server.spoil = lambda request, good: replace(good, status=307, headers={"Location": elsewhere.url})
+        with pytest.raises(NotAllowed, match="redirects are not followed"):
+            asyncio.run(ask(f"{server.url}/v1/responses"))
+        assert elsewhere.calls == []
+        assert {f"http://{host}:{port}" for host, port in connections} == {server.url}
+
+
+def test_a_piece_of_a_file_goes_only_while_the_file_is_cleared(
+    server: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask() -> None:
+        transport = GuardedTransport("gemini/m", url, ProviderOptions())
+        async with httpx2.AsyncClient(transport=transport) as client:
+            with pytest.raises(NotAllowed):
+                await client.post(f"{url}/upload", content=PICTURE)
+            with sending_cleared_file():
+                await client.post(f"{url}/upload", content=PICTURE)
+
+    url = look_hosted(monkeypatch, server.url)
+    asyncio.run(ask())
+    assert len(server.calls) == 1
+
+
+def test_gemini_is_not_sent_by_aiohttp_where_that_is_installed(
+    server: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def uses() -> bool:
+        wire = GeminiWire("gemini/m", Secret(KEY), ProviderOptions(base_url=server.url))
+        uses = wire._connected()._api_client._use_aiohttp()
+        await wire.aclose()
+        return uses
+
+    monkeypatch.setattr(_api_client, "has_aiohttp", True)
+    assert asyncio.run(uses()) is False
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"on_premises": True}, "no base_url says where"),
+        ({"on_premises": True, "base_url": "https://API.openai.com./v1"}, "own address for everybody"),
+        ({"on_premises": True, "base_url": "https://x.openai.azure.com/v1"}, "own address for everybody"),
+        ({"proxy": "http://me:secret@proxy"}, "password"),
+        ({"ca_bundle": Path("/nowhere.pem")}, "/nowhere.pem: no such file"),
+        ({"client_key": Path(__file__)}, "client_certificate"),
+    ],
+)
+def test_what_is_declared_of_an_address_must_hold(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        resolve_writer("openai/m", ProviderOptions(**changes))
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_on_the_premises_only_the_recipes_proxy_is_used(named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeProvider([]) as environment, FakeProvider([]) as own:
+        monkeypatch.setenv("http_proxy", environment.url)
+        options = ProviderOptions(
+            base_url="http://gpu.hospital.invalid/v1", on_premises=True, clearance=Anything()
+        )
+        write("openai", replace(options, proxy=own.url) if named else options)
+        assert (len(environment.calls), len(own.calls)) == (0, int(named))
+
+
+def test_loopback_behind_a_proxy_is_not_this_machine(server: FakeProvider) -> None:
+    """`http://127.0.0.1` through a proxy is the proxy's own machine."""
+    to = destination(server.url, ProviderOptions(base_url=server.url, proxy="http://proxy.example:3128"))
+    assert to.reach is Reach.HOSTED
+
+
+def test_what_an_adapter_pads_is_known_by_what_it_was_made_from(
+    server: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import numpy as np
+
+    wide = encode_png(np.arange(200 * 300 * 3, dtype=np.uint8).reshape(200, 300, 3))
+    gate = Anything()
+    options = ProviderOptions(base_url=look_hosted(monkeypatch, server.url), clearance=gate)
+
+    async def once() -> None:
+        editor = resolve_editor("gemini/m", options)
+        await editor.edit(edit_request(EncodedImage(wide, "image/png")))
+        await close_models(editor)
+
+    asyncio.run(once())
+    ((_, (sent,)),) = gate.asked
+    assert sources_of(sent) == {hashlib.sha256(wide).hexdigest()}
+
+
+def test_a_hospitals_own_certificates(tmp_path: Path) -> None:
+    """A server whose authority nobody else knows, and which wants to know its clients."""
+    pytest.importorskip("cryptography")
+    paths = _certificates(tmp_path)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=paths["ca"])
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_cert_chain(paths["server"])
+    with FakeProvider([openai_route]) as server:
+        server._server.socket = context.wrap_socket(server._server.socket, server_side=True)
+        url = server.url.replace("http:", "https:").replace("127.0.0.1", "localhost") + "/v1"
+        known = ProviderOptions(base_url=url, ca_bundle=paths["ca"], client_certificate=paths["client"])
+        assert write("openai", known).outcome.ok
+        assert not write("openai", replace(known, ca_bundle=None)).outcome.ok
+        assert not write("openai", replace(known, client_certificate=None)).outcome.ok
+
+
+def _certificates(folder: Path) -> dict[str, Path]:
+    """An authority, and a server's and a client's certificate with their keys, as PEM files."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    now, paths = datetime.now(UTC), {}
+    issuer_key, issuer = ec.generate_private_key(ec.SECP256R1()), None
+    for name in ("ca", "server", "client"):
+        key = issuer_key if issuer is None else ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        built = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(issuer or subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(hours=1))
+            .not_valid_after(now + timedelta(hours=1))
+            .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False
+            )
+            .add_extension(
+                x509.KeyUsage(True, False, False, False, False, issuer is None, issuer is None, False, False),
+                critical=True,
+            )
+            .sign(issuer_key, hashes.SHA256())
+        )
+        issuer = issuer or subject
+        pem = serialization.Encoding.PEM
+        plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        paths[name] = folder / f"{name}.pem"
+        paths[name].write_bytes(built.public_bytes(pem) + key.private_bytes(pem, *plain))
+    return paths
