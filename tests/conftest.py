@@ -9,8 +9,15 @@ import time
 import pytest
 from hypothesis import settings
 
-SURROUNDINGS = {"COLUMNS": "100", "LINES": "40", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
-"""What a terminal, a place and a language would otherwise decide; processes that tests start inherit it."""
+SURROUNDINGS = {
+    "COLUMNS": "100",
+    "LINES": "40",
+    "TZ": "UTC",
+    "LC_ALL": "C.UTF-8",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+"""What a terminal, a place, a language and a machine would otherwise decide; processes that tests start inherit it."""
 
 OF_THE_USER = (
     *("FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS"),

@@ -18,6 +18,7 @@ from plantain.pipeline.run import run_build
 
 
 def child(catalogue: Path, run: Path, log: Path, kill_at: int | None) -> int:
+    recipe = quick_recipe(catalogue, findings=("AMD", "Cataract"))
     pid = os.fork()
     if pid == 0:
 
@@ -25,9 +26,7 @@ def child(catalogue: Path, run: Path, log: Path, kill_at: int | None) -> int:
             if kill_at is not None and events >= kill_at:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        asyncio.run(
-            run_build(quick_recipe(catalogue), run, method=quick_method(CallLog(log)), on_commit=on_commit)
-        )
+        asyncio.run(run_build(recipe, run, method=quick_method(CallLog(log)), on_commit=on_commit))
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 

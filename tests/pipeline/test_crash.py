@@ -1,4 +1,4 @@
-"""SIGKILL after the k-th durable event, for a hundred k: nothing corrupt, nothing lost, nothing bought twice."""
+"""SIGKILL after every durable event of a run: nothing corrupt, nothing lost, nothing bought twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from quick import quick_catalogue
 
 from plantain.report import write_report
 
-KILLS = 100
+KILLS = 64
+"""Of the 73 events of four tasks, one of which fails: the last few come after the last call."""
 
 DERIVED = {
     # every column that is not telemetry: ids of rows, tries, times and prices may differ between two runs
@@ -54,7 +55,7 @@ def check_wreck(run: Path) -> None:
 
 @pytest.mark.slow
 def test_build_killed_after_every_durable_event_resumes_to_the_same_bytes(tmp_path: Path) -> None:
-    quick_catalogue(tmp_path / "catalogue")
+    quick_catalogue(tmp_path / "catalogue", images=2)
     driver = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("crash_driver.py")), str(tmp_path), "1", str(KILLS)],
         stdin=subprocess.PIPE,
@@ -79,7 +80,7 @@ def test_build_killed_after_every_durable_event_resumes_to_the_same_bytes(tmp_pa
         check_wreck(run)
         expected = expected or derived(tmp_path / "undisturbed")
         assert derived(run) == expected, f"k = {k}"
-        if k % 20 == 0:
+        if k % 16 == 0:
             assert page(run) == page(tmp_path / "undisturbed"), f"k = {k}"
         made_again = calls_made(run, tmp_path / f"after-{k}.log") & before
         assert not made_again, f"k = {k}: asked again {made_again}"
