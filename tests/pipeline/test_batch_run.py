@@ -23,7 +23,7 @@ from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.server import KEY, Answer, FakeProvider, Request, json_answer
 from plantain.cli import main
-from plantain.cli.progress import BuildProgress
+from plantain.cli.terminal.progress import BuildProgress
 from plantain.journal import JournalReader
 from plantain.journal.batches import BatchLedger
 from plantain.pipeline.recipe import Recipe

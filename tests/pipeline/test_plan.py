@@ -9,7 +9,7 @@ from quick import CallLog, quick_catalogue, quick_method, quick_recipe
 
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
-from plantain.cli.plan import duration
+from plantain.cli.runs.plan import duration
 from plantain.findings import load_taxonomy
 from plantain.pipeline.estimate import CallEstimate
 from plantain.pipeline.forecast import BuildPlan, make_plan

@@ -5,8 +5,6 @@ Exit codes: 0 done, 1 failed, 2 usage or invalid input (one line), 3 stopped by 
 
 from __future__ import annotations
 
-import difflib
-import importlib
 import sys
 
 from plantain.files.terminal import redact_terminal
@@ -14,49 +12,43 @@ from plantain.records import InputError
 from plantain.version import __version__
 
 COMMANDS = {
-    "demo": "the whole build, offline, on real images that arrive with the dependencies",
-    "ingest": "read images into a catalogue",
-    "quarantine": "images that may show who somebody is: release or mask them",
-    "findings": "what can be added and removed",
-    "models": "models by provider: roles, prices, keys",
-    "plan": "tasks, calls, disk and time that a recipe needs; calls nothing",
-    "build": "run or resume a recipe",
-    "retry": "open tasks again by how they ended",
-    "status": "where a run stands",
-    "show": "one task in full",
-    "consent": "what a run has sent where, under which agreement",
-    "report": "tables and figures of a run, as one HTML file",
-    "export": "a run as a dataset that others can use",
-    "import": "a published release back into a journal",
-    "withdraw": "take a patient or single images, and all that came of them, out of a run or a catalogue",
-    "verify": "prove a release: every checksum, count, row and licence",
-    "release": "diff A B: what changed between two releases",
-    "audit": "how far a judge can be trusted, by planted defects",
-    "bench": "measure editing models: benchmarks, outputs, scores, tables",
-    "train": "fine-tuning on a benchmark or a release, and preferences",
+    "demo": (
+        "plantain.cli.demo",
+        "the whole build, offline, on real images that arrive with the dependencies",
+    ),
+    "ingest": ("plantain.cli.images.ingest", "read images into a catalogue"),
+    "quarantine": (
+        "plantain.cli.images.quarantine",
+        "images that may show who somebody is: release or mask them",
+    ),
+    "findings": ("plantain.cli.images.findings", "what can be added and removed"),
+    "models": ("plantain.cli.models", "models by provider: roles, prices, keys"),
+    "plan": ("plantain.cli.runs.plan", "tasks, calls, disk and time that a recipe needs; calls nothing"),
+    "build": ("plantain.cli.runs.build", "run or resume a recipe"),
+    "retry": ("plantain.cli.runs.retry", "open tasks again by how they ended"),
+    "status": ("plantain.cli.runs.status", "where a run stands"),
+    "show": ("plantain.cli.runs.show", "one task in full"),
+    "consent": ("plantain.cli.runs.consent", "what a run has sent where, under which agreement"),
+    "report": ("plantain.cli.runs.report", "tables and figures of a run, as one HTML file"),
+    "export": ("plantain.cli.releases.export", "a run as a dataset that others can use"),
+    "import": ("plantain.cli.releases.import_run", "a published release back into a journal"),
+    "withdraw": (
+        "plantain.cli.images.withdraw",
+        "take a patient or single images, and all that came of them, out of a run or catalogue",
+    ),
+    "verify": ("plantain.cli.releases.verify", "prove a release: every checksum, count, row and licence"),
+    "release": ("plantain.cli.releases.release", "diff A B: what changed between two releases"),
+    "audit": ("plantain.cli.audit", "how far a judge can be trusted, by planted defects"),
+    "bench": ("plantain.cli.bench", "measure editing models: benchmarks, outputs, scores, tables"),
+    "train": ("plantain.cli.train", "fine-tuning on a benchmark or a release, and preferences"),
 }
-"""Every command and its line of help; `plantain.cli.<name>` holds its typer application `app`."""
+"""Every command: the module that holds its typer application `app`, and its line of help."""
 
-_MODULES = {"import": "import_run"}
-"""Commands whose name is a word of Python."""
+ABOUT = """Build, judge and benchmark text-guided edits of medical images.
 
+A research tool: it diagnoses nothing, and what it makes is synthetic."""
 
-def overview() -> str:
-    """The text of `plantain --help`."""
-    width = max(map(len, COMMANDS))
-    lines = [
-        "Usage: plantain COMMAND [ARGS]...",
-        "",
-        "Build, judge and benchmark text-guided edits of medical images.",
-        "A research tool: it diagnoses nothing, and what it makes is synthetic.",
-        "",
-        "Commands (each has --help with an example):",
-        *(f"  {name:<{width}}  {text}" for name, text in COMMANDS.items()),
-        "",
-        "Exit codes: 0 done, 1 failed, 2 invalid input, 3 stopped by a limit and resumable.",
-    ]
-    return "\n".join(lines)
-
+EXIT_CODES = "Exit codes: 0 done, 1 failed, 2 invalid input, 3 stopped by a limit and resumable."
 
 _BY_CTRL_C = 130
 
@@ -65,27 +57,17 @@ def main(argv: list[str] | None = None) -> int:
     """Runs one command and returns its exit code; bad input becomes one line on stderr and code 2."""
     args = sys.argv[1:] if argv is None else argv
     redact_terminal()
-    if not args or args[0] in ("--help", "-h", "help"):
-        print(overview())
-        return 0
-    if args[0] == "--version":
+    if args[:1] == ["--version"]:
         print(f"plantain {__version__}")
         return 0
-    name, rest = args[0], args[1:]
-    if name not in COMMANDS:
-        nearest = difflib.get_close_matches(name, COMMANDS, n=1)
-        hint = f"; did you mean {nearest[0]!r}?" if nearest else "; see plantain --help"
-        print(f"plantain: no command {name!r}{hint}", file=sys.stderr)
-        return 2
-    return _run(name, rest)
-
-
-def _run(name: str, args: list[str]) -> int:
     import typer
 
+    from plantain.cli.terminal.groups import LazyGroup
+
+    name = args[0] if args else "plantain"
     try:
-        module = importlib.import_module(f"plantain.cli.{_MODULES.get(name, name)}")
-        result = module.app(args=args, prog_name=f"plantain {name}", standalone_mode=False)
+        group = LazyGroup("", ABOUT, COMMANDS, epilog=EXIT_CODES)
+        result = group.main(args=args, prog_name="plantain", standalone_mode=False)
     except InputError as error:
         return _say(str(error), 2)
     except typer.TyperException as error:

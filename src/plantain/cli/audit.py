@@ -19,7 +19,7 @@ from plantain.audit.pictures import package_pictures
 from plantain.audit.published import Opinion, is_published_tree, opinions_of, published_edits
 from plantain.audit.rates import AuditRate
 from plantain.audit.run_pictures import run_pictures
-from plantain.cli.application import application
+from plantain.cli.terminal.application import application
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.models.registry import resolve_judge
 from plantain.records import Criterion, InputError

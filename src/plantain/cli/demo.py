@@ -12,8 +12,8 @@ import orjson
 import typer
 from rich.console import Console
 
-from plantain.cli.application import application
-from plantain.cli.build import build_watched, tell_end
+from plantain.cli.runs.build import build_watched, tell_end
+from plantain.cli.terminal.application import application
 from plantain.journal import JournalReader
 from plantain.journal.telemetry import costs, status_summary
 from plantain.pipeline.demo import demo_recipe, fill_demo_catalogue

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from plantain.cli.application import application
+from plantain.cli.terminal.application import application
 from plantain.models.extras import has_module
 from plantain.models.facts import facts_of
 from plantain.models.hosted.drift import Drift, drift

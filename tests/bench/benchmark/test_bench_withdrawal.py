@@ -137,7 +137,7 @@ def test_killed_anywhere_the_same_command_finishes(after: str, case: Path) -> No
     gone, stay = theirs(case)
     pid = os.fork()
     if pid == 0:
-        import plantain.cli.withdraw as command
+        import plantain.cli.images.withdraw as command
 
         taken = command.withdraw_from_benchmark
         if after == "bench-run":

@@ -381,7 +381,7 @@ def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureF
 def test_progress_tells_of_outputs_and_not_of_rounds(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("plantain.cli.progress.PLAIN_EVERY_S", 0.0)
+    monkeypatch.setattr("plantain.cli.terminal.progress.PLAIN_EVERY_S", 0.0)
     with GenerateProgress(quiet=False) as progress:
         progress.planned(3, {TaskState.PENDING: 3}, Budget(None))
         progress.closed("outputs/mine", Ending(TaskState.SUCCESS, 1))

@@ -11,7 +11,7 @@ import pytest
 from bench.discs import make_bench, make_run
 from plantain.cli import main
 from plantain.cli.bench.score import ScoreProgress
-from plantain.cli.progress import time_left
+from plantain.cli.terminal.progress import time_left
 
 
 @pytest.fixture(scope="module")

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from plantain.cli.subcommands import Subcommands
+from plantain.cli.terminal.groups import LazyGroup
 
-app = Subcommands(
+app = LazyGroup(
     "bench",
     "Measure models that edit medical images: data in, outputs, scores, tables.",
     {
-        "demo": "a small benchmark from real images, offline editors, a leaderboard",
-        "check": "what is wrong with a benchmark, one line a problem",
-        "describe": "organs, tasks, sizes of regions: what a benchmark consists of",
-        "prepare": "a benchmark from raw pairs of images",
-        "from-build": "a benchmark with exact regions from any build",
-        "generate": "run editors over a benchmark, or take outputs in",
-        "score": "metrics and judges over what was generated",
-        "table": "the leaderboard: HTML, CSV, LaTeX, JSON",
-        "attend": "where open editors looked, against the region",
-        "rank": "how metrics agree with people",
+        "demo": (
+            "plantain.cli.bench.demo",
+            "a small benchmark from real images, offline editors, a leaderboard",
+        ),
+        "check": ("plantain.cli.bench.check", "what is wrong with a benchmark, one line a problem"),
+        "describe": (
+            "plantain.cli.bench.describe",
+            "organs, tasks, sizes of regions: what a benchmark consists of",
+        ),
+        "prepare": ("plantain.cli.bench.prepare", "a benchmark from raw pairs of images"),
+        "from-build": ("plantain.cli.bench.from_build", "a benchmark with exact regions from any build"),
+        "generate": ("plantain.cli.bench.generate", "run editors over a benchmark, or take outputs in"),
+        "score": ("plantain.cli.bench.score", "metrics and judges over what was generated"),
+        "table": ("plantain.cli.bench.table", "the leaderboard: HTML, CSV, LaTeX, JSON"),
+        "attend": ("plantain.cli.bench.attend", "where open editors looked, against the region"),
+        "rank": ("plantain.cli.bench.rank", "how metrics agree with people"),
     },
 )

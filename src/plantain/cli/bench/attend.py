@@ -18,9 +18,9 @@ from plantain.bench.leaderboard.failure_types import CutOffs
 from plantain.bench.leaderboard.grounding_page import grounding_rows, table_lines, write_grounding
 from plantain.bench.leaderboard.table_rows import read_scores
 from plantain.bench.score.attending import AttendSummary, Measuring, attend, attended_arms
-from plantain.cli.application import application
 from plantain.cli.bench.bar import progress_bar
-from plantain.cli.ctrl_c import stopping_on_ctrl_c
+from plantain.cli.terminal.application import application
+from plantain.cli.terminal.ctrl_c import stopping_on_ctrl_c
 from plantain.journal import JsonValue
 from plantain.metrics.grounding import ALPHA
 from plantain.records import InputError

@@ -10,7 +10,7 @@ import orjson
 import typer
 
 from plantain.bench.benchmark.samples import BenchmarkProblem
-from plantain.cli.application import application
+from plantain.cli.terminal.application import application
 
 app = application()
 

@@ -14,10 +14,10 @@ from rich.console import Console
 
 from plantain.bench.demo import Demo, bench_demo
 from plantain.bench.leaderboard.tables import table_json
-from plantain.cli.application import application
 from plantain.cli.bench.generate import GenerateProgress
 from plantain.cli.bench.score import ScoreProgress
 from plantain.cli.bench.table import leaderboard
+from plantain.cli.terminal.application import application
 from plantain.journal import JournalReader
 from plantain.journal.telemetry import status_summary
 from plantain.pipeline.run import peak_rss_mb, peak_worker_rss_mb

@@ -16,8 +16,8 @@ from rich.table import Table
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.describing import Description, Spread, as_json, describe_benchmark, find_clip
-from plantain.cli.application import application
 from plantain.cli.bench.bar import progress_bar
+from plantain.cli.terminal.application import application
 
 app = application()
 

@@ -22,9 +22,9 @@ from plantain.bench.generate.grid import parse_sweep
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.generate.walk import Ending, GenerateObserver
 from plantain.calls import Budget
-from plantain.cli.application import application
-from plantain.cli.build import tell_end
-from plantain.cli.progress import BuildProgress
+from plantain.cli.runs.build import tell_end
+from plantain.cli.terminal.application import application
+from plantain.cli.terminal.progress import BuildProgress
 from plantain.offline.workers import close_workers
 from plantain.pipeline.loop import Closing
 from plantain.records import InputError, OutcomeKind, TaskState

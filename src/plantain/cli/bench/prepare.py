@@ -18,8 +18,8 @@ from plantain.bench.prepare.preparing import Prepared, PreparePlan, prepare_benc
 from plantain.bench.prepare.procedures import listed_procedures, procedures_of
 from plantain.bench.prepare.raw_pairs import COLUMNS, NEEDED, TABLE
 from plantain.bench.prepare.regions_proposed import DifferenceProposer, RegionProposer
-from plantain.cli.application import application
 from plantain.cli.bench.bar import progress_bar
+from plantain.cli.terminal.application import application
 from plantain.models.hosted.describer import HostedDescriber
 from plantain.models.registry import close_models
 from plantain.privacy.text_reader import open_reader, why_no_reader

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plantain.cli.application import application
+from plantain.cli.terminal.application import application
 from plantain.records import InputError
 
 if TYPE_CHECKING:

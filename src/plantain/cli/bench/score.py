@@ -19,8 +19,8 @@ from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.kept import kept_scores
 from plantain.bench.score.score import ScoreObserver, ScoreRequest, ScoreSummary, score_run
 from plantain.bench.score.suite import chosen
-from plantain.cli.application import application
-from plantain.cli.progress import time_left
+from plantain.cli.terminal.application import application
+from plantain.cli.terminal.progress import time_left
 from plantain.metrics.networks.available import CLIP, find_networks
 from plantain.offline.workers import close_workers
 from plantain.runs.terms import load_terms

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from plantain.cli.subcommands import Subcommands
+from plantain.cli.terminal.groups import LazyGroup
 
-app = Subcommands(
+app = LazyGroup(
     "train",
     "Train open editors on pairs, or on preferences, and measure what they learned.",
     {
-        "finetune": "an InstructPix2Pix on n samples of each task, measured on others",
-        "dpo": "on a release's preferences, after supervised steps",
+        "finetune": (
+            "plantain.cli.train.finetune",
+            "an InstructPix2Pix on n samples of each task, measured on others",
+        ),
+        "dpo": ("plantain.cli.train.dpo", "on a release's preferences, after supervised steps"),
     },
 )

@@ -9,8 +9,8 @@ from typing import Annotated
 import orjson
 import typer
 
-from plantain.cli.application import application
-from plantain.cli.ctrl_c import stopping_on_ctrl_c
+from plantain.cli.terminal.application import application
+from plantain.cli.terminal.ctrl_c import stopping_on_ctrl_c
 from plantain.cli.train.bar import TrainingBar
 from plantain.runs.terms import load_terms
 from plantain.train.base import open_base

@@ -14,8 +14,8 @@ import typer
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.held_out import held_out_part, write_held_out
-from plantain.cli.application import application
-from plantain.cli.ctrl_c import stopping_on_ctrl_c
+from plantain.cli.terminal.application import application
+from plantain.cli.terminal.ctrl_c import stopping_on_ctrl_c
 from plantain.cli.train.bar import TrainingBar
 from plantain.cli.train.measuring import MeasuredModel, measure_trained
 from plantain.records import InputError

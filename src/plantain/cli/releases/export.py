@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from plantain.release.export import ExportSummary
     from plantain.release.plan import ExportOptions
 
-from plantain.cli.application import application
+from plantain.cli.terminal.application import application
 
 app = application()
 

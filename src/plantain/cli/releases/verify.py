@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from plantain.cli.application import application
+from plantain.cli.terminal.application import application
 
 app = application()
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperOption
+from typer.models import CommandFunctionType as CommandFunction
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter
@@ -38,7 +39,10 @@ class _Command(TyperCommand):
         super().format_epilog(ctx, formatter)
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
-        return [_plain(piece) for piece in super().collect_usage_pieces(ctx)]
+        pieces = [self.options_metavar] if self.options_metavar else []
+        for param in self.get_params(ctx):
+            pieces += [_shown(param)] if isinstance(param, TyperArgument) else param.get_usage_pieces(ctx)
+        return pieces
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         for option in self.get_params(ctx):
@@ -54,22 +58,18 @@ def _whole_example(paragraph: str) -> str:
     return "\b\n" + " ".join(paragraph.split())
 
 
-def _plain(piece: str) -> str:
-    """Typer's `{RECIPE}`, `[[DIR]]` and `{DIR...}...` as `RECIPE`, `[DIR]` and `DIR...`."""
-    found = re.fullmatch(r"(\{|\[)\[?([^][{}.]+?)(?:\.\.\.)?\]?(?:\.\.\.)?[]}](\.\.\.)?", piece)
-    if found is None:
-        return piece
-    opening, name, several = found.groups()
-    return (f"[{name}]" if opening == "[" else name) + (several or "")
+def _shown(argument: TyperArgument) -> str:
+    """`RECIPE` for what is needed, `[DIR]` for what is not, `FILE...` for one or more."""
+    name = argument.display_name_raw.removesuffix("...").strip("[]")
+    several = "..." if argument.nargs != 1 else ""
+    return (name if argument.required else f"[{name}]") + several
 
 
 class _Application(typer.Typer):
     """Its commands are `_Command`s."""
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
-        for command in self.registered_commands:
-            command.cls = _Command
-        return super().__call__(*args, **kwargs)
+    def command(self, *args: Any, **options: Any) -> Callable[[CommandFunction], CommandFunction]:
+        return super().command(*args, **{"cls": _Command, **options})
 
 
 def application() -> typer.Typer:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plantain.cli.application import application
+from plantain.cli.terminal.application import application
 
 if TYPE_CHECKING:
     from plantain.journal import JournalReader

@@ -13,7 +13,7 @@ from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_dupli
 from plantain.catalogue.preview import PAGE, write_preview
 from plantain.catalogue.quarantine import Held, held, mask, release
 from plantain.catalogue.store import NAME, Catalogue
-from plantain.cli.application import application
+from plantain.cli.terminal.application import application
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError
 

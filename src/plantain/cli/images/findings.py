@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from plantain.cli.application import application
+from plantain.cli.terminal.application import application
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.findings.taxonomy import suggest
 from plantain.records import Finding, InputError, Visibility

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from plantain.cli.application import application
+from plantain.cli.terminal.application import application
 from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
 from plantain.journal.questions.tasks import why_not_done

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from plantain.cli.application import application
+from plantain.cli.terminal.application import application
 
 app = application()
 
@@ -35,7 +35,7 @@ def report(
         return
     from rich.console import Console
 
-    from plantain.cli.status import NAMED, tell_unsuccessful
+    from plantain.cli.runs.status import NAMED, tell_unsuccessful
     from plantain.journal import JournalReader
     from plantain.report.task_list import unsuccessful
     from plantain.report.terminal import table_one

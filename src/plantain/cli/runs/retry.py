@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from plantain.bench.generate.runfile import BENCH
-from plantain.cli.application import application
+from plantain.cli.terminal.application import application
 from plantain.journal import Journal, JournalReader
 from plantain.pipeline.retry import ENDINGS, RetryChoice, ended_tasks
 from plantain.records import InputError, Step

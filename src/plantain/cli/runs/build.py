@@ -12,9 +12,9 @@ from typing import Annotated, Protocol
 import orjson
 import typer
 
-from plantain.cli.application import application
-from plantain.cli.progress import BuildProgress
-from plantain.cli.status import NAMED, reasons, tasks_line, tell_unsuccessful
+from plantain.cli.runs.status import NAMED, reasons, tasks_line, tell_unsuccessful
+from plantain.cli.terminal.application import application
+from plantain.cli.terminal.progress import BuildProgress
 from plantain.journal import JournalReader
 from plantain.journal.telemetry import status_summary
 from plantain.offline.workers import close_workers

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from plantain.catalogue.store import Catalogue
-from plantain.cli.application import application
+from plantain.cli.terminal.application import application
 from plantain.findings import load_taxonomy
 from plantain.pipeline.consent import check_planned_consent, warnings
 from plantain.pipeline.estimate import CallEstimate

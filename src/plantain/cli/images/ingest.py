@@ -22,8 +22,8 @@ from plantain.catalogue.ingest import REJECTED, Ingested, check_earlier, ingest,
 from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
-from plantain.cli.application import application
-from plantain.cli.ingest_table import group_remarks, table_line
+from plantain.cli.images.ingest_table import group_remarks, table_line
+from plantain.cli.terminal.application import application
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
 from plantain.privacy.text_reader import open_reader, why_no_reader

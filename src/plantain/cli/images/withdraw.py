@@ -30,7 +30,7 @@ from plantain.catalogue.withdrawal import (
     cut_rejected,
     withdraw_from_catalogue,
 )
-from plantain.cli.application import application
+from plantain.cli.terminal.application import application
 from plantain.journal.withdrawal import Extent
 from plantain.records import InputError, SourceImage, Withdrawal
 from plantain.release.withdraw import (

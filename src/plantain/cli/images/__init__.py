@@ -1,0 +1,1 @@
+"""Commands on pictures: reading them in, holding them back, taking them out."""

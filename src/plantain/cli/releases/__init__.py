@@ -1,0 +1,1 @@
+"""Commands on releases: made, read back, compared, proved."""

@@ -1,0 +1,1 @@
+"""Commands on runs: planned, built, watched, opened again."""

@@ -1,0 +1,1 @@
+"""What all commands share: how they are found and called, progress, Ctrl-C."""
