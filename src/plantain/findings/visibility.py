@@ -31,6 +31,32 @@ def sides_on(finding: Finding, image: SourceImage) -> tuple[str, ...]:
     return finding.sides
 
 
+MIRRORED = "mirrored"
+"""Laterality of a picture that is known to be shown the other way round."""
+
+
+def shown_sides(image: SourceImage) -> str:
+    """Where the patient's sides lie in the picture, in a sentence for whoever knows no convention of display.
+
+    "" where a picture has no left and right half of a patient (a fundus, a sagittal slice, a lateral film), or where
+    its modality is a user's own and nobody has said how it is shown.
+    """
+    if (
+        image.modality not in ("chest_xray", "brain_mri")
+        or image.plane == "sagittal"
+        or image.view == "lateral"
+    ):
+        return ""
+    if image.laterality == "not recorded":
+        return (
+            "Which half of this picture is the patient's left is not recorded: left and right are those of the picture "
+            "as shown."
+        )
+    if image.laterality == MIRRORED:
+        return "This picture is shown mirrored: the patient's left is on its left, the patient's right on its right."
+    return "The patient's left is on the right of the picture as shown, and the patient's right on its left."
+
+
 def sequence_of(image: SourceImage) -> str:
     """The sequence as visibility conditions name it: "T1" with contrast given is "T1+C"."""
     if image.sequence == "T1" and image.contrast.casefold() in ("yes", "true", "gadolinium", "post", "c"):

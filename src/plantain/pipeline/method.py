@@ -18,9 +18,12 @@ def method_of(recipe: Recipe, door: Door | None = None) -> Method:
     """
     options = (door or Door(recipe.terms)).options
     return Method(
-        writer=resolve_writer(recipe.models.writer, options(recipe.models.writer)),
-        editor=resolve_editor(recipe.models.editor, options(recipe.models.editor)),
-        judges=tuple(resolve_judge(name, options(name)) for name in recipe.models.judges),
+        writer=resolve_writer(recipe.models.writer, options(recipe.models.writer, "writer")),
+        editor=resolve_editor(recipe.models.editor, options(recipe.models.editor, "editor")),
+        judges=tuple(
+            resolve_judge(name, options(name, f"judge {number}"))
+            for number, name in enumerate(recipe.models.judges, start=1)
+        ),
         rubric=MED_BANANA,
         policy=recipe.loop.policy,
         threshold=recipe.loop.threshold,

@@ -30,12 +30,15 @@ from plantain.privacy.text import TextReader
 from plantain.privacy.text_reader import open_reader
 from plantain.records import TaskState
 from plantain.runs.door import Door
-from plantain.runs.opening import changed_since, open_client, open_run
+from plantain.runs.opening import begun_with, changed_since, open_client, open_run
 from plantain.runs.pricing import check_prices
 from plantain.runs.transport import check_transports, tasks_under_way
 from plantain.runs.worker_pool import WorkerPool, interruptible, time_cap
 
 SILENT = ProgressObserver()
+
+METHOD = "method"
+"""The meta entry of a run that remembers what its roles were begun with."""
 
 
 @dataclass(slots=True)
@@ -91,7 +94,7 @@ async def run_build(
     check_transports(terms, [recipe.models.editor])
     catalogue = Catalogue.open(recipe.data.catalogue)
     check_planned_consent(recipe, catalogue, taxonomy)
-    door = Door(terms)
+    door = Door(terms, begun_with(run, METHOD))
     jobs = door.jobs
     reads = method is None and recipe.data.check_text
     reader = text_reader or (open_reader() if reads else None)
@@ -112,7 +115,7 @@ async def run_build(
         )
         walk.text_check = text_check_of(reader, catalogue, journal)
         today = {**fingerprints(method), **fingerprint(walk.text_check)}
-        changed = await changed_since(journal, "method", today)
+        changed = await changed_since(journal, METHOD, today)
         if changed is not None:
             walk.pool.halt(changed, faulty=True)
         async with (

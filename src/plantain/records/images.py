@@ -59,7 +59,8 @@ class SourceImage:
         geometry: how it was brought to the prepared size.
         view, projection, position, sequence, contrast, plane: as recorded, else "unknown".
         laterality: the eye, "left" or "right"; "not recorded" where nobody knows which half of a slice is left, so
-            that no instruction may name a side; else "unknown".
+            that no instruction may name a side; "mirrored" where a slice or film is shown the other way round; else
+            "unknown".
         spacing_mm: pixel spacing of the prepared image where known.
         text_checked: whether burned-in text was looked for.
         synthetic: True where the pixels are themselves rendered or edited.

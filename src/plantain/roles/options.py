@@ -69,6 +69,7 @@ class ProviderOptions:
         image_size, image_quality: of an edited image, in the provider's words ("1K"; "high").
         leniency: how the judge's prompt weighs small imperfections: "balanced" or "strict".
         prompts: folder whose templates replace ours, by file name.
+        edition: of our prompts; 0 for the latest. A run that goes on has the one that it was begun with.
         price: overrides the table of known models.
         dtype: of an open model's weights: "float32", "float16", "bfloat16"; "" for the family's own on this device.
         device: where open models run: "cpu", "cuda:1", or several with commas; "" for every GPU, else the processor.
@@ -105,6 +106,7 @@ class ProviderOptions:
     image_quality: str = ""
     leniency: str = "balanced"
     prompts: Path | None = None
+    edition: int = 0
     price: Price | None = None
     dtype: str = ""
     device: str = ""
@@ -206,6 +208,7 @@ _COMMON = frozenset(
         "timeout_s",
         "leniency",
         "prompts",
+        "edition",
         "price",
         "proxy",
         "ca_bundle",

@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 
 from plantain.calls import AdmissionController, ModelClient, ModelDrift
-from plantain.journal import Journal, JsonValue, RunHeader
+from plantain.journal import Journal, JournalReader, JsonValue, RunHeader
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.records import InputError
@@ -77,6 +77,30 @@ async def open_client(
     )
     gate.on_outage = client.outage
     return client, gate
+
+
+def begun_with(run: Path, key: str) -> dict[str, str]:
+    """What a run remembers of how it was begun, by role or model; empty where there is no run yet.
+
+    Args:
+        run: its folder.
+        key: the meta entry that remembers.
+    """
+    if not (run / JOURNAL_NAME).exists():
+        return {}
+    with JournalReader.open(run) as reader:
+        recorded = reader.meta(key)
+    begun: dict[str, str] = orjson.loads(recorded) if recorded is not None else {}
+    return begun
+
+
+def edition_begun(fingerprint: str, folder: Path | None) -> int:
+    """The edition of our prompts that a fingerprint was made with; 0, the latest, for a new run or other models."""
+    if "prompts=" not in fingerprint:
+        return 0
+    from plantain.models.hosted.prompts import edition_of  # templates are for hosted models alone
+
+    return edition_of(fingerprint, folder)
 
 
 async def changed_since(journal: Journal, key: str, today: dict[str, str]) -> str | None:

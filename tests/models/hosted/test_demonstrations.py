@@ -94,7 +94,7 @@ def test_gemini_gets_one_turn_in_order_with_the_new_case_last(server: FakeProvid
 def test_openai_gets_all_pictures_and_a_text_that_names_them(server: FakeProvider) -> None:
     reply = ask(editor(server, "openai"), request(2))
     assert reply.outcome.ok
-    assert '"prompt":"edit_by_example@1:' in reply.raw
+    assert '"prompt":"edit_by_example@2:' in reply.raw
     (call,) = server.calls
     assert call.body.count(b'name="image[]"') == 5
     text = openai_format.prompt_text(call)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import cv2
@@ -302,3 +303,17 @@ def test_missing_key_and_extra_are_one_line(monkeypatch: pytest.MonkeyPatch) -> 
 def test_compatible_provider_has_no_editor() -> None:
     with pytest.raises(InputError, match="not an editor"):
         resolve_editor("openai-compatible/m", ProviderOptions(base_url="http://127.0.0.1:1/v1"))
+
+
+@pytest.mark.parametrize("provider", ["gemini", "openai"])
+@pytest.mark.parametrize("instruction", ["Add air at the patient's left apex.", "Add air at the apex."])
+def test_editor_is_told_where_a_named_side_lies(
+    server: FakeProvider, provider: str, instruction: str
+) -> None:
+    """Whoever wrote the instruction: a hosted writer, an offline one, or a person."""
+    editor = resolve_editor(f"{provider}/m", options(server, provider))
+    ask(editor, replace(edit_request(), instruction=instruction))
+    form = gemini_format if provider == "gemini" else openai_format
+    said = form.prompt_text(server.calls[-1])
+    assert instruction in said
+    assert ("patient's left is on the right of the picture as shown" in said) == ("left" in instruction)

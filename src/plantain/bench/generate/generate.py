@@ -10,7 +10,7 @@ from pathlib import Path
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arm_requests import ArmRequest, PlannedArm
-from plantain.bench.generate.plan import check_wanted, make_plan
+from plantain.bench.generate.plan import MODELS_META, check_wanted, make_plan
 from plantain.bench.generate.shots_confusion import score_confusion
 from plantain.bench.generate.walk import GenerateObserver, GenerateWalk
 from plantain.calls import AdmissionController, ModelClient
@@ -21,7 +21,7 @@ from plantain.records import TaskState
 from plantain.roles import Editor
 from plantain.runs.consent import check_consent
 from plantain.runs.door import Door
-from plantain.runs.opening import open_client, open_run
+from plantain.runs.opening import begun_with, open_client, open_run
 from plantain.runs.pricing import check_prices
 from plantain.runs.terms import Terms
 from plantain.runs.transport import check_transports, tasks_under_way
@@ -103,7 +103,7 @@ async def generate(
     check_prices(terms)
     check_transports(terms, terms.models)
     check_consent(terms, (sample.image for sample in benchmark.samples))
-    door = Door(terms)
+    door = Door(terms, begun_with(run, MODELS_META))
     jobs = door.jobs
     editors = Editors(door)
     check_wanted(benchmark, wanted, editors, seed)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Protocol
 
 import orjson
 
+from plantain.findings import shown_sides
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import record
 from plantain.models.hosted.faults import Fault
@@ -21,6 +23,8 @@ from plantain.roles.options import ProviderOptions
 
 PICTURE = "<picture>"
 """Where the prompt with demonstrations shows a picture."""
+
+_SIDE = re.compile(r"\b(left|right)\b", re.IGNORECASE)
 
 VERSION = "1"
 """Of this adapter; raised when the same model and prompt could be asked or read differently."""
@@ -65,7 +69,7 @@ def interleaved(text: str, pictures: Sequence[EncodedImage]) -> Iterator[str | E
 
 def _check_marks(library: PromptLibrary, shots: int) -> None:
     """Refuses a person's template that marks another number of pictures than there are. Raises InputError."""
-    values = {"examples": ["example"] * shots, "instruction": "example"}
+    values = {"examples": ["example"] * shots, "instruction": "example", "shown": ""}
     marked = library.render("edit_by_example", values).text.count(PICTURE)
     if marked != 2 * shots + 1:
         raise InputError(
@@ -79,7 +83,7 @@ class HostedEditor:
 
     def __init__(self, model: PictureModel, options: ProviderOptions) -> None:
         self._model = model
-        self._library = checked_library(options.prompts)
+        self._library = checked_library(options.prompts, options.edition)
         self.name = model.name
         self.fingerprint = (
             f"retouching@{VERSION} {model.name} {model.sampling} prompts={self._library.label('edit')}"
@@ -130,16 +134,17 @@ class HostedEditor:
         With demonstrations it is one turn, labelled throughout, the new case last: models take examples that come as
         turns of their own for answers that they gave.
         """
+        shown = shown_sides(request.image) if _SIDE.search(request.instruction) else ""
         if not request.demonstrations:
-            prompt = self._library.render("edit", {"instruction": request.instruction})
+            prompt = self._library.render("edit", {"instruction": request.instruction, "shown": shown})
             return prompt, [original, prompt.text]
-        examples = [shown.instruction for shown in request.demonstrations]
+        examples = [example.instruction for example in request.demonstrations]
         prompt = self._library.render(
-            "edit_by_example", {"examples": examples, "instruction": request.instruction}
+            "edit_by_example", {"examples": examples, "instruction": request.instruction, "shown": shown}
         )
         pictures: list[EncodedImage] = []
-        for shown in request.demonstrations:
-            for picture in (shown.before, shown.after):
+        for example in request.demonstrations:
+            for picture in (example.before, example.after):
                 pictures.append((await _squared(picture))[0])
         return prompt, list(interleaved(prompt.text, [*pictures, original]))
 

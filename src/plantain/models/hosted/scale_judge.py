@@ -27,7 +27,7 @@ class HostedScaleJudge:
 
     def __init__(self, model: Conversation, options: ProviderOptions) -> None:
         self._model = model
-        self._library = checked_library(options.prompts)
+        self._library = checked_library(options.prompts, options.edition)
         self.name = model.name
         schema = hashlib.sha256(orjson.dumps(scale_schema(MEDEBENCH))).hexdigest()[:12]
         labels = ",".join(self._library.label(name) for name in ("scale", "scale_system", "again"))

@@ -25,7 +25,7 @@ class HostedWriter:
 
     def __init__(self, model: Conversation, options: ProviderOptions) -> None:
         self._model = model
-        self._library = checked_library(options.prompts)
+        self._library = checked_library(options.prompts, options.edition)
         self.name = model.name
         self.fingerprint = _fingerprint(self._library, model, ("write_initial", "refine", "again"))
 
@@ -46,7 +46,7 @@ class HostedJudge:
 
     def __init__(self, model: Conversation, options: ProviderOptions) -> None:
         self._model = model
-        self._library = checked_library(options.prompts)
+        self._library = checked_library(options.prompts, options.edition)
         self._leniency = options.leniency
         self.name = model.name
         schema = hashlib.sha256(orjson.dumps(report_schema(MED_BANANA))).hexdigest()[:12]

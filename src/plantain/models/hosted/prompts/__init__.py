@@ -9,13 +9,14 @@ from plantain.models.hosted.prompts.fill import (
     scale_prompt,
     write_prompt,
 )
-from plantain.models.hosted.prompts.library import Prompt, PromptLibrary
+from plantain.models.hosted.prompts.library import Prompt, PromptLibrary, edition_of
 
 __all__ = [
     "Prompt",
     "PromptLibrary",
     "checked_library",
     "describe_prompt",
+    "edition_of",
     "judge_prompt",
     "procedures_prompt",
     "rehearse",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from plantain.findings import lines_on, sides_on, zones_on
+from plantain.findings import lines_on, shown_sides, sides_on, zones_on
 from plantain.models.hosted.prompts.library import Prompt, PromptLibrary
 from plantain.records import (
     BUILD_DIRECTIONS,
@@ -73,13 +73,13 @@ def procedures_prompt(library: PromptLibrary, organ: str, known: Sequence[str], 
     return replace(prompt, system=library.render("describe_system", {}).text)
 
 
-def checked_library(folder: Path | None) -> PromptLibrary:
-    """The prompts of a run, every one of them tried.
+def checked_library(folder: Path | None, edition: int = 0) -> PromptLibrary:
+    """The prompts of a run, every one of them tried; of ours the given edition, 0 for the latest.
 
     Raises:
         InputError: a file cannot be read, replaces nothing, or cannot be filled in.
     """
-    library = PromptLibrary(folder)
+    library = PromptLibrary(folder, edition)
     if folder is not None:
         rehearse(library)
     return library
@@ -125,8 +125,8 @@ def rehearse(library: PromptLibrary) -> None:
     for prompt in ("", "example"):
         library.render("describe", _pair("example", "example", prompt, {"modality": "example"}))
     library.render("procedures", {"organ": "example", "known": ["example"], "most": 1})
-    library.render("edit", {"instruction": "example"})
-    library.render("edit_by_example", {"examples": ["example"], "instruction": "example"})
+    library.render("edit", {"instruction": "example", "shown": "example"})
+    library.render("edit_by_example", {"examples": ["example"], "instruction": "example", "shown": ""})
     library.render("again", {"problem": "example", "answer": "example"})
 
 
@@ -176,6 +176,7 @@ def _case(finding: Finding, image: SourceImage, direction: Direction) -> dict[st
         "facts": [fact for fact in facts if fact["value"] != "unknown"],
         "labels": ", ".join(image.labels) or "nothing",
         "sides": sides_on(finding, image),
+        "shown": shown_sides(image),
         "zones": zones_on(finding, image),
         "signs": lines_on(finding.signs, finding.zones, image, None),
         "secondary_signs": lines_on(finding.secondary_signs, finding.zones, image, None),

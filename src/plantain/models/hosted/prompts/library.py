@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from plantain.files.templates import StrangersTemplates
@@ -31,7 +30,18 @@ ASKED = (
 
 PARTS = ("system", "case", "requirements", "report")
 
+LATEST = 2
+"""The newest edition of our prompts. Edition 1 lies in the folder itself, what a later one changed or added in a folder
+named by its number; a run goes on under the edition that it was begun with."""
+
+ADDED = {"judge_system": 2}
+"""Prompts that an edition added, by its number."""
+
+SYSTEMS = {"judge_add": "judge_system", "judge_remove": "judge_system"}
+"""Which prompt's words stand before these requests instead of `system`, where the edition has it."""
+
 _VERSION = re.compile(r"\A\{#-? *version: *(\d+)\b")
+_LABEL = re.compile(r"(\w+)@\d+:[0-9a-f]{12}")
 _LONGEST = 4000
 _HIDDEN = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]+"
@@ -81,13 +91,16 @@ class PromptLibrary:
 
     Args:
         folder: holds templates that replace ours, e.g. "judge_add.md.j2"; None for ours.
+        edition: of ours; 0 for the latest.
 
     Raises:
         InputError: the folder or a file cannot be used; the line names it.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._sources = {name: _read(name, folder) for name in (*ASKED, *PARTS)}
+    def __init__(self, folder: Path | None = None, edition: int = 0) -> None:
+        edition = edition or LATEST
+        names = (*ASKED, *PARTS, *(name for name, since in ADDED.items() if since <= edition))
+        self._sources = {name: _read(name, folder, edition) for name in names}
         if folder is not None:
             _refuse_strangers(folder)
         self._versions = {name: _version(name, text) for name, text in self._sources.items()}
@@ -96,12 +109,15 @@ class PromptLibrary:
 
     def sha256(self, name: str) -> str:
         """Hash of a prompt's wording, shared parts included."""
-        texts = (self._sources[name], *(self._sources[part] for part in PARTS))
+        before = SYSTEMS.get(name, "")
+        own = (self._sources[before],) if before in self._sources else ()
+        texts = (self._sources[name], *(self._sources[part] for part in PARTS), *own)
         return hashlib.sha256("\x1f".join(texts).encode()).hexdigest()
 
-    @cached_property
-    def _system(self) -> str:
-        return self._templates.fill("system.md.j2", {}).strip()
+    def _system(self, name: str) -> str:
+        """What stands before a request: the edition's own words for its kind, or those for all."""
+        before = SYSTEMS.get(name, "")
+        return self._templates.fill(f"{before if before in self._sources else 'system'}.md.j2", {}).strip()
 
     def label(self, name: str) -> str:
         """The prompt's name, version and hash, without rendering it."""
@@ -115,13 +131,30 @@ class PromptLibrary:
         """
         text = self._templates.fill(f"{name}.md.j2", values)
         text = re.sub(r"\n{3,}", "\n\n", text).strip()
-        return Prompt(name, self._versions[name], self.sha256(name), self._system, text)
+        return Prompt(name, self._versions[name], self.sha256(name), self._system(name), text)
 
 
-def _read(name: str, folder: Path | None) -> str:
-    path = BUILT_IN / f"{name}.md.j2"
-    if folder is not None and (folder / path.name).is_file():
-        path = folder / path.name
+def edition_of(fingerprint: str, folder: Path | None) -> int:
+    """The edition of our prompts that a model's recorded fingerprint names; 0, the latest, where it names none of them.
+
+    Args:
+        fingerprint: holds labels, "name@version:hash".
+        folder: of templates that replace ours, as today.
+    """
+    labels = {found.group(1): found.group() for found in _LABEL.finditer(fingerprint)}
+    for edition in range(LATEST, 0, -1):
+        library = PromptLibrary(folder, edition)
+        if labels and all(name in ASKED and library.label(name) == label for name, label in labels.items()):
+            return edition
+    return 0
+
+
+def _read(name: str, folder: Path | None, edition: int) -> str:
+    """A prompt's source: the folder's, else ours as of an edition."""
+    file = f"{name}.md.j2"
+    places = [folder] if folder is not None else []
+    places += [BUILT_IN / str(number) for number in range(edition, 1, -1)]
+    path = next((place / file for place in places if (place / file).is_file()), BUILT_IN / file)
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -129,7 +162,7 @@ def _read(name: str, folder: Path | None) -> str:
 
 
 def _refuse_strangers(folder: Path) -> None:
-    known = [f"{name}.md.j2" for name in (*ASKED, *PARTS)]
+    known = [f"{name}.md.j2" for name in (*ASKED, *PARTS, *ADDED)]
     if not folder.is_dir():
         raise InputError(f"prompts: {folder} is no folder")
     for path in sorted(folder.glob("*.j2")):
