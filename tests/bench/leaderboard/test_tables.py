@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ from plantain.bench.leaderboard.demonstrated import shot_rows, studies
 from plantain.bench.leaderboard.latex import table_csv, table_seven, table_two
 from plantain.bench.leaderboard.sweeps import sweeps
 from plantain.bench.leaderboard.table_rows import Scores, read_scores
-from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, make_table, table_json
+from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, make_table, region_size, table_json
 from plantain.metrics.statistics.paired import paired_differences
 from plantain.records import InputError
 
@@ -247,3 +248,56 @@ def test_a_run_without_scores_still_has_a_table(tmp_path: Path) -> None:
     with BenchRun.open(run) as opened:
         table = make_table(read_scores(opened))
     assert (table.judge, table.cells, table.main) == (None, {}, [])
+
+
+def test_models_have_places_where_differences_tell_them_and_none_with_few_sources(tmp_path: Path) -> None:
+    # a and b are alike, c is far behind: a and b have place 1 or 2, c has 3. Recorded in another order.
+    noise = np.random.default_rng(3).normal(0, 0.05, (3, 24))
+    means = {"c": 0.2, "b": 0.6, "a": 0.61}
+
+    def scores(arm: Arm, i: int, k: int) -> dict[str, float | None]:
+        return {"ea@j/D": means[arm.label] + float(noise[list(means).index(arm.label), i])}
+
+    def made(n: int) -> Table:
+        bench = make_benchmark(tmp_path / f"bench{n}", ("Skin",), n)
+        arms = [Arm(name, name) for name in means]
+        run = make_run(tmp_path / f"run{n}", bench, arms, scores, pictures=False)
+        with BenchRun.open(run) as opened:
+            return make_table(read_scores(opened))
+
+    table = made(24)  # two samples a source
+    cells = {label: table.cell(label, OVERALL, "EA") for label in means}
+    assert {label: cell and cell.rank for label, cell in cells.items()} == {
+        "a": (1, 2),
+        "b": (1, 2),
+        "c": (3, 3),
+    }
+    first = max(("a", "b"), key=lambda label: (cells[label] or pytest.fail()).estimate.value or 0.0)
+    assert [arm.label for arm in table.general] == [first, "ab".replace(first, ""), "c"]
+    assert rf"[{(cells['c'] or pytest.fail()).estimate.low:.2f}, " in table_two(table)
+    few = made(8)
+    assert [arm.label for arm in few.general] == list(means)  # as recorded
+    assert {(cell.rank, cell.mark) for cell in few.cells.values()} == {(None, "")}
+    assert "unranked" in table_two(few)
+
+
+def test_the_spread_between_draws_is_that_of_the_judge(scores: Scores) -> None:
+    # Variances of 0.01 and 0.03 on two outputs: pooled 0.02, and its root 0.141.
+    key = (EXACT.label, "ea@offline/instruments/D")
+    variances = np.full(scores.outputs[key].shape, np.nan)
+    variances[:2, 0] = 0.01, 0.03
+    cell = make_table(replace(scores, draw_variances={key: variances})).cell(EXACT.label, OVERALL, "EA")
+    assert cell is not None
+    assert (cell.draws_sd, cell.outputs_sd) == (pytest.approx(0.02**0.5), None)
+
+
+def test_a_table_goes_by_the_size_of_regions(table: Table, scores: Scores) -> None:
+    assert [region_size(share) for share in (None, 0.0, 0.0099, 0.01, 0.05, 0.2, 1.0)] == [
+        "", "0 to 1 %", "0 to 1 %", "1 to 5 %", "5 to 20 %", "20 to 100 %", "20 to 100 %",
+    ]  # fmt: skip
+    sizes = {region_size(sample.roi_share) for sample in scores.samples}
+    assert {region for _, region, _ in table.regions} == sizes
+    (size,) = sizes  # all discs of this benchmark are of one size, so that its cells are those of all samples
+    whole, part = table.cell(WEAK.label, OVERALL, "CP"), table.regions[WEAK.label, size, "CP"]
+    assert whole is not None
+    assert (part.estimate, part.samples) == (whole.estimate, whole.samples)

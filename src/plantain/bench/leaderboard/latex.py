@@ -11,7 +11,7 @@ from plantain.bench.leaderboard.demonstrated import ShotRow
 from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.leaderboard.ranking import Ranking
 from plantain.bench.leaderboard.table_rows import baseline
-from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, table_json
+from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, table_json, why_no_interval
 from plantain.metrics.statistics.means import Estimate
 
 ORGANS_ACROSS = 6
@@ -31,7 +31,7 @@ _SPECIAL = {
 
 def table_csv(cells: Iterable[TableCell]) -> str:
     """One line per cell, with the columns of the JSON rows; empty where there is no number."""
-    return csv_text([{"task": "", **row} for row in table_json(cells)])
+    return csv_text([{"task": "", **row, "region": row.get("region", "")} for row in table_json(cells)])
 
 
 def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
@@ -60,12 +60,32 @@ def table_two(table: Table) -> str:
     caption = " ".join(
         [
             *said,
+            *_how_sure(table),
             "Bold: best, underlined: second best, both only where the paired difference from all that follow is "
             "significant after Holm's correction at the 5\\,\\% level.",
         ]
     )
     lines += [rf"\caption{{{caption}}}", r"\end{table*}"]
     return "\n".join(lines) + "\n"
+
+
+def _how_sure(table: Table) -> list[str]:
+    """What the caption says of intervals, places and repeated draws."""
+    said = ["Below each mean: its 95\\,\\% interval over independent sources."]
+    unsure = why_no_interval(table, OVERALL)
+    said += [f"No interval: {escaped('; '.join(unsure))}."] if unsure else []
+    said += (
+        [f"Models stand by {table.ranked.name}."] if table.ranked else ["Models stand as recorded, unranked."]
+    )
+    for name in ("EA", "VQ"):
+        spreads = [
+            c.draws_sd for c in table.cells.values() if c.metric == name and c.organ == OVERALL and c.draws_sd
+        ]
+        if spreads:
+            said.append(
+                f"Draws of the judge on one output: {name} $\\pm$ {max(spreads):.2f} (SD, the largest)."
+            )
+    return said
 
 
 def _block(table: Table, organs: Sequence[str], *, last: bool) -> list[str]:
@@ -98,12 +118,22 @@ def _block(table: Table, organs: Sequence[str], *, last: bool) -> list[str]:
 def _line(
     table: Table, arm: Arm, organs: Sequence[str], measures: Sequence[Measure], distances: Sequence[str]
 ) -> str:
-    values = [_number(table.cell(arm.label, organ, m.name), m) for organ in organs for m in measures]
+    cells = [(table.cell(arm.label, organ, m.name), m) for organ in organs for m in measures]
+    values = [_number(cell, m) for cell, m in cells]
+    under = [_under(cell, m) for cell, m in cells] + [""] * len(distances)
     found = {(d.arm, d.metric): d.value for d in table.scores.distances}
     for name in distances:
         value = found.get((arm.label, name))
         values.append("--" if value is None else f"{value:.2f}")
-    return f"{escaped(arm.label)} & {' & '.join(values)} " + r"\\"
+    return f"{escaped(arm.label)} & {' & '.join(values)} \\\\\n & {' & '.join(under)} \\\\"
+
+
+def _under(cell: TableCell | None, measure: Measure) -> str:
+    """The interval that stands under a number; "" without one."""
+    if cell is None or cell.estimate.low is None or cell.estimate.high is None:
+        return ""
+    ends = (f"{end:.{measure.digits}f}" for end in (cell.estimate.low, cell.estimate.high))
+    return rf"{{\scriptsize [{', '.join(ends)}]}}".replace("-", "$-$")
 
 
 def _number(cell: TableCell | None, measure: Measure) -> str:

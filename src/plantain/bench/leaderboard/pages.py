@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -31,6 +32,8 @@ from plantain.bench.leaderboard.tables import (
     Table,
     TableCell,
     make_table,
+    region_size,
+    said_rank,
     table_json,
     why_no_interval,
 )
@@ -146,7 +149,9 @@ def _files(board: Leaderboard, target: Path) -> dict[Path, str]:
     table = board.table
     files = {
         target.with_suffix(".json"): document(board),
-        target.with_suffix(".csv"): table_csv([*table.cells.values(), *table.tasks.values()]),
+        target.with_suffix(".csv"): table_csv(
+            [*table.cells.values(), *table.tasks.values(), *table.regions.values()]
+        ),
         target.with_suffix(".tex"): "\n".join(
             [table_two(table), *(table_seven(*one) for one in board.shots.items())]
         ),
@@ -174,6 +179,7 @@ def document(board: Leaderboard) -> str:
                 "judges": list(table.judges),
                 "rows": table_json(table.cells.values()),
                 "tasks": table_json(table.tasks.values()),
+                "regions": table_json(table.regions.values()),
                 "differences": {
                     name: [asdict(pair) for pair in pairs] for name, pairs in table.differences.items()
                 },
@@ -216,6 +222,9 @@ def page(board: Leaderboard) -> str:
             models=[arm for arm in table.general if not baseline(arm)],
             baselines=[arm for arm in table.general if baseline(arm)],
             clusters=clusters,
+            ranked=table.ranked,
+            repeated=any(c.draws_sd is not None or c.outputs_sd is not None for c in table.cells.values()),
+            region_sizes=Counter(size for s in table.scores.samples if (size := region_size(s.roi_share))),
             unsure=why_no_interval(table, OVERALL),
             licences=sorted({s.licence for s in table.scores.samples} - {"open", "attribution"}),
             distances={(d.arm, d.metric): d for d in table.scores.distances},
@@ -312,6 +321,7 @@ def _environment() -> Environment:
         "p": p_value,
         "arm_note": arm_note,
         "reasons": reasons_of,
+        "said_rank": said_rank,
         "groupby_pairs": _by_task_and_metric,
     }
     environment.globals |= {

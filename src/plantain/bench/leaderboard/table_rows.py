@@ -15,8 +15,9 @@ from plantain.bench.generate.arms import Arm, ArmKind
 from plantain.bench.generate.baselines import BASELINES
 from plantain.bench.generate.runfile import BenchRun, SampleFacts
 from plantain.bench.score.set_distances import SETS, Distance
-from plantain.journal.questions.benchmark import output_scores, outputs_made
+from plantain.journal.questions.benchmark import draw_scores, output_scores, outputs_made
 from plantain.pixels.arrays import Floats
+from plantain.rubrics import MEDEBENCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Scores:
         distances: of sets.
         made: outputs that the rule names and that were made or failed to be, by arm; told: of those, how many have been
             scored or have a reason why not, by (arm, stored metric). Empty where nobody goes on scoring.
+        draw_variances: for (arm label, stored metric) the variance between draws of each output, as `outputs`.
     """
 
     run: str
@@ -44,6 +46,7 @@ class Scores:
     distances: tuple[Distance, ...] = ()
     made: Mapping[str, int] = field(default_factory=dict)
     told: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    draw_variances: Mapping[tuple[str, str], Floats] = field(default_factory=dict)
 
     @property
     def metrics(self) -> list[str]:
@@ -134,6 +137,7 @@ def read_scores(run: BenchRun) -> Scores:
         distances=tuple(Distance(**row) for row in distances),
         made=_made(run, samples, arms),
         told=told,
+        draw_variances=_draw_variances(run, samples, arms),
     )
 
 
@@ -146,6 +150,20 @@ def _made(run: BenchRun, samples: Sequence[SampleFacts], arms: Sequence[Arm]) ->
         for label, sample, k in outputs_made(run.reader)
         if sample in known and k in scored.get(label, ())
     )
+
+
+def _draw_variances(
+    run: BenchRun, samples: Sequence[SampleFacts], arms: Sequence[Arm]
+) -> dict[tuple[str, str], Floats]:
+    """Variances between the draws of a judge on [0, 1], by (arm, metric), NaN where there was one draw."""
+    place = {sample.id: i for i, sample in enumerate(samples)}
+    grids = {arm.label: len(arm.grid) for arm in arms}
+    found: dict[tuple[str, str], Floats] = {}
+    for label, sample, k, metric, scores in draw_scores(run.reader):
+        if sample in place and 0 <= k < grids.get(label, 0) and len(scores) > 1:
+            variances = found.setdefault((label, metric), np.full((len(samples), grids[label]), np.nan))
+            variances[place[sample], k] = np.var(np.divide(scores, MEDEBENCH.most), ddof=1)
+    return found
 
 
 def _arrays(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from plantain.bench.generate.arms import Arm
-from plantain.bench.leaderboard.comparison import differences, marks
+from plantain.bench.leaderboard.comparison import differences, marks, places
 from plantain.bench.leaderboard.measures import MAIN, Measure, judges, ordered
 from plantain.bench.leaderboard.table_rows import Scores, baseline
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
@@ -20,6 +21,9 @@ from plantain.pixels.arrays import Floats
 from plantain.records import InputError
 
 OVERALL = "overall"
+REGION_SIZES = (0, 1, 5, 20, 100)
+"""Ends of the classes of regions, in per cent of the image."""
+
 MACRO = "overall (macro)"
 """The mean of the organs' means, where `OVERALL` is the mean of the samples."""
 
@@ -42,6 +46,11 @@ class TableCell:
         worst, best: the mean if every unscored output counted as the worst, or the best, that the metric allows; None
             where the metric has no such end. Samples on which no arm at all was scored are left out of both.
         mark: "best" or "second" where the paired differences say so, else "".
+        rank: the places that the model may have among the models, from and to, 1 the best; None where places are not
+            told, see `places`.
+        region: size of the regions that the samples have, "" unless the table goes by that.
+        draws_sd: standard deviation between a judge's draws of one output, pooled; None without repeated draws.
+        outputs_sd: standard deviation between an arm's outputs of one sample, pooled; None for one output a sample.
     """
 
     model: str
@@ -56,6 +65,10 @@ class TableCell:
     worst: float | None
     best: float | None
     mark: str = ""
+    rank: tuple[int, int] | None = None
+    region: str = ""
+    draws_sd: float | None = None
+    outputs_sd: float | None = None
 
     @property
     def coverage(self) -> float:
@@ -74,6 +87,7 @@ class Table:
         measures: in the order of columns.
         cells: by (model, organ, metric); organs, then overall and macro.
         tasks: by (model, organ, task, metric), EA, CP and VQ only.
+        regions: by (model, size of the region, metric), EA, CP and VQ only.
         differences: by metric, all pairs of models over all samples.
     """
 
@@ -84,6 +98,7 @@ class Table:
     cells: Mapping[tuple[str, str, str], TableCell]
     tasks: Mapping[tuple[str, str, str, str], TableCell]
     differences: Mapping[str, tuple[Difference, ...]]
+    regions: Mapping[tuple[str, str, str], TableCell] = field(default_factory=dict)
 
     def measure(self, name: str) -> Measure | None:
         """The measure of that name in this table, or None."""
@@ -114,8 +129,34 @@ class Table:
 
     @property
     def general(self) -> list[Arm]:
-        """Arms that stand for the whole benchmark: not those of a few-shot study, which see part of it."""
-        return [arm for arm in self.scores.arms if arm.shots is None]
+        """Arms that stand for the whole benchmark: not those of a few-shot study, which see part of it.
+
+        Models by their mean where they are `ranked`, else as recorded; baselines last.
+        """
+        arms = [arm for arm in self.scores.arms if arm.shots is None]
+        measure = self.ranked
+        if measure is None:
+            return arms
+        sign = -1.0 if measure.higher_is_better else 1.0
+        means = {arm.label: self.cells[arm.label, OVERALL, measure.name].estimate.value for arm in arms}
+        worst = -math.inf if measure.higher_is_better else math.inf
+
+        def place(arm: Arm) -> tuple[bool, float]:
+            mean = means[arm.label]
+            return baseline(arm), 0.0 if baseline(arm) else sign * (worst if mean is None else mean)
+
+        return sorted(arms, key=place)
+
+    @property
+    def ranked(self) -> Measure | None:
+        """The first main measure, if its models have places; None where the order of models says nothing."""
+        first = self.main[0] if self.main else None
+        cells = (
+            []
+            if first is None
+            else [c for c in self.cells.values() if (c.organ, c.metric) == (OVERALL, first.name)]
+        )
+        return first if any(cell.rank for cell in cells) else None
 
 
 def make_table(scores: Scores, judge: str | None = None) -> Table:
@@ -148,7 +189,12 @@ def make_table(scores: Scores, judge: str | None = None) -> Table:
         for cell in _task_cells(scores, covered, table.main)
         if cell.samples
     }
-    return replace(table, tasks=tasks)
+    regions = {
+        (cell.model, cell.region, cell.metric): cell
+        for cell in _region_cells(scores, covered, table.main)
+        if cell.samples
+    }
+    return replace(table, tasks=tasks, regions=regions)
 
 
 def _choose(present: list[str], wanted: str | None) -> str:
@@ -181,6 +227,29 @@ def _task_cells(
         group = _Group(scores, covered, np.array(groups[organ, task]), organ, task)
         for measure in measures:
             yield from group.row(measure, compare=False)[0]
+
+
+def region_size(share: float | None) -> str:
+    """The class that a region falls into by its share of the image, e.g. "1 to 5 %"; "" without a region."""
+    if share is None:
+        return ""
+    for low, high in pairwise(REGION_SIZES):
+        if share < high / 100 or high == 100:
+            return f"{low} to {high} %"
+    return ""
+
+
+def _region_cells(
+    scores: Scores, covered: Mapping[str, npt.NDArray[np.bool_]], measures: list[Measure]
+) -> Iterator[TableCell]:
+    sizes = np.array([region_size(sample.roi_share) for sample in scores.samples])
+    for low, high in pairwise(REGION_SIZES):
+        chosen = np.flatnonzero(sizes == f"{low} to {high} %")
+        if chosen.size:
+            group = _Group(scores, covered, chosen, OVERALL)
+            for measure in measures:
+                cells = group.row(measure, compare=False)[0]
+                yield from (replace(c, region=f"{low} to {high} %") for c in cells if c.organ == OVERALL)
 
 
 class _Group:
@@ -225,8 +294,16 @@ class _Group:
             cell.model: cell.estimate.value for cell in cells if cell.model in general and cell.organ != MACRO
         }
         # Which model is ahead is not said while some of its outputs wait to be scored.
-        marked = {} if self.scores.to_come(measure.stored)[0] else marks(measure, means, pairs)
-        return [_marked(cell, marked) for cell in cells], pairs
+        unsure = all(pair.estimate.low is None for pair in pairs)
+        if unsure or self.scores.to_come(measure.stored)[0]:
+            return cells, pairs
+        marked, rank = marks(measure, means, pairs), places(measure, means, pairs)
+        return [
+            cell
+            if cell.organ == MACRO
+            else replace(cell, mark=marked.get(cell.model, ""), rank=rank.get(cell.model))
+            for cell in cells
+        ], pairs
 
     def _cell(
         self, measure: Measure, arm: Arm, values: Floats, measurable: npt.NDArray[np.bool_], macro: bool
@@ -246,12 +323,25 @@ class _Group:
             scored=int(np.isfinite(outputs[covered]).sum()),
             worst=None if macro else worst,
             best=None if macro else best,
+            draws_sd=self._draws_sd(measure, arm),
+            outputs_sd=_pooled(_variances(outputs)),
         )
 
+    def _draws_sd(self, measure: Measure, arm: Arm) -> float | None:
+        variances = self.scores.draw_variances.get((arm.label, measure.stored))
+        return None if variances is None else _pooled(variances[self.chosen][:, list(arm.scored)])
 
-def _marked(cell: TableCell, found: Mapping[str, str]) -> TableCell:
-    mark = found.get(cell.model, "") if cell.organ != MACRO else ""
-    return replace(cell, mark=mark) if mark else cell
+
+def _variances(outputs: Floats) -> Floats:
+    """Of each sample with at least two scores, from (samples, outputs)."""
+    repeated = outputs[np.isfinite(outputs).sum(axis=1) > 1]
+    return np.asarray(np.nanvar(repeated, axis=1, ddof=1)) if repeated.size else np.empty(0)
+
+
+def _pooled(variances: Floats) -> float | None:
+    """The standard deviation that variances have in common; None without any."""
+    known = variances[np.isfinite(variances)]
+    return float(np.sqrt(known.mean())) if known.size else None
 
 
 def _bounds(measure: Measure, values: Floats) -> tuple[float | None, float | None]:
@@ -265,6 +355,14 @@ def _bounds(measure: Measure, values: Floats) -> tuple[float | None, float | Non
         None if end is None else float(np.where(np.isnan(values), end, values).mean()) for end in ends
     )
     return worst, best
+
+
+def said_rank(cell: TableCell | None) -> str:
+    """The places that a model may have, e.g. "2" or "1 to 3"; "" where none are told."""
+    if cell is None or cell.rank is None:
+        return ""
+    first, last = cell.rank
+    return str(first) if first == last else f"{first} to {last}"
 
 
 def why_no_interval(table: Table, organ: str) -> list[str]:
@@ -296,6 +394,12 @@ def table_json(cells: Iterable[TableCell]) -> list[dict[str, object]]:
             "best": cell.best,
             "mark": cell.mark,
             "baseline": cell.baseline,
+            "rank_low": cell.rank and cell.rank[0],
+            "rank_high": cell.rank and cell.rank[1],
+            "draws_sd": cell.draws_sd,
+            "outputs_sd": cell.outputs_sd,
         }
-        rows.append({**row, "task": cell.task} if cell.task else row)
+        row |= {"task": cell.task} if cell.task else {}
+        row |= {"region": cell.region} if cell.region else {}
+        rows.append(row)
     return rows

@@ -27,10 +27,14 @@ def table(
     as_json: Annotated[
         bool, typer.Option("--json", help="Rows as JSON, one per model, organ and metric.")
     ] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="The same rows and those by task, as CSV.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="The same rows and those by task and by size of the region, as CSV.")
+    ] = False,
     as_latex: Annotated[bool, typer.Option("--latex", help="Table 2 as LaTeX (booktabs).")] = False,
     as_html: Annotated[bool, typer.Option("--html", help="Write the page (the default with --to).")] = False,
-    by: Annotated[str, typer.Option("--by", help="Rows by organ or by task, for --json.")] = "organ",
+    by: Annotated[
+        str, typer.Option("--by", help="Rows by organ, by task or by size of the region, for --json.")
+    ] = "organ",
     judge: Annotated[
         str | None,
         typer.Option("--judge", metavar="NAME", help="Whose EA and VQ. Default: the best informed one."),
@@ -47,8 +51,8 @@ def table(
     """Make the leaderboard: means with intervals, coverage and bounds, per organ, per task and overall."""
     if sum((as_json, as_csv, as_latex)) > 1:
         raise InputError("--json, --csv and --latex print one thing each: choose one")
-    if by not in ("organ", "task"):
-        raise InputError(f"--by {by}: organ or task")
+    if by not in ("organ", "task", "region"):
+        raise InputError(f"--by {by}: organ, task or region")
     path = None
     if as_html or to is not None:
         from plantain.bench.leaderboard.pages import write_leaderboard
@@ -78,13 +82,14 @@ def _print(run: Path, made: Table, *, as_json: bool, as_csv: bool, as_latex: boo
     from plantain.bench.leaderboard.latex import table_csv, table_two
     from plantain.bench.leaderboard.tables import table_json
 
-    cells = list((made.cells if by == "organ" else made.tasks).values())
+    kinds = {"organ": made.cells.values(), "task": made.tasks.values(), "region": made.regions.values()}
+    cells = list(kinds[by])
     if as_json:
         import orjson
 
         print(orjson.dumps(table_json(cells), option=orjson.OPT_INDENT_2).decode())
     elif as_csv:
-        sys.stdout.write(table_csv([*made.cells.values(), *made.tasks.values()]))
+        sys.stdout.write(table_csv([*made.cells.values(), *made.tasks.values(), *made.regions.values()]))
     elif as_latex:
         sys.stdout.write(table_two(made))
     else:
@@ -101,12 +106,12 @@ def _print(run: Path, made: Table, *, as_json: bool, as_csv: bool, as_latex: boo
 
 
 def leaderboard(made: Table) -> RichTable:
-    """Table 2 for a terminal: overall means with half-widths of intervals, baselines below a line."""
+    """Table 2 for a terminal: overall means with intervals, models by rank if they have one, baselines below a line."""
     from rich.table import Table as RichTable
     from rich.text import Text
 
     from plantain.bench.leaderboard.table_rows import baseline
-    from plantain.bench.leaderboard.tables import OVERALL, why_no_interval
+    from plantain.bench.leaderboard.tables import OVERALL, said_rank, why_no_interval
     from plantain.pages.wording import plain
 
     judged = f"EA, VQ: {made.judge}" if made.judge else "no judge has scored this run"
@@ -121,6 +126,11 @@ def leaderboard(made: Table) -> RichTable:
     unsure = why_no_interval(made, OVERALL)
     if unsure:
         shown.caption = f"{shown.caption}\nno interval: {'; '.join(unsure)}"
+    ranked = made.ranked
+    if ranked is None:
+        shown.caption = f"{shown.caption}\nrows stand as recorded: no order of models is told apart"
+    else:
+        shown.add_column("rank", justify="right")
     shown.add_column("model")
     for measure in made.main:
         shown.add_column(measure.name, justify="right")
@@ -139,7 +149,9 @@ def leaderboard(made: Table) -> RichTable:
             texts.append(Text.assemble((f"{cell.estimate.value:.2f}", style), (bounds, "dim")))
         coverage = min((cell.coverage for cell in cells if cell), default=None)
         last = models and arm is models[-1]
+        own = made.cell(arm.label, OVERALL, ranked.name) if ranked else None
         shown.add_row(
+            *([said_rank(own)] if ranked else []),
             Text(plain(arm.label), style="dim" if baseline(arm) else ""),
             *texts,
             "–" if coverage is None else f"{100 * coverage:.0f} %",

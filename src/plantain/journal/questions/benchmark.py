@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import orjson
+
 from plantain.journal.reader import JournalReader
 from plantain.records import TaskState
 
@@ -68,6 +70,16 @@ def output_scores(reader: JournalReader) -> Iterator[OutputScore]:
         f"FROM score s {_CURRENT.format('s')}"
     )
     return (OutputScore(*row) for row in rows)
+
+
+def draw_scores(reader: JournalReader) -> Iterator[tuple[str, str, int, str, list[float]]]:
+    """(arm, sample, output, metric, the judge's scores) of outputs that a judge scored more than once, streamed."""
+    rows = reader.connection.execute(
+        "SELECT t.finding, t.image_id, s.round - 1, s.metric, json_extract(s.detail, '$.draws') "
+        f"FROM score s {_CURRENT.format('s')} AND json_extract(s.detail, '$.scored') > 1"
+    )
+    for arm, sample, output, metric, draws in rows:
+        yield arm, sample, output, metric, [d["score"] for d in orjson.loads(draws) if "score" in d]
 
 
 def score_reasons(reader: JournalReader) -> list[tuple[str, bool, str, int]]:
