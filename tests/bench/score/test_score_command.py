@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from bench.discs import make_bench, make_run
+from plantain.bench.generate.runfile import BenchHeader, BenchRun
 from plantain.cli import main
 from plantain.cli.bench.score import ScoreProgress
 from plantain.cli.terminal.progress import time_left
@@ -30,6 +32,29 @@ def test_offline_and_without_options_there_is_a_result(run: Path, capsys: pytest
     assert any("clip" in line for line in said["not_measured"])
     assert main(["bench", "score", str(run), "--json", "--variant", "P"]) == 0
     assert json.loads(capsys.readouterr().out)["stored"] == {"metrics": 0, "judges": 0, "sets": 0}
+
+
+def test_the_benchmark_is_found_from_any_folder_and_when_both_were_moved(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # nothing lies here
+    with BenchRun.open(run) as opened:
+        assert opened.benchmark_root == run.parent / "bench"
+        header = opened.header
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(run.parent, moved)
+    with BenchRun.open(moved / "run") as opened:
+        assert opened.benchmark_root == moved / "bench", (
+            "moved together: the one beside it, though the old one is there"
+        )
+        # A run of before: the folder as it was given, from wherever that was.
+        opened.header = BenchHeader("elsewhere/bench", header.name, header.digest)
+        assert opened.benchmark_root == moved / "bench"
+        monkeypatch.chdir("/")
+        assert opened.benchmark_root == moved / "bench"
+        opened.header = BenchHeader("gone/bench", header.name, header.digest)
+        assert opened.benchmark_root == Path("gone/bench")
+    assert main(["bench", "score", str(moved / "run"), "--metrics", "psnr", "--judge", "none"]) == 0
 
 
 @pytest.mark.parametrize(

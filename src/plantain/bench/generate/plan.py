@@ -95,7 +95,7 @@ async def make_plan(
     )
     await _check_models(journal, planned)
     arms = {**recorded, **{one.arm.label: one.arm for one in planned}}
-    header = BenchHeader(str(benchmark.root), benchmark.name, benchmark.digest)
+    header = BenchHeader.of(benchmark.root, benchmark.name, benchmark.digest, journal.run)
     plan = GenerationPlan(benchmark, planned)
     await _refresh_outputs(journal, planned)
     await write_bench(journal, header, arms, facts)

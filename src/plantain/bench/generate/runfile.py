@@ -6,6 +6,7 @@ The run's meta holds three entries: `bench` (which benchmark), `bench.arms` (how
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -27,11 +28,24 @@ NOT_MADE = "not made yet"
 
 @dataclass(frozen=True, slots=True)
 class BenchHeader:
-    """Which benchmark a run belongs to: its folder as it was given, its name, and the digest of all its content."""
+    """Which benchmark a run belongs to.
+
+    Attributes:
+        root: its folder: absolute, or in older runs as it was given.
+        name: of the benchmark; digest: of all its content.
+        beside: its folder as seen from the run's, so that both can be moved together; "" in older runs.
+    """
 
     root: str
     name: str
     digest: str
+    beside: str = ""
+
+    @classmethod
+    def of(cls, root: Path, name: str, digest: str, run: Path) -> BenchHeader:
+        """The header of a run of the benchmark in a folder."""
+        folder = root.resolve()
+        return cls(str(folder), name, digest, os.path.relpath(folder, run.resolve()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +139,17 @@ class BenchRun:
         except InputError:
             reader.close()
             raise
+
+    @property
+    def benchmark_root(self) -> Path:
+        """Where the benchmark is now: beside the run as it was, where it was, or seen from a folder above the run.
+
+        Whether it still is the same one is for its reader to say; without any such folder it is where the run says.
+        """
+        run, said = self.run.resolve(), Path(self.header.root)
+        places = [run / self.header.beside] if self.header.beside else []
+        places += [said, *(parent / said for parent in run.parents)]
+        return next((place.resolve() for place in places if place.exists()), said)
 
     def close(self) -> None:
         self.reader.close()

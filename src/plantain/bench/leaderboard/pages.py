@@ -125,7 +125,7 @@ def gather(table: Table, run: BenchRun | None, benchmark: Path | None, gallery: 
     if run is None:
         return Leaderboard(table, shots, found, drawn, [], [], "these scores came without pictures")
     try:
-        pictured = Benchmark.load(benchmark if benchmark is not None else Path(run.header.root))
+        pictured = Benchmark.load(benchmark if benchmark is not None else run.benchmark_root)
     except InputError as error:
         return Leaderboard(table, shots, found, drawn, [], [], str(error))
     samples = tell_samples(table, run, pictured, gallery)

@@ -70,7 +70,7 @@ def attend_outputs(
     """
     with BenchRun.open(run) as opened:
         arms = attended_arms(opened, tuple(dict.fromkeys(editor or ())))
-        root = bench or Path(opened.header.root)
+        root = bench or opened.benchmark_root
     benchmark = Benchmark.load(root)
     terms = load_terms(settings, tuple(arm.model for arm in arms))
     what = (_words(parts), _numbers(resolutions), tokens)

@@ -59,6 +59,7 @@ def _told(made: Demo, seconds: float) -> dict[str, object]:
         status = status_summary(reader)
     return {
         **status,
+        "run": str(made.run),
         "report": str(made.report),
         "samples": len(made.table.scores.samples),
         "rows": table_json(made.table.cells.values()),

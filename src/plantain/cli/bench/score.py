@@ -84,7 +84,7 @@ def score(
     named = [name for given in metrics for name in given.split(",") if name] if metrics else None
     wanted = chosen(named)
     with BenchRun.open(run) as recorded:
-        root = bench or Path(recorded.header.root)
+        root = bench or recorded.benchmark_root
         described = any(facts.detailed for facts in recorded.samples.values())
     names = tuple(
         JudgeName(model, way, not without_truth, draws)
