@@ -10,7 +10,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from plantain.cli.application import application
+from plantain.cli.terminal.application import application
 from plantain.runs.reconcile import reconcile as reconcile_run
 
 app = application()
