@@ -11,6 +11,7 @@ import pytest
 
 from plantain.files.redaction import HIDDEN, hide
 from plantain.files.secrets import environment_without_keys, key_from_environment
+from plantain.models.hosted.addresses import stays_in_the_house
 from plantain.models.process.program import Program
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions, WorkerCommand
@@ -37,7 +38,7 @@ def test_a_placeholder_is_taken_only_near(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_near_is_this_machine_or_declared(address: str, on_premises: bool, near: bool) -> None:
-    assert ProviderOptions(base_url=address, on_premises=on_premises).near is near
+    assert stays_in_the_house(ProviderOptions(base_url=address, on_premises=on_premises)) is near
 
 
 def test_other_programs_get_no_keys_but_those_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ def test_judge_that_stands_twice_is_two_draws_and_the_plan_says_so(tmp_path: Pat
         (GOOD + 'per_finding = "3"\n', r"data.per_finding: input should be a valid integer"),
         (GOOD + 'check_text = "no"\n', r"data.check_text: input should be a valid boolean"),
         ('name = "x"\n', r"data: field required"),
-        ("name = \n", r"not a readable TOML file"),
+        ("name = \n", r"is not valid TOML"),
         (GOOD.replace("pilot", "../up"), r"name: "),
         (GOOD + "[limits]\nbudget = 3\n", r"unknown key 'limits.budget'; did you mean 'budget_usd'\?"),
         (GOOD + "[limits]\nbudget_usd = nan\n", r"limits.budget_usd: "),

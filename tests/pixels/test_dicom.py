@@ -419,3 +419,52 @@ def test_planes_and_display_are_radiological() -> None:
     )  # stored with the left on the left
     assert np.array_equal(display(letters, [0, 1, 0, 0, 0, 1]), letters[::-1])  # feet up
     assert np.array_equal(display(letters, [0, 1, 0, 1, 0, 0]), letters.T)  # stored column by column
+
+
+BY_CONTENT = np.rint(np.clip((RAMP - 20.475) / (4074.525 - 20.475), 0, 1) * 255).astype(np.uint8)
+"""The ramp between its percentiles 0.5 and 99.5: of 0..4095 these are 20.475 and 4074.525."""
+
+ABSURD: tuple[dict[str, object], ...] = (
+    {"RescaleSlope": "inf", "RescaleIntercept": "0"},
+    {"RescaleSlope": "nan", "RescaleIntercept": "0"},
+    {"RescaleSlope": "1", "RescaleIntercept": "-inf"},
+    {"RescaleSlope": "0", "RescaleIntercept": "0"},
+    {"RescaleSlope": "1e300", "RescaleIntercept": "0"},
+    {"RescaleSlope": "1e-300", "RescaleIntercept": "0"},
+    {"RescaleSlope": "1", "RescaleIntercept": "1e30"},
+    {"RescaleSlope": "1", "RescaleIntercept": "1e15"},
+    {"WindowCenter": "inf", "WindowWidth": "400"},
+    {"WindowCenter": "nan", "WindowWidth": "nan"},
+    {"WindowCenter": "40", "WindowWidth": "inf"},
+    {"WindowCenter": "1e30", "WindowWidth": "400"},
+    {"WindowCenter": "-30000", "WindowWidth": "2"},
+    {"WindowCenter": "30000", "WindowWidth": "2"},
+    {"WindowCenter": "2048", "WindowWidth": "1e30"},
+    {"WindowCenter": "2048", "WindowWidth": "9000000"},
+    {"WindowCenter": "2048", "WindowWidth": "-1"},
+    {"WindowCenter": "2048", "WindowWidth": "1e-300", "VOILUTFunction": "SIGMOID"},
+    {"WindowCenter": "1e300", "WindowWidth": "1e300", "VOILUTFunction": "SIGMOID"},
+    {"WindowCenter": "900000", "WindowWidth": "1", "VOILUTFunction": "LINEAR_EXACT"},
+)
+
+
+@pytest.mark.parametrize("header", ABSURD, ids=str)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_absurd_scales_and_windows_are_read_by_content(header: dict[str, object]) -> None:
+    shown = grey(made(**header))
+    if "1e-300" in header.values() and "VOILUTFunction" in header:
+        assert set(np.unique(shown)) >= {0, 255}  # a step, as the file says
+        return
+    assert np.array_equal(shown, BY_CONTENT), (shown.min(), shown.max())
+    inverted = grey(made(**header, PhotometricInterpretation="MONOCHROME1"))
+    assert np.abs(inverted.astype(int) - (255 - BY_CONTENT)).max() <= 1
+
+
+def test_a_constant_picture_stays_one() -> None:
+    assert np.unique(grey(made(np.full((64, 64), 7, np.uint16)))).size == 1
+
+
+def test_a_small_bright_place_on_nothing_is_not_lost() -> None:
+    values = np.zeros((64, 64), np.uint16)
+    values[3, 4] = 900  # less than 0.5 % of the picture: its percentiles are equal
+    assert grey(made(values))[3, 4] == 255

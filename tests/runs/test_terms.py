@@ -42,7 +42,7 @@ def test_a_file_is_read_and_its_paths_are_relative_to_it(tmp_path: Path) -> None
         ("[limits]\nbudget = 5\n", "unknown key 'limits.budget'; did you mean 'budget_usd'?"),
         ("[providers.gemni]\n", "providers.gemni: no such provider; did you mean 'gemini'?"),
         ("[limits]\nconcurrency = 0\nwave = 0\n", "limits.wave: input should be greater than or equal to 1"),
-        ("nonsense", "not a readable TOML file"),
+        ("nonsense", "is not valid TOML"),
     ],
 )
 def test_what_is_wrong_is_named_with_file_and_field(tmp_path: Path, text: str, said: str) -> None:

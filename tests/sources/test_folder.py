@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from plantain.catalogue.ingest import ingest
+from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.entries import Refused, SourceEntry, SourceOptions, TableRead
 from plantain.sources.folder import FolderReader
+from sources.published import jpeg
 
 TAXONOMY = load_taxonomy()
 
@@ -206,3 +209,20 @@ def test_flat_pictures_without_a_table_are_told_what_to_do(tmp_path: Path) -> No
     put(tmp_path, a_dot_png=b"a")
     _, refused = read(tmp_path)
     assert "list it in a labels.csv beside it (file,labels[,group,split])" in refused["a.png"]
+
+
+def test_a_snapshot_of_the_hubs_cache_is_read_and_a_link_elsewhere_is_not(tmp_path: Path) -> None:
+    """The layout of huggingface_hub's cache: snapshots/<revision>/... are links to ../../blobs/<hash>."""
+    repository = tmp_path / "datasets--someone--chests"
+    snapshot = repository / "snapshots" / "0123abcd"
+    put(repository, blobs__ff0=jpeg("chest_xray", 1), blobs__ff1=jpeg("chest_xray", 2))
+    put(tmp_path, mine=jpeg("chest_xray", 3))
+    (snapshot / "Edema").mkdir(parents=True)
+    for number in range(2):
+        (snapshot / "Edema" / f"{number}.jpg").symlink_to(f"../../../blobs/ff{number}")
+    (snapshot / "Edema" / "9.jpg").symlink_to(tmp_path / "mine")
+    source = FolderReader(SourceOptions(snapshot, "chest_xray", Licence.OPEN), TAXONOMY)
+    with Catalogue.create(tmp_path / "catalogue") as catalogue:
+        done = ingest(source, catalogue)
+    assert done.added == 2
+    assert read(snapshot)[1] == {"Edema/9.jpg": "a link that leads out of the folder, or nowhere"}

@@ -9,6 +9,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from plantain.files.opening import read_inside
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.entries import UNPREPARED, finish
@@ -122,7 +123,7 @@ def folder_pictures(folder: Path) -> list[TrialPicture]:
     for path in sorted(folder.glob("*/*")):
         if path.suffix.lower() not in (".png", ".jpg", ".jpeg") or path.parent.name not in ROOMS:
             continue
-        data = path.read_bytes()
+        data = read_inside(folder, path)
         chest = path.parent.name == "chest_xray"
         image = SourceImage(
             id=path.stem,

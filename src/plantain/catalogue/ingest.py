@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -20,12 +18,14 @@ from plantain.catalogue.near import NearPair, join_near_duplicates
 from plantain.catalogue.quarantine import held, held_one, hold, hold_again
 from plantain.catalogue.store import Catalogue
 from plantain.catalogue.withdrawal import Withdrawn
+from plantain.files.csv_form import read_csv, written_csv
+from plantain.files.opening import read_regular
+from plantain.files.writing import replace_file
 from plantain.pixels.decode import declared_pixels
 from plantain.pixels.likeness import likeness
 from plantain.privacy.text import Text
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import Found, LeftOut, Reader, Refused, SourceEntry, TableRead, finish
-from plantain.sources.files import read_regular
 
 REJECTED = "rejected.csv"
 MIN_SIDE = 32
@@ -166,16 +166,9 @@ def write_rejected(root: Path, dataset: str, refused: list[Refused]) -> None:
     if path.is_file():
         with path.open(newline="", encoding="utf-8") as file:
             rows += [
-                tuple(row) for row in csv.reader(file) if len(row) == 3 and row[0] not in ("dataset", dataset)
+                tuple(row) for row in read_csv(file) if len(row) == 3 and row[0] not in ("dataset", dataset)
             ]
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([("dataset", "file", "reason"), *sorted(rows)])
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("w", encoding="utf-8", newline="") as file:
-        file.write(text.getvalue())
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    replace_file(path, written_csv([("dataset", "file", "reason"), *sorted(rows)]).encode())
 
 
 def _in_order(found: Iterator[Found], workshop: _Workshop, workers: int) -> Iterator[_Prepared | _Told]:

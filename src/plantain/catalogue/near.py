@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,8 @@ import numpy as np
 
 from plantain.catalogue.groups import JOINED
 from plantain.catalogue.store import Catalogue
+from plantain.files.csv_form import written_csv
+from plantain.files.writing import replace_file
 from plantain.pixels.likeness import Codes, close_pairs
 
 NEAR = "near_duplicates.csv"
@@ -82,12 +82,8 @@ def write_near_duplicates(path: Path, pairs: list[NearPair]) -> None:
     if not pairs:
         path.unlink(missing_ok=True)
         return
-    text = io.StringIO()
     rows = [(pair.one, pair.other, pair.bits, "yes" if pair.same_group else "no") for pair in pairs]
-    csv.writer(text, lineterminator="\n").writerows(
-        [("image", "near_duplicate", "bits", "same_group"), *rows]
-    )
-    path.write_text(text.getvalue(), encoding="utf-8", newline="")
+    replace_file(path, written_csv([("image", "near_duplicate", "bits", "same_group"), *rows]).encode())
 
 
 def _joined(groups: dict[str, tuple[str, str | None]], pairs: list[NearPair]) -> dict[str, str | None]:

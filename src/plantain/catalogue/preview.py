@@ -13,6 +13,7 @@ import numpy as np
 
 from plantain.catalogue.quarantine import Held
 from plantain.catalogue.store import Catalogue
+from plantain.files.writing import replace_file
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 
@@ -35,13 +36,13 @@ def write_preview(catalogue: Catalogue, waiting: Sequence[Held]) -> Path | None:
         path.unlink(missing_ok=True)
         return None
     articles = "".join(_article(catalogue, one) for one in waiting[:MOST])
-    path.write_text(
+    page = (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Quarantine</title><style>{_STYLE}</style>'
         f"<h1>{len(waiting)} images in quarantine</h1><p>They may show who somebody is. Do not pass this page on.</p>"
         f"<p>They take no part in a build until released or masked. All at once: {_commands(path.parent, 'all')}.</p>"
-        f"{articles}</html>\n",
-        encoding="utf-8",
+        f"{articles}</html>\n"
     )
+    replace_file(path, page.encode())
     return path
 
 

@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 from plantain.catalogue.groups import JOINED
 from plantain.catalogue.rows import COLUMNS, SCHEMA, fingerprint, from_row, to_row
+from plantain.files.opening import check_received
 from plantain.journal import BlobStore
 from plantain.records import InputError, SourceImage
 
@@ -67,6 +68,7 @@ class Catalogue:
             if root.exists() and (not root.is_dir() or any(root.iterdir())):
                 raise InputError(f"{root}: is not an empty folder and no catalogue; choose another --out")
             root.mkdir(parents=True, exist_ok=True)
+        check_received(root, levels=2)
         connection = sqlite3.connect(path, isolation_level=None, timeout=30.0, check_same_thread=False)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -99,6 +101,7 @@ class Catalogue:
         path = root / NAME
         if not path.is_file():
             raise InputError(f"{root}: no catalogue there (no {NAME}); make one with `plantain ingest`")
+        check_received(root, levels=2)
         fault: sqlite3.Error | None = None
         # In a folder that we may not write to, SQLite cannot make its index file, and needs none.
         for how in ("mode=ro", "mode=ro&immutable=1"):

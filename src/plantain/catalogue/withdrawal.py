@@ -15,6 +15,7 @@ from plantain.catalogue.discard import finish_discards, note_discard
 from plantain.catalogue.groups import JOINED
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import Catalogue
+from plantain.files.writing import replace_file
 from plantain.records import SourceImage, Withdrawal
 
 _SALT = "withdrawal_salt"
@@ -138,6 +139,4 @@ def cut_rejected(root: Path, images: Iterable[SourceImage]) -> None:
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for number, line in enumerate(lines) if number == 0 or not re.search(told, line)]
     if len(kept) < len(lines):
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text("".join(kept), encoding="utf-8", newline="")
-        temporary.replace(path)
+        replace_file(path, "".join(kept).encode())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cache
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from plantain.files.toml import read_toml_table
 from plantain.findings.places import SIDES
 from plantain.records import Differential, Finding, InputError, Visibility
 
@@ -166,14 +166,7 @@ def _join(taxonomy: Taxonomy, path: Path) -> Taxonomy:
 
 
 def _read(path: Path) -> tuple[str, str, list[Finding]]:
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: is not UTF-8 text") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: is not valid TOML: {error}") from None
+    table = read_toml_table(path)
     for key in table:
         if key not in ("modality", "title", "finding"):
             raise InputError(f"{path}: {key}: unknown key; {suggest(key, ('modality', 'title', 'finding'))}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
 
 from plantain.files.redaction import redacted
+from plantain.files.writing import replace_file
 from plantain.pages import wording
 from plantain.records import InputError
 
@@ -49,11 +50,9 @@ def page_environment(templates: Path, script: str) -> Environment:
 
 def write_page(path: Path, text: str) -> None:
     """Replaces the file at once, so that a reader never meets half of it."""
-    unfinished = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_bytes(redacted(text).encode("utf-8", errors="replace"))
-        unfinished.replace(path)
+        replace_file(path, redacted(text).encode("utf-8", errors="replace"))
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
 

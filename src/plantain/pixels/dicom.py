@@ -29,6 +29,12 @@ WINDOWS = ("file", "percentile", "film")
 """`file`: the file's first window or VOI LUT, percentiles where it has none that is valid. `film`: logarithmic, for
 radiographs stored linear in dose."""
 
+LARGEST = 1e9
+"""Bound of what a window or a rescale may state; scanners stay below a million."""
+
+FLAT_SHOWN, FLAT_STORED = 4, 16
+"""A picture of fewer grey levels than the first, of more stored ones than the second, was not meant to look so."""
+
 COLOURS = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT")
 
 _JPEG_2000 = (JPEG2000, JPEG2000Lossless)
@@ -160,7 +166,43 @@ def _padding(dataset: Dataset, kind: np.dtype[np.integer]) -> tuple[int, int] | 
 
 
 def _grey(stored: npt.NDArray[np.integer], dataset: Dataset, how: str) -> Pixels:
-    """Stored values to grey levels, padding black; by a table where there are few enough different values."""
+    """Stored values to grey levels, padding black.
+
+    A header that makes one flat grey of a picture is not believed: such a picture is read by its content.
+    """
+    if _is_sane(dataset):
+        shown = _rendered(stored, dataset, how)
+        if not _is_flat(shown, FLAT_SHOWN) or _is_flat(_without_padding(stored, dataset), FLAT_STORED):
+            return shown
+    return _rendered(stored, _without_scales(dataset), "percentile")
+
+
+def _is_sane(dataset: Dataset) -> bool:
+    """Whether rescale slope and intercept, where there are any, are numbers that a scanner could mean."""
+    slope, intercept = _first(dataset.get("RescaleSlope", 1)), _first(dataset.get("RescaleIntercept", 0))
+    if slope is None or intercept is None or not np.isfinite([slope, intercept]).all():
+        return False
+    return 1e-9 < abs(slope) < LARGEST and abs(intercept) < LARGEST
+
+
+def _without_scales(dataset: Dataset) -> Dataset:
+    """The header of a frame, of which nothing is believed that maps stored values to others."""
+    header = Dataset()
+    header.update({tag: dataset.get_item(tag) for tag in list(dataset.keys()) if tag.group < 0x7FE0})
+    for name in ("RescaleSlope", "RescaleIntercept", "ModalityLUTSequence"):
+        if name in header:
+            del header[name]
+    return header
+
+
+def _is_flat(values: npt.NDArray[np.integer], levels: int) -> bool:
+    """Whether nearly all of a picture lies within so few levels."""
+    low, high = np.percentile(values.ravel()[:: max(1, values.size // 250_000)], (0.5, 99.5))
+    return bool(high - low < levels) and int(values.max()) - int(values.min()) < 8 * levels
+
+
+def _rendered(stored: npt.NDArray[np.integer], dataset: Dataset, how: str) -> Pixels:
+    """As `_grey`, by the header as it is; by a table where there are few enough different values."""
     invert = dataset.PhotometricInterpretation == "MONOCHROME1"
     low, high = int(stored.min()), int(stored.max())
     if high - low >= 1 << 16:
@@ -208,6 +250,8 @@ def _shown(
         return film_window(values.clip(low, high), 0.0, 100.0, invert=invert)
     low, high = np.percentile(real, (0.5, 99.5))
     if high <= low:
+        low, high = float(real.min()), float(real.max())
+    if high <= low:
         return np.zeros(values.shape, np.uint8)
     share = ((values.astype(np.float32) - low) / (high - low)).clip(0.0, 1.0)
     shown: Pixels = np.rint((1.0 - share if invert else share) * 255.0).astype(np.uint8)
@@ -219,7 +263,7 @@ def _file_window(dataset: Dataset, invert: bool) -> Callable[[npt.NDArray[np.flo
     if dataset.get("VOILUTSequence"):
         return lambda values: _looked_up(values, dataset, invert)
     centre, width = _first(dataset.get("WindowCenter")), _first(dataset.get("WindowWidth"))
-    if centre is None or width is None or not width > 0 or not np.isfinite([centre, width]).all():
+    if centre is None or width is None or not (abs(centre) < LARGEST and 0 < width < LARGEST):
         return None
     function = str(dataset.get("VOILUTFunction") or "LINEAR").upper()
     if function == "SIGMOID":

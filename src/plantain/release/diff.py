@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import orjson
 
+from plantain.files.opening import check_received
 from plantain.journal import JsonValue
 from plantain.records import InputError
 from plantain.release.licences.licences import PARTS
@@ -76,6 +77,8 @@ def diff_releases(a: Path, b: Path) -> ReleaseDifference:
     Raises:
         InputError: either is no release, or one of its records cannot be read.
     """
+    for out in (a, b):
+        check_received(out)
     lists = {name: _List() for name in ("run", "licences", "tasks", "images", "files")}
     for change in _mappings(_facts(a), _facts(b)):
         lists["run"].add(change)

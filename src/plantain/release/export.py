@@ -12,6 +12,7 @@ from pathlib import Path
 
 import orjson
 
+from plantain.files.opening import check_received
 from plantain.journal import BlobStore, JournalReader
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME
@@ -119,6 +120,8 @@ def _cannot_write(out: Path, error: OSError | sqlite3.Error) -> InputError:
 
 def _finished(out: Path, live: JournalReader, options: ExportOptions) -> ExportSummary | None:
     """The summary of a release that is already whole; None when there is work to do. Refuses any other folder."""
+    if out.is_dir():
+        check_received(out)
     if not out.exists() or (out / STAGING / "plan.sqlite").exists():
         return None
     if not out.is_dir():

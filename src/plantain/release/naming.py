@@ -13,6 +13,7 @@ from pathlib import Path
 import orjson
 
 from plantain.catalogue.groups import JOINED
+from plantain.files.writing import replace_file
 from plantain.journal.disk.blobs import sync_folder
 from plantain.records import Direction, InputError, Licence, SourceImage, TaskKind
 from plantain.release.task_record import TaskRecord
@@ -137,12 +138,6 @@ class Pseudonyms:
         return hmac.new(bytes.fromhex(self._salt), text.encode(), hashlib.sha256).hexdigest()
 
     def _save(self) -> None:
-        temporary = self._path.with_name(f".{self._path.name}.part")
         kept = {"salt": self._salt, "ids": dict(sorted(self._known.items()))}
-        with temporary.open("wb") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(orjson.dumps(kept, option=orjson.OPT_INDENT_2))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._path)
+        replace_file(self._path, orjson.dumps(kept, option=orjson.OPT_INDENT_2), mode=0o600)
         sync_folder(self._path.parent)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -11,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from plantain.files.writing import replace_file
 from plantain.journal import BlobStore
 from plantain.release.plan import ReleaseFile, Signer
 from plantain.release.task_record import AttemptRecord, RecordedPicture
@@ -106,10 +106,5 @@ class Pictures:
             if path.exists():
                 return path.read_bytes()
             signed = signer.sign(data, wanted.task, wanted.round)
-            temporary = path.with_name(f".{path.name}.part")
-            with temporary.open("wb") as file:
-                file.write(signed)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
+            replace_file(path, signed)
             return signed

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import BinaryIO
 
+from plantain.files.writing import create
 from plantain.journal.disk.blobs import sync_folder
 from plantain.release.plan import STAGING, ReleaseFile
 
@@ -192,7 +193,7 @@ class Staging:
         target = self.out / path
         make_folder(self.out, target.parent)
         temporary = part_name(target)
-        with temporary.open("wb", buffering=1 << 20) as file:
+        with create(temporary) as file:
             hashing = HashingFile(file)
             embedded = list(fill(hashing))
             file.flush()

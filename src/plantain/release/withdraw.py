@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 import orjson
 
+from plantain.files.writing import replace_file
 from plantain.journal import JournalReader
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME
@@ -198,6 +199,4 @@ def _cut_provenance(run: Path, tasks: Collection[str]) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     kept = [line for line in lines if orjson.loads(line)["task"] not in tasks]
     if len(kept) < len(lines):
-        temporary = path.with_name(f".{path.name}.part")
-        temporary.write_bytes(b"".join(kept))
-        temporary.replace(path)
+        replace_file(path, b"".join(kept))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -229,7 +230,7 @@ def check_url(url: str, where: str) -> None:
     """
     try:
         parts = urlsplit(url)
-        host = parts.hostname
+        host = _host(url)
         _ = parts.port
     except ValueError:
         raise InputError(f"{where}: is not an address like https://host/v1") from None
@@ -237,3 +238,14 @@ def check_url(url: str, where: str) -> None:
         raise InputError(f"{where}: holds a user name or password; keys come from the environment only")
     if parts.scheme not in ("http", "https") or not host:
         raise InputError(f"{where}: is not an address like https://host/v1")
+
+
+def _host(url: str) -> str:
+    """The host of an address; "" for none. Raises ValueError for one that others may read in another way."""
+    parts = urlsplit(url)
+    place = parts.netloc.rpartition("@")[2]
+    if re.search(r"[\s\\\x00-\x1f\x7f]", url) or (
+        ("[" in place or "]" in place) and not re.fullmatch(r"\[[0-9A-Fa-f:.]+\](:[0-9]*)?", place)
+    ):
+        raise ValueError(f"{place!r} is no host")
+    return parts.hostname or ""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import json
-import tomllib
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from plantain.files.toml import read_toml_table
 from plantain.models.registry import provider_names
 from plantain.records import InputError
 
@@ -30,14 +30,11 @@ def read_toml(path: Path, model: type[M], what: str) -> M:
     Raises:
         InputError: names the file and the fields, and for an unknown key the nearest known one.
     """
-    try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: no such {what}") from error
-    except IsADirectoryError as error:
-        raise InputError(f"{path}: a folder, not a {what}") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path}: not a readable TOML file: {error}") from error
+    if not path.exists():
+        raise InputError(f"{path}: no such {what}")
+    if path.is_dir():
+        raise InputError(f"{path}: a folder, not a {what}")
+    raw = read_toml_table(path)
     try:
         # As JSON, whose strict reading takes text for a path and a list for a tuple, but never "3" for 3.
         return model.model_validate_json(json.dumps(raw, default=str), strict=True)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from plantain.files.opening import read_regular
 from plantain.findings import Taxonomy
 from plantain.findings.taxonomy import suggest
 from plantain.pixels.arrays import Pixels
@@ -22,7 +23,6 @@ from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
 from plantain.sources.brain_plane import UNKNOWN, estimate_plane
 from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
-from plantain.sources.files import read_regular
 from plantain.sources.folder import PICTURES
 from plantain.sources.places import shown, walk
 from plantain.sources.registry import SourceKind

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydicom import Dataset
 
+from plantain.files.opening import open_regular, read_regular
 from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
@@ -24,7 +25,6 @@ from plantain.pixels.orientation import display, plane_of
 from plantain.privacy.heads import profile_in_slice
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
-from plantain.sources.files import open_regular
 from plantain.sources.label_table import NO_LABEL, LabelTable
 from plantain.sources.places import shown, walk
 from plantain.sources.registry import SourceKind
@@ -118,8 +118,12 @@ class DicomReader:
             yield self._labels.read
         yield from self._missing
         seen: dict[str, str] = {}
+        instead = self._copies()
         for path in self._files:
             name = one_line(shown(path, self._root))
+            if path in instead:
+                yield Refused(name, f"the same SOP instance as {instead[path]}")
+                continue
             try:
                 with open_regular(path, name) as file:
                     # Elements are parsed when they are asked for, but their bytes were read with the header.
@@ -133,6 +137,32 @@ class DicomReader:
             for entry in entries:
                 first = seen.setdefault(entry.image.id, name)
                 yield entry if first == name else Refused(name, f"the same SOP instance as {first}")
+
+    def _copies(self) -> dict[Path, str]:
+        """Files whose SOP instance another file has too, each with the name of the one that is taken for all.
+
+        That is the largest that can be decoded, of equal ones the first: a copy that was cut short is smaller.
+        """
+        files: dict[str, list[Path]] = {}
+        for path in self._files:
+            if uid := _instance(path):
+                files.setdefault(uid, []).append(path)
+        instead: dict[Path, str] = {}
+        for copies in files.values():
+            if len(copies) > 1:
+                ranked = sorted(copies, key=lambda path: -path.stat().st_size)
+                taken = next((path for path in ranked if self._is_readable(path)), copies[0])
+                name = one_line(shown(taken, self._root))
+                instead |= {path: name for path in copies if path != taken}
+        return instead
+
+    def _is_readable(self, path: Path) -> bool:
+        try:
+            dataset = read_dicom(read_regular(path, path.name), path.name)
+            render_planes(dataset, path.name, frame_count(dataset) // 2, self._settings["window"])
+        except InputError:
+            return False
+        return True
 
     def _entries(self, path: Path, name: str, dataset: Dataset) -> Iterator[SourceEntry]:
         kind = _text(dataset, "Modality")
@@ -213,6 +243,17 @@ class DicomReader:
     def _hash(self, text: str) -> str:
         key = hashlib.sha256(self._settings["salt"].encode()).digest()
         return hashlib.blake2b(text.encode(), key=key, digest_size=8).hexdigest()
+
+
+def _instance(path: Path) -> str:
+    """The SOP instance UID of a file by its header; "" where it has none or cannot be read."""
+    try:
+        with open_regular(path, path.name) as file:
+            return _text(read_header(file, path.name), "SOPInstanceUID")
+    except InputError:
+        return ""
+    except DAMAGE:
+        return ""
 
 
 def _modality(dataset: Dataset) -> str:

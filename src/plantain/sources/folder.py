@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from plantain.files.opening import is_inside, read_regular
 from plantain.findings import Taxonomy
 from plantain.findings.taxonomy import suggest
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
-from plantain.sources.files import read_regular
 from plantain.sources.label_table import NAMES, NO_LABEL, LabelTable, RowLabels
 from plantain.sources.places import CLUTTER, walk
 from plantain.sources.places import shown as relative
@@ -95,7 +95,7 @@ class FolderReader:
             folder = child.is_dir()
             if self._table.path is not None and child.resolve() == self._table.path.resolve():
                 continue
-            if child.is_symlink() and not self._inside(child):
+            if child.is_symlink() and not is_inside(child, self._root):
                 self._refuse(
                     f"{shown}/" if folder else shown, "a link that leads out of the folder, or nowhere"
                 )
@@ -117,7 +117,7 @@ class FolderReader:
         """What lies in a label folder."""
         for path in self._children(folder):
             shown = one_line(f"{folder.name}/{path.name}")
-            if path.is_symlink() and not self._inside(path):
+            if path.is_symlink() and not is_inside(path, self._root):
                 self._refuse(shown, "a link that leads out of the folder, or nowhere")
             elif path.is_dir():
                 self._refuse_folder(path, f"{shown}/", "a folder inside a label folder is not read")
@@ -158,12 +158,6 @@ class FolderReader:
             return []
         children = [path for path in children if path.name.lower() not in CLUTTER]
         return sorted(children, key=lambda path: os.fsencode(path.name))
-
-    def _inside(self, path: Path) -> bool:
-        try:
-            return path.resolve(strict=True).is_relative_to(self._root)
-        except (OSError, RuntimeError):
-            return False
 
     def _refuse_folder(self, folder: Path, name: str, reason: str) -> None:
         """A folder that is not read, with the number of pictures that this leaves out."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from plantain.files.opening import read_regular
 from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
@@ -18,7 +19,6 @@ from plantain.pixels.volume import AXES, Volume, choose_slices, read_volume, sho
 from plantain.privacy.heads import Head, face_in_slice, face_of_volume, level_of_air
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
-from plantain.sources.files import read_regular
 from plantain.sources.label_table import NO_LABEL, LabelTable
 from plantain.sources.places import shown, walk
 from plantain.sources.registry import SourceKind

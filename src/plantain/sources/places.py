@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from plantain.files.opening import is_inside
 from plantain.records import InputError
 
 CLUTTER = frozenset({"thumbs.db", "desktop.ini"})
@@ -20,7 +21,6 @@ def walk(root: Path, *, deepest: int = 12) -> Iterator[Path]:
     """
     if not root.is_dir():
         raise InputError(f"{root}: not a folder")
-    real = root.resolve()
     for folder, folders, files in os.walk(root, onerror=_stop):
         here = Path(folder)
         if len(here.relative_to(root).parts) >= deepest:
@@ -30,20 +30,13 @@ def walk(root: Path, *, deepest: int = 12) -> Iterator[Path]:
             path = here / name
             if name.startswith(".") or name.lower() in CLUTTER:
                 continue
-            if not path.is_symlink() or _inside(path, real):
+            if not path.is_symlink() or is_inside(path, root):
                 yield path
 
 
 def shown(path: Path, root: Path) -> str:
     """A file as messages name it: relative to its source, with forward slashes."""
     return path.relative_to(root).as_posix()
-
-
-def _inside(path: Path, root: Path) -> bool:
-    try:
-        return path.resolve(strict=True).is_relative_to(root)
-    except (OSError, RuntimeError):
-        return False
 
 
 def _stop(error: OSError) -> None:

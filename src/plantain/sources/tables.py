@@ -18,9 +18,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
+from plantain.files.csv_form import read_csv
+from plantain.files.opening import open_regular, read_regular
 from plantain.pixels.decode import one_line
 from plantain.records import InputError
-from plantain.sources.files import read_regular
 
 Row = dict[str, str]
 
@@ -94,7 +95,7 @@ def _check_header(path: Path, cells: list[str], needed: Sequence[str]) -> list[s
 def _csv_rows(path: Path) -> Iterator[list[str]]:
     number = 0
     try:
-        with path.open("rb") as file:
+        with open_regular(path, str(path), most=None) as file:
             packed = file.read(2) == b"\x1f\x8b"
             file.seek(0)
             raw: io.BufferedIOBase = gzip.GzipFile(fileobj=file) if packed else file
@@ -104,7 +105,7 @@ def _csv_rows(path: Path) -> Iterator[list[str]]:
                 first = text.readline(MAX_LINE)
                 parted = max(",;\t", key=first.count)
                 lines = itertools.chain([first], iter(lambda: text.readline(MAX_LINE), ""))
-                for cells in csv.reader(map(_short_line, lines), delimiter=parted):
+                for cells in read_csv(map(_short_line, lines), parted):
                     number += 1
                     yield [cell.strip() for cell in cells]
     except _FAULTS as error:

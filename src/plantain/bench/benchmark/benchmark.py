@@ -16,6 +16,7 @@ from plantain.bench.benchmark.medebench import METADATA, read_medebench
 from plantain.bench.benchmark.native_format import OWN, read_own
 from plantain.bench.benchmark.regions import Grey, StoredMask, read_mask, resized_grey, resized_region
 from plantain.bench.benchmark.samples import Sample
+from plantain.files.opening import check_inside
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError
@@ -156,6 +157,7 @@ def _metadata(path: Path) -> Path:
         raise InputError(f"{path}: no such folder; a benchmark is a folder with {OWN} or {METADATA}")
     for candidate in (path / OWN, path / METADATA, path / "editing" / METADATA):
         if candidate.is_file():
+            check_inside(path, candidate)
             return candidate
     raise InputError(f"{path}: no benchmark: neither {OWN} nor MedEBench's {METADATA} in it")
 

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from plantain.bench.benchmark.samples import BenchmarkProblem, Sample
+from plantain.files import opening
 from plantain.pixels.decode import declared_size, one_line
 from plantain.records import Direction, Geometry, Licence, SourceImage
 
@@ -181,6 +182,9 @@ class EntryReader:
             self.problem(f"{entry.where}.{what}", "no such file", entry.id, file=written)
             return None
         name = str(path.relative_to(self.root))
+        if not opening.is_inside(path, self.root):
+            self.problem(what, "a link that leads out of the benchmark's folder", entry.id, file=name)
+            return None
         if path.stat().st_size > MAX_FILE_BYTES:
             self.problem(
                 what,

@@ -11,6 +11,7 @@ import orjson
 
 from plantain.bench.benchmark.entries import BenchmarkEntry, EntryReader, Reading
 from plantain.bench.benchmark.organs import canonical_organ
+from plantain.files.opening import read_inside
 from plantain.records import Direction, InputError
 
 METADATA: Final = "editing_metadata.json"
@@ -79,7 +80,7 @@ def read_medebench(metadata: Path, *, keep_sources: bool = False) -> Reading:
 
 def _rows(metadata: Path) -> list[tuple[str, object]]:
     try:
-        data = orjson.loads(metadata.read_bytes())
+        data = orjson.loads(read_inside(metadata.parent, metadata))
     except orjson.JSONDecodeError as error:
         raise InputError(f"{metadata}: not JSON: {str(error)[:200]}") from error
     if isinstance(data, dict) and isinstance(data.get("samples"), list | dict):

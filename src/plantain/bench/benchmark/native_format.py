@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from plantain.bench.benchmark.entries import BenchmarkEntry, EntryReader, Reading, id_order
 from plantain.bench.benchmark.samples import Sample
+from plantain.files.opening import read_inside
+from plantain.files.writing import replace_file
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.encode import encode_mask
 from plantain.records import Direction, Geometry, InputError, Licence, SourceImage
@@ -59,7 +61,7 @@ def read_own(metadata: Path, *, keep_sources: bool = False) -> Reading:
         InputError: it is no such file, or a newer version of it.
     """
     try:
-        data = orjson.loads(metadata.read_bytes())
+        data = orjson.loads(read_inside(metadata.parent, metadata))
     except orjson.JSONDecodeError as error:
         raise InputError(f"{metadata}: not JSON: {str(error)[:200]}") from error
     if not isinstance(data, dict) or data.get("format") != FORMAT:
@@ -172,7 +174,7 @@ class BenchmarkWriter:
         for what, (folder, data) in files.items():
             path = self.out / folder / f"{sample.id}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            replace_file(path, data)
             paths[what] = f"{folder}/{sample.id}.png"
             hashes[what] = hashlib.sha256(data).hexdigest()
         self._rows[sample.id] = _row_of(sample, paths, hashes)
@@ -192,9 +194,8 @@ class BenchmarkWriter:
         data = {"format": FORMAT, "version": VERSION, "name": self.name, **self.facts, "samples": rows}
         self.out.mkdir(parents=True, exist_ok=True)
         path = self.out / OWN
-        partial = path.with_suffix(".part")
-        partial.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
-        return partial.replace(path)
+        replace_file(path, orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
+        return path
 
 
 def _unfinished(out: Path) -> bool:

@@ -13,6 +13,8 @@ from typing import Any
 import orjson
 
 from plantain.bench.benchmark.native_format import OWN
+from plantain.files.opening import check_received
+from plantain.files.writing import replace_file
 from plantain.records import InputError, Withdrawal
 
 
@@ -62,6 +64,7 @@ def withdraw_from_benchmark(found: WithdrawnSamples) -> None:
     """Removes the samples' pictures, then their rows; killed at any moment, doing it again finishes it."""
     if not found.ids:
         return
+    check_received(found.root, levels=2)
     gone = set(found.ids)
     for folder in sorted(path for path in found.root.iterdir() if path.is_dir()):
         for path in folder.iterdir():
@@ -69,10 +72,7 @@ def withdraw_from_benchmark(found: WithdrawnSamples) -> None:
                 path.unlink()
     data = _read(found.root)
     data["samples"] = [row for row in data["samples"] if str(row["id"]) not in gone]
-    path = found.root / OWN
-    partial = path.with_suffix(".part")
-    partial.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
-    partial.replace(path)
+    replace_file(found.root / OWN, orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def _read(root: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from plantain.bench.generate.arms import ArmKind
 from plantain.bench.generate.runfile import BenchRun
+from plantain.files.writing import replace_file
 from plantain.pixels.encode import XMP_PACKET
 
 _XMP_CHUNK = b"iTXt"
@@ -40,10 +41,7 @@ def export_outputs(bench: BenchRun, to: Path) -> int:
             data = bench.read(output)
             if arm.kind is not ArmKind.BASELINE:
                 data = marked(data)
-            path = folder / f"{output.sample_id}_{output.k}.png"
-            temporary = path.with_name(path.name + ".new")
-            temporary.write_bytes(data)
-            temporary.replace(path)
+            replace_file(folder / f"{output.sample_id}_{output.k}.png", data)
             written += 1
     return written
 

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
+from plantain.files.csv_form import whole
+from plantain.files.opening import read_regular
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
 
@@ -102,13 +104,9 @@ def _read(
 def _lines(path: Path) -> list[tuple[int, dict[str, str]]]:
     """The rows by line number, keyed by lower-case column."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise InputError(f"{path}: larger than {LARGEST >> 20} MiB; not a file of ratings")
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_regular(path, str(path), LARGEST).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: list[tuple[int, dict[str, str]]] = []
     try:
@@ -121,7 +119,7 @@ def _lines(path: Path) -> list[tuple[int, dict[str, str]]]:
                 raise InputError(
                     f"{path}: line {reader.line_num}: {len(cells)} cells under {len(header)} columns"
                 )
-            row = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
+            row = {name: whole(cell.strip()) for name, cell in zip(header, cells, strict=True)}
             rows.append((reader.line_num, row))
     except csv.Error as error:
         raise InputError(f"{path}: line {reader.line_num}: {error}") from error

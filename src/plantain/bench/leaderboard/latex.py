@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 
 from plantain.bench.generate.arms import Arm
@@ -12,6 +10,7 @@ from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.leaderboard.ranking import Ranking
 from plantain.bench.leaderboard.table_rows import baseline
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, table_json, why_no_interval
+from plantain.files.csv_form import written_csv
 from plantain.metrics.statistics.means import Estimate
 
 ORGANS_ACROSS = 6
@@ -36,13 +35,10 @@ def table_csv(cells: Iterable[TableCell]) -> str:
 
 def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
     """Rows of the same columns as CSV; "" for none."""
-    out = io.StringIO()
     if not rows:
         return ""
-    writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+    names = list(rows[0])
+    return written_csv([names, *([row[name] for name in names] for row in rows)])
 
 
 def table_two(table: Table) -> str:

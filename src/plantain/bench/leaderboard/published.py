@@ -20,6 +20,7 @@ from plantain.bench.generate.runfile import SampleFacts
 from plantain.bench.leaderboard.gallery import BYTES, SIDE, GalleryPicture, SampleStory
 from plantain.bench.leaderboard.table_rows import Scores
 from plantain.bench.leaderboard.tables import Table
+from plantain.files.opening import read_inside, read_regular
 from plantain.metrics.ssim import ssim
 from plantain.metrics.statistics.ranks import spearman
 from plantain.pages.thumbnails import data_uri
@@ -159,7 +160,7 @@ def published_stories(folder: Path, table: Table, size: int) -> list[SampleStory
 
 def _read(path: Path) -> dict[str, dict[str, dict[str, float]]]:
     try:
-        said = orjson.loads(path.read_bytes())
+        said = orjson.loads(read_regular(path, str(path)))
     except orjson.JSONDecodeError as error:
         raise InputError(f"{path}: not JSON: {str(error)[:200]}") from error
     if not isinstance(said, dict) or not said:
@@ -191,7 +192,7 @@ def _plain(folder: Path, samples: list[str], model: str) -> Floats:
 
 def _picture(folder: Path, sample: str, name: str) -> Pixels | None:
     path = folder / f"{sample}_{name.replace(' ', '_').replace('/', '_')}.png"
-    return decode_untrusted(path.read_bytes(), str(path)) if path.is_file() else None
+    return decode_untrusted(read_inside(folder, path), str(path)) if path.is_file() else None
 
 
 def _facts(folder: Path, sample: str) -> SampleFacts:

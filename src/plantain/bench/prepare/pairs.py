@@ -16,6 +16,7 @@ from plantain.bench.prepare.alignment import (
     common_rectangle,
 )
 from plantain.bench.prepare.raw_pairs import RawPair
+from plantain.files.opening import read_regular
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted
 from plantain.pixels.prepare import resize
@@ -64,10 +65,10 @@ class PreparedPair:
 
 def prepare_pair(raw: RawPair, rules: PairRules) -> PreparedPair | str:
     """The pair in one frame, or why it is refused."""
-    data = raw.before.read_bytes()
+    data = read_regular(raw.before, _named(raw.before))
     try:
         previous = decode_untrusted(data, _named(raw.before))
-        changed = decode_untrusted(raw.after.read_bytes(), _named(raw.after))
+        changed = decode_untrusted(read_regular(raw.after, _named(raw.after)), _named(raw.after))
     except BadImage as error:
         return str(error)
     if min(*previous.shape[:2], *changed.shape[:2]) < 64:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import csv
 import hashlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -20,6 +19,8 @@ from plantain.bench.prepare.descriptions import Describe, Walked, told_of, walk_
 from plantain.bench.prepare.pairs import PairRules, PreparedPair, prepare_pair
 from plantain.bench.prepare.raw_pairs import RawPair, read_raw
 from plantain.bench.prepare.regions_proposed import MOST, DifferenceProposer, RegionProposal, RegionProposer
+from plantain.files.csv_form import written_csv
+from plantain.files.writing import replace_file
 from plantain.pixels.encode import encode_mask
 from plantain.records import Geometry, InputError, SourceImage, derive_seed
 from plantain.roles import ChangeDescription, DescribeRequest
@@ -201,7 +202,7 @@ class _Making:
         for number, proposal in enumerate(proposals, 1):
             folder.mkdir(parents=True, exist_ok=True)
             name = f"{PROPOSALS}/{sample_id}-{number}.png"
-            (self.writer.out / name).write_bytes(encode_mask(proposal.mask))
+            replace_file(self.writer.out / name, encode_mask(proposal.mask))
             entry: dict[str, object] = {"file": name, "score": proposal.score, "how": proposal.how}
             self._proposals.setdefault(sample_id, []).append(entry)
 
@@ -216,14 +217,12 @@ class _Making:
         _dump(out / "descriptions.json", {"describer": self._plan.terms.models[0], "pairs": words})
         regions = {key: self._proposals.get(key, []) for key in sorted(self._words, key=id_order)}
         _dump(out / f"{PROPOSALS}.json", {"proposer": self._plan.proposer.name, "samples": regions})
-        with (out / "rejected.csv").open("w", encoding="utf-8", newline="") as file:
-            table = csv.writer(file, lineterminator="\n")
-            table.writerow(("id", "reason"))
-            table.writerows((key, self.rejected[key]) for key in sorted(self.rejected, key=id_order))
+        refused = [(key, self.rejected[key]) for key in sorted(self.rejected, key=id_order)]
+        replace_file(out / "rejected.csv", written_csv([("id", "reason"), *refused]).encode())
 
 
 def _dump(path: Path, data: dict[str, object]) -> None:
-    path.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
+    replace_file(path, orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def _cluster(raw: RawPair) -> str:

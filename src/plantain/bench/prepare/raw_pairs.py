@@ -16,6 +16,8 @@ from pathlib import Path
 from plantain.bench.benchmark.entries import is_inside
 from plantain.bench.benchmark.organs import canonical_organ
 from plantain.bench.prepare.describers import TOLD
+from plantain.files.csv_form import whole
+from plantain.files.opening import read_inside
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, Licence
 
@@ -74,7 +76,7 @@ def read_raw(raw: Path) -> list[RawPair]:
     if not path.is_file():
         raise InputError(f"{path}: no such file; it needs the columns {', '.join(NEEDED)}")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_inside(raw, path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 (byte {error.start}); save it as CSV in UTF-8") from error
     problems: list[str] = []
@@ -112,13 +114,13 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
             what = f"{missing[0]!r} is missing" if missing else "one is there twice"
             raise InputError(f"{path}: columns: {what}")
         for values in reader:
-            if not any(value.strip() for value in values):
+            if not any(whole(value.strip()) for value in values):
                 continue
             if len(values) != len(header):
                 raise InputError(
                     f"{path}: line {reader.line_num}: {len(values)} cells, the header has {len(header)}"
                 )
-            yield reader.line_num, dict(zip(header, (value.strip() for value in values), strict=True))
+            yield reader.line_num, dict(zip(header, (whole(value.strip()) for value in values), strict=True))
     except csv.Error as error:
         raise InputError(f"{path}: line {reader.line_num}: {error}") from error
 

@@ -9,6 +9,8 @@ import orjson
 
 from plantain.bench.benchmark.native_format import OWN
 from plantain.bench.benchmark.regions import read_mask, resized_region
+from plantain.files.opening import read_inside
+from plantain.files.writing import replace_file
 from plantain.pixels.arrays import Mask
 from plantain.pixels.decode import declared_size
 from plantain.pixels.encode import encode_mask
@@ -25,11 +27,11 @@ def proposed_regions(root: Path, sample_id: str) -> tuple[Mask, ...]:
     if not path.is_file():
         return ()
     try:
-        entries = orjson.loads(path.read_bytes())["samples"].get(sample_id, [])
+        entries = orjson.loads(read_inside(root, path))["samples"].get(sample_id, [])
         files = [root / entry["file"] for entry in entries]
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: samples: not as plantain wrote it") from error
-    return tuple(read_mask(file.read_bytes(), str(file)).region for file in files)
+    return tuple(read_mask(read_inside(root, file), str(file)).region for file in files)
 
 
 def choose_region(root: Path, sample_id: str, region: Mask, who: str, how: str) -> None:
@@ -50,13 +52,13 @@ def choose_region(root: Path, sample_id: str, region: Mask, who: str, how: str) 
     path = root / OWN
     if not path.is_file():
         raise InputError(f"{path}: no such file; regions are chosen in plantain's own format")
-    data = orjson.loads(path.read_bytes())
+    data = orjson.loads(read_inside(root, path))
     row = next((row for row in data["samples"] if row["id"] == sample_id), None)
     if row is None:
         raise InputError(f"{path}: no sample {sample_id!r}")
     if not region.any() or region.all():
         raise InputError(f"{path}: sample {sample_id}: a region must mark a part of the image")
-    size = declared_size((root / row["previous"]).read_bytes())
+    size = declared_size(read_inside(root, root / row["previous"]))
     mask = encode_mask(resized_region(region, size))
     row["roi"] = f"previous_mask/{sample_id}.png"
     row["sha256"]["roi"] = hashlib.sha256(mask).hexdigest()
@@ -64,9 +66,5 @@ def choose_region(root: Path, sample_id: str, region: Mask, who: str, how: str) 
     row["notes"] = [*notes, f"region: chosen by {who} ({how})"]
     target = root / row["roi"]
     target.parent.mkdir(exist_ok=True)
-    partial = target.with_suffix(".part")
-    partial.write_bytes(mask)
-    partial.replace(target)
-    written = path.with_suffix(".part")
-    written.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
-    written.replace(path)
+    replace_file(target, mask)
+    replace_file(path, orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")

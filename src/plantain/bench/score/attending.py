@@ -22,6 +22,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import Arm, ArmKind, output_seed
 from plantain.bench.generate.runfile import BenchRun, Output
+from plantain.files.writing import replace_file
 from plantain.journal import Journal, JsonValue, StoredScore
 from plantain.metrics.grounding import ALPHA, Grounding, grounding, scaled
 from plantain.models.frames import Frame
@@ -291,6 +292,4 @@ def _keep_map(path: Path, attention: npt.NDArray[np.float32]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     done, data = cv2.imencode(".png", np.round(values * 65535).astype(np.uint16))
     assert done
-    unfinished = path.with_suffix(".part")
-    unfinished.write_bytes(data.tobytes())
-    unfinished.replace(path)
+    replace_file(path, data.tobytes())

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +15,8 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.describing import Description, Spread, as_json, describe_benchmark, find_clip
 from plantain.cli.bench.bar import progress_bar
 from plantain.cli.terminal.application import application
+from plantain.files.csv_form import written_csv
+from plantain.files.writing import replace_file
 
 app = application()
 
@@ -106,24 +105,15 @@ def _write(to: Path, description: Description, rendered: str) -> None:
     from plantain.pages.drawing import printed
 
     to.mkdir(parents=True, exist_ok=True)
-    (to / "organs.svg").write_text(printed(organs_figure(description)), encoding="utf-8")
-    (to / "properties.svg").write_text(printed(properties_figure(description)), encoding="utf-8")
-    (to / "description.json").write_text(rendered + "\n", encoding="utf-8")
+    replace_file(to / "organs.svg", printed(organs_figure(description)).encode())
+    replace_file(to / "properties.svg", printed(properties_figure(description)).encode())
+    replace_file(to / "description.json", f"{rendered}\n".encode())
     tasks = [(row.organ, row.task, str(row.samples), str(row.clusters)) for row in description.tasks]
-    (to / "tasks.csv").write_text(_csv(("organ", "task", "samples", "sources"), tasks), encoding="utf-8")
+    replace_file(to / "tasks.csv", written_csv([("organ", "task", "samples", "sources"), *tasks]).encode())
     ids = sorted({*description.roi_shares, *description.similarity})
     values = (description.roi_shares, description.similarity)
     rows = [
         (sample, *("" if (v := of.get(sample)) is None else f"{v:.6f}" for of in values)) for sample in ids
     ]
-    (to / "samples.csv").write_text(
-        _csv(("sample", "roi_share", description.similarity_name), rows), encoding="utf-8"
-    )
-
-
-def _csv(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return buffer.getvalue()
+    header = ("sample", "roi_share", description.similarity_name)
+    replace_file(to / "samples.csv", written_csv([header, *rows]).encode())

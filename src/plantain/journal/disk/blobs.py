@@ -8,6 +8,7 @@ import os
 import threading
 from pathlib import Path
 
+from plantain.files.opening import open_plain
 from plantain.journal.errors import BadBlob
 from plantain.journal.rows import BlobRef
 
@@ -74,7 +75,8 @@ class BlobStore:
         """The blob's bytes, checked against their name. Raises BadBlob when missing or changed."""
         path = self.path(sha256)
         try:
-            data = path.read_bytes()
+            with open_plain(path) as file:
+                data = file.read()
         except FileNotFoundError as error:
             raise BadBlob(f"{path} is missing") from error
         if hashlib.sha256(data).hexdigest() != sha256:
@@ -105,6 +107,6 @@ class BlobStore:
     @staticmethod
     def _holds(path: Path, data: bytes) -> bool:
         try:
-            return path.stat().st_size == len(data) and path.read_bytes() == data
+            return path.lstat().st_size == len(data) and not path.is_symlink() and path.read_bytes() == data
         except FileNotFoundError:
             return False

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from plantain.files.opening import check_received
 from plantain.files.redaction import redacted
 from plantain.journal.errors import NotARun
 from plantain.journal.schema import VERSION, check_steps, migrate, refuse_newer, version_of
@@ -67,6 +68,7 @@ def refuse_foreign(run: Path) -> None:
     path = run / JOURNAL_NAME
     if not path.is_file():
         raise NotARun(_no_run(run))
+    check_received(run, levels=2)
     with contextlib.closing(_connect_read_only(path)) as connection:
         refuse_newer(version_of(connection, path), path)
 
@@ -87,6 +89,7 @@ def open_for_reading(run: Path) -> sqlite3.Connection:
     path = run / JOURNAL_NAME
     if not path.is_file():
         raise NotARun(_no_run(run))
+    check_received(run, levels=2)
     connection = _connect_read_only(path)
     try:
         found = version_of(connection, path)

@@ -28,7 +28,9 @@ class RunLock:
     def __init__(self, run: Path) -> None:
         """Raises RunLocked, with pid and host, when another writer holds the run; OSError as the disk does."""
         path = run / LOCK_NAME
-        self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self._descriptor: int | None = os.open(
+            path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644
+        )
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

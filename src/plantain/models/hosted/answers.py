@@ -125,7 +125,9 @@ def read_object(text: str, marks: set[str]) -> JsonObject:
         starts += 1
         try:
             value, end = decoder.raw_decode(said, at)
-        except (json.JSONDecodeError, RecursionError):
+        except Unreadable:
+            raise
+        except (ValueError, RecursionError):  # also a number of more digits than Python reads
             at = said.find("{", at + 1)
             continue
         if isinstance(value, dict) and marks & value.keys() and value not in reports:

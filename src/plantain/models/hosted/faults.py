@@ -63,6 +63,9 @@ PASSING = frozenset({"server_error", "vector_store_timeout", "failed_to_download
 TIMEOUTS = frozenset({408, 499, 504, 524})
 """Statuses by which a server, or a proxy before it, says that the answer took too long: the model may have worked."""
 
+DEEPEST = 100
+"""Most lists and objects in each other in a body."""
+
 LONGEST_WAIT_S = 86_400.0
 
 _ERROR_STATUS = re.compile("[45][0-9]{2}")
@@ -250,8 +253,11 @@ def read_body(content: str | bytes) -> JsonObject:
         Fault: a body that is empty, or no JSON object, is the wire's fault and worth another try.
     """
     try:
-        body = redacted_json(_loads(content))
-    except ValueError:
+        read = _loads(content)
+        if _nests_deeper(read, DEEPEST):
+            raise ValueError("nested too deep")
+        body = redacted_json(read)
+    except (ValueError, RecursionError):
         text = content if isinstance(content, str) else content.decode("utf-8", "replace")
         said = f"status 200 with {_kind_of(text)} instead of the provider's JSON"
         raise Fault(Outcome(OutcomeKind.TRANSPORT, said), 200) from None
@@ -260,6 +266,19 @@ def read_body(content: str | bytes) -> JsonObject:
     if not body:
         raise Fault(Outcome(OutcomeKind.TRANSPORT, "the answer was empty"), 200)
     return body
+
+
+def _nests_deeper(value: object, most: int) -> bool:
+    """Whether lists and objects stand in each other deeper than any answer's; what walks them calls itself."""
+    level = [value]
+    for _ in range(most):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, (dict, list))
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+    return bool(level)
 
 
 def _loads(content: str | bytes) -> object:

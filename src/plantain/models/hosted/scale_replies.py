@@ -216,7 +216,7 @@ def _json_spans(reply: str) -> Iterator[tuple[object, int, int]]:
     while (start := min((i for c in "{[" if (i := reply.find(c, at)) >= 0), default=-1)) >= 0:
         try:
             tree, at = decoder.raw_decode(reply, start)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             at = start + 1
             continue
         yield tree, start, at

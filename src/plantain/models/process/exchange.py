@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 
+from plantain.files.opening import read_inside
 from plantain.files.redaction import redacted
 from plantain.models.frames import Frame
 from plantain.pixels.decode import BadImage, decode_mask, decode_untrusted, one_line
@@ -106,7 +107,7 @@ def read_result(folder: Path, number: int, wish: ProcessRequest) -> bytes | Outc
     if not path.is_file():
         return Outcome(OutcomeKind.NO_IMAGE, f"the program wrote no {path.name}")
     try:
-        canvas = decode_untrusted(path.read_bytes(), f"output {path.name}")
+        canvas = decode_untrusted(read_inside(folder, path), f"output {path.name}")
         return encode_png(wish.frame.leave(canvas))
     except (BadImage, ValueError) as error:
         return Outcome(OutcomeKind.MALFORMED, str(error))
@@ -117,7 +118,7 @@ def _remark(path: Path) -> Outcome | None:
     if not path.is_file():
         return None
     try:
-        said = orjson.loads(path.read_bytes())
+        said = orjson.loads(read_inside(path.parent, path))
         kind, reason = str(said.get("outcome", "ok")), one_line(redacted(str(said.get("reason", ""))))
     except (ValueError, AttributeError) as error:
         return Outcome(

@@ -12,6 +12,7 @@ from typing import cast
 
 import orjson
 
+from plantain.files.opening import check_received
 from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeader
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.reader import BLOBS_ABSENT
@@ -75,6 +76,7 @@ def import_release(path: Path, run: Path) -> ImportSummary:
     """
     if not path.is_dir():
         raise InputError(f"{path}: no such folder; import a release's folder")
+    check_received(path)
     if run.exists() and (not run.is_dir() or any(run.iterdir())):
         raise InputError(f"{run}: is not an empty folder; an import makes a new run")
     source: ReleaseSource
@@ -100,7 +102,7 @@ def import_release(path: Path, run: Path) -> ImportSummary:
     try:
         survey, taken = asyncio.run(_fill(part, source, header, told))
         if (path / PROVENANCE).is_file():  # what providers had embedded in bytes that are in no release
-            shutil.copyfile(path / PROVENANCE, part / PROVENANCE)
+            shutil.copyfile(path / PROVENANCE, part / PROVENANCE, follow_symlinks=False)
         if run.exists():
             run.rmdir()
         part.rename(run)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import orjson
 
+from plantain.files.writing import create
 from plantain.journal import JsonValue
 from plantain.records import TaskKind, TaskState
 from plantain.release.layouts import conversations
@@ -49,7 +50,8 @@ def _write_batch(
         attempt = record.attempts[entry.first]
         assert attempt.edited is not None
         image = pictures.read(PictureRequest(attempt.edited, record.task_id, attempt.round or 0))
-        part_name(staging.out / entry.path).write_bytes(image.data)
+        with create(part_name(staging.out / entry.path)) as file:
+            file.write(image.data)
         return image.listed(record.task_id, attempt, attempt.role, path=entry.path)
 
     files = list(pool.map(write, batch, records))

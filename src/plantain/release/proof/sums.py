@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from plantain.files.writing import create
 from plantain.journal.disk.blobs import sync_folder
 from plantain.release.staging import make_folder, part_name
 
@@ -29,7 +30,7 @@ def write_file(out: Path, path: str, fill: Callable[[BinaryIO], None]) -> tuple[
     target = out / path
     make_folder(out, target.parent)
     temporary = part_name(target)
-    with temporary.open("wb") as file:
+    with create(temporary) as file:
         fill(file)
         file.flush()
         os.fsync(file.fileno())

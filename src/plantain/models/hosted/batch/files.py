@@ -7,6 +7,7 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+from plantain.files.writing import create
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.disk.space import raise_if_full
 
@@ -37,7 +38,7 @@ class JobFiles:
         sync_folder(self._folder.parent)
         temporary = self.requests(job).with_suffix(".new")
         with self.full_disk_told(sum(map(len, lines))):
-            with temporary.open("wb") as file:
+            with create(temporary) as file:
                 for line in lines:
                     file.write(line)
                     file.write(b"\n")

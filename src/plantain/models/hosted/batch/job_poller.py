@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from plantain.files.redaction import redacted_line
+from plantain.files.writing import create
 from plantain.journal.batches import BatchLedger, JobRow, LeftWithJob
 from plantain.models.hosted.batch.files import JobFiles
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchService, Job, JobState
@@ -114,7 +115,7 @@ class JobPoller:
     def _keep(self, temporary: Path, final: Path) -> None:
         """Names a downloaded file, without keys, which no file of ours may hold."""
         clean = temporary.with_suffix(".clean")
-        with temporary.open("rb") as source, clean.open("wb") as sink:
+        with temporary.open("rb") as source, create(clean) as sink:
             for line in source:
                 sink.write(redacted_line(line))
         temporary.unlink()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from plantain.files.opening import MAX_TEXT_BYTES, read_inside
 from plantain.files.templates import StrangersTemplates
 from plantain.records import InputError
 
@@ -154,10 +156,10 @@ def _read(name: str, folder: Path | None, edition: int) -> str:
     file = f"{name}.md.j2"
     places = [folder] if folder is not None else []
     places += [BUILT_IN / str(number) for number in range(edition, 1, -1)]
-    path = next((place / file for place in places if (place / file).is_file()), BUILT_IN / file)
+    path = next((place / file for place in places if os.path.lexists(place / file)), BUILT_IN / file)
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_inside(path.parent, path, MAX_TEXT_BYTES).decode()
+    except UnicodeDecodeError as error:
         raise InputError(f"prompt {path}: cannot be read: {error}") from None
 
 

@@ -1,0 +1,122 @@
+"""Opening what others put there: regular files of bounded size, and no link leads out of the folder it came in."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+from typing import BinaryIO
+
+from plantain.records import InputError
+
+MAX_FILE_BYTES = 256 * 1024 * 1024
+MAX_TEXT_BYTES = 16 * 1024 * 1024
+"""Most that a recipe, a list of findings or another text that a person writes may have."""
+
+
+def read_regular(path: Path, name: str, most: int = MAX_FILE_BYTES) -> bytes:
+    """The bytes of a regular file.
+
+    Raises:
+        InputError: it is missing, not readable, not a regular file (a pipe would never end), or larger than `most`.
+    """
+    with open_regular(path, name, most) as file:
+        return file.read(most + 1)
+
+
+@contextmanager
+def open_regular(path: Path, name: str, most: int | None = MAX_FILE_BYTES) -> Iterator[BufferedReader]:
+    """A regular file for reading, for those who need only its beginning, or read it bit by bit.
+
+    Raises:
+        InputError: as `read_regular`, also for what goes wrong while it is read.
+    """
+    try:
+        # Not blocking: opening a pipe that nobody writes to would wait for ever.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise InputError(f"{name}: not a regular file")
+            if most is not None and status.st_size > most:
+                raise InputError(f"{name}: {status.st_size >> 20} MB; at most {most >> 20} MB are read")
+            yield file
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """A file that is never a link or a pipe, for reading. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    return os.fdopen(descriptor, "rb")
+
+
+def read_inside(root: Path, path: Path, most: int = MAX_FILE_BYTES) -> bytes:
+    """The bytes of a regular file of a folder that came from somebody else.
+
+    Raises:
+        InputError: as `read_regular`, or a link on the way leads out of the folder.
+    """
+    check_inside(root, path)
+    return read_regular(path, str(path), most)
+
+
+def check_inside(root: Path, path: Path) -> None:
+    """Refuses a path below `root` that a link leads out of it. Raises InputError."""
+    if not is_inside(path, root):
+        raise InputError(f"{path}: a link that leads out of {root}; what it shows is not read")
+
+
+def is_inside(path: Path, root: Path) -> bool:
+    """Whether a path, its links followed, exists and stays below `root`, or in the blobs of root's own hub cache."""
+    try:
+        real, home = path.resolve(strict=True), root.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return False
+    return real.is_relative_to(home) or (
+        (blobs := _hub_blobs(home)) is not None and real.is_relative_to(blobs)
+    )
+
+
+def _hub_blobs(home: Path) -> Path | None:
+    """Where links in a snapshot of Hugging Face's cache lead: of `datasets--x/snapshots/y` to `datasets--x/blobs`."""
+    for snapshots in home.parents:
+        if snapshots.name == "snapshots" and "--" in snapshots.parent.name:
+            blobs = snapshots.parent / "blobs"
+            return blobs if blobs.is_dir() and not blobs.is_symlink() else None
+    return None
+
+
+def check_received(root: Path, levels: int = 64) -> None:
+    """Refuses a folder from somebody else that holds links out of it, pipes, sockets or devices.
+
+    Args:
+        root: the folder; it may itself be a link of the user's.
+        levels: how deep it is looked through; a level below is for those who open single files there.
+
+    Raises:
+        InputError: the first such entry, or a folder that cannot be read.
+    """
+    waiting = [(root, 1)]
+    while waiting:
+        folder, level = waiting.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            for entry in entries:
+                if entry.is_symlink():
+                    if os.path.lexists(entry.path) and not is_inside(Path(entry.path), root):
+                        raise InputError(
+                            f"{entry.path}: a link that leads out of {root}; nothing was read or written"
+                        )
+                elif entry.is_dir(follow_symlinks=False):
+                    if level < levels:
+                        waiting.append((Path(entry.path), level + 1))
+                elif not entry.is_file(follow_symlinks=False):
+                    raise InputError(
+                        f"{entry.path}: neither a file nor a folder; nothing was read or written"
+                    )
+        except OSError as error:
+            raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error

@@ -1,0 +1,36 @@
+"""Writing beside what others put there: a file of ours is always a new one, and no planted link is written through."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def create(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """A new file for writing; whatever had the name, a link or what a killed process left, goes first.
+
+    Raises:
+        OSError: as the disk does, or somebody made a file of this name in the very moment.
+    """
+    path.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, mode), "wb") as file:
+        yield file
+
+
+def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
+    """Gives `path` these bytes at once: a reader meets the old file or the new one, also after a power cut."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with create(part, mode) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,71 @@
+"""Bodies, answers and addresses that are made to break a reader: each is one outcome or one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from plantain.models.hosted.answers import Unreadable, read_object
+from plantain.models.hosted.faults import Fault, read_body
+from plantain.models.hosted.scale_replies import _json_values
+from plantain.records import InputError
+from plantain.roles.options import check_url
+
+DEEP = "[" * 100_000 + "]" * 100_000
+BODIES = {
+    "nested lists": f'{{"a": {DEEP}}}',
+    "nested lists, not ended": '{"a": ' + "[" * 100_000,
+    "nested objects": '{"a":' * 900 + "1" + "}" * 900,
+    "nested lists and a surrogate": f'{{"s": "\\ud800", "a": {DEEP}}}',
+    "a long number": '{"a": ' + "9" * 5000 + "}",
+    "a long number and a surrogate": '{"s": "\\ud800", "a": ' + "9" * 5000 + "}",
+    "an endless number": '{"a": 1e99999}',
+    "no object": "[1]",
+    "a constant": '{"a": NaN}',
+    "zeros": "\x00" * 100,
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_hostile_body_is_one_fault(name: str) -> None:
+    with pytest.raises(Fault) as fault:
+        read_body(BODIES[name].encode())
+    assert len(fault.value.outcome.reason) < 200
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 5000 + "]" * 5000, "-" + "1" * 5000, "[" * 5000])
+def test_a_hostile_answer_is_unreadable(value: str) -> None:
+    with pytest.raises(Unreadable):
+        read_object(f'{{"passed": {value}}}', {"passed"})
+    assert list(_json_values(f'{{"score": {value}')) == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://[::1].evil.example",
+        "http://[::1].evil.example:80/v1",
+        "http://[::1]evil.example",
+        "http://evil.example[::1]",
+        "http://[::1",
+        "http://::1]",
+        "http://[::1]:x",
+        "http://127.0.0.1\\@evil.example",
+        "http://127.0.0.1\t.evil.example",
+        "http://a b.example",
+        "http://[v1.x]/",
+        "http://a:99999999/",
+        "http:///v1",
+        "ftp://127.0.0.1",
+        "//127.0.0.1",
+        "http://" + "[" * 5000,
+    ],
+)
+def test_a_hostile_address_is_one_line(address: str) -> None:
+    with pytest.raises(InputError) as told:
+        check_url(address, "providers.x.base_url")
+    assert "\n" not in str(told.value)
+
+
+def test_addresses_of_this_machine_are_addresses() -> None:
+    for address in ("http://[::1]", "http://[::1]:8000/v1", "http://127.0.0.1:1/", "http://localhost/v1"):
+        check_url(address, "x")
