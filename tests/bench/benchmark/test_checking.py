@@ -179,6 +179,16 @@ def test_table_5_lists_tasks_with_more_samples_than_asked(published: Path) -> No
     assert description.table5() == ()
 
 
+def test_a_benchmark_says_which_differences_its_size_can_show(
+    published: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    description = describe_benchmark(Benchmark.load(published))
+    said = json.loads(run(capsys, "describe", str(published), "--json")[1])["detectable_difference"]
+    assert list(said["two_models"].values()) == list(description.detectable.values())
+    assert said["among_seven"]["0.2"] > said["two_models"]["0.2"] > said["two_models"]["0.1"] > 0
+    assert "Smallest difference between two models" in run(capsys, "describe", str(published))[1]
+
+
 def test_similarity_of_prompt_and_image_is_their_cosine(published: Path) -> None:
     """In closed form: images lie along the first axis, texts at 60 degrees from it."""
 

@@ -155,6 +155,21 @@ def test_sources_that_say_too_little_have_no_interval_and_the_reason(values, rea
     assert found.value == pytest.approx(np.mean(values))
 
 
+def test_the_smallest_difference_that_a_size_shows():
+    # 50 sources of one sample, standard deviation 0.2: (2.0096 + 0.8490) * 0.2 / sqrt(50), quantiles of t with 49.
+    plan = ClusteredMeans(range(50))
+    assert plan.detectable(0.2) == pytest.approx(0.0809, abs=2e-4)
+    # Among 21 pairs the first has to pass 0.05 / 21, where t is 3.205: (3.205 + 0.849) * 0.0283.
+    assert plan.detectable(0.2, pairs=21) == pytest.approx(0.1147, abs=2e-4)
+    rng = np.random.default_rng(1)
+    drawn = rng.normal(plan.detectable(0.2), 0.2, (4000, 50))
+    assert (stats.ttest_1samp(drawn, 0, axis=1).pvalue < 0.05).mean() == pytest.approx(0.8, abs=0.02)
+    assert ClusteredMeans(np.repeat(np.arange(50), 3).tolist()).detectable(0.2) == pytest.approx(
+        0.0809, abs=2e-4
+    )
+    assert ClusteredMeans(range(4)).detectable(0.2) is None
+
+
 def test_samples_that_share_a_source_count_once():
     base = np.random.default_rng(3).normal(0.0, 1.0, 80)
     alone = ClusteredMeans(range(80)).mean(base)

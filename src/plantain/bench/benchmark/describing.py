@@ -18,6 +18,15 @@ from plantain.bench.benchmark.samples import Sample
 from plantain.metrics.networks.available import CLIP, find_networks
 from plantain.metrics.networks.encoders import ImageTextEncoder, label
 from plantain.metrics.similarity import CLIP_WEIGHTS, talign
+from plantain.metrics.statistics.means import ClusteredMeans
+
+DEVIATIONS = (0.1, 0.2, 0.3)
+"""Between sources, of differences of scores in [0, 1]: alike models, usual ones, models that often fail differently."""
+
+USUAL = 0.2
+
+SEVEN = 21
+"""Pairs of the paper's seven models."""
 
 MORE_THAN = 5
 """The paper's Table 5 lists the tasks with more samples than this."""
@@ -25,13 +34,15 @@ MORE_THAN = 5
 
 @dataclass(frozen=True, slots=True)
 class OrganRow:
-    """One organ: samples, tasks, sources, and the mean share of its regions (None without any)."""
+    """One organ: samples, tasks, sources, and the mean share of its regions (None without any); the smallest
+    difference between two models that it shows where sources' differences have a standard deviation of `USUAL`."""
 
     organ: str
     samples: int
     tasks: int
     clusters: int
     roi_share: float | None
+    detectable: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +89,9 @@ class Description:
         similarity: cosine of prompt and previous image, by sample id; empty without CLIP.
         similarity_name: "clip_talign", or with the weights' name where they are not the published ones.
         no_similarity: why it was not measured; "" where it was.
+        detectable: the smallest difference between two models, of scores in [0, 1], that a benchmark of this size shows
+            with 80 % power at the 5 % level, by the standard deviation of the differences between sources; None below
+            five sources. detectable_of_seven: the same for a pair among seven models, corrected for all pairs.
     """
 
     name: str
@@ -95,6 +109,8 @@ class Description:
     similarity: dict[str, float]
     similarity_name: str
     no_similarity: str
+    detectable: dict[float, float | None]
+    detectable_of_seven: dict[float, float | None]
 
     def table5(self, more_than: int = MORE_THAN) -> tuple[DescribedTask, ...]:
         """The tasks with more samples than `more_than`: the paper's Table 5."""
@@ -137,6 +153,7 @@ def describe_benchmark(
         if progress:
             progress(index + 1, len(benchmark.samples))
     samples = benchmark.samples
+    plan = ClusteredMeans([sample.cluster for sample in samples], [sample.organ for sample in samples])
     return Description(
         name=benchmark.name,
         samples=len(samples),
@@ -153,6 +170,8 @@ def describe_benchmark(
         similarity=similarity,
         similarity_name=_name(encoder),
         no_similarity=why_none if encoder is None else "",
+        detectable={deviation: plan.detectable(deviation) for deviation in DEVIATIONS},
+        detectable_of_seven={deviation: plan.detectable(deviation, pairs=SEVEN) for deviation in DEVIATIONS},
     )
 
 
@@ -170,6 +189,14 @@ def as_json(description: Description) -> dict[str, object]:
         "with_synthetic_truth": description.with_synthetic_truth,
         "with_roi": description.with_roi,
         "with_description": description.with_detailed,
+        "detectable_difference": {
+            "power": 0.8,
+            "level": 0.05,
+            "two_models": {str(deviation): found for deviation, found in description.detectable.items()},
+            "among_seven": {
+                str(deviation): found for deviation, found in description.detectable_of_seven.items()
+            },
+        },
         "roi_share": _fields(Spread.of(list(description.roi_shares.values()))),
         "prompt_image_similarity": {
             "metric": description.similarity_name,
@@ -195,6 +222,7 @@ def _organs(samples: Sequence[Sample], shares: dict[str, float]) -> tuple[OrganR
                 len({sample.task for sample in of}),
                 len({sample.cluster for sample in of}),
                 float(np.mean(known)) if known else None,
+                ClusteredMeans([sample.cluster for sample in of]).detectable(USUAL),
             )
         )
     return tuple(sorted(rows, key=lambda row: (-row.samples, row.organ)))

@@ -12,7 +12,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.describing import Description, Spread, as_json, describe_benchmark, find_clip
+from plantain.bench.benchmark.describing import (
+    USUAL,
+    Description,
+    Spread,
+    as_json,
+    describe_benchmark,
+    find_clip,
+)
 from plantain.cli.bench.bar import progress_bar
 from plantain.cli.terminal.application import application
 from plantain.files.csv_form import written_csv
@@ -58,11 +65,13 @@ def describe(
 def _print(description: Description, more_than: int) -> None:
     console = Console()
     organs = Table(title=f"{escape(description.name)}: {description.samples:,} samples", title_justify="left")
-    for heading in ("organ", "samples", "tasks", "sources", "mean region"):
+    for heading in ("organ", "samples", "tasks", "sources", "mean region", "shows"):
         organs.add_column(heading, justify="left" if heading == "organ" else "right")
     for row in description.organs:
         share = "" if row.roi_share is None else f"{row.roi_share:.1%}"
-        organs.add_row(escape(row.organ), str(row.samples), str(row.tasks), str(row.clusters), share)
+        shows = "none" if row.detectable is None else f"{row.detectable:.2f}"
+        organs.add_row(escape(row.organ), str(row.samples), str(row.tasks), str(row.clusters), share, shows)
+    organs.caption = f"shows: smallest difference between two models at a standard deviation of {USUAL}"
     console.print(organs)
     listed = description.table5(more_than)
     if listed:
@@ -79,6 +88,7 @@ def _print(description: Description, more_than: int) -> None:
         f"{directions}; {_truths(description)}, {description.with_roi} with a region, "
         f"{description.with_detailed} with a description of the change."
     )
+    print(_detectable(description))
     shares = Spread.of(list(description.roi_shares.values()))
     if shares is not None:
         print(f"Region: {_spread(shares, '.1%')} of the image.")
@@ -87,6 +97,22 @@ def _print(description: Description, more_than: int) -> None:
         print(f"Prompt and image ({description.similarity_name}): {_spread(cosine, '.3f')}.")
     else:
         print(f"Similarity of prompts and images not measured: {description.no_similarity}")
+
+
+def _detectable(description: Description) -> str:
+    """What differences a benchmark of this size can show."""
+    two, seven = description.detectable, description.detectable_of_seven
+    if None in two.values():
+        return f"{description.clusters} independent sources can show no difference between models: five are needed."
+
+    def said(found: dict[float, float | None]) -> str:
+        return ", ".join(f"{value:.3f}" for value in found.values() if value is not None)
+
+    return (
+        "Smallest difference between two models (scores from 0 to 1) that this size shows in four of five cases: "
+        f"{said(two)} where the differences of sources have a standard deviation of {', '.join(map(str, two))}; "
+        f"among seven models {said(seven)}."
+    )
 
 
 def _truths(description: Description) -> str:

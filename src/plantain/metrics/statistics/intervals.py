@@ -64,10 +64,9 @@ class Sampling:
         found = (t, corrected(t, self.skewness))
         return max(2.0 * float(stdtr(self.freedom, -abs(one))) for one in found)
 
-    @property
-    def detectable(self) -> float:
-        """The difference from 0 that is found with 80 % power at the 5 % level, by t."""
-        return self.error * (_quantile(self.freedom, 1 - LEVEL / 2) + _quantile(self.freedom, 0.8))
+    def detectable(self, level: float = LEVEL) -> float:
+        """The difference from 0 that is found with 80 % power at a two-sided level, by t."""
+        return self.error * (_quantile(self.freedom, 1 - level / 2) + _quantile(self.freedom, 0.8))
 
     def _between_ends(self, t: float, low: float | None, high: float | None) -> tuple[float, float]:
         """t on the scale that the ends leave: logit between two, log beyond one, as it is without any."""

@@ -9,13 +9,13 @@ of freedom that their weights leave. So a source with many samples makes an inte
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.statistics.intervals import Sampling
+from plantain.metrics.statistics.intervals import LEVEL, Sampling
 from plantain.pixels.arrays import Floats
 
 METHOD = "Student t over sources, within its range, corrected for skewness"
@@ -106,6 +106,25 @@ class ClusteredMeans:
         """The mean with its standard error over clusters; None below two clusters."""
         means = self._by_cluster(values, macro)
         return None if means is None else sampling_of(*means[2])
+
+    def detectable(self, deviation: float, *, pairs: int = 1) -> float | None:
+        """The smallest mean difference that samples like these show with 80 % power at the 5 % level.
+
+        Args:
+            deviation: standard deviation between the sources' mean differences.
+            pairs: that are compared, for Bonferroni's correction: what Holm's asks of the first.
+
+        Returns:
+            In the unit of `deviation`; None where there would be no interval.
+        """
+        means = self._by_cluster(np.zeros(self.cluster.size), macro=False)
+        if means is None or means[2][0].size < FEWEST:
+            return None
+        weight, value, stratum = means[2]
+        found = sampling_of(weight, value, stratum)
+        if found is None or found.freedom < LEAST_FREEDOM:
+            return None
+        return replace(found, error=deviation * float(np.sqrt(weight @ weight))).detectable(LEVEL / pairs)
 
     def told(self, values: npt.ArrayLike) -> int:
         """How many clusters have a mean other than 0, beyond rounding."""

@@ -95,7 +95,7 @@ def _test(plan: ClusteredMeans, difference: npt.NDArray[np.float64]) -> tuple[fl
     certain = 2.0 ** (1 - told)
     if found.error <= ROUNDING * max(1.0, abs(found.value)):
         return certain, None
-    return max(certain, found.p_zero()), found.detectable
+    return max(certain, found.p_zero()), found.detectable()
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
