@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from plantain.records.calls import Usage
 
-USUAL_TIERS = frozenset({"", "default", "standard", "on_demand", "auto", "unspecified"})
-"""Names by which providers call the tier that list prices are for."""
+USUAL_TIERS = frozenset({"", "default", "standard", "on_demand", "auto", "unspecified", "batch"})
+"""Names by which providers call the tier that list prices are for. A batch has a price list of its own (`times`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,9 @@ INVOICES = [
     Invoice("one token longer", G31, bodies.gemini(200_001, 100), [(200_001, 4), (100, 18)], 0.801804),
     Invoice("tools read, too", G8, bodies.gemini(3_000, 350, tool=800), [(3_800, 0.75), (350, 3.75)], 0.0041625),
     Invoice("a total with thoughts left out", G31, bodies.gemini(3_800, 350, total=5_050), [(3_800, 2), (1_250, 12)], 0.0226),
+    Invoice("thoughts within the answer, and again", G31, bodies.gemini(3_800, 1_250, 900, total=5_050), [(3_800, 2), (1_250, 12)], 0.0226),
+    Invoice("a total of nothing", G31, bodies.gemini(3_800, 350, total=0), [(3_800, 2), (350, 12)], 0.0118),
+    Invoice("batch by name", G31, bodies.gemini(thoughts=900, tier="batch"), [(3_800, 1), (1_250, 6)], 0.0113, batch=True),
     Invoice("small model", G5L, bodies.gemini(thoughts=512), [(3_800, 0.3), (862, 2.5)], 0.003295),
     Invoice("older model", G25, bodies.gemini(thoughts=900), [(3_800, 1.25), (1_250, 10)], 0.01725),
     Invoice("batch, thinking", G31, bodies.gemini(thoughts=900), [(3_800, 1), (1_250, 6)], 0.0113, batch=True),
@@ -169,6 +172,13 @@ def test_local_servers_count_thinking_within_the_completion_or_beside_it(complet
     """OpenAI: 3,800 + 1,250 (900 of them thought) = 5,050. xAI and Google's compatible address: 350 + 900 beside it."""
     usage = read_chat(bodies.chat(3_800, completion, 900, total))
     assert (usage.input_tokens, usage.output_tokens, usage.thinking_tokens) == (3_800, 1_250, 900)
+
+
+def test_counts_that_gateways_spell_otherwise_are_counts() -> None:
+    usage = read_gemini({"usageMetadata": {"promptTokenCount": "3800", "candidatesTokenCount": 350.0}})
+    assert (usage.input_tokens, usage.output_tokens) == (3_800, 350)
+    for odd in ("-5", "3.8", "\u0663", "9" * 20, 3.8, True, -1, None):
+        assert read_gemini({"usageMetadata": {"promptTokenCount": odd}}).input_tokens is None
 
 
 def test_tier_that_nobody_has_priced_is_no_cost_and_not_a_guess() -> None:

@@ -43,8 +43,15 @@ def text(body: JsonObject, name: str) -> str:
 
 
 def count(body: JsonObject, name: str) -> int | None:
-    """A count of a body; None where it is missing, negative or of another type."""
+    """A count of a body; None where it is missing, negative or of another type.
+
+    Gateways write whole numbers as 350.0 or, as protocol buffers do for long ones, as "350".
+    """
     value = body.get(name)
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 16:
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
@@ -54,8 +61,15 @@ def add_counts(*counts: int | None) -> int | None:
     return sum(known) if known else None
 
 
-def by_total(written: int | None, read: int | None, total: int | None) -> int | None:
-    """Tokens written, from the parts that a provider names and its total, which has whatever the parts leave out."""
-    if read is None or total is None or total - read <= (written or 0):
+def by_total(written: int | None, read: int | None, total: int | None, *, least: int | None) -> int | None:
+    """Tokens written, by a provider's total where it has one: whatever the parts leave out or count twice.
+
+    Args:
+        written: the parts together.
+        read: all that was read.
+        total: all that was read and written.
+        least: the part that is no thinking: a total that has no room for it is no total.
+    """
+    if read is None or total is None or total <= read or total - read < (least or 0):
         return written
     return total - read

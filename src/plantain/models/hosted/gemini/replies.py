@@ -72,14 +72,15 @@ def read_usage(body: JsonObject) -> Usage:
     """Tokens, finish reason, served model and thought summary, by the token convention of `Usage`.
 
     Gemini counts thinking and what tools read beside answer and prompt; its total has all four. Where a part is left
-    out, the total tells it.
+    out, or a gateway has thinking within the answer as well, the total tells it.
     """
     usage = child(body, "usageMetadata")
     candidates = objects(body.get("candidates"))
     candidate = candidates[0] if candidates else {}
     thinking, read = count(usage, "thoughtsTokenCount"), count(usage, "promptTokenCount")
     read = add_counts(read, count(usage, "toolUsePromptTokenCount"))
-    written = add_counts(count(usage, "candidatesTokenCount"), thinking)
+    answered = count(usage, "candidatesTokenCount")
+    written = by_total(add_counts(answered, thinking), read, count(usage, "totalTokenCount"), least=answered)
     thoughts = [text(part, "text") for part in _parts(candidate) if part.get("thought") is True]
     pictures = sum(
         "inlineData" in p or "inline_data" in p for p in _parts(candidate) if p.get("thought") is not True
@@ -87,7 +88,7 @@ def read_usage(body: JsonObject) -> Usage:
     return Usage(
         served_model=text(body, "modelVersion"),
         input_tokens=read,
-        output_tokens=by_total(written, read, count(usage, "totalTokenCount")),
+        output_tokens=written,
         thinking_tokens=thinking,
         cached_tokens=count(usage, "cachedContentTokenCount"),
         cached_image_tokens=_of_images(usage, "cacheTokensDetails"),
@@ -134,7 +135,7 @@ def _of_images(usage: JsonObject, name: str) -> int | None:
     counts = [
         count(detail, "tokenCount")
         for detail in objects(usage.get(name))
-        if text(detail, "modality") == "IMAGE"
+        if text(detail, "modality").upper() == "IMAGE"
     ]
     known = [n for n in counts if n is not None]
     return sum(known) if known else None

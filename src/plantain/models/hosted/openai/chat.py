@@ -115,11 +115,11 @@ def read_usage(body: JsonObject) -> Usage:
     choices = objects(body.get("choices"))
     choice = choices[0] if choices else {}
     message = child(choice, "message")
-    prompt = count(usage, "prompt_tokens")
+    prompt, written = count(usage, "prompt_tokens"), count(usage, "completion_tokens")
     return Usage(
         served_model=text(body, "model"),
         input_tokens=prompt,
-        output_tokens=by_total(count(usage, "completion_tokens"), prompt, count(usage, "total_tokens")),
+        output_tokens=by_total(written, prompt, count(usage, "total_tokens"), least=written),
         thinking_tokens=count(details, "reasoning_tokens"),
         cached_tokens=count(read, "cached_tokens"),
         cache_write_tokens=count(read, "cache_write_tokens"),
