@@ -27,7 +27,8 @@ class Demand:
         """Dollars that a call can come to at this price: nothing cached, every limit reached."""
         text_in = price.input_per_m
         image_in = price.image_input_per_m or 0.0
-        read = self.input_tokens * max(text_in, image_in, price.cached_per_m or 0.0) / 1e6
+        dearest = max(text_in, image_in, price.cached_per_m or 0.0, price.cache_write_per_m or 0.0)
+        read = self.input_tokens * dearest / 1e6
         written = self.output_tokens * price.output_per_m / 1e6
         if price.image_out_each is not None:
             return read + written + self.images * price.image_out_each
@@ -40,16 +41,17 @@ INPUT_TOKENS = {Step.WRITE: 24_000, Step.EDIT: 8_000, Step.JUDGE: 16_000}
 history of twenty rounds."""
 
 IMAGE_TOKENS = 4_096
-"""Tokens of one image written, above the largest size that a provider lists (2,520 for 4K)."""
+"""Tokens of one image written, above the largest size of most models (2,520 for 4K), for those that list no sizes."""
 
 
-def demand(step: Step, max_output_tokens: int) -> Demand:
+def demand(step: Step, max_output_tokens: int, image_tokens: int = IMAGE_TOKENS) -> Demand:
     """The most that a call of this step consumes when an answer is cut at `max_output_tokens`.
 
+    `image_tokens` are the most that one picture of the model is known to come to at the size and quality asked for.
     Writers and judges may ask a second time when an answer is malformed, with twice the room when it was cut.
     """
     if step is Step.EDIT:
-        return Demand(INPUT_TOKENS[step], max_output_tokens, IMAGE_TOKENS, images=1)
+        return Demand(INPUT_TOKENS[step], max_output_tokens, max(image_tokens, IMAGE_TOKENS), images=1)
     return Demand(2 * INPUT_TOKENS[step], 3 * max_output_tokens)
 
 

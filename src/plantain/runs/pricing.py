@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plantain.calls import ModelLimits
-from plantain.models.hosted.known import price_of
+from plantain.models.hosted.known import picture_range, price_of
 from plantain.records import FREE, InputError, Price
 from plantain.runs.terms import Terms
 
@@ -60,6 +60,7 @@ def model_limits(terms: Terms, model: str) -> ModelLimits:
         images_per_minute=None if in_jobs else section.images_per_minute,
         price=price_under(terms, model),
         max_output_tokens=section.max_output_tokens,
+        image_tokens=picture_range(model, section.image_size, section.image_quality)[2],
         in_jobs=in_jobs,
         deadline_s=None if in_jobs or provider in OPEN_MODELS else _first_deadline(terms, model),
         outage_s=None if in_jobs else _outage_s(terms, provider),

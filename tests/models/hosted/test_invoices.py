@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes import bodies
+from plantain.calls.budget import demand
 from plantain.files.secrets import Secret
 from plantain.journal.payload import to_json, usage_from_json
 from plantain.models.hosted.gemini.batch import GeminiJobs
@@ -27,9 +28,9 @@ from plantain.models.hosted.openai.chat import read_usage as read_chat
 from plantain.models.hosted.openai.picture_model import OpenAIPictureModel
 from plantain.models.hosted.openai.responses import read_usage as read_responses
 from plantain.models.hosted.openai.wire import OpenAIWire
-from plantain.records import Price, Usage
+from plantain.records import Price, Step, Usage
 from plantain.roles.options import ProviderOptions
-from plantain.runs.pricing import price_under
+from plantain.runs.pricing import model_limits, price_under
 from plantain.runs.providers import ProviderSection
 from plantain.runs.terms import Limits, Terms
 
@@ -216,3 +217,21 @@ def test_every_adapter_keeps_the_one_token_convention(
         rates = Price(input_per_m=2.0, output_per_m=12.0, cached_per_m=0.2)
         bill = (prompt - cached) * 2.0 + cached * 0.2 + (answered + thought) * 12.0
         assert rates.cost(usage) == pytest.approx(bill / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("size", "quality", "tokens"), [("", "", 7_024), ("2048x2048", "high", 28_096), ("", "low", 196)]
+)
+def test_no_picture_of_a_known_size_costs_more_than_is_set_aside(
+    size: str, quality: str, tokens: int
+) -> None:
+    """gpt-image-2 at 30 dollars per million: 0.21 for the dearest of 1024x1024, four times that for twice the side."""
+    name = "openai/gpt-image-2"
+    section = ProviderSection(image_size=size, image_quality=quality, max_output_tokens=1)
+    rules = model_limits(Terms((name,), Limits(), {"openai": section}), name)
+    assert rules.price is not None
+    bill = rules.price.cost(
+        Usage(input_tokens=1_300, output_tokens=tokens, output_image_tokens=tokens, images=1)
+    )
+    assert bill is not None
+    assert bill <= demand(Step.EDIT, rules.max_output_tokens, rules.image_tokens).most(rules.price)
