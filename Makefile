@@ -22,7 +22,7 @@ test: $(VENV)/.dev debian
 
 # The inner loop: what takes no model, no browser and no process of its own.
 test-fast: $(VENV)/.dev
-	$(BIN)/pytest -n 2 --dist loadfile -m 'not slow' -q $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadfile -q --fast -m 'not slow' $(ARGS)
 
 # Other examples each time. What fails becomes a fixed example by the `git apply` that the last lines print.
 fuzz: SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')

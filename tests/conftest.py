@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -26,6 +27,16 @@ OF_THE_USER = (
 )
 """Left out, in capitals or not: no test reaches a provider with somebody's key, or loopback through a proxy."""
 
+SLOW = (
+    "attending audit batch_kill batch_run bench_demo brain_renderers build cards chest_renderers crash "
+    "demo diffusers_editor engine evaluating export from_build front_door fundus_disc_vessels "
+    "fundus_local fuzz generate generate_hosted generate_open hosted_run hostile_releases importing "
+    "ingest judge layouts leaderboard limits near online_kill open_run page pituitary power_loss "
+    "preparing_hosted private provenance quarantine release_terms retry run score score_command "
+    "score_kill stateful stopping tables tampering train training workers"
+)
+"""Files test_*.py that start processes, train, draw many pictures or walk whole runs: `--fast` leaves them out."""
+
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
 settings.register_profile("fuzz", derandomize=False, deadline=None, print_blob=True)
 settings.load_profile("fixed")
@@ -34,6 +45,7 @@ settings.load_profile("fixed")
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("plantain")
     group.addoption("--shuffle", metavar="SEED", help="files, and the tests of a file, in another order")
+    group.addoption("--fast", action="store_true", help="leave out files whose tests take long")
     group.addoption(
         "--as-is", action="store_true", help="leave width, language and time zone as they are here"
     )
@@ -51,6 +63,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> str | None:
     seed = config.getoption("--shuffle")
     return None if seed is None else f"order: --shuffle {seed}"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    left_out = config.getoption("--fast") and collection_path.stem.removeprefix("test_") in SLOW.split()
+    return True if left_out and collection_path.suffix == ".py" else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
