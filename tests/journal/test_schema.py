@@ -169,10 +169,45 @@ def test_second_version_comes_forward_with_tables_for_batch_jobs(run: Path) -> N
 def _as_in_version_3(connection: sqlite3.Connection) -> None:
     """The table of verdicts as it was; empty, as the run's is."""
     old = next(line for line in SCHEMA_3.split(";\n") if line.strip().startswith("CREATE TABLE verdict("))
-    later = ("DROP TABLE sent", "DROP TABLE destination", "DROP INDEX image_prepared")
+    later = (
+        "DROP TABLE sent",
+        "DROP TABLE destination",
+        "DROP INDEX image_prepared",
+        "DROP TABLE session_time",
+        "DROP TRIGGER billed_gone",
+        "DROP TABLE billed",
+        "DROP INDEX call_lost",
+    )
     for statement in (*later, "DROP TABLE criterion", "DROP TABLE verdict", old):
         connection.execute(statement)
 
 
 def _tables(connection: sqlite3.Connection) -> dict[str, str]:
     return dict(connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL"))
+
+
+def test_errors_that_the_first_edition_held_money_for_are_free_and_timeouts_are_not(run: Path) -> None:
+    path = run / "journal.sqlite"
+    connection = sqlite3.connect(path, isolation_level=None)
+    _as_in_version_3(connection)
+    connection.execute("UPDATE meta SET value = '3' WHERE key = 'schema_version'")
+    task = connection.execute("SELECT id FROM task LIMIT 1").fetchone()[0]
+    reasons = (
+        "503 UNAVAILABLE: overloaded",
+        "400: no",
+        "504: late",
+        "no answer within 5 s",
+        "status 200 with HTML",
+    )
+    for tries, reason in enumerate(reasons, start=100):
+        connection.execute(
+            "INSERT INTO call(task, generation, round, step, draw, tries, model, request_hash, state, outcome, reason, "
+            "reserved_usd, started_at) VALUES (?, 0, 1, 'edit', 0, ?, 'm/e', 'h', 'settled', 'transport', ?, 0.3, '')",
+            (task, tries, reason),
+        )
+    migrate(connection, path)
+    free = connection.execute(
+        "SELECT reason FROM call WHERE cost_usd = 0 AND tries >= 100 ORDER BY id"
+    ).fetchall()
+    assert [reason for (reason,) in free] == list(reasons[:2])
+    connection.close()

@@ -59,7 +59,16 @@ def take_back(run: Path) -> None:
             "v.score, v.qualified FROM verdict v JOIN call c USING (task, generation, round, draw) "
             "WHERE c.step = 'judge' AND c.final"
         ).fetchall()
-        for statement in ("DROP TABLE criterion", "DROP TABLE verdict", old):
+        later = (
+            "DROP TABLE sent",
+            "DROP TABLE destination",
+            "DROP INDEX image_prepared",
+            "DROP TABLE session_time",
+            "DROP TRIGGER billed_gone",
+            "DROP TABLE billed",
+            "DROP INDEX call_lost",
+        )
+        for statement in (*later, "DROP TABLE criterion", "DROP TABLE verdict", old):
             db.execute(statement)
         db.executemany(f"INSERT INTO verdict VALUES ({', '.join('?' * 18)})", told)
         db.execute("UPDATE meta SET value = '3' WHERE key = 'schema_version'")

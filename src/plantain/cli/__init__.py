@@ -27,6 +27,7 @@ COMMANDS = {
     "build": ("plantain.cli.runs.build", "run or resume a recipe"),
     "retry": ("plantain.cli.runs.retry", "open tasks again by how they ended"),
     "status": ("plantain.cli.runs.status", "where a run stands"),
+    "reconcile": ("plantain.cli.runs.reconcile", "settle money that is held by a provider's bill"),
     "show": ("plantain.cli.runs.show", "one task in full"),
     "consent": ("plantain.cli.runs.consent", "what a run has sent where, under which agreement"),
     "report": ("plantain.cli.runs.report", "tables and figures of a run, as one HTML file"),

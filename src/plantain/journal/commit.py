@@ -6,12 +6,16 @@ import asyncio
 import contextlib
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+
+BEAT_S = 0.9
+"""Seconds between two beats: what a process worked is known to a second, whenever it is killed."""
 
 LARGEST_GROUP = 512
 """Operations in one transaction at most, so that a commit stays short."""
@@ -56,9 +60,22 @@ class Committer:
     fails its whole group. Neither stops the thread.
     """
 
-    def __init__(self, connection: sqlite3.Connection, committed: Callable[[int], None]) -> None:
-        """Takes the connection over; calls `committed(n)` in the thread after each commit of n operations."""
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        committed: Callable[[int], None],
+        beat: Callable[[sqlite3.Connection], None] | None = None,
+    ) -> None:
+        """Takes the connection over.
+
+        Args:
+            connection: from now on the thread's.
+            committed: called with n in the thread after each commit of n operations.
+            beat: an operation that is run every `BEAT_S` seconds, also while nothing else happens.
+        """
         self._connection = connection
+        self._beat = beat
+        self._beaten_at = time.monotonic()
         self._committed = committed
         self._queue: SimpleQueue[_Waiting[object] | None] = SimpleQueue()
         self._closed = False
@@ -96,6 +113,7 @@ class Committer:
                     self._commit(group)
                     _resolve(group)
                     group = []
+                self._keep_time()
             if self._farewell is not None:
                 with contextlib.suppress(
                     sqlite3.OperationalError
@@ -108,8 +126,11 @@ class Committer:
 
     def _next_group(self) -> tuple[list[_Waiting[object]], bool]:
         """All that wait, at least one; False when the end was among them (it is always the last)."""
-        waiting = self._queue.get()
         group: list[_Waiting[object]] = []
+        try:
+            waiting = self._queue.get(timeout=BEAT_S)
+        except Empty:
+            return group, True
         while waiting is not None:
             group.append(waiting)
             if len(group) == LARGEST_GROUP:
@@ -119,6 +140,15 @@ class Committer:
             except Empty:
                 return group, True
         return group, False
+
+    def _keep_time(self) -> None:
+        """Runs the beat when it is due; a full disk will be told by the next operation that matters."""
+        now = time.monotonic()
+        if self._beat is None or now < self._beaten_at + BEAT_S:
+            return
+        self._beaten_at = now
+        with contextlib.suppress(sqlite3.Error):
+            self._beat(self._connection)
 
     def _commit(self, group: list[_Waiting[object]]) -> None:
         connection = self._connection

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import sqlite3
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from plantain.journal.reader import JournalReader
 from plantain.records import Step
@@ -51,3 +55,79 @@ def money_by_step(reader: JournalReader) -> dict[tuple[str, Step], StepMoney]:
     for model, step, _, usd in run(_STILL_IN_JOBS):
         found[model, Step(step)].in_jobs_usd = usd
     return dict(found)
+
+
+def seconds_worked(reader: JournalReader) -> float:
+    """How long earlier processes worked on the run: all but the one that writes now.
+
+    Sessions of the first edition noted only when they began and ended: a killed one of them counts up to the last
+    call of the run, if it was the last of them.
+    """
+    *earlier, _ = reader.sessions()
+    run = reader.connection.execute
+    noted = dict(run("SELECT session, seconds FROM session_time").fetchall())
+    unnoted = [session for session in earlier if session.id not in noted]
+    seconds = float(sum(noted.get(session.id, 0.0) for session in earlier))
+    last_call = run("SELECT started_at FROM call ORDER BY id DESC LIMIT 1").fetchone()
+    for session in unnoted:
+        end = session.ended_at
+        if end is None and session is unnoted[-1] and not noted and last_call is not None:
+            end = max(str(last_call[0]), session.started_at)
+        if end is not None:
+            seconds += max(0.0, (_moment(end) - _moment(session.started_at)).total_seconds())
+    return seconds
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class BilledCall:
+    """A call beside a provider's bill.
+
+    Attributes:
+        id: in this journal.
+        response_id: the provider's name for its answer, "" where none came.
+        cost_usd: as the journal has it, None while it is not known.
+        reserved_usd: the most that was set aside for it.
+        lost: its cost is not known, or only from a bill.
+    """
+
+    id: int
+    model: str
+    response_id: str
+    started_at: datetime
+    cost_usd: float | None
+    reserved_usd: float
+    lost: bool
+
+
+def billed_calls(reader: JournalReader) -> list[BilledCall]:
+    """The calls that a provider may have billed, in the order in which they were sent; not those still in jobs."""
+    rows = reader.connection.execute(
+        "SELECT c.id, c.model, COALESCE(json_extract(c.usage, '$.response_id'), ''), c.started_at, c.cost_usd, "
+        "c.reserved_usd, c.cost_usd IS NULL OR COALESCE(b.was_unknown, 0) FROM call c "
+        "LEFT JOIN billed b ON b.call = c.id "
+        f"WHERE c.reserved_usd IS NOT NULL AND (c.state = 'settled' OR c.id NOT IN ({_IN_JOBS})) ORDER BY c.id"
+    )
+    return [BilledCall(row[0], row[1], row[2], _moment(row[3]), row[4], row[5], bool(row[6])) for row in rows]
+
+
+def settle_by_bill(connection: sqlite3.Connection, costs: Mapping[int, float]) -> int:
+    """Within the writer's transaction: sets what calls cost; returns how many changed. Raises ValueError."""
+    changed = 0
+    for call, usd in costs.items():
+        if not math.isfinite(usd) or usd < 0.0:
+            raise ValueError(f"call {call} cannot have cost {usd}")
+        connection.execute(
+            "INSERT INTO billed(call, was_unknown) SELECT id, cost_usd IS NULL FROM call WHERE id = ? "
+            "ON CONFLICT(call) DO NOTHING",
+            (call,),
+        )
+        cursor = connection.execute(
+            "UPDATE call SET cost_usd = ? WHERE id = ? AND cost_usd IS NOT ?", (usd, call, usd)
+        )
+        changed += cursor.rowcount
+    return changed

@@ -127,12 +127,12 @@ class JournalReader:
         return sum(n for _, key, n, _ in self._tally("attempt") if key == wanted)
 
     def spent_usd(self) -> float:
-        """What all settled calls cost; calls of unknown cost count nothing.
+        """What all calls cost; calls of unknown cost count nothing.
 
         Calls that were withdrawn with their images count with the most they can have cost.
         """
-        held = sum(total for _, key, _, total in self._tally("call") if key != "open")
-        return held + account_of(self.connection).cost_usd
+        known = sum(total for *_, total in self._tally("call"))
+        return known + account_of(self.connection).cost_usd
 
     def blob_bytes(self) -> int:
         """Bytes of all blobs that the journal refers to."""

@@ -115,6 +115,21 @@ CREATE INDEX image_prepared ON image(prepared);
 """A row of `sent` is one picture in one request, for each source that shows in it; it is durable before the request
 goes out. `image` is "" where the source was withdrawn since, or is not known (on the premises only)."""
 
+MONEY = """
+CREATE TABLE session_time(session INTEGER PRIMARY KEY, seconds REAL NOT NULL) STRICT;
+CREATE TABLE billed(call INTEGER PRIMARY KEY, was_unknown INTEGER NOT NULL) STRICT;
+CREATE TRIGGER billed_gone AFTER DELETE ON call BEGIN DELETE FROM billed WHERE call = OLD.id; END;
+CREATE INDEX call_lost ON call(model, step, reserved_usd) WHERE cost_usd IS NULL AND reserved_usd IS NOT NULL;
+"""
+"""How long each process worked, noted while it works, since a killed one cannot say so; and calls whose cost a
+provider's bill told, some of which had no known cost before."""
+
+_ERRORS_ARE_FREE = """
+UPDATE call SET cost_usd = 0 WHERE state = 'settled' AND cost_usd IS NULL AND reserved_usd IS NOT NULL
+  AND substr(reason, 1, 4) GLOB '[45][0-9][0-9][ :]' AND substr(reason, 1, 3) NOT IN ('408', '499', '504', '524');
+"""
+"""Runs of the first edition held the most that a call can cost for every answer with an error status."""
+
 
 def _count(what: str, key: str, step: int = 1, total: str = "0") -> str:
     """SQL that moves one counter; upsert, because counters appear as their keys do."""
@@ -163,7 +178,7 @@ a dozen rows instead of gigabytes, and no writer can forget one."""
 MIGRATIONS: Mapping[int, str] = {
     1: "ALTER TABLE blob ADD COLUMN pixel_sha256 TEXT;",
     2: BATCHES,
-    3: FROM_COLUMNS + SENT,
+    3: FROM_COLUMNS + SENT + MONEY + _ERRORS_ARE_FREE,
 }
 """SQL that turns version n into n + 1, by n. It runs in one transaction with the change of the version."""
 
@@ -171,7 +186,7 @@ MIGRATIONS: Mapping[int, str] = {
 def create_tables(connection: sqlite3.Connection) -> None:
     """Makes an empty journal of the current version; the caller fills `meta` and commits."""
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    _run_script(connection, TABLES + VERDICTS + BATCHES + SENT + TALLIES)
+    _run_script(connection, TABLES + VERDICTS + BATCHES + SENT + MONEY + TALLIES)
     connection.execute("INSERT INTO meta VALUES ('schema_version', ?)", (str(VERSION),))
 
 

@@ -84,6 +84,14 @@ def begin_session(connection: sqlite3.Connection, pid: int, host: str, now: str)
     return int(cursor.lastrowid or 0)
 
 
+def keep_time(connection: sqlite3.Connection, session: int, seconds: float) -> None:
+    connection.execute(
+        "INSERT INTO session_time(session, seconds) VALUES (?, ?) "
+        "ON CONFLICT(session) DO UPDATE SET seconds = max(seconds, excluded.seconds)",
+        (session, seconds),
+    )
+
+
 def end_session(
     connection: sqlite3.Connection, session: int, now: str, replayed: int, peak: float, detail: str
 ) -> None:

@@ -10,6 +10,7 @@ import socket
 import sqlite3
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from plantain.journal import payload, sending, statements
+from plantain.journal import money, payload, sending, statements
 from plantain.journal.batches import BatchLedger
 from plantain.journal.commit import Committer
 from plantain.journal.disk.blobs import BlobStore, sync_folder
@@ -82,7 +83,8 @@ class Journal:
         self._counting = threading.Lock()
         self._open_edits: set[int] = set()
         self._session = statements.begin_session(connection, os.getpid(), socket.gethostname(), _now())
-        self._committer = Committer(connection, self._count)
+        self._begun = time.monotonic()
+        self._committer = Committer(connection, self._count, self._keep_time)
         self.batches = BatchLedger(self._submit, self.reader)
 
     @classmethod
@@ -209,6 +211,10 @@ class Journal:
         rows = [replace(picture, at=at) for picture in pictures]
         await self._submit(partial(sending.add_sent, rows=rows))
 
+    async def settle_by_bill(self, costs: Mapping[int, float]) -> int:
+        """Sets what calls cost as a provider's bill has it, by their ids; returns how many changed."""
+        return await self._submit(partial(money.settle_by_bill, costs=costs))
+
     # --- tasks --------------------------------------------------------------------------------------
 
     async def close_task(self, task_id: str, state: TaskState, round: int, reason: str) -> None:
@@ -305,8 +311,16 @@ class Journal:
 
     def _close(self) -> None:
         self.reader.close()
-        self._committer.close(partial(statements.mark_ended, session=self._session, now=_now()))
+        self._committer.close(self._farewell)
         self._lock.release()
+
+    def _farewell(self, connection: sqlite3.Connection) -> None:
+        self._keep_time(connection)
+        statements.mark_ended(connection, self._session, _now())
+
+    def _keep_time(self, connection: sqlite3.Connection) -> None:
+        """Notes how long this process has worked, by a clock that nobody sets."""
+        statements.keep_time(connection, self._session, time.monotonic() - self._begun)
 
     async def __aenter__(self) -> Self:
         return self

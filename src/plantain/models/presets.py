@@ -30,6 +30,7 @@ class Preset:
         frame: the canvas of a `process` model, as fields of `plantain.models.frames.FramePolicy`; {} for own sizes.
         prompt: what the model is sent; "{instruction}" stands for the instruction.
         licence, memory: of weights that lie in no hub, in words.
+        usual: the settings are those that the weights' own makers state: whoever names the weights gets them.
         needs_region: True where the editor must be told where to change pixels.
         source: where the numbers come from.
     """
@@ -47,6 +48,7 @@ class Preset:
     licence: str = "unknown"
     memory: str = ""
     needs_region: bool = False
+    usual: bool = False
     source: str = ""
 
     def words(self, instruction: str) -> str:

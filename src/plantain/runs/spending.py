@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from plantain.calls import Budget
 from plantain.calls.budget import StepCosts
 from plantain.journal import JournalReader
-from plantain.journal.money import money_by_step
+from plantain.journal.money import money_by_step, seconds_worked
 from plantain.records import Step
 from plantain.runs.terms import Limits
-
-_LAST_CALL = "SELECT started_at FROM call ORDER BY id DESC LIMIT 1"
 
 
 def budget_of(limits: Limits, reader: JournalReader) -> Budget:
@@ -47,22 +43,6 @@ def costs_of(limits: Limits, reader: JournalReader) -> dict[tuple[str, Step], St
 def seconds_left(limits: Limits, reader: JournalReader) -> float | None:
     """Seconds until `limits.max_hours`, counted over all earlier processes; None without such a cap.
 
-    A process that was killed counts up to its last call.
+    A process that was killed counts up to a second before its end.
     """
-    if limits.max_hours is None:
-        return None
-    *earlier, _ = reader.sessions()
-    last = reader.connection.execute(_LAST_CALL).fetchone()
-    used = 0.0
-    for number, session in enumerate(earlier):
-        end = session.ended_at
-        if end is None and number == len(earlier) - 1 and last is not None:
-            end = max(str(last[0]), session.started_at)
-        if end is not None:
-            used += (_moment(end) - _moment(session.started_at)).total_seconds()
-    return limits.max_hours * 3600.0 - used
-
-
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return None if limits.max_hours is None else limits.max_hours * 3600.0 - seconds_worked(reader)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.hub import Hub
 from plantain.models.diffusers.download import fetch_lora, fetch_pipeline
 from plantain.models.diffusers.licences import terms_of
 from plantain.models.diffusers.plan import EditorPlan, plan_editor
@@ -233,11 +234,12 @@ def test_download_is_asked_for_only_when_allowed_and_after_the_licence(
 ) -> None:
     asked: list[str] = []
 
-    def fetch(name: str, revision: str, cache_dir: Path | None) -> None:
+    def fetch(name: str, revision: str, cache_dir: Path | None, disk_gb: float) -> None:
         asked.append(name)
         cached(tmp_path, name, tiny_folder("flux2-klein" if "klein" in name else "icedit"))
 
     monkeypatch.setattr("plantain.models.diffusers.download.fetch_pipeline", fetch)
+    monkeypatch.setattr("plantain.models.diffusers.download.fetch_card", lambda *place: None)
     with pytest.raises(InputError, match="not on this machine"):
         plan("flux2-klein-4b", cache_dir=tmp_path)
     with pytest.raises(InputError, match=FLUX):
@@ -247,6 +249,77 @@ def test_download_is_asked_for_only_when_allowed_and_after_the_licence(
     assert asked == ["black-forest-labs/FLUX.2-klein-4B"]
     plan("flux2-klein-4b", cache_dir=tmp_path, allow_downloads=True)
     assert len(asked) == 1  # what is here is not fetched again
+
+
+def test_a_half_download_is_gone_on_with_and_the_card_is_read_first(
+    tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hub's own client against a hub on loopback; only what is missing is fetched again."""
+    from huggingface_hub import hf_api
+
+    source, cache = tmp_path / "source", tmp_path / "cache"
+    shutil.copytree(tiny_folder("instruct-pix2pix"), source)
+    (source / "README.md").write_text("---\nlicense: mit\n---\n# A model")
+    hub = Hub(source, COMMIT)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
+    template = hub.url + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(hf_api.api, "endpoint", hub.url)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+
+    def planned(*accepted: str, fetch: bool) -> EditorPlan:
+        return plan("some/model", cache_dir=cache, allow_downloads=fetch, accept_licence=accepted)
+
+    try:
+        with pytest.raises(InputError, match="not on this machine"):
+            planned(fetch=False)
+        whole = planned(fetch=True)
+        assert (whole.terms.licence, whole.weights.digest) == ("mit", COMMIT[:12])
+        first = dict(hub.asked)
+        (weights,) = (whole.weights.folder / "unet").glob("*.safetensors")
+        weights.resolve().unlink()
+        weights.unlink()
+        with pytest.raises(
+            InputError, match=r"unet/\*.safetensors is missing.*allow_downloads = true to fetch the rest"
+        ):
+            planned(fetch=False)
+        assert planned(fetch=True).terms.licence == "mit"
+        again = {name for name, times in hub.asked.items() if times > first.get(name, 0)}
+        assert f"unet/{weights.name}" in again
+        assert not any(name.startswith(("vae/", "text_encoder/")) for name in again)
+        (source / "README.md").unlink()
+        hub.commit = COMMIT[::-1]
+        shutil.rmtree(cache)
+        with pytest.raises(InputError, match=r'accept_licence = \["unknown"\]'):
+            planned(fetch=True)
+        assert not list(cache.rglob("*.safetensors"))
+        assert planned("unknown", fetch=True).terms.licence == "unknown"
+    finally:
+        hub.close()
+
+
+def test_no_room_is_said_before_anything_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=5_000_000_000)
+    monkeypatch.setattr("plantain.models.diffusers.download.shutil.disk_usage", lambda folder: usage)
+    with pytest.raises(InputError, match=r"needs 16\.0 GB more .* 5\.0 GB left"):
+        fetch_pipeline("black-forest-labs/FLUX.2-klein-4B", "", tmp_path, 16.0)
+
+
+def test_a_known_models_id_takes_its_makers_settings(
+    tiny_folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """klein is distilled to 4 steps; its class's default is 50. The paper's settings are not the makers'."""
+    cached(tmp_path, "black-forest-labs/FLUX.2-klein-4B", tiny_folder("flux2-klein"))
+    assert plan("black-forest-labs/FLUX.2-klein-4B", cache_dir=tmp_path).steering.steps == 4
+    cached(tmp_path, "timbrooks/instruct-pix2pix", tiny_folder("instruct-pix2pix"))
+    assert plan("timbrooks/instruct-pix2pix", cache_dir=tmp_path).steering.steps is None
+    assert (
+        plan(
+            cached(tmp_path, "black-forest-labs/FLUX.1-Kontext-dev", tiny_folder("flux-kontext")),
+            accept_licence=(FLUX,),
+        ).terms.licence
+        == FLUX
+    )  # a folder of the cache is known by its id
 
 
 def test_fault_of_the_hub_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -292,6 +292,42 @@ def test_pipelines_make_room_for_one_that_does_not_fit_beside_them(monkeypatch: 
     assert len(closed) == 1
 
 
+def test_an_idle_pipeline_goes_before_a_batch_is_halved() -> None:
+    """What was loaded for another editor is given up first: it waits, and this batch is being computed."""
+    engine, closed = Engine("cpu"), list[str]()
+
+    class Beside(Cramped):
+        def close(self) -> None:
+            closed.append("idle")
+            runner.room = 9
+
+    runner, loading = Cramped(room=1), Loading(Path("x"), "instruct-pix2pix")
+    engine._runners |= {Loading(Path("idle"), "instruct-pix2pix"): Beside(room=9), loading: runner}
+    done = run(engine, loading, [job(number) for number in range(4)])
+    assert all(one.outcome.ok for one in done)
+    assert (closed, runner.sizes) == (["idle"], [4, 4])
+
+
+def test_half_precision_files_are_loaded_where_there_are_no_others(
+    tiny_loading: Callable[[str], Loading], tmp_path: Path
+) -> None:
+    from diffusers import StableDiffusionInstructPix2PixPipeline
+
+    from plantain.models.diffusers.weights import Weights, missing_part, variant_of
+
+    loading = tiny_loading("instruct-pix2pix")
+    pipe = StableDiffusionInstructPix2PixPipeline.from_pretrained(loading.folder, local_files_only=True)
+    pipe.save_pretrained(tmp_path, variant="fp16")
+    half = Weights("x", tmp_path, "")
+    assert (variant_of(half), missing_part(half)) == ("fp16", "")
+    assert variant_of(Weights("x", loading.folder, "")) == ""
+    engine = Engine("cpu")
+    (done,) = run(engine, replace(loading, folder=tmp_path, variant=variant_of(half)), [job()])
+    (plain,) = run(engine, loading, [job()])
+    assert done.outcome.ok
+    assert done.picture == plain.picture
+
+
 class Identity(Cramped):
     """Edits nothing."""
 

@@ -19,6 +19,8 @@ from plantain.journal.questions.tasks import why_not_done
 from plantain.journal.telemetry import status_summary
 from plantain.pixels.decode import one_line
 from plantain.report.task_list import Unsuccessful, unsuccessful
+from plantain.runs.spending import costs_of
+from plantain.runs.terms import Limits
 
 app = application()
 
@@ -41,6 +43,11 @@ def status(
         name = reader.header.name
         causes = reasons(reader)
         ended = unsuccessful(reader, NAMED)
+        held = list(costs_of(Limits(), reader).values())
+    told |= {
+        "held_usd": round(sum(costs.held_usd for costs in held), 6),
+        "calls_held": sum(c.lost for c in held),
+    }
     if as_json:
         failed = {"unsuccessful": [asdict(task) for task in ended.tasks]}
         print(orjson.dumps({**told, "batch_jobs": jobs, **failed}, option=orjson.OPT_INDENT_2).decode())
@@ -61,6 +68,8 @@ def status(
     table.add_row("attempts", str(told["attempts"]))
     cost = told["cost_usd"]
     table.add_row("cost", "unknown" if cost is None else f"${cost:.4f}")
+    if told["calls_held"]:
+        table.add_row("held", f"${told['held_usd']:.4f} for {told['calls_held']} calls of unknown cost")
     for job in jobs:
         trouble = f" ({job['trouble']})" if job["trouble"] else ""
         table.add_row(

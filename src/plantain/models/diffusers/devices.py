@@ -24,6 +24,17 @@ USUAL_BATCH = 4
 """Edits together on a GPU, unless told otherwise; on a processor a batch gains nothing."""
 
 
+def usual_batch(device: str) -> int:
+    """Edits together on a device, unless told otherwise: one on Apple's, where batches are not reliable (diffusers'
+    own advice for "mps")."""
+    return USUAL_BATCH if device.startswith("cuda") else 1
+
+
+def calls_in_flight(devices: Iterable[str], batch_size: int | None) -> int:
+    """Edits that keep devices busy: for each what it computes, and as much again that waits for it."""
+    return sum(2 * (batch_size or usual_batch(device)) for device in devices)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Order:
     """One edit that waits for a device.
@@ -107,7 +118,7 @@ class Devices:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             if self._closed:
                 return None
-            most = self._waiting[0].most or (1 if worker.device.startswith("cpu") else USUAL_BATCH)
+            most = self._waiting[0].most or usual_batch(worker.device)
             if len(self._waiting) < most:
                 self._changed.wait_for(lambda: len(self._waiting) >= most or self._closed, GATHER_S)
             if not self._waiting:

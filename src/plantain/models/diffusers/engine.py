@@ -78,6 +78,8 @@ class Engine:
                 rest = [place for place in rest if place not in part]
                 continue
             self._forget_tensors()  # outside the except block: the error holds what was being computed
+            if self._close_idle(batch.loading):
+                continue
             if len(part) == 1:
                 done |= dict.fromkeys(rest, self._too_large(batch, shortage))
                 break
@@ -108,9 +110,16 @@ class Engine:
                     raise
             else:
                 return runner
-            oldest = next(iter(self._runners))
-            self._runners.pop(oldest).close()
-            self._forget_tensors()
+            self._close_idle(loading)
+
+    def _close_idle(self, wanted: Loading) -> bool:
+        """Gives up the pipeline that was used least recently, unless it is the wanted one; False when there is none."""
+        idle = next((loading for loading in self._runners if loading != wanted), None)
+        if idle is None:
+            return False
+        self._runners.pop(idle).close()
+        self._forget_tensors()
+        return True
 
     def _edit(self, runner: Runner, batch: Batch, prints: Sequence[_Print], said: list[str]) -> list[Done]:
         jobs = [one.job for one in prints]

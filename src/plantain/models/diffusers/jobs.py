@@ -20,6 +20,7 @@ class Loading:
         offload: "none", "model" or "sequential".
         safety_checker: keep the folder's own.
         lora: a file or folder of LoRA weights; None for none.
+        variant: of the files, as their names say it ("fp16"); "" for the plain ones.
     """
 
     folder: Path
@@ -28,6 +29,7 @@ class Loading:
     offload: str = "none"
     safety_checker: bool = True
     lora: Path | None = None
+    variant: str = ""
 
 
 @dataclass(frozen=True, slots=True)

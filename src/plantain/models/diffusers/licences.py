@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from plantain.models.diffusers.weights import hub_name, is_hub_id
 from plantain.models.presets import known_weights
 from plantain.records import InputError
 
@@ -14,6 +15,8 @@ CONDITIONS = re.compile(
     r"non-?commercial|\bnc\b|-nc-|research|gated|llama|gemma|^other$|community", re.IGNORECASE
 )
 """Words in a licence's name that mean that not everybody may use the weights for everything."""
+
+UNKNOWN = "unknown"
 
 _HEADER = re.compile(r"\A---\s*\n(.*?)\n---", re.DOTALL)
 _FIELD = re.compile(
@@ -37,16 +40,16 @@ def terms_of(name: str, folder: Path | None, by_class: str = "") -> WeightsTerms
         folder: where they lie, when they do.
         by_class: the licence of all weights of that class; "" where there is none.
     """
-    known = known_weights().get(name)
+    known = known_weights().get(name) or known_weights().get(hub_name(folder) if folder is not None else "")
     card = _card(folder) if folder is not None else None
     if card is not None:
         gated = known.conditions if known is not None else False
         return WeightsTerms(card.licence, card.conditions or gated)
     if known is not None:
-        return WeightsTerms(known.licence, known.conditions)
+        return WeightsTerms(known.licence, known.conditions or known.licence == UNKNOWN)
     if by_class:
         return WeightsTerms(by_class, bool(CONDITIONS.search(by_class)))
-    return WeightsTerms("unknown", False)
+    return WeightsTerms(UNKNOWN, is_hub_id(name) or (folder is not None and bool(hub_name(folder))))
 
 
 def check_terms(name: str, terms: WeightsTerms, accepted: Collection[str]) -> None:
@@ -55,11 +58,17 @@ def check_terms(name: str, terms: WeightsTerms, accepted: Collection[str]) -> No
     Raises:
         InputError: says which licence, and what to write once it was read.
     """
-    if terms.conditions and terms.licence not in accepted:
+    if not terms.conditions or terms.licence in accepted:
+        return
+    if terms.licence == UNKNOWN:
         raise InputError(
-            f"{name}: these weights come under {terms.licence!r}, which is not free for every use; read it, and if you "
-            f'may use them write [providers.diffusers] accept_licence = ["{terms.licence}"]'
+            f"{name}: neither these weights' own page nor our table says under which licence they come; look at where they "
+            f'are from, and if you may use them write [providers.diffusers] accept_licence = ["{UNKNOWN}"]'
         )
+    raise InputError(
+        f"{name}: these weights come under {terms.licence!r}, which is not free for every use; read it, and if you "
+        f'may use them write [providers.diffusers] accept_licence = ["{terms.licence}"]'
+    )
 
 
 def _card(folder: Path) -> WeightsTerms | None:

@@ -8,8 +8,17 @@ from pathlib import Path
 from plantain.models.diffusers.jobs import Loading, Steering
 from plantain.models.diffusers.licences import WeightsTerms, check_terms, terms_of
 from plantain.models.diffusers.methods import Method, method_for_class, method_named
-from plantain.models.diffusers.weights import Weights, class_of, find_weights, missing_part, trained_side
-from plantain.models.presets import Preset, preset, presets
+from plantain.models.diffusers.weights import (
+    Weights,
+    class_of,
+    find_weights,
+    has_index,
+    is_hub_id,
+    missing_part,
+    trained_side,
+    variant_of,
+)
+from plantain.models.presets import Preset, known_weights, preset, presets
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
 
@@ -89,9 +98,12 @@ def plan_editor(name: str, options: ProviderOptions) -> EditorPlan:
     )
     part = missing_part(weights)
     if part:
-        raise InputError(
-            f"{name}: {weights.folder / part} is missing; the weights are incomplete, fetch them again"
+        how = (
+            "write [providers.diffusers] allow_downloads = true to fetch the rest"
+            if is_hub_id(where)
+            else "copy it there"
         )
+        raise InputError(f"{name}: {weights.folder / part} is missing: the weights are incomplete; {how}")
     options.check("diffusers", COMMON | method.takes)
     options = replace(options, side=options.side or trained_side(weights.folder))
     if options.offload not in ("", "none") and not method.offloads:
@@ -108,6 +120,7 @@ def plan_editor(name: str, options: ProviderOptions) -> EditorPlan:
         options.offload or "none",
         options.safety_checker,
         lora.folder if lora else None,
+        variant_of(weights),
     )
     return EditorPlan(
         name, chosen, method, weights, lora, terms, loading, _steering(chosen, method, options), options
@@ -125,19 +138,24 @@ def _preset_and_weights(name: str) -> tuple[Preset, str]:
         return found, folder or found.weights
     if "/" not in said and not Path(said).is_dir():
         preset(name)  # says which preset is nearest
-    return Preset(name), said
+    usual = next((row for row in presets().values() if row.weights == said and row.usual), None)
+    return (Preset(name) if usual is None else replace(usual, name=name)), said
 
 
 def _on_disk(name: str, where: str, options: ProviderOptions) -> Weights:
     found = find_weights(where, options.revision, options.cache_dir)
-    if found is None and options.allow_downloads:
-        terms = terms_of(where, None)
-        check_terms(name, terms, options.accept_licence)
-        from plantain.models.diffusers.download import fetch_pipeline
+    half = found is not None and is_hub_id(where) and (not has_index(found) or bool(missing_part(found)))
+    if (found is None or half) and options.allow_downloads:
+        from plantain.models.diffusers.download import fetch_card, fetch_pipeline
 
-        fetch_pipeline(where, options.revision, options.cache_dir)
+        known = known_weights().get(where)
+        if known is None or not known.conditions:
+            fetch_card(where, options.revision, options.cache_dir)
+        card = find_weights(where, options.revision, options.cache_dir)
+        check_terms(name, terms_of(where, card.folder if card else None), options.accept_licence)
+        fetch_pipeline(where, options.revision, options.cache_dir, known.disk_gb if known else 0.0)
         found = find_weights(where, options.revision, options.cache_dir)
-    if found is None:
+    if found is None or (is_hub_id(where) and not has_index(found)):
         raise InputError(
             f"{name}: the weights {where} are not on this machine; write [providers.diffusers] allow_downloads = true "
             f"to fetch them, or name a folder that holds them"

@@ -17,6 +17,9 @@ TRAINED = "plantain.json"
 LARGE = 1 << 20
 """Of files larger than this many bytes, the digest reads the beginning and the end."""
 
+VARIANT = "fp16"
+"""The only variant in which the weights that we run are published: half precision, in files of their own."""
+
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _WEIGHT_FILES = ("*.safetensors", "*.bin")
@@ -70,6 +73,11 @@ def hub_cache(cache_dir: Path | None) -> Path:
     return base.expanduser() / "hub"
 
 
+def has_index(weights: Weights) -> bool:
+    """Whether the file is there that names a pipeline's parts: a download may have ended before it."""
+    return (weights.folder / INDEX).is_file()
+
+
 def class_of(weights: Weights) -> str:
     """Name of the pipeline class that the folder was saved from.
 
@@ -101,19 +109,33 @@ def missing_part(weights: Weights) -> str:
     Raises:
         InputError: it is no folder of a diffusers pipeline.
     """
-    for name, about in _index(weights).items():
-        if not (isinstance(about, list) and len(about) == 2 and all(about)):
-            continue
+    for name in _parts(weights):
         part = weights.folder / name
         if not part.is_dir():
             return f"{name}/"
         if (part / "config.json").exists() and not any(list(part.glob(kind)) for kind in _WEIGHT_FILES):
             return f"{name}/*.safetensors"
-        for index in part.glob("*.index.json"):
+        for index in part.glob("*.index*.json"):
             for shard in sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())):
                 if not (part / shard).exists():
                     return f"{name}/{shard}"
     return ""
+
+
+def variant_of(weights: Weights) -> str:
+    """The variant to load: half precision where some part is there in that alone, as a hub's cache may hold it."""
+    for name in _parts(weights):
+        files = [path.name for kind in _WEIGHT_FILES for path in (weights.folder / name).glob(kind)]
+        if files and all(f".{VARIANT}." in file or f".{VARIANT}-" in file for file in files):
+            return VARIANT
+    return ""
+
+
+def hub_name(folder: Path) -> str:
+    """The hub id of a folder in the hub's cache; "" for any other."""
+    if folder.parent.name != "snapshots" or not folder.parents[1].name.startswith("models--"):
+        return ""
+    return folder.parents[1].name.removeprefix("models--").replace("--", "/", 1)
 
 
 def folder_digest(folder: Path) -> str:
@@ -137,6 +159,15 @@ def folder_digest(folder: Path) -> str:
                 file.seek(max(LARGE, size - LARGE))
                 digest.update(file.read())
     return digest.hexdigest()[:12]
+
+
+def _parts(weights: Weights) -> list[str]:
+    """The folders that a pipeline consists of."""
+    return [
+        name
+        for name, about in _index(weights).items()
+        if isinstance(about, list) and len(about) == 2 and all(about)
+    ]
 
 
 def _index(weights: Weights) -> dict[str, object]:

@@ -117,7 +117,12 @@ def load_pipeline(
     if not loading.safety_checker and "safety_checker" in pipeline_class._optional_components:
         without = {"safety_checker": None, "feature_extractor": None, "requires_safety_checker": False}
     return pipeline_class.from_pretrained(
-        loading.folder, dtype=precision, local_files_only=True, **without, **parts
+        loading.folder,
+        dtype=precision,
+        variant=loading.variant or None,
+        local_files_only=True,
+        **without,
+        **parts,
     )
 
 

@@ -1,0 +1,156 @@
+"""A provider's bill as a table: one row a call where it names them, else one row a day."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from plantain.records import InputError
+
+COLUMNS = {
+    "usd": (
+        "cost_usd",
+        "cost",
+        "amount_usd",
+        "amount",
+        "usd",
+        "spend",
+        "total_cost",
+        "cost_in_usd",
+        "amount_value",
+    ),
+    "id": ("id", "request_id", "response_id", "generation_id", "call_id"),
+    "at": (
+        "date",
+        "day",
+        "usage_date",
+        "start_time",
+        "start_time_iso",
+        "timestamp",
+        "created_at",
+        "time",
+        "start",
+    ),
+    "model": ("model", "model_id", "model_name"),
+    "provider": ("provider", "provider_name"),
+}
+"""Names of columns in any case, with blanks or underscores: those of providers' exports and of gateways."""
+
+MOST_BYTES = 200_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class BillRow:
+    """One row.
+
+    Attributes:
+        number: its line in the file, the header being 1.
+        id: the provider's name for one answer, "" where the row is a day's.
+        at: when; None where the bill does not say.
+        whole_day: only the day is known.
+        model, provider: "" where the bill does not say.
+    """
+
+    number: int
+    usd: float
+    id: str
+    at: datetime | None
+    whole_day: bool
+    model: str
+    provider: str
+
+
+def read_bill(path: Path) -> list[BillRow]:
+    """Reads a bill in CSV.
+
+    Raises:
+        InputError: one line that names file, row and column.
+    """
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise InputError(
+                f"{path}: larger than {MOST_BYTES // 1_000_000} MB; cut the bill down to the run's days"
+            )
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 (byte {error.start}); save the bill as CSV in UTF-8") from None
+    try:
+        rows = list(csv.DictReader(text.splitlines()))
+    except csv.Error as error:
+        raise InputError(f"{path}: not a CSV table: {error}") from None
+    if not rows:
+        raise InputError(f"{path}: holds no rows; a bill has a header and at least one")
+    return _checked(path, rows, _columns(path, rows[0].keys()))
+
+
+def _columns(path: Path, header: Iterable[str | None]) -> dict[str, str]:
+    """What the bill calls each column of ours that it has."""
+    there = {_plain(name): name for name in header if name}
+    found = {
+        ours: there[name] for ours, names in COLUMNS.items() for name in reversed(names) if name in there
+    }
+    if "usd" not in found:
+        raise InputError(f"{path}: no column of costs among {', '.join(there.values())}; name it cost_usd")
+    if "id" not in found and "at" not in found:
+        raise InputError(f"{path}: neither ids of calls nor dates; name a column request_id, or one date")
+    return found
+
+
+def _plain(name: str) -> str:
+    return "_".join(name.replace("(", " ").replace(")", " ").lower().split())
+
+
+def _checked(path: Path, rows: list[dict[str, str]], columns: Mapping[str, str]) -> list[BillRow]:
+    made: list[BillRow] = []
+    seen: dict[str, int] = {}
+    for number, row in enumerate(rows, start=2):
+        said = {ours: (row.get(theirs) or "").strip() for ours, theirs in columns.items()}
+        usd = _dollars(path, number, columns["usd"], said["usd"])
+        at, whole_day = _moment(path, number, columns.get("at", ""), said.get("at", ""))
+        name = said.get("id", "")
+        if not name and at is None:
+            raise InputError(f"{path}: row {number} has neither the id of a call nor a date")
+        if name in seen:
+            raise InputError(f"{path}: rows {seen[name]} and {number} are both of the call {name}")
+        if name:
+            seen[name] = number
+        made.append(
+            BillRow(number, usd, name, at, whole_day, said.get("model", ""), said.get("provider", ""))
+        )
+    return made
+
+
+def _dollars(path: Path, number: int, column: str, text: str) -> float:
+    try:
+        usd = float(
+            text.removeprefix("$").removesuffix("USD").strip().replace(",", "") if text else "nothing"
+        )
+    except ValueError:
+        usd = math.nan
+    cents = text.rpartition(",")[2]
+    if not math.isfinite(usd) or usd < 0.0 or ("," in text and len(cents.partition(".")[0]) != 3):
+        raise InputError(
+            f"{path}: row {number}: {column} is {text or 'empty'}; a cost is a number of dollars, 0 or more"
+        )
+    return usd
+
+
+def _moment(path: Path, number: int, column: str, text: str) -> tuple[datetime | None, bool]:
+    """The moment in UTC, and whether only the day was said."""
+    if not text:
+        return None, False
+    try:
+        if text.isdigit() and len(text) == 10:
+            return datetime.fromtimestamp(int(text), UTC), False
+        if len(text) == 10:
+            return datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC), True
+        moment = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise InputError(
+            f"{path}: row {number}: {column} is {text[:40]!r}; write a day as 2026-11-22 or a time in ISO 8601"
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC), False
