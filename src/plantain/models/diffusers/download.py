@@ -52,8 +52,8 @@ def _check_room(name: str, cache_dir: Path | None, disk_gb: float) -> None:
     free = shutil.disk_usage(there).free
     if lacking > free:
         raise InputError(
-            f"{name}: needs {lacking / 1e9:.1f} GB more on the disk of {there}, which has {free / 1e9:.1f} GB left; make "
-            "room, or name another disk with providers.diffusers.cache_dir"
+            f"{name}: needs {lacking / 1e9:.1f} GB more on the disk of {there}, which has {free / 1e9:.1f} GB left; "
+            "make room, or name another disk with providers.diffusers.cache_dir"
         )
 
 

@@ -62,8 +62,8 @@ def check_terms(name: str, terms: WeightsTerms, accepted: Collection[str]) -> No
         return
     if terms.licence == UNKNOWN:
         raise InputError(
-            f"{name}: neither these weights' own page nor our table says under which licence they come; look at where they "
-            f'are from, and if you may use them write [providers.diffusers] accept_licence = ["{UNKNOWN}"]'
+            f"{name}: neither these weights' own page nor our table says under which licence they come; look at where "
+            f'they are from, and if you may use them write [providers.diffusers] accept_licence = ["{UNKNOWN}"]'
         )
     raise InputError(
         f"{name}: these weights come under {terms.licence!r}, which is not free for every use; read it, and if you "
