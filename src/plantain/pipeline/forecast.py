@@ -184,7 +184,8 @@ def _duration(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstim
         seconds = _seconds(pilot, step, model, calls)
         waiting += seconds
         if model.partition("/")[0] in OPEN_MODELS:
-            longest = longest.at_least(seconds)  # one after another on its device
+            devices = len(recipe.terms.provider(model).device.split(","))
+            longest = longest.at_least(seconds.times(1.0 / devices))  # one after another on each device
         elif model.partition("/")[0] in ON_THIS_MACHINE:
             computing += seconds
     for model in dict.fromkeys(model for _, model in plan.calls_by):

@@ -6,6 +6,7 @@ from plantain.calls import ModelLimits
 from plantain.models.hosted.known import picture_range, price_of
 from plantain.records import FREE, InputError, Price
 from plantain.runs.terms import Terms
+from plantain.runs.transport import calls_at_once
 
 ON_THIS_MACHINE = frozenset({"offline", "diffusers", "process", "baseline", "outputs", "python"})
 """Providers whose models run here: they cost nothing, and no image leaves the machine for them. The last two are a
@@ -54,7 +55,7 @@ def model_limits(terms: Terms, model: str) -> ModelLimits:
     section, provider = terms.provider(model), model.partition("/")[0]
     in_jobs = section.transport == "batch"
     return ModelLimits(
-        concurrency=max(terms.limits.concurrency, terms.limits.wave) if in_jobs else terms.limits.concurrency,
+        concurrency=calls_at_once(terms, model),
         requests_per_minute=None if in_jobs else section.requests_per_minute,
         tokens_per_minute=None if in_jobs else section.tokens_per_minute,
         images_per_minute=None if in_jobs else section.images_per_minute,

@@ -30,6 +30,9 @@ class ConsentGiven(Section):
 class Limits(Section):
     """What may be spent, by the run as a whole; free to change when it is resumed.
 
+    `concurrency` bounds the calls in flight to each model; while nothing is said, open models have as many as keep
+    every device busy.
+
     Reaching `budget_usd`, `max_calls` or `max_hours` stops the run with exit code 3. `unknown_costs` says how calls
     whose cost never became known (killed or cut off half-way) count against the budget: at the most they can have cost
     ("reserve"), or, once the provider's bill has been looked at, not at all ("ignore"). `deadline_s` is for one call,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from plantain.models.diffusers.devices import calls_in_flight, device_names
 from plantain.models.hosted.openai.provider import UNVERIFIED
 from plantain.records import InputError
 from plantain.runs.terms import Terms
@@ -39,8 +40,19 @@ def check_transports(terms: Terms, editors: Iterable[str]) -> None:
             raise InputError(UNVERIFIED)
 
 
+def calls_at_once(terms: Terms, model: str) -> int:
+    """Most calls of a model in flight: what is said; where nothing is, as many as keep every device here busy.
+
+    With the default of 8, eight GPUs that take four edits together would stand idle most of the time.
+    """
+    limits, section = terms.limits, terms.provider(model)
+    if section.transport == "batch":
+        return max(limits.concurrency, limits.wave)
+    if "concurrency" in limits.model_fields_set or not model.startswith("diffusers/"):
+        return limits.concurrency
+    return max(limits.concurrency, calls_in_flight(device_names(section.device), section.batch_size))
+
+
 def tasks_under_way(terms: Terms) -> int:
-    """Tasks walked at once: a wave where calls wait for jobs, else no more than may be in flight."""
-    if models_in_jobs(terms):
-        return max(terms.limits.concurrency, terms.limits.wave)
-    return terms.limits.concurrency
+    """Tasks walked at once: as many as calls may be in flight."""
+    return max((calls_at_once(terms, model) for model in terms.models), default=terms.limits.concurrency)

@@ -1,0 +1,32 @@
+"""How many calls are in flight: what a person says, else what keeps the devices busy."""
+
+from __future__ import annotations
+
+import pytest
+
+from plantain.runs.providers import ProviderSection
+from plantain.runs.terms import Limits, Terms
+from plantain.runs.transport import calls_at_once, tasks_under_way
+
+
+@pytest.mark.parametrize(
+    ("device", "batch_size", "limits", "at_once"),
+    [
+        ("cuda:0", None, {}, 8),  # 2 x 4
+        (",".join(f"cuda:{number}" for number in range(8)), None, {}, 64),  # 8 x 2 x 4
+        ("cuda:0,cuda:1", 16, {}, 64),  # 2 x 2 x 16
+        ("cpu", None, {}, 8),  # the default is enough
+        ("cuda:0,cuda:1,cuda:2,cuda:3,cuda:4,cuda:5,cuda:6,cuda:7", None, {"concurrency": 3}, 3),
+    ],
+)
+def test_open_editors_have_as_many_calls_in_flight_as_their_devices_take(
+    device: str, batch_size: int | None, limits: dict[str, int], at_once: int
+) -> None:
+    terms = Terms(
+        models=("offline/templates", "diffusers/flux2-klein-4b"),
+        limits=Limits(**limits),  # type: ignore[arg-type]
+        providers={"diffusers": ProviderSection(device=device, batch_size=batch_size)},
+    )
+    assert calls_at_once(terms, "diffusers/flux2-klein-4b") == at_once
+    assert tasks_under_way(terms) == max(at_once, terms.limits.concurrency)
+    assert calls_at_once(terms, "offline/templates") == terms.limits.concurrency
