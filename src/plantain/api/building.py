@@ -7,18 +7,12 @@ from pathlib import Path
 
 from plantain.api.blocking import finished
 from plantain.api.run import Run
-from plantain.catalogue.store import Catalogue
-from plantain.findings import load_taxonomy
 from plantain.offline.workers import leave_workers, use_workers
-from plantain.pipeline.consent import check_planned_consent
-from plantain.pipeline.forecast import BuildPlan, make_plan
-from plantain.pipeline.method import check_offline_models
-from plantain.pipeline.pilot import read_pilot
+from plantain.pipeline.forecast import BuildPlan
+from plantain.pipeline.ready import forecast
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
-from plantain.runs.pricing import check_prices
 from plantain.runs.stopping import stoppable
-from plantain.runs.transport import check_transports
 
 
 def run(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None = None) -> Run:
@@ -100,13 +94,7 @@ def plan(recipe: Recipe | Path | str, *, pilot: Path | str | None = None) -> Bui
         2
     """
     made = _recipe(recipe)
-    check_offline_models(made)
-    check_prices(made.terms)
-    check_transports(made.terms, [made.models.editor])
-    taxonomy = load_taxonomy(made.data.finding_files)
-    with Catalogue.open(made.data.catalogue) as catalogue:
-        check_planned_consent(made, catalogue, taxonomy)
-        return make_plan(made, catalogue, taxonomy, read_pilot(Path(pilot)) if pilot is not None else None)
+    return forecast(made, Path(pilot) if pilot is not None else None)[0]
 
 
 def _recipe(recipe: Recipe | Path | str) -> Recipe:

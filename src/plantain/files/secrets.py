@@ -70,23 +70,32 @@ def hide_environment() -> None:
             hide(value.strip())
 
 
-def key_from_environment(names: tuple[str, ...], provider: str, *, near: bool = False) -> Secret:
+class MissingKey(InputError):
+    """No key is set, or a placeholder is: everything but a call can be done without."""
+
+
+def key_from_environment(
+    names: tuple[str, ...], provider: str, *, near: bool = False, later: bool = False
+) -> Secret:
     """The key in the first of these environment variables that is set.
 
     Args:
         names: variables, the usual one first.
         provider: as a message names it.
         near: the address is this machine's, or declared to be on the premises; there any word may be the key.
+        later: nothing is called yet, and a key that is missing is nobody's.
 
     Raises:
-        InputError: none is set, or it holds a placeholder and the address is a stranger's; the line says which.
+        MissingKey: none is set, or it holds a placeholder and the address is a stranger's; the line says which.
     """
     for name in names:
         value = os.environ.get(name, "").strip()
         if not value:
             continue
         if is_dummy(value) and not near:
-            raise InputError(
+            if later:
+                return Secret("")
+            raise MissingKey(
                 f"{provider}: {name} holds a placeholder, too short or too plain for a key; such a word is taken "
                 "only by servers on this machine or with on_premises = true"
             )
@@ -94,7 +103,9 @@ def key_from_environment(names: tuple[str, ...], provider: str, *, near: bool = 
         for logger in CHATTY:
             logging.getLogger(logger).addFilter(_redaction)
         return key
-    raise InputError(
+    if later:
+        return Secret("")
+    raise MissingKey(
         f"{provider}: no key; set the environment variable {names[0]}"
         + (f" (or {' or '.join(names[1:])})" if len(names) > 1 else "")
     )

@@ -2,26 +2,56 @@
 
 from __future__ import annotations
 
-from plantain.models.registry import provider_names, resolve_editor, resolve_judge, resolve_writer
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from plantain.files.secrets import MissingKey
+from plantain.findings.taxonomy import suggest
+from plantain.models.hosted.known import known_models
+from plantain.models.presets import presets
+from plantain.models.registry import resolve_editor, resolve_judge, resolve_writer
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.rounds import Method
+from plantain.records import InputError
+from plantain.roles.options import ProviderOptions
 from plantain.rubrics import MED_BANANA
 from plantain.runs.door import Door
 
+METHOD = "method"
+"""Meta key under which a run remembers what it was begun with."""
 
-def method_of(recipe: Recipe, door: Door | None = None) -> Method:
+_M = TypeVar("_M")
+
+
+def method_of(recipe: Recipe, door: Door | None = None, missing: list[str] | None = None) -> Method:
     """The recipe's models, rubric and policy as the loop needs them.
 
     Args:
         recipe: whose models.
         door: the run's; without one the models can be looked at, and none of them sends a picture anywhere.
+        missing: takes a line for each key that is not set, instead of a refusal; such a model cannot be called.
+
+    Raises:
+        InputError: a model that there is not, or that cannot fill its role; a key or extra that is missing.
     """
-    options = (door or Door(recipe.terms)).options
+    options_of = (door or Door(recipe.terms)).options
+
+    def made(resolve: Callable[[str, ProviderOptions], _M], name: str, role: str) -> _M:
+        options = options_of(name, role)
+        try:
+            return resolve(name, options)
+        except MissingKey as error:
+            if missing is None:
+                raise
+            missing.append(str(error))
+            return resolve(name, replace(options, key_later=True))
+
     return Method(
-        writer=resolve_writer(recipe.models.writer, options(recipe.models.writer, "writer")),
-        editor=resolve_editor(recipe.models.editor, options(recipe.models.editor, "editor")),
+        writer=made(resolve_writer, recipe.models.writer, "writer"),
+        editor=made(resolve_editor, recipe.models.editor, "editor"),
         judges=tuple(
-            resolve_judge(name, options(name, f"judge {number}"))
+            made(resolve_judge, name, f"judge {number}")
             for number, name in enumerate(recipe.models.judges, start=1)
         ),
         rubric=MED_BANANA,
@@ -33,21 +63,38 @@ def method_of(recipe: Recipe, door: Door | None = None) -> Method:
     )
 
 
-def check_offline_models(recipe: Recipe) -> None:
-    """Refuses names of offline models that do not exist or do not fill their role; needs no key and loads no weights.
+def check_known(recipe: Recipe) -> None:
+    """Refuses ids that nobody knows at a provider's own address, and roles that a known one does not fill.
+
+    An id that is newer than this plantain is taken once its price is stated. Behind another address (`base_url`) any id
+    may stand.
 
     Raises:
-        InputError: the model, its role, and the nearest one that exists.
+        InputError: names the field, the nearest id, and how to insist.
     """
-    models = recipe.models
-    for resolve, names in (
-        (resolve_writer, (models.writer,)),
-        (resolve_editor, (models.editor,)),
-        (resolve_judge, models.judges),
-    ):
-        for name in names:
-            if name.partition("/")[0] not in provider_names() or name.startswith("offline/"):
-                resolve(name)
+    models, known = recipe.models, known_models()
+    asked = [
+        ("writer", models.writer),
+        ("editor", models.editor),
+        *(("judge", name) for name in models.judges),
+    ]
+    for role, name in asked:
+        provider, _, model = name.partition("/")
+        theirs = [row.name for row in known.values() if row.name.startswith(f"{provider}/")]
+        section = recipe.terms.provider(name)
+        if not theirs or not model or section.base_url or model in section.prices or name in presets():
+            continue
+        if name not in known:
+            raise InputError(
+                f"models.{role}: no model {name!r} is known; {suggest(name, theirs)} (if it is new, state its price: "
+                f'[providers.{provider}.prices."{model}"] with input_per_m and output_per_m)'
+            )
+        if role not in known[name].roles:
+            fit = [row for row in theirs if role in known[row].roles]
+            hint = f"; for one, {fit[0]!r}" if fit else ""
+            raise InputError(
+                f"models.{role}: {name!r} can be {' and '.join(known[name].roles)}, not {role}{hint}"
+            )
 
 
 def fingerprints(method: Method) -> dict[str, str]:

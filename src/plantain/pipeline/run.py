@@ -10,18 +10,18 @@ from pathlib import Path
 
 from plantain.calls import AdmissionController, ModelClient
 from plantain.catalogue.store import Catalogue
-from plantain.findings import Taxonomy, load_taxonomy
+from plantain.findings import Taxonomy
 from plantain.journal import DiskFull, Journal, JsonValue
 from plantain.models.registry import close_models
 from plantain.pipeline.consent import (
     check_pending_consent,
-    check_planned_consent,
     hold_to_sources,
     learn_from,
 )
-from plantain.pipeline.method import fingerprints, method_of
+from plantain.pipeline.method import METHOD, fingerprints
 from plantain.pipeline.observer import ProgressObserver
 from plantain.pipeline.plan import enumerate_tasks, plan_digest
+from plantain.pipeline.ready import make_ready
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.rounds import Method
 from plantain.pipeline.text_check import fingerprint, text_check_of
@@ -29,17 +29,11 @@ from plantain.pipeline.walk import Walk
 from plantain.privacy.text import TextReader
 from plantain.privacy.text_reader import open_reader
 from plantain.records import TaskState
-from plantain.runs.door import Door
-from plantain.runs.opening import begun_with, changed_since, open_client, open_run
-from plantain.runs.pricing import check_prices
-from plantain.runs.transport import check_transports, tasks_under_way
+from plantain.runs.opening import changed_since, open_client, open_run
+from plantain.runs.transport import tasks_under_way
 from plantain.runs.worker_pool import WorkerPool, interruptible, time_cap
 
 SILENT = ProgressObserver()
-
-METHOD = "method"
-"""The meta entry of a run that remembers what its roles were begun with."""
-
 
 @dataclass(slots=True)
 class RunSummary:
@@ -88,17 +82,12 @@ async def run_build(
         InputError: the recipe differs from the run's, the catalogue is missing, another process holds the run, an
             image may not be sent to a hosted model, or a budget meets a model without a price.
     """
-    taxonomy = load_taxonomy(recipe.data.finding_files)
     terms = recipe.terms
-    check_prices(terms)
-    check_transports(terms, [recipe.models.editor])
-    catalogue = Catalogue.open(recipe.data.catalogue)
-    check_planned_consent(recipe, catalogue, taxonomy)
-    door = Door(terms, begun_with(run, METHOD))
-    jobs = door.jobs
     reads = method is None and recipe.data.check_text
+    ready = make_ready(recipe, run=run, method=method)
+    taxonomy, catalogue, door, method = ready.taxonomy, ready.catalogue, ready.door, ready.method
+    jobs = door.jobs
     reader = text_reader or (open_reader() if reads else None)
-    method = method or method_of(recipe, door)
     journal = await open_run(run, recipe.name, recipe.seed, recipe.frozen_part())
     journal.on_commit = on_commit
     door.gate.journal = journal

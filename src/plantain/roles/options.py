@@ -90,6 +90,7 @@ class ProviderOptions:
         jobs: the run's batch client, where its calls are to wait for jobs; None to send each at once.
         clearance: asked before a picture is sent to any address but this machine's; without one, none is.
         batch: how large its jobs may become.
+        key_later: nothing is called with this model, so that a missing key is no fault.
     """
 
     base_url: str = ""
@@ -134,6 +135,7 @@ class ProviderOptions:
     jobs: BatchJobs | None = None
     clearance: Clearance | None = None
     batch: BatchRules = USUAL
+    key_later: bool = False
 
     def sampling(self, *names: str) -> str:
         """The named settings that are set, as text for a fingerprint and for the journal."""
@@ -218,6 +220,7 @@ _COMMON = frozenset(
         "jobs",
         "clearance",
         "batch",
+        "key_later",
     }
 )
 

@@ -12,17 +12,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from plantain.catalogue.store import Catalogue
 from plantain.cli.terminal.application import application
-from plantain.findings import load_taxonomy
-from plantain.pipeline.consent import check_planned_consent, warnings
+from plantain.pipeline.consent import warnings
 from plantain.pipeline.estimate import CallEstimate
-from plantain.pipeline.forecast import BuildPlan, make_plan
-from plantain.pipeline.method import check_offline_models
-from plantain.pipeline.pilot import read_pilot
+from plantain.pipeline.forecast import BuildPlan
+from plantain.pipeline.ready import forecast
 from plantain.pipeline.recipe import Recipe, load_recipe
-from plantain.runs.pricing import check_prices
-from plantain.runs.transport import check_transports
 
 app = application()
 
@@ -41,18 +36,13 @@ def plan(
     Example: plantain plan cxr.toml --pilot runs/cxr-pilot
     """
     recipe = load_recipe(recipe_file)
-    check_offline_models(recipe)
-    check_prices(recipe.terms)
-    check_transports(recipe.terms, [recipe.models.editor])
-    taxonomy = load_taxonomy(recipe.data.finding_files)
-    catalogue = Catalogue.open(recipe.data.catalogue)
-    check_planned_consent(recipe, catalogue, taxonomy)
-    made = make_plan(recipe, catalogue, taxonomy, read_pilot(pilot) if pilot else None)
+    made, missing = forecast(recipe, pilot)
     free = shutil.disk_usage(recipe.data.catalogue).free
-    for warning in warnings(recipe):
+    said = [*warnings(recipe), *(f"{line}; build needs it" for line in missing)]
+    for warning in said:
         print(f"plantain: warning: {warning}", file=sys.stderr)
     if as_json:
-        print(orjson.dumps(_as_dict(recipe, made, free), option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps(_as_dict(recipe, made, free, said), option=orjson.OPT_INDENT_2).decode())
         return
     _print(recipe, made, free, by_pilot=pilot is not None)
 
@@ -63,7 +53,7 @@ def _three(estimate: CallEstimate | None) -> dict[str, float] | None:
     return {"low": estimate.low, "expected": estimate.expected, "high": estimate.high}
 
 
-def _as_dict(recipe: Recipe, made: BuildPlan, free: int) -> dict[str, object]:
+def _as_dict(recipe: Recipe, made: BuildPlan, free: int, said: list[str]) -> dict[str, object]:
     return {
         "name": recipe.name,
         "tasks": made.tasks,
@@ -86,7 +76,7 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int) -> dict[str, object]:
         "duration_s": _three(made.duration_s),
         "disk_bytes": _three(made.disk),
         "disk_free_bytes": free,
-        "warnings": warnings(recipe),
+        "warnings": said,
     }
 
 

@@ -92,7 +92,10 @@ def _wire(name: str, options: ProviderOptions) -> GeminiWire:
             f"providers.gemini.safety: {options.safety!r}; choose one of {', '.join(THRESHOLDS)}"
         )
     key = key_from_environment(
-        (options.api_key_env,) if options.api_key_env else KEYS, "gemini", near=stays_in_the_house(options)
+        (options.api_key_env,) if options.api_key_env else KEYS,
+        "gemini",
+        near=stays_in_the_house(options),
+        later=options.key_later,
     )
     from plantain.models.hosted.gemini.wire import GeminiWire
 

@@ -62,8 +62,13 @@ def _conversation(name: str, options: ProviderOptions) -> ChatConversation:
 def _key(options: ProviderOptions) -> Secret:
     if options.api_key_env:
         return key_from_environment(
-            (options.api_key_env,), "openai-compatible", near=stays_in_the_house(options)
+            (options.api_key_env,),
+            "openai-compatible",
+            near=stays_in_the_house(options),
+            later=options.key_later,
         )
     if not any(os.environ.get(name, "").strip() for name in KEYS):
         return Secret("")
-    return key_from_environment(KEYS, "openai-compatible", near=stays_in_the_house(options))
+    return key_from_environment(
+        KEYS, "openai-compatible", near=stays_in_the_house(options), later=options.key_later
+    )

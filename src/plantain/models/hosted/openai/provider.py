@@ -88,7 +88,10 @@ def _wire(name: str, options: ProviderOptions) -> OpenAIWire:
     if options.image_size and not _is_square(options.image_size):
         raise InputError(f'providers.openai.image_size: {options.image_size!r} is no square like "1024x1024"')
     key = key_from_environment(
-        (options.api_key_env,) if options.api_key_env else KEYS, "openai", near=stays_in_the_house(options)
+        (options.api_key_env,) if options.api_key_env else KEYS,
+        "openai",
+        near=stays_in_the_house(options),
+        later=options.key_later,
     )
     from plantain.models.hosted.openai.wire import OpenAIWire
 

@@ -1,0 +1,81 @@
+"""What is checked before a build's first call: one way for `build`, and for `plan`, which refuses what that refuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from plantain.catalogue.store import Catalogue
+from plantain.findings import Taxonomy, load_taxonomy
+from plantain.pipeline.consent import check_planned_consent
+from plantain.pipeline.forecast import BuildPlan, make_plan
+from plantain.pipeline.method import METHOD, check_known, method_of
+from plantain.pipeline.pilot import read_pilot
+from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.rounds import Method
+from plantain.runs.door import Door
+from plantain.runs.opening import begun_with
+from plantain.runs.pricing import check_prices
+from plantain.runs.transport import check_transports
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A recipe that a build can begin with; whoever asked closes the catalogue."""
+
+    taxonomy: Taxonomy
+    catalogue: Catalogue
+    door: Door
+    method: Method
+
+
+def make_ready(
+    recipe: Recipe,
+    *,
+    run: Path | None = None,
+    method: Method | None = None,
+    missing: list[str] | None = None,
+) -> Ready:
+    """Opens what a recipe names, and refuses what cannot go well.
+
+    Args:
+        recipe: validated.
+        run: folder of the run; one that was begun goes on with the ids that it was begun with.
+        method: models to use instead of the recipe's names.
+        missing: takes a line for each key that is not set, instead of a refusal: for who calls nothing.
+
+    Raises:
+        InputError: the catalogue is missing, a model is unknown or cannot fill its role, a key or extra is missing, an
+            image may not be sent to a hosted model, or a budget meets a model without a price.
+    """
+    taxonomy = load_taxonomy(recipe.data.finding_files)
+    check_transports(recipe.terms, [recipe.models.editor])
+    begun = begun_with(run, METHOD) if run is not None else {}
+    if method is None and not begun:
+        check_known(recipe)
+    check_prices(recipe.terms)
+    catalogue = Catalogue.open(recipe.data.catalogue)
+    try:
+        check_planned_consent(recipe, catalogue, taxonomy)
+        door = Door(recipe.terms, begun)
+        return Ready(taxonomy, catalogue, door, method or method_of(recipe, door, missing))
+    except BaseException:
+        catalogue.close()
+        raise
+
+
+def forecast(recipe: Recipe, pilot: Path | None = None) -> tuple[BuildPlan, list[str]]:
+    """What a recipe will need, and keys that its models lack; calls nothing.
+
+    Args:
+        recipe: validated.
+        pilot: folder of a run whose rates, costs and latencies to use.
+
+    Raises:
+        InputError: as `make_ready`, but for missing keys.
+    """
+    missing: list[str] = []
+    ready = make_ready(recipe, missing=missing)
+    with ready.catalogue:
+        made = make_plan(recipe, ready.catalogue, ready.taxonomy, read_pilot(pilot) if pilot else None)
+    return made, list(dict.fromkeys(missing))
