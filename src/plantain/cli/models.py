@@ -164,8 +164,8 @@ def _print(rows: list[dict[str, object]]) -> None:
     for line in endings(str(row["name"]) for row in rows):
         print(line)
     print(
-        "Other ids work too: gemini/<id>, openai/<id> with a price in the recipe, openai-compatible/<id> with a base_url, "
-        "diffusers/<hub id>, diffusers/<folder>, diffusers/<preset>@<folder>, process/<name>."
+        "Other ids work too: gemini/<id>, openai/<id> with a price in the recipe; openai-compatible/<id> with a "
+        "base_url; diffusers/<hub id>, diffusers/<folder>, diffusers/<preset>@<folder>, process/<name>."
     )
 
 

@@ -35,6 +35,7 @@ from plantain.runs.worker_pool import WorkerPool, interruptible, time_cap
 
 SILENT = ProgressObserver()
 
+
 @dataclass(slots=True)
 class RunSummary:
     """What this process did of a run, and whether something stopped it.
