@@ -16,6 +16,7 @@ from bench.discs import PLANTED, make_bench, make_run, scores
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.table_rows import read_scores
+from plantain.bench.leaderboard.tables import make_table
 from plantain.bench.score import score as score_module
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, ScoreSummary, score_run
@@ -245,6 +246,28 @@ def test_another_served_model_stops_the_scoring(folder: Path) -> None:
     summary = run_score(folder, wish, judges=[Drifting(lambda request: report(5))])
     assert summary.failed
     assert "is now served by" in (summary.stopped or "")
+
+
+def test_scores_in_another_wording_have_a_name_of_their_own(folder: Path, tmp_path: Path) -> None:
+    authors = tmp_path / "The authors' words"
+    authors.mkdir()
+    with pytest.raises(InputError, match=r"holds no scale\.md\.j2"):
+        JudgeName("spoken/judge", "P", prompts=authors)
+    (authors / "scale.md.j2").write_text("{# version: 1 #}Rate {{ text }}.")
+    with pytest.raises(InputError, match="reads no prompts"):
+        JudgeName("offline/instruments", prompts=authors)
+    both = (JudgeName("spoken/judge", "P", draws=1), JudgeName("spoken/judge", "P", draws=1, prompts=authors))
+    ours, theirs = SpokenJudge(lambda request: report(5)), SpokenJudge(lambda request: report(9))
+    theirs.fingerprint = "spoken in other words"
+    run_score(folder, ScoreRequest(metrics=["psnr"], judges=both), judges=[ours, theirs])
+    with BenchRun.open(folder / "run") as run:
+        table = make_table(read_scores(run))
+    assert (table.judge, table.judges) == ("spoken/judge/P", ("spoken/judge/P",))
+    cells = {m.name: table.cell("planted/exact", "overall", m.name) for m in table.measures}
+    apart = cells["ea:the-authors-words@spoken/judge/P"]
+    assert cells["EA"] is not None and apart is not None
+    assert (cells["EA"].estimate.value, apart.estimate.value) == (0.5, 0.9)
+    assert {m.name for m in table.main} == {"EA", "VQ"}
 
 
 @pytest.mark.parametrize(("variant", "draws"), [("X", None), ("P", 0), ("P", 101)])

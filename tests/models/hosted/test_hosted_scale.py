@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -54,11 +55,13 @@ def request(
     )
 
 
-def ask(server: FakeProvider, model: str, asked: ScaleRequest) -> Reply[ScaleReport]:
+def ask(
+    server: FakeProvider, model: str, asked: ScaleRequest, prompts: Path | None = None
+) -> Reply[ScaleReport]:
     base = server.url if model.startswith("gemini") else f"{server.url}/v1"
 
     async def once() -> Reply[ScaleReport]:
-        judge = resolve_scale_judge(model, ProviderOptions(base_url=base))
+        judge = resolve_scale_judge(model, ProviderOptions(base_url=base, prompts=prompts))
         try:
             return await judge.score(asked)
         finally:
@@ -109,6 +112,26 @@ def test_text_of_a_benchmark_cannot_leave_its_block(server: FakeProvider) -> Non
 
 def words(text: str) -> Answer:
     return openai_format.text_answer(text, chat=False)
+
+
+def test_another_wording_that_asks_for_no_json_gets_none_and_is_asked_once(
+    server: FakeProvider, tmp_path: Path
+) -> None:
+    (tmp_path / "scale.md.j2").write_text(
+        "{# version: 1 #}Rate the edit '{{ text }}': Editing Accuracy: [x]/10, and so on."
+    )
+    free = "Editing Accuracy: 8/10\nContextual Preservation: [9]/10\nVisual Quality: 4 (out of 5)"
+    server.script.append(lambda asked, good: words(free))
+    reply = ask(server, "openai/m", request(), tmp_path)
+    assert len(server.calls) == 1, "what is unscored stays so, as in the authors' own script"
+    body = server.calls[0].body.decode()
+    assert "json_schema" not in body
+    assert "Rate the edit 'Remove the mole on the cheek.'" in sent(server.calls[0])[1].replace("\u2018", "'")
+    assert reply.value is not None
+    assert (reply.value.editing_accuracy.value, reply.value.context_preservation.value) == (8.0, 9.0)
+    assert reply.value.visual_quality.value is None
+    ask(server, "openai/m", request())
+    assert "json_schema" in server.calls[1].body.decode()
 
 
 def test_an_answer_without_all_scores_is_asked_for_again(server: FakeProvider) -> None:

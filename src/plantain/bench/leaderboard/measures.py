@@ -81,6 +81,11 @@ def measure(stored: str, judge: str | None = None) -> Measure:
     if who and dimension in _JUDGED:
         name, label = _JUDGED[dimension]
         return Measure(name if who == judge else stored, stored, f"{label} by {who}", True, 0.0, 1.0)
+    base, _, wording = dimension.partition(":")
+    if who and base in _JUDGED and wording:
+        return Measure(
+            stored, stored, f"{_JUDGED[base][1]} by {who}, asked in the words of {wording}", True, 0.0, 1.0
+        )
     base, _, variant = stored.partition(":")
     if base not in _KNOWN and base.rpartition("_")[0] in _KNOWN:  # "clip_talign_d", "image_reward_p"
         base, variant = base.rpartition("_")[0], f"{base.rpartition('_')[2]}{':' * bool(variant)}{variant}"

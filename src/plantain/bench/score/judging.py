@@ -7,8 +7,10 @@ where `again` counts how often failed draws were asked for anew.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import orjson
 
@@ -23,6 +25,8 @@ VARIANTS = ("P", "D")
 JUDGES = "bench.judges"
 """Key of the run's meta: the judges in the order of their numbers."""
 MOST_DRAWS, MOST_AGAIN = 100, 100
+WORDING = ("scale.md.j2", "scale_system.md.j2")
+"""The files that word a judge's question."""
 VERSION = "1"
 """Of how draws are put together."""
 
@@ -36,12 +40,14 @@ class JudgeName:
         variant: "P" (judged by the prompt) or "D" (by the description of the change).
         truth: the judge sees the real image after.
         draws: how often each output is judged; None for once where the judge repeats itself, else three times.
+        prompts: folder with another wording of the question; its scores have a name of their own. None for ours.
     """
 
     model: str
     variant: str = "D"
     truth: bool = True
     draws: int | None = None
+    prompts: Path | None = None
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
@@ -50,11 +56,24 @@ class JudgeName:
             )
         if self.draws is not None and not 1 <= self.draws <= MOST_DRAWS:
             raise InputError(f"--draws: {self.draws}; from 1 to {MOST_DRAWS}")
+        if self.prompts is not None and self.model.startswith("offline/"):
+            raise InputError(f"--prompts: {self.model} reads no prompts")
+        if self.prompts is not None and not asks_for_scores(self.prompts):
+            raise InputError(
+                f"--prompts: {self.prompts}: holds no {' or '.join(WORDING)}: nothing to ask with"
+            )
 
     @property
     def label(self) -> str:
         """As stored after the dimension: "gemini/m/P", "offline/instruments/D-blind"."""
         return f"{self.model}/{self.variant}{'' if self.truth else '-blind'}"
+
+    @property
+    def wording(self) -> str:
+        """What the folder of another wording is called, in letters that a metric's name may have; "" for ours."""
+        if self.prompts is None:
+            return ""
+        return re.sub(r"[^a-z0-9]+", "-", self.prompts.resolve().name.lower()).strip("-") or "prompts"
 
     @property
     def times(self) -> int:
@@ -126,8 +145,13 @@ def complete(seated: SeatedJudge, rows: Mapping[str, StoredScore], blob: str | N
 
 
 def stored_name(name: JudgeName, short: str) -> str:
-    """The name of a judged score in the journal, e.g. "ea@gemini/m/P"."""
-    return f"{short.lower()}@{name.label}"
+    """The name of a judged score in the journal, e.g. "ea@gemini/m/P"; "ea:authors@gemini/m/P" in another wording."""
+    return f"{short.lower()}{':' * bool(name.wording)}{name.wording}@{name.label}"
+
+
+def asks_for_scores(folder: Path) -> bool:
+    """Whether a folder of prompts has a wording of its own for the question of a benchmark's judge."""
+    return any((folder / file).is_file() for file in WORDING)
 
 
 def without_judging(seated: SeatedJudge, output: Output, reason: str) -> list[StoredScore]:

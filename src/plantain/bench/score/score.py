@@ -17,7 +17,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.plan import content_of
 from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.bench.score.judges import Judgement
-from plantain.bench.score.judging import JudgeName, SeatedJudge, seat
+from plantain.bench.score.judging import JudgeName, SeatedJudge, asks_for_scores, seat
 from plantain.bench.score.pixel_metrics import Lacking, by_sample, lacking, measure
 from plantain.bench.score.set_distances import measure_sets
 from plantain.bench.score.suite import PIXEL_METRICS, SETS, SuiteMetric, chosen
@@ -172,11 +172,18 @@ def _seats(
 ) -> list[tuple[JudgeName, ScaleJudge]]:
     if judges is not None:
         return list(zip(names, judges, strict=True))
-    made: dict[str, ScaleJudge] = {}
+    made: dict[tuple[str, Path | None], ScaleJudge] = {}
+    seats = []
     for name in names:
-        if name.model not in made:
-            made[name.model] = resolve_scale_judge(name.model, door.options(name.model))
-    return [(name, made[name.model]) for name in names]
+        options = door.options(name.model)
+        if name.prompts is not None:
+            options = replace(options, prompts=name.prompts)
+        elif options.prompts is not None and asks_for_scores(options.prompts):
+            name = replace(name, prompts=options.prompts)  # from [providers]: another wording all the same
+        if (name.model, name.prompts) not in made:
+            made[name.model, name.prompts] = resolve_scale_judge(name.model, options)
+        seats.append((name, made[name.model, name.prompts]))
+    return seats
 
 
 def _check_run(run: Path, benchmark: Benchmark) -> None:

@@ -55,6 +55,13 @@ def score(
     draws: Annotated[
         int | None, typer.Option(help="answers of a judge on each output; default: 3, of instruments 1")
     ] = None,
+    prompts: Annotated[
+        Path | None,
+        typer.Option(
+            "--prompts",
+            help="folder with another wording (scale.md.j2), whose scores have a name of their own",
+        ),
+    ] = None,
     every_output: Annotated[
         bool, typer.Option("--every-output", help="judge all outputs of a grid, not only those that count")
     ] = False,
@@ -87,7 +94,7 @@ def score(
         root = bench or recorded.benchmark_root
         described = any(facts.detailed for facts in recorded.samples.values())
     names = tuple(
-        JudgeName(model, way, not without_truth, draws)
+        JudgeName(model, way, not without_truth, draws, prompts)
         for model in _judges(judge)
         for way in dict.fromkeys(variant or (["D"] if described else ["P"]))
     )

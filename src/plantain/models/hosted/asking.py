@@ -103,7 +103,12 @@ class Conversation(Protocol):
 
 
 async def ask_until_readable(
-    model: Conversation, question: Question, prompt: Prompt, library: PromptLibrary, read: Callable[[str], T]
+    model: Conversation,
+    question: Question,
+    prompt: Prompt,
+    library: PromptLibrary,
+    read: Callable[[str], T],
+    asks: int = MOST_ASKS,
 ) -> Reply[T]:
     """Asks, and asks once more where the answer is unusable; then it is malformed.
 
@@ -111,13 +116,14 @@ async def ask_until_readable(
 
     Args:
         read: makes the value of a text, or raises `Unreadable`.
+        asks: how often at most.
 
     Returns:
         The value, or the outcome; usage and raw are those of all asks together.
     """
     usage, raws, problem = Usage(), [], ""
     asked = question
-    for _ in range(MOST_ASKS):
+    for _ in range(asks):
         heard = await model.ask(asked)
         usage = add_usage(usage, heard.usage)
         raws.append(heard.raw)

@@ -6,8 +6,8 @@ import hashlib
 
 import orjson
 
-from plantain.models.hosted.asking import Conversation, Question, ask_until_readable
-from plantain.models.hosted.prompts import checked_library, scale_prompt
+from plantain.models.hosted.asking import MOST_ASKS, Conversation, Question, ask_until_readable
+from plantain.models.hosted.prompts import checked_library, scale_form_asked, scale_prompt
 from plantain.models.hosted.scale_answers import Declined, Incomplete, read_scale, scale_schema
 from plantain.records import Outcome, OutcomeKind, ScaleReport
 from plantain.roles import EncodedImage, Reply, ScaleRequest, failed
@@ -23,13 +23,16 @@ class HostedScaleJudge:
 
     MedEBench's paper draws the steps as two; its published judge answers both at once, and so does this one: each
     draw is one call.
+
+    A folder's own wording that asks for no JSON gets none: the answer is read as it comes, and asked for once.
     """
 
     def __init__(self, model: Conversation, options: ProviderOptions) -> None:
         self._model = model
         self._library = checked_library(options.prompts, options.edition)
         self.name = model.name
-        schema = hashlib.sha256(orjson.dumps(scale_schema(MEDEBENCH))).hexdigest()[:12]
+        self._schema = scale_schema(MEDEBENCH) if scale_form_asked(self._library, MEDEBENCH) else None
+        schema = hashlib.sha256(orjson.dumps(self._schema)).hexdigest()[:12] if self._schema else "none"
         labels = ",".join(self._library.label(name) for name in ("scale", "scale_system", "again"))
         self.fingerprint = (
             f"scale@{VERSION} {model.name} {model.sampling} prompts={labels} "
@@ -47,7 +50,7 @@ class HostedScaleJudge:
         parts: list[str | EncodedImage] = ["Before:", request.previous, "After the edit:", request.edited]
         if request.truth is not None:
             parts += ["The real result:", request.truth]
-        question = Question(prompt.system, (*parts, prompt.text), request.seed, scale_schema(MEDEBENCH))
+        question = Question(prompt.system, (*parts, prompt.text), request.seed, self._schema)
         partial: list[ScaleReport] = []
         declined: list[str] = []
 
@@ -61,7 +64,9 @@ class HostedScaleJudge:
                 declined.append(str(error))
                 raise
 
-        reply = await ask_until_readable(self._model, question, prompt, self._library, read)
+        reply = await ask_until_readable(
+            self._model, question, prompt, self._library, read, MOST_ASKS if self._schema else 1
+        )
         if reply.outcome.kind is not OutcomeKind.MALFORMED:
             return reply
         best = max(partial, key=_scored, default=None)

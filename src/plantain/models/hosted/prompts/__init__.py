@@ -6,6 +6,7 @@ from plantain.models.hosted.prompts.fill import (
     judge_prompt,
     procedures_prompt,
     rehearse,
+    scale_form_asked,
     scale_prompt,
     write_prompt,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "judge_prompt",
     "procedures_prompt",
     "rehearse",
+    "scale_form_asked",
     "scale_prompt",
     "write_prompt",
 ]

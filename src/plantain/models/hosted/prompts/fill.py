@@ -61,6 +61,13 @@ def scale_prompt(library: PromptLibrary, request: ScaleRequest, rubric: ScaleRub
     return replace(prompt, system=library.render("scale_system", {}).text)
 
 
+def scale_form_asked(library: PromptLibrary, rubric: ScaleRubric) -> bool:
+    """Whether the prompt for scores asks for JSON with the rubric's names, as ours does; else any words will do."""
+    example = _scaled("unknown", "example", "P", rubric) | {"shows_truth": True}
+    text = library.render("scale", example).text
+    return "JSON" in text and all(dimension.name in text for dimension in rubric.dimensions)
+
+
 def describe_prompt(library: PromptLibrary, request: DescribeRequest) -> Prompt:
     """The prompt that asks for a real pair in words; its system's words are its own."""
     prompt = library.render("describe", _pair(request.organ, request.task, request.prompt, request.told))
