@@ -27,12 +27,12 @@ RESUME = """
 import asyncio, resource, sys, time
 from pathlib import Path
 from plantain.pipeline.walk import Walk
-from plantain.calls import Bounded, CallDesk
+from plantain.calls import Bounded, ModelClient
 from plantain.findings import load_taxonomy
 from plantain.journal import Journal
 from plantain.pipeline.rounds import Method
 from plantain.rubrics import MED_BANANA
-from plantain.runs.worker_pool import Walkers
+from plantain.runs.worker_pool import WorkerPool
 from plantain.catalogue.store import Catalogue
 import os
 
@@ -48,7 +48,7 @@ async def main(run):
     first = First()
     method = Method(first, first, (first,), MED_BANANA, "all-pass", 0.7, 5, 1)
     catalogue = Catalogue.open(run.parent / "catalogue")
-    walk = Walk(method, journal, catalogue, load_taxonomy(), Walkers(CallDesk(journal, Bounded(1))))
+    walk = Walk(method, journal, catalogue, load_taxonomy(), WorkerPool(ModelClient(journal, Bounded(1))))
     await walk.all(1, None)
 
 asyncio.run(main(Path(sys.argv[1])))
