@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -153,3 +154,11 @@ def _spacing(original_mm: float | None, geometry: Geometry) -> float | None:
         return None
     across, down = geometry.width / geometry.inner_width, geometry.height / geometry.inner_height
     return round(original_mm * across, 6) if abs(across - down) < 0.01 * across else None
+
+
+def __getattr__(name: str) -> object:
+    """`Entry`, as the first edition called what a reader yields."""
+    if name != "Entry":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn("plantain.sources.entries.Entry is now SourceEntry", DeprecationWarning, stacklevel=2)
+    return SourceEntry
