@@ -51,7 +51,9 @@ def test_late_failures_of_calls_in_flight_do_not_lengthen_the_pause() -> None:
 def test_any_answer_closes_the_breaker(outcome: Outcome) -> None:
     outage = Outage(3600.0)
     failing(outage, FAILURES)
-    outage.heard(outcome, -5.0, 1.0)  # of a call that was sent before
+    outage.heard(outcome, -5.0, 1.0)  # of a call that was sent before the first failure
+    assert outage.open
+    outage.heard(outcome, 0.5, 1.0)
     assert outage.wait(1.0) == 0.0
 
 

@@ -131,7 +131,7 @@ class ModelClient:
             return
 
 
-PROBES = 8
+PROBES = 24
 """Failures during outages that a call is not blamed for; one whose own picture is the trouble would wait for ever."""
 
 
@@ -257,7 +257,7 @@ class TaskCalls:
                 draft = replace(draft, outcome=_too_long(spec.model, reply.outcome))
             elif ticket.sit_out and tried.excused < PROBES:
                 tried.excused += 1
-                tried.counted -= 1
+                tried.counted = 0  # those before were of the same outage
                 wait = 0.0
             unfinished = draft.outcome.fatal or draft.outcome.kind is OutcomeKind.CANCELLED
             if wait is None and not unfinished:

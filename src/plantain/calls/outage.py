@@ -69,6 +69,8 @@ class Outage:
         if outcome.kind in PASSING:
             self._failed(outcome, probe, now)
             return False
+        if self.since is not None and sent_at < self.since:
+            return False  # it was sent before the trouble began, and says nothing of now
         was_open, self.open = self.open, False
         self.since, self._failures, self._unsaid = None, 0, False
         return was_open
