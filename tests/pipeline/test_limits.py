@@ -123,6 +123,20 @@ def test_call_without_an_answer_ends_at_its_deadline_as_transport(catalogue: Pat
         assert late[0].cost_usd is None and late[0].reserved_usd is not None
 
 
+def test_runs_that_name_one_ledger_share_one_budget(catalogue: Path, tmp_path: Path) -> None:
+    limits = {"budget_usd": 0.5, "ledger": tmp_path / "ledger"}
+    for name in ("first", "second"):
+        summary = build(priced_recipe(catalogue, **limits), tmp_path / name)
+    assert summary.stopped is not None and "claimed by other runs in limits.ledger" in summary.stopped
+    spent = 0.0
+    for name in ("first", "second"):
+        with JournalReader.open(tmp_path / name) as reader:
+            spent += reader.spent_usd()
+    assert 0.0 < spent <= 0.5
+    with pytest.raises(ValueError, match="state budget_usd"):
+        priced_recipe(catalogue, ledger=tmp_path / "ledger")
+
+
 def test_model_that_answers_nobody_is_waited_for_and_then_halts_the_run(
     catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

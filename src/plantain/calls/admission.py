@@ -52,6 +52,9 @@ class Admission(Protocol):
     def stop(self) -> None:
         """The run is to stop: whoever waits for a ticket is told so."""
 
+    def rest(self) -> None:
+        """No call is in flight any more."""
+
 
 class Bounded:
     """At most `concurrency` calls at a time, whatever the model; no price."""
@@ -70,3 +73,6 @@ class Bounded:
 
     def stop(self) -> None:
         """Whoever waits gets a slot as the calls in flight end."""
+
+    def rest(self) -> None:
+        """Nothing was claimed."""

@@ -69,6 +69,10 @@ class AdmissionController:
         """Nobody is granted a ticket any more; whoever waits gets Interrupted."""
         self._end(Interrupted())
 
+    def rest(self) -> None:
+        """No call is in flight any more."""
+        self.budget.rest()
+
     @property
     def in_jobs(self) -> int:
         """Calls that wait for batch jobs."""

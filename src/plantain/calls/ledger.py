@@ -38,7 +38,8 @@ class Ledger:
         with self._locked() as ledger:
             self._take_over_moved(ledger, run_id)
             ledger.execute(
-                "INSERT INTO claim(page, usd) VALUES (?, ?) ON CONFLICT(page) DO UPDATE SET usd = max(usd, excluded.usd)",
+                "INSERT INTO claim(page, usd) VALUES (?, ?) "
+                "ON CONFLICT(page) DO UPDATE SET usd = max(usd, excluded.usd)",
                 (self._page, committed_usd),
             )
             self._claimed = self._own(ledger)
@@ -48,7 +49,9 @@ class Ledger:
         if committed_usd <= self._claimed:
             return True
         with self._locked() as ledger:
-            others = ledger.execute("SELECT TOTAL(usd) FROM claim WHERE page <> ?", (self._page,)).fetchone()[0]
+            others = ledger.execute("SELECT TOTAL(usd) FROM claim WHERE page <> ?", (self._page,)).fetchone()[
+                0
+            ]
             if others + committed_usd > budget_usd:
                 return False
             wanted = min(budget_usd - others, committed_usd + BLOCK * budget_usd)
@@ -59,7 +62,9 @@ class Ledger:
     def others_usd(self) -> float:
         """What other runs have claimed."""
         with self._locked() as ledger:
-            return float(ledger.execute("SELECT TOTAL(usd) FROM claim WHERE page <> ?", (self._page,)).fetchone()[0])
+            return float(
+                ledger.execute("SELECT TOTAL(usd) FROM claim WHERE page <> ?", (self._page,)).fetchone()[0]
+            )
 
     def give_back(self, committed_usd: float) -> None:
         """The run ends: it keeps what it has committed."""

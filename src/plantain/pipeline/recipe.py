@@ -129,4 +129,6 @@ def load_recipe(path: Path) -> Recipe:
         }
     )
     providers = {name: section.beside(here) for name, section in recipe.providers.items()}
-    return recipe.model_copy(update={"data": data, "providers": providers})
+    return recipe.model_copy(
+        update={"data": data, "providers": providers, "limits": recipe.limits.beside(here)}
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from plantain.calls import Budget
 from plantain.calls.budget import StepCosts
+from plantain.calls.ledger import Ledger
 from plantain.journal import JournalReader
 from plantain.journal.money import money_by_step, seconds_worked
 from plantain.records import Step
@@ -17,13 +18,16 @@ def budget_of(limits: Limits, reader: JournalReader) -> Budget:
     the limits say that their costs are known to be nothing more (`limits.unknown_costs = "ignore"`). Calls that a
     batch job still answers count in any case, with the most that they can cost.
     """
-    return Budget(
+    budget = Budget(
         limits.budget_usd,
         reader.spent_usd(),
         costs_of(limits, reader),
         max_calls=limits.max_calls,
         calls=sum(reader.outcomes().values()) + len(reader.open_calls()),
     )
+    if limits.ledger is not None:
+        budget.ledger = Ledger(limits.ledger, reader.header.run_id, reader.run, budget.committed_usd)
+    return budget
 
 
 def costs_of(limits: Limits, reader: JournalReader) -> dict[tuple[str, Step], StepCosts]:

@@ -44,9 +44,12 @@ class WorkerPool:
     ) -> None:
         """Carries each task, at most `limit` of them, `concurrency` at once; returns when done or stopped."""
         pending = self._until_stopped(tasks, limit)
-        async with asyncio.TaskGroup() as group:
-            for _ in range(concurrency):
-                group.create_task(self._walk(pending, carry))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(concurrency):
+                    group.create_task(self._walk(pending, carry))
+        finally:
+            self.client.admission.rest()
 
     def _until_stopped(self, tasks: Iterable[T], limit: int | None) -> Iterator[T]:
         for taken, task in enumerate(tasks):

@@ -1,0 +1,90 @@
+"""One budget for several runs: processes at once, kills, moved and copied folders, and files that are no ledger."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plantain.calls import Budget
+from plantain.calls.ledger import BLOCK, Ledger
+from plantain.records import InputError, Step
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from plantain.calls.ledger import Ledger
+ledger = Ledger(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[2]), 0.0)
+spent = 0.0
+while ledger.covers(spent + 0.25, 20.0):
+    spent += 0.25
+ledger.give_back(spent)
+print(spent)
+"""
+
+
+def test_processes_at_once_never_spend_more_than_the_budget_together(tmp_path: Path) -> None:
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(tmp_path / "ledger"), f"run{number}"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(4)
+    ]
+    spent = [float(process.communicate()[0]) for process in runs]
+    assert [process.returncode for process in runs] == [0] * 4
+    # what the others had claimed and not used when a run gave up is a block of each, and less than a call's money
+    assert 20.0 - 4 * (0.25 + BLOCK * 20.0) <= sum(spent) <= 20.0
+    with_room = Ledger(tmp_path / "ledger", "another", tmp_path / "another", 0.0)
+    assert with_room.covers(20.0 - sum(spent), 20.0) and not with_room.covers(20.5 - sum(spent), 20.0)
+
+
+def test_killed_run_keeps_what_it_claimed_and_takes_it_up_again(tmp_path: Path) -> None:
+    killed = Ledger(tmp_path / "ledger", "a", tmp_path / "a", 0.0)
+    assert killed.covers(6.0, 10.0)
+    other = Ledger(tmp_path / "ledger", "b", tmp_path / "b", 0.0)
+    assert not other.covers(4.1, 10.0) and other.covers(3.9, 10.0)
+    again = Ledger(tmp_path / "ledger", "a", tmp_path / "a", 2.0)  # its journal says that it spent 2
+    assert again.covers(6.0, 10.0)
+    again.give_back(2.0)
+    assert other.covers(8.0, 10.0)
+
+
+def test_moved_run_goes_on_with_its_page_and_a_copy_gets_one_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    Ledger(tmp_path / "ledger", "id", tmp_path / "a", 5.0)
+    (tmp_path / "a").rename(tmp_path / "moved")
+    moved = Ledger(tmp_path / "ledger", "id", tmp_path / "moved", 5.0)
+    assert moved.others_usd() == 0.0
+    (tmp_path / "copy").mkdir()
+    assert Ledger(tmp_path / "ledger", "id", tmp_path / "copy", 5.0).others_usd() == 5.0
+
+
+def test_budget_asks_the_ledger(tmp_path: Path) -> None:
+    Ledger(tmp_path / "ledger", "other", tmp_path / "other", 7.0)
+    budget = Budget(10.0, 1.0, ledger=Ledger(tmp_path / "ledger", "mine", tmp_path / "mine", 1.0))
+    assert budget.fits(2.0) and not budget.fits(2.1)
+    costs = budget.costs("m/e", Step.EDIT)
+    costs.bound, costs.in_flight = 2.0, 1
+    budget.settle(costs, 0.5)
+    budget.rest()
+    assert Ledger(tmp_path / "ledger", "third", tmp_path / "third", 0.0).others_usd() == pytest.approx(8.5)
+
+
+@pytest.mark.parametrize("usd", [-1.0, float("nan")])
+def test_impossible_claims_are_refused(tmp_path: Path, usd: float) -> None:
+    ledger = Ledger(tmp_path / "ledger", "a", tmp_path / "a", 1.0)
+    with pytest.raises(InputError, match=r"limits\.ledger"):
+        ledger.give_back(usd)
+    assert Ledger(tmp_path / "ledger", "b", tmp_path / "b", 0.0).others_usd() == 1.0
+
+
+def test_file_that_is_no_ledger_is_refused_and_kept(tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    file.write_text("not a database, but a page of notes " * 40)
+    with pytest.raises(InputError, match="cannot be used as a ledger"):
+        Ledger(file, "a", tmp_path / "a", 0.0)
+    assert file.read_text().startswith("not a database")
