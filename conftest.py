@@ -1,4 +1,4 @@
-"""For the examples in docstrings: those of `plantain.api` run in a folder with all that they name."""
+"""For the examples in docstrings: those of the front door run in a folder with all that they name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "tests"))
+
+NEED_FILES = (
+    "plantain.api",
+    "plantain.bench.benchmark.benchmark",
+    "plantain.catalogue.store",
+    "plantain.pipeline.recipe",
+)
 
 
 @pytest.fixture(scope="session")
@@ -26,5 +33,5 @@ def small_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _in_small_project(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if isinstance(request.node, pytest.DoctestItem) and request.node.name.startswith("plantain.api"):
+    if isinstance(request.node, pytest.DoctestItem) and request.node.name.startswith(NEED_FILES):
         monkeypatch.chdir(request.getfixturevalue("small_project"))

@@ -45,6 +45,11 @@ class Catalogue:
     """One catalogue folder. Open it read-only with `open`, or for adding with `create`.
 
     Adding belongs to one thread; `read` may be called from any.
+
+    Example:
+        >>> with Catalogue.open("catalogue") as catalogue:
+        ...     len(catalogue), catalogue.count_by("label")
+        (1, {'normal': 1})
     """
 
     def __init__(self, root: Path, connection: sqlite3.Connection) -> None:

@@ -62,7 +62,14 @@ class Loop(Section):
 
 
 class Recipe(Section):
-    """A build, as its TOML file states it."""
+    """A build, as its TOML file states it.
+
+    Example:
+        >>> Recipe.load("pilot.toml").data.findings
+        ('AMD', 'Cataract')
+        >>> Recipe.model_validate({"name": "own", "data": {"catalogue": "catalogue"}}).loop.max_rounds
+        5
+    """
 
     name: Annotated[str, Field(min_length=1, pattern=r"^[\w .-]+$")]
     seed: Annotated[int, Field(ge=0)] = 0

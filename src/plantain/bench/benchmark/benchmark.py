@@ -31,6 +31,11 @@ class Benchmark:
         root: its folder.
         samples: sorted by id.
         hashes: SHA-256 of (previous, changed, roi) by sample id, "" where there is no file.
+
+    Example:
+        >>> bench = Benchmark.load("bench")
+        >>> bench.previous(bench.sample("1")).shape, bench.roi(bench.sample("1")).dtype
+        ((96, 120, 3), dtype('bool'))
     """
 
     name: str
