@@ -1,4 +1,4 @@
-"""Ten kinds of planted defect: clean edits spoilt on purpose, in one stated way, to see whether a judge notices."""
+"""Ten kinds of planted defect: clean edits corrupted in one stated way, to see whether a judge notices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From answers to rates: how often a judge sees each planted defect, and how often it cries at a clean edit."""
+"""From answers to rates: how often a judge sees each planted defect, and how often it fails a clean edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pace: how many requests (or tokens, or images) a minute may be sent, stated by the recipe or learned from 429s.
+"""The rate: how many requests (or tokens, or images) a minute may be sent, stated by the recipe or learned from 429s.
 
 Pure arithmetic with an explicit clock: no sleeping here, so that simulations and tests can run years in a second.
 """

@@ -1,4 +1,4 @@
-"""Money: the most that a call can cost is set aside while it is in flight, and settled by the evidence of its end."""
+"""The budget: the most that a call can cost is reserved while it is in flight, and settled by how it ended."""
 
 from __future__ import annotations
 

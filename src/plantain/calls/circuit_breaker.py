@@ -1,4 +1,4 @@
-"""Failures in a row: when every call to a model fails, going on as usual would only use up the tasks."""
+"""Stops a run whose calls all fail in a row, before it has used up its tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Window: how many calls may be in flight, found by trying. Pure arithmetic with an explicit clock."""
+"""How many calls may be in flight: adaptive concurrency (AIMD). Pure arithmetic with an explicit clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate before hosted models: a lane for each, one purse and one count of calls for all."""
+"""Admission control for hosted models: a rate limiter for each, one budget and one count of calls for all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a call may take: a first guess, which what the server really takes corrects."""
+"""How long a call may take: a first guess, corrected by the latencies seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Minute: a provider that counts whole minutes, as its refusals show it: how much it takes in one, and when it turns.
+"""Recognises a provider that counts in whole minutes by its refusals: how much one takes, and when the next begins.
 
 Pure arithmetic with an explicit clock. Such a provider takes everything until its count is full and then nothing until
 the minute turns; few say when that is. So what is sent in a minute is counted here too. It goes out a little faster

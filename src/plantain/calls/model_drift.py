@@ -1,4 +1,4 @@
-"""Who really answered: providers change the model behind a name, and a run must not change with it unnoticed."""
+"""Which model really answered: providers change the model behind a name, and a run must notice."""
 
 from __future__ import annotations
 

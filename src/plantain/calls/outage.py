@@ -1,4 +1,4 @@
-"""Circuit breaker: when a model answers nobody any more, calls wait, and now and then one finds out whether it does."""
+"""Circuit breaker: while a model answers nobody, calls wait and a probe now and then finds out when it is back."""
 
 from __future__ import annotations
 

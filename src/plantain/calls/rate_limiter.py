@@ -1,4 +1,4 @@
-"""One lane per model: its request, token and image rates, its window, and the queue of those who wait, fair by step."""
+"""The limits of one model: its request, token and image rates, its concurrency, and a queue that is fair by step."""
 
 from __future__ import annotations
 

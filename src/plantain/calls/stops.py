@@ -1,4 +1,4 @@
-"""Why calls are no longer made: what ends one task's walk, and what ends the whole run's."""
+"""Reasons to make no more calls: some end one task, others the whole run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures that must go from a catalogue: noted in the transaction that takes their last row, removed right after.
+"""Deletes pictures from a catalogue: noted in the transaction that removes their last row, deleted right after it.
 
 A process killed in between leaves the note, and whoever opens the catalogue next finishes.
 """

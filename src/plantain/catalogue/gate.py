@@ -1,4 +1,4 @@
-"""The gate that every ingested image passes: text is read, faces are looked for, what may identify somebody is told."""
+"""The gate that every ingested image passes: it reads text, looks for faces, and reports what may identify somebody."""
 
 from __future__ import annotations
 

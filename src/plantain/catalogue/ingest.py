@@ -52,7 +52,7 @@ class Ingested:
         labelled: images that it held without a label, and that have one now.
         regrouped: images that it held under another group or split.
         unlabelled: images of this source without a label, new or not; no task is made of them.
-        ungrouped: images of this source of which nobody says whose they are, new or not.
+        ungrouped: images of this source without a patient or study, new or not.
         tables: how the source's tables were understood.
         refused: files that cannot be used, with the reason.
         left_out: images that were not asked for, counted by reason.

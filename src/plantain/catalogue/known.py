@@ -1,4 +1,4 @@
-"""A picture that the catalogue holds already: described as before, described more fully, or at odds with it."""
+"""A picture that the catalogue already holds: described the same, described more fully, or in conflict."""
 
 from __future__ import annotations
 

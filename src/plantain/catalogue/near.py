@@ -1,4 +1,4 @@
-"""Near duplicates of a catalogue: told, written down, and joined into one group, so that no split parts them."""
+"""Near duplicates of a catalogue: found, recorded, and joined into one group, so that no split parts them."""
 
 from __future__ import annotations
 

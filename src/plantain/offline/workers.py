@@ -92,7 +92,7 @@ def close_workers() -> None:
 
 
 def use_workers() -> None:
-    """One more user of the workers, in whatever thread; each calls `leave_workers` in the end."""
+    """Counts one more user of the workers, in any thread; each calls `leave_workers` in the end."""
     global _users
     with _changing:
         _users += 1

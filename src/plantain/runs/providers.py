@@ -78,8 +78,9 @@ class WorkerSection(BaseModel):
 class ProviderSection(BaseModel):
     """One provider's settings. What changes answers is frozen in a run; limits, prices, transport and address are free.
 
-    `requests_per_minute`, `tokens_per_minute` and `images_per_minute` hold for each of its models; what is not stated
-    is learned from refusals. The other fields are described at `plantain.roles.options.ProviderOptions`.
+    `requests_per_minute`, `tokens_per_minute` and `images_per_minute` hold for each of its models; limits
+    that are not stated are found from refusals. The other fields are described at
+    `plantain.roles.options.ProviderOptions`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

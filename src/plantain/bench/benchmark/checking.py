@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a benchmark before a model is measured on it, each with file and field."""
+"""Checks a benchmark before a model is measured on it; each problem names file and field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The thirteen organs of MedEBench under one name each, whatever a file or a table of the paper calls them."""
+"""The thirteen organs of MedEBench, and the other names that its files and tables use for them."""
 
 from __future__ import annotations
 

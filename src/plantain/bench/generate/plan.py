@@ -1,4 +1,4 @@
-"""Planning a bench run: the benchmark held to what the run began with, its arms joined to those it has, its tasks."""
+"""Plans a bench run: checks that the benchmark is the one it began with, joins new arms to old, lists the tasks."""
 
 from __future__ import annotations
 

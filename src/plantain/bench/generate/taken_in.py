@@ -1,4 +1,4 @@
-"""A sample's own pictures as a run shows them: taken in once, so that their licence is known wherever they go."""
+"""Records a sample's own pictures in the run once, so that their licence is known wherever they go."""
 
 from __future__ import annotations
 

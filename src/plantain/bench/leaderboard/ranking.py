@@ -1,4 +1,4 @@
-"""How metrics order models as people do (Table 3), image by image, with ties as ties; and how far people agree."""
+"""How well metrics order models as people do (Table 3), image by image, ties kept; and how far people agree."""
 
 from __future__ import annotations
 

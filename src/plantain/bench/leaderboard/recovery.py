@@ -1,4 +1,4 @@
-"""How surely a benchmark finds a planted order again: the share of drawn sets of samples that show it."""
+"""How reliably a benchmark recovers a known order: the share of resampled sets of samples that show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laying a picture taken later over the one taken before: an affine map, how good it is, and a refusal below that.
+"""Registers a later picture to the earlier one: an affine map, its quality, and a refusal where that is too low.
 
 Pairs of photographs differ in pose, distance and light, and in the very change that they are to show. So the map is
 fitted to everything and its quality measured tile by tile, as the median: the change may ruin half of the tiles.

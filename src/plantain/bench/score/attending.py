@@ -1,4 +1,4 @@
-"""Attention grounding of a run's outputs: each edit is done once more, watched, and measured against its region.
+"""Attention grounding of a run's outputs: each edit is repeated and its attention compared with its region.
 
 The maps are not part of the journal, whose scores they gave: they lie in the run's folder `attention/`, for pictures,
 and can be made again.

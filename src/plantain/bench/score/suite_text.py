@@ -1,4 +1,4 @@
-"""What an output did to the text in its image: a marker that moved, changed or went, or text that a model drew.
+"""What an output did to the text in its image: a marker that moved, changed or vanished, or text that a model drew.
 
 A build fails such edits. A benchmark measures, so it is a number beside the others, 1 where text was left alone, and
 its mean the share of outputs that did; an output is never dropped for it.

@@ -92,7 +92,7 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
         tasks.add_row("", "controls: nothing to change", "", str(made.controls))
     console.print(tasks)
     source = (
-        "by the pilot's rates" if by_pilot else "by the paper's rates; a pilot run with --pilot tells better"
+        "by the pilot's rates" if by_pilot else "by the paper's rates; a pilot run (--pilot) is more exact"
     )
     needs = Table(title=f"needs, {source}")
     needs.add_column("")

@@ -1,4 +1,4 @@
-"""The one way in which every command makes its typer application."""
+"""How every command makes its typer application."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _VALUES = {
 
 
 class _Command(TyperCommand):
-    """A command whose help is written for who types it: `RECIPE` for what is needed, `[DIR]` for what is not."""
+    """A command with help for people: `RECIPE` for what is required, `[DIR]` for what is optional."""
 
     def format_help_text(self, ctx: Context, formatter: HelpFormatter) -> None:
         if self.help:

@@ -1,4 +1,4 @@
-"""Keeping the libraries' own bars and remarks off the terminal: progress and problems are ours to tell."""
+"""Keeps the libraries' own progress bars and remarks off the terminal; we report progress and problems ourselves."""
 
 from __future__ import annotations
 

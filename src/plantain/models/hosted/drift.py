@@ -1,4 +1,4 @@
-"""How the table of known models differs from what a key can see today."""
+"""Compares the table of known models with what a key can see today."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what a provider or the wire did to one of our outcomes. Every adapter's errors go through here."""
+"""Turns errors of providers and the network into our outcomes. Every adapter's errors go through here."""
 
 from __future__ import annotations
 

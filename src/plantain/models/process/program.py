@@ -1,4 +1,4 @@
-"""Another program that edits: started once, handed manifests by path, watched, and ended when it hangs."""
+"""Another program as an editor: started once, given manifests by path, watched, and killed when it hangs."""
 
 from __future__ import annotations
 

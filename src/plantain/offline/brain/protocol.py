@@ -1,4 +1,4 @@
-"""What kind of slice this is: sequence, contrast and plane as recorded, or estimated and said to be so."""
+"""What kind of slice this is: sequence, contrast and plane as recorded, or estimated and marked as such."""
 
 from __future__ import annotations
 

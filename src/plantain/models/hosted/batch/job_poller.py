@@ -1,4 +1,4 @@
-"""One job's errand at the provider: have it made exactly once, wait for its end, bring its answers."""
+"""One batch job at the provider: created exactly once, polled to its end, its answers fetched."""
 
 from __future__ import annotations
 
