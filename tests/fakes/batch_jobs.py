@@ -65,6 +65,8 @@ class FakeJobs:
         self.fates: list[str] = []
         self.files: dict[str, bytes] = {}
         self.jobs: dict[str, FakeJob] = {}
+        self.names: dict[str, str] = {}
+        """Display names of uploaded files."""
         self.deleted: list[str] = []
         self.asked: Counter[str] = Counter()
         """How often each request's body was in a job."""
@@ -89,6 +91,7 @@ class FakeJobs:
             session = f"s{len(self._sizes)}"
             said = request.fields["file"]
             self._sizes[session] = int(said.get("sizeBytes") or said["size_bytes"])
+            self.names[f"files/{session}"] = said.get("displayName") or said["display_name"]
             return json_answer({}, X_Goog_Upload_URL=f"https://upload.example{SESSION}{session}")
         if path.startswith(SESSION):
             session = path.removeprefix(SESSION)
@@ -97,6 +100,11 @@ class FakeJobs:
             if len(self.files[name]) < self._sizes[session]:
                 return json_answer({}, X_Goog_Upload_Status="active")
             return json_answer({"file": {"name": name}}, X_Goog_Upload_Status="final")
+        if path == "/v1beta/files" and request.method == "GET":
+            kept = [
+                {"name": name, "displayName": said} for name, said in self.names.items() if name in self.files
+            ]
+            return json_answer({"files": kept})
         if path.endswith(":batchGenerateContent"):
             batch = request.fields["batch"]
             source = batch.get("inputConfig", {}).get("fileName") or batch["input_config"]["file_name"]
@@ -125,7 +133,10 @@ class FakeJobs:
         metadata: dict[str, Any] = {"state": f"BATCH_STATE_{state}", "displayName": job.key}
         if self._ended(job) and job.answers:
             metadata["output"] = {"responsesFile": f"{job.id.replace('batches', 'files')}-out"}
-        return {"name": job.id, "done": self._ended(job), "metadata": metadata}
+        told = {"name": job.id, "done": self._ended(job), "metadata": metadata}
+        if ended == "FAILED" and self._ended(job):
+            told["error"] = {"code": 3, "message": "The request file has a line that is no request."}
+        return told
 
     # --- openai -------------------------------------------------------------------------------------
 

@@ -80,7 +80,6 @@ def recipe(
             "images": 9,
             "quiet_s": 0.1,
             "poll_s": 0.03,
-            "accept_unverified_edits": True,
             **batch,
         },
         "prices": dict.fromkeys(names, PRICE),
@@ -123,6 +122,9 @@ def check_whole(folder: Path, summary: RunSummary, jobs: FakeJobs) -> None:
     assert set(jobs.keys.values()) == {1}
     assert rows(folder, "SELECT DISTINCT state FROM batch_job") == [("closed",)]
     assert list((folder / "batch").iterdir()) == []
+    assert {name for name in jobs.files if not name.endswith(("-out", "-err"))} == set(), (
+        "requests are left there"
+    )
 
 
 @pytest.mark.parametrize("form", ["gemini", "openai"])
@@ -196,14 +198,21 @@ def test_cancelled_job_halts_the_run_keeps_its_answers_and_is_resumed(
     check_whole(tmp_path / "run", second, jobs)
 
 
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ("openai", "was not accepted: invalid_json_line"),
+        ("gemini", "failed: 3: The request file has a line that is no request."),
+    ],
+)
 def test_job_that_is_refused_halts_the_run_with_the_reason(
-    catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+    form: str, said: str, catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
 ) -> None:
     jobs.fates = ["failed"]
-    summary = run(recipe(catalogue, server.url, "openai"), tmp_path / "run")
+    summary = run(recipe(catalogue, server.url, form), tmp_path / "run")
     assert summary.failed
-    assert "was not accepted: invalid_json_line" in (summary.stopped or "")
-    check_whole(tmp_path / "run", run(recipe(catalogue, server.url, "openai"), tmp_path / "run"), jobs)
+    assert said in (summary.stopped or "")
+    check_whole(tmp_path / "run", run(recipe(catalogue, server.url, form), tmp_path / "run"), jobs)
 
 
 def spoiled(
@@ -352,14 +361,9 @@ def test_answers_that_repeat_the_key_leave_it_in_no_file(
     assert found == []
 
 
-def test_unverified_edits_are_refused_before_anything_is_sent(
-    catalogue: Path, server: FakeProvider, tmp_path: Path
-) -> None:
-    made = recipe(catalogue, server.url, "openai", accept_unverified_edits=False)
-    with pytest.raises(InputError, match=r"providers\.openai\.transport.*accept_unverified_edits = true"):
-        run(made, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-    assert server.calls == []
+def test_recipe_that_accepted_unverified_edits_still_opens(catalogue: Path, server: FakeProvider) -> None:
+    made = recipe(catalogue, server.url, "openai", accept_unverified_edits=True)
+    assert made.terms.provider("openai/e").transport == "batch"
 
 
 def test_provider_without_jobs_is_refused(catalogue: Path, tmp_path: Path) -> None:
@@ -404,9 +408,8 @@ def test_plan_counts_batches_at_half_price_in_waves_and_refuses_what_build_refus
     # six findings on three images are 18 tasks: four waves of five rounds of three jobs, an hour each
     assert batch["tasks"] == 18
     assert batch["duration_s"]["expected"] == 4 * 5 * 3 * 3600
-    code, _, error = plan("online", '[providers.openai]\ntransport = "batch"\n', 'editor = "openai/e"')
-    assert code == 2
-    assert "accept_unverified_edits = true" in error
+    code, _, error = plan("online", '[providers.openai]\ntransport = "batch"\n', 'editor = "openai/gpt-image-2"')
+    assert (code, error.count("accept_unverified")) == (0, 0)
     code, _, error = plan("batch", "[providers.gemini.batch]\nimage = 10\n")
     assert code == 2
     assert "did you mean 'images'?" in error

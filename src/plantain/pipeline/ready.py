@@ -49,7 +49,7 @@ def make_ready(
             image may not be sent to a hosted model, or a budget meets a model without a price.
     """
     taxonomy = load_taxonomy(recipe.data.finding_files)
-    check_transports(recipe.terms, [recipe.models.editor])
+    check_transports(recipe.terms)
     begun = begun_with(run, METHOD) if run is not None else {}
     if method is None and not begun:
         check_known(recipe)

@@ -17,7 +17,6 @@ class BatchRules:
         quiet_s: a job is formed when no request has come for this long: nothing moves without an answer then.
         wait_s: a job is formed when its first request has waited this long.
         poll_s: seconds between the first looks at a job; they become ten times as rare.
-        accept_unverified_edits: send OpenAI image edits in a form that nobody has verified.
     """
 
     images: int = 100
@@ -26,7 +25,6 @@ class BatchRules:
     quiet_s: float = 10.0
     wait_s: float = 120.0
     poll_s: float = 30.0
-    accept_unverified_edits: bool = False
 
 
 USUAL = BatchRules()

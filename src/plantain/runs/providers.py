@@ -45,10 +45,11 @@ class BatchSection(BaseModel):
     quiet_s: Annotated[float, Field(gt=0.0, le=3600.0)] = USUAL.quiet_s
     wait_s: Annotated[float, Field(gt=0.0, le=86_400.0)] = USUAL.wait_s
     poll_s: Annotated[float, Field(gt=0.0, le=3600.0)] = USUAL.poll_s
-    accept_unverified_edits: bool = USUAL.accept_unverified_edits
+    accept_unverified_edits: bool = False
+    """Of recipes from before OpenAI documented its batched edits; without effect."""
 
     def rules(self) -> BatchRules:
-        return BatchRules(**self.model_dump())
+        return BatchRules(**self.model_dump(exclude={"accept_unverified_edits"}))
 
 
 class WorkerSection(BaseModel):

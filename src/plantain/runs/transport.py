@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from plantain.models.diffusers.devices import calls_in_flight, device_names
-from plantain.models.hosted.openai.provider import UNVERIFIED
 from plantain.records import InputError
 from plantain.runs.terms import Terms
 
@@ -17,12 +14,8 @@ def models_in_jobs(terms: Terms) -> frozenset[str]:
     return frozenset(model for model in terms.models if terms.provider(model).transport == "batch")
 
 
-def check_transports(terms: Terms, editors: Iterable[str]) -> None:
-    """Refuses batch jobs where there are none, or where nobody has verified how they are to be written.
-
-    Args:
-        terms: whose models.
-        editors: those of its models that edit.
+def check_transports(terms: Terms) -> None:
+    """Refuses batch jobs where there are none.
 
     Raises:
         InputError: names the field and what to write instead.
@@ -34,10 +27,6 @@ def check_transports(terms: Terms, editors: Iterable[str]) -> None:
                 f'providers.{provider}.transport: {provider} has no batch jobs; use transport = "online" '
                 f"(batch: {', '.join(sorted(WITH_JOBS))})"
             )
-    for editor in editors:
-        unverified = editor.startswith("openai/") and editor in models_in_jobs(terms)
-        if unverified and not terms.provider(editor).batch.accept_unverified_edits:
-            raise InputError(UNVERIFIED)
 
 
 def calls_at_once(terms: Terms, model: str) -> int:

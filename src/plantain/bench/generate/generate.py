@@ -101,7 +101,7 @@ async def generate(
             image may not be sent to a hosted model; an editor cannot do what is asked. Nothing was called then.
     """
     check_prices(terms)
-    check_transports(terms, terms.models)
+    check_transports(terms)
     check_consent(terms, (sample.image for sample in benchmark.samples))
     door = Door(terms, begun_with(run, MODELS_META))
     jobs = door.jobs

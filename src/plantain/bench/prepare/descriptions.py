@@ -61,7 +61,7 @@ async def walk_pairs(
         await _offline(pairs, carry, describer)
         return Walked(describer.fingerprint)
     check_prices(terms)
-    check_transports(terms, ())
+    check_transports(terms)
     check_consent(terms, images)
     return await _hosted(pairs, carry, terms, run, seed)
 

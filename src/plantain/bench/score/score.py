@@ -130,7 +130,7 @@ async def score_run(
     models = tuple(dict.fromkeys(name.model for name in wish.judges))
     terms = replace(terms, models=models) if terms is not None else Terms(models)
     check_prices(terms)
-    check_transports(terms, ())
+    check_transports(terms)
     _check_run(run, benchmark)
     check_consent(terms, (sample.image for sample in benchmark.samples))
     door = Door(terms)

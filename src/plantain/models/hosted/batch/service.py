@@ -106,6 +106,6 @@ class BatchService(Protocol):
         """Downloads a file of answers."""
         ...
 
-    async def tidy(self, job: Job) -> None:
-        """Deletes the job's files at the provider: they hold images."""
+    async def tidy(self, key: str, job: Job) -> None:
+        """Deletes the files of our job `key` at the provider, requests and answers: they hold images."""
         ...

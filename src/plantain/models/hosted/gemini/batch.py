@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -21,6 +22,7 @@ from plantain.models.hosted.gemini.requests import request_body
 from plantain.models.hosted.gemini.wire import GeminiWire
 from plantain.models.hosted.outgoing import sending_cleared_file
 from plantain.models.hosted.scrub import child, text
+from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind
 from plantain.roles.batch_rules import BatchRules
 
@@ -118,14 +120,22 @@ class GeminiJobs:
         return _job(found) if found is not None else None
 
     async def look(self, job_id: str) -> Job:
-        return _job(await self._wire.do(lambda client: client.aio.batches.get(name=job_id)))
+        seen = _job(await self._wire.do(lambda client: client.aio.batches.get(name=job_id)))
+        if seen.state is not JobState.FAILED:
+            return seen
+        return replace(seen, failure=_failure(job_id, child(await self._wire.operation(job_id), "error")))
 
     async def fetch(self, file_id: str, to: Path) -> None:
         await self._transfer(lambda client: client.aio.files.download(file=file_id, destination=to))
 
-    async def tidy(self, job: Job) -> None:
-        """The request file goes by itself after two days and the job does not name it; its answers can be deleted."""
-        for file_id in job.answers:
+    async def tidy(self, key: str, job: Job) -> None:
+        """The job does not name its request file, which is found by our key, under which it was sent."""
+
+        async def sent(client: genai.Client) -> list[str]:
+            pages = await client.aio.files.list(config=types.ListFilesConfig(page_size=PAGE))
+            return [file.name or "" async for file in pages if file.display_name == key]
+
+        for file_id in filter(None, (*await self._wire.do(sent), *job.answers)):
             await self._wire.do(partial(_delete, file_id))
 
     async def _transfer(self, request: Callable[[genai.Client], Awaitable[T]]) -> T:
@@ -152,3 +162,15 @@ def _job(job: types.BatchJob) -> Job:
     state = STATES.get(job.state, JobState.RUNNING) if job.state else JobState.RUNNING
     answers = (job.dest.file_name,) if job.dest and job.dest.file_name else ()
     return Job(job.name or "", state, answers)
+
+
+def _failure(job_id: str, error: JsonObject) -> Outcome | None:
+    """What a failed job says of itself: a limit passes, anything else is for a person to see to."""
+    code = error.get("code")
+    if not isinstance(code, int):
+        return None
+    said = one_line(text(error, "message") or "no reason given")
+    reason = f"batch job {job_id} failed: {code}: {said}"
+    if HTTP_OF_RPC.get(code, code) == 429:
+        return Outcome(OutcomeKind.RATE_LIMITED, reason, retry_after=60.0)
+    return Outcome(OutcomeKind.TRANSPORT, reason, fatal=True)

@@ -109,6 +109,16 @@ class GeminiWire:
 
         return await self.do(listed)
 
+    async def operation(self, name: str) -> JsonObject:
+        """A long-running operation as the provider tells it: the SDK leaves out why one failed. Raises Fault."""
+        self._connected()
+        assert self._http is not None
+        address = f"{self.address.rstrip('/')}/{VERSION}/{name}"
+        reply = await self._sent(self._http.get(address, headers={"x-goog-api-key": self.key.reveal()}))
+        if reply.status_code >= 400:
+            raise self._fault(reply.status_code, reply.text, dict(reply.headers))
+        return read_body(reply.content)
+
     async def clear_file(self, file: Path) -> None:
         """Has the pictures of a request file cleared. Raises Fault where one may not be sent."""
         self._connected()

@@ -63,7 +63,7 @@ class OpenAIBatch:
     async def post_picture(
         self, path: str, fields: JsonObject, picture: EncodedImage, *more: EncodedImage
     ) -> JsonObject:
-        """The same for an edit, in a form that OpenAI's own documents leave open: the recipe has to accept it."""
+        """The same for an edit, with its pictures as data URLs: a line of a file of requests holds no form fields."""
         assert path == self._path
         images = [
             {"image_url": f"data:{sent.media_type};base64,{to_base64(sent.data)}"}
@@ -148,7 +148,7 @@ class OpenAIJobs:
 
         await self._wire.do(save, TRANSFER_S)
 
-    async def tidy(self, job: Job) -> None:
+    async def tidy(self, key: str, job: Job) -> None:
         for file_id in filter(None, (job.request_file, *job.answers)):
             await self._wire.do(partial(_delete, file_id))
 

@@ -21,12 +21,6 @@ ADDRESS = "https://api.openai.com/v1"
 
 TAKES = frozenset({"temperature", "top_p", "thinking", "max_output_tokens", "image_size", "image_quality"})
 
-UNVERIFIED = (
-    'providers.openai.transport: "batch" with an OpenAI editor: how a picture is sent to images/edits in a batch '
-    'is not documented, and nobody has verified our form; use another editor, or transport = "online", or accept '
-    "that a job may be refused: [providers.openai.batch] accept_unverified_edits = true"
-)
-
 
 def load(name: str, role: str, options: ProviderOptions) -> object:
     """The model for a role; an id that we do not know is taken at its word.
@@ -73,8 +67,6 @@ def _transport(wire: OpenAIWire, role: str, options: ProviderOptions) -> OpenAIT
     from plantain.models.hosted.batch.client import BatchClient
 
     assert isinstance(options.jobs, BatchClient)
-    if role == "editor" and not options.batch.accept_unverified_edits:
-        raise InputError(UNVERIFIED)
     from plantain.models.hosted.openai.batch import OpenAIBatch
     from plantain.models.hosted.openai.picture_model import PATH as EDITS
     from plantain.models.hosted.openai.responses import PATH as RESPONSES
