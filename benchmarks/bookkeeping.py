@@ -68,7 +68,7 @@ class Instant:
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
         results = {c: CriterionResult(True, 0.9, (), "measured and found good") for c in Criterion}
-        return Reply(Observations(results, True, False, True, "all four criteria hold"))
+        return Reply(Observations(results, {"has_disease": True}, True, "all four criteria hold"))
 
 
 def photograph() -> np.ndarray:

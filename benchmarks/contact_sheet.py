@@ -137,7 +137,7 @@ def row(finding: Finding, direction: Direction, image: SourceImage, pixels: np.n
 
 def told(seen: Observations) -> str:
     failed = [
-        f"{criterion.value}: {', '.join(code.value for code in result.codes) or 'failed'} ({result.evidence})"
+        f"{criterion}: {', '.join(result.codes) or 'failed'} ({result.evidence})"
         for criterion, result in seen.criteria.items()
         if not result.passed
     ]

@@ -206,7 +206,7 @@ def _table_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
 def _text_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
     from plantain.bench.benchmark.benchmark import read_benchmark
     from plantain.findings import load_taxonomy
-    from plantain.models.hosted.answers import read_report
+    from plantain.models.hosted.reports import read_report
     from plantain.models.hosted.scale_replies import parse_scores
     from plantain.pipeline.recipe import load_recipe
     from plantain.rubrics import MED_BANANA
@@ -231,7 +231,7 @@ def _text_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
     pair = {"Organ": "Skin", "Task": "Remove moles", "prompt": "remove the mole", "url": "https://x/y"}
     passed = {"passed": True, "confidence": 0.9, "codes": [], "evidence": "x"}
     answer = {
-        **{criterion.name.value: passed for criterion in MED_BANANA.criteria},
+        **{criterion.name: passed for criterion in MED_BANANA.criteria},
         "has_disease": True,
         "other_disease": False,
         "opinion": True,

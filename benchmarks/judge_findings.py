@@ -56,7 +56,7 @@ def verdicts(finding: Finding, picture: TrialPicture, number: int) -> Iterator[t
         if isinstance(seen, Outcome):
             return False, seen.reason
         verdict = decide(seen, MED_BANANA, judge="offline/instruments", policy="all-pass", threshold=0.7)
-        codes = {code.value for result in seen.criteria.values() for code in result.codes}
+        codes = {code for result in seen.criteria.values() for code in result.codes}
         return verdict.qualified, " ".join(sorted(codes))
 
     pixels = decode(original)

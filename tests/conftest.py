@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import time
+import tomllib
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -52,12 +55,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    _refuse_stale_installation()
     for name in OF_THE_USER:
         os.environ.pop(name, None)
         os.environ.pop(name.lower(), None)
     if not config.getoption("--as-is"):
         os.environ.update(SURROUNDINGS)
         time.tzset()
+
+
+def _refuse_stale_installation() -> None:
+    """What plantain registers with itself is read off its installation, which can be older."""
+    project = tomllib.loads(Path(__file__).parents[1].joinpath("pyproject.toml").read_text())["project"]
+    asked = {(group, name) for group, names in project["entry-points"].items() for name in names}
+    found = {(entry.group, entry.name) for entry in distribution(project["name"]).entry_points}
+    if missing := sorted(asked - found):
+        pip = f"{sys.executable} -m pip install --no-deps -e ."
+        raise pytest.UsageError(f"not installed as pyproject.toml says: {missing[0]} is missing; run: {pip}")
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

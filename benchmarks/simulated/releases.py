@@ -141,7 +141,10 @@ def verdict(good: bool) -> Verdict:
     """What a judge says at its usual length."""
     result = CriterionResult(good, 0.5, (), "an instrument's reading, a sentence long")
     seen = Observations(
-        dict.fromkeys(Criterion, result), good, False, good, "as long as a reason usually is, which is short"
+        dict.fromkeys(Criterion, result),
+        {"has_disease": good, "other_disease": False},
+        good,
+        "as long as a reason usually is, which is short",
     )
     return decide(seen, MED_BANANA, judge="bench", policy="all-pass", threshold=0.7)
 

@@ -30,8 +30,7 @@ OBSERVED = Observations(
         name: CriterionResult(name is not Criterion.REALISM, 0.5, (FailureCode.HARD_EDGE,), "é")
         for name in Criterion
     },
-    True,
-    False,
+    {"has_disease": True, "other_disease": False},
     None,
     "the border is sharp",
 )

@@ -15,6 +15,7 @@ import pytest
 
 from journal.test_schema import SCHEMA_3, bytes_of, set_version
 from plantain.journal import DiskFull, Journal, JournalReader, NewerJournal
+from plantain.journal.payload import dumps
 from plantain.journal.schema import APPLICATION_ID, VERSION
 from plantain.journal.tables import table2
 from plantain.journal.withdrawal import finish, held_for_withdrawal, take_out
@@ -64,10 +65,10 @@ def read(run: Path) -> dict[tuple[object, ...], dict[str, object]]:
     with JournalReader.open(run) as reader:
         stored = [one for task in reader.tasks() for one in reader.verdicts(task.id)]
     return {
-        (one.task_id, one.generation, one.round, one.verdict.judge, one.draw): orjson.loads(
-            orjson.dumps(one.verdict.observations, option=orjson.OPT_NON_STR_KEYS)
+        (v.task_id, v.generation, v.round, v.verdict.judge, v.draw): orjson.loads(
+            dumps(v.verdict.observations)
         )
-        for one in stored
+        for v in stored
     }
 
 

@@ -24,16 +24,21 @@ whole = st.integers(0, 2**40)
 real = st.floats(allow_nan=False, allow_infinity=False)
 counts = st.none() | whole
 results = st.builds(
-    CriterionResult, st.booleans(), st.none() | real, st.lists(st.sampled_from(FailureCode)).map(tuple), text
+    CriterionResult,
+    st.none() | st.booleans(),
+    st.none() | real,
+    st.lists(st.sampled_from(FailureCode)).map(tuple),
+    text,
+    st.none() | real,
 )
 observations = st.builds(
     Observations,
     st.permutations(list(Criterion)).flatmap(
         lambda names: st.fixed_dictionaries(dict.fromkeys(names, results))
     ),
-    st.booleans(),
-    st.booleans(),
+    st.dictionaries(st.sampled_from(["has_disease", "other_disease", "artefact"]), st.booleans()),
     st.none() | st.booleans(),
+    text,
     text,
 )
 geometries = st.builds(Geometry, whole, whole, text, whole, whole, whole, whole)

@@ -21,7 +21,7 @@ COUNT = """
 import os, sys
 from pathlib import Path
 from plantain.journal import JournalReader, payload
-payload._observations()  # imports that the other user may not make
+payload._results()  # imports that the other user may not make
 if os.geteuid() == 0:
     os.setuid(65534)  # permissions do not bind root
 with JournalReader.open(Path(sys.argv[1])) as reader:

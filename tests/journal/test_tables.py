@@ -25,7 +25,7 @@ from plantain.records import Direction, TaskState
 from plantain.rubrics import MED_BANANA
 from report.run_on_paper import GRAIN, PASS, SUBTLE, Planned, build_run
 
-WEIGHTS = {criterion.name.value: criterion.weight for criterion in MED_BANANA.criteria}
+WEIGHTS = {criterion.name: criterion.weight for criterion in MED_BANANA.criteria}
 
 
 @pytest.fixture(scope="module")
@@ -255,7 +255,7 @@ def fill_quickly(run: Path, tasks: int) -> None:
         f" SELECT id, 0, r, 'instruction', 'ok', 'ok' {rounds}"
     )
     connection.execute(
-        f"INSERT INTO verdict SELECT id, 0, r, 'j', 0, 1, NULL, '', r % 2, 1, 0.8, r % 2 {rounds}"
+        f"INSERT INTO verdict SELECT id, 0, r, 'j', 0, 1, NULL, '', '', r % 2, 1, 0.8, r % 2 {rounds}"
     )
     connection.execute(
         "INSERT INTO criterion SELECT id, 0, r, 'j', 0, name, 'criterion', 0, passed, NULL, NULL, codes, '' "

@@ -68,7 +68,7 @@ def failed(observed: Observations) -> set[Criterion]:
 def test_judge_passes_a_soft_lesion_in_the_named_lung(chest, finding):
     observed = observe(chest, finding, with_lesion(chest[2]))
     assert failed(observed) == set()
-    assert observed.has_disease and observed.opinion and not observed.other_disease
+    assert observed.facts["has_disease"] and observed.opinion and not observed.facts["other_disease"]
     assert observed.reason.startswith("Instrument reading, not an expert's opinion.")
     assert "grey levels" in observed.criteria[COMPLIANCE].evidence
     assert all(0.5 <= (result.confidence or 0) <= 1.0 for result in observed.criteria.values())
@@ -78,7 +78,7 @@ def test_judge_of_an_unchanged_image_fails_compliance_alone(chest, finding):
     observed = observe(chest, finding, chest[2])
     assert failed(observed) == {COMPLIANCE}
     assert observed.criteria[COMPLIANCE].codes == (FailureCode.TOO_SUBTLE,)
-    assert not observed.has_disease
+    assert not observed.facts["has_disease"]
 
 
 def test_judge_fails_the_wrong_side(chest, finding):
@@ -100,10 +100,10 @@ def test_judge_passes_a_removal_and_fails_one_that_leaves_most_of_it(chest, find
     drawn = with_lesion(chest[2], levels=45.0)
     removed = observe(chest, finding, chest[2], direction=Direction.REMOVE, original=drawn)
     assert failed(removed) == set()
-    assert not removed.has_disease
+    assert not removed.facts["has_disease"]
     untouched = observe(chest, finding, drawn, direction=Direction.REMOVE, original=drawn)
     assert COMPLIANCE in failed(untouched)
-    assert untouched.has_disease
+    assert untouched.facts["has_disease"]
 
 
 def test_judge_sees_a_letter_in_a_corner(chest, finding):

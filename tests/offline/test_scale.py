@@ -14,7 +14,8 @@ from plantain.bench.benchmark.native_format import encode_png
 from plantain.findings import load_taxonomy
 from plantain.offline.scale import scale_encoded
 from plantain.pixels.arrays import Pixels
-from plantain.records import Direction, Finding, Outcome, ScaleReport
+from plantain.records import Direction, Finding, Observations, Outcome
+from plantain.rubrics import MEDEBENCH
 
 IMAGE = source_image(modality="photo")
 
@@ -34,25 +35,26 @@ def with_disc(pixels: Pixels, by: float, x: int = 120, y: int = 170) -> Pixels:
 
 def scored(
     before: Pixels, after: Pixels, truth: Pixels | None, finding: Finding | None = None
-) -> ScaleReport:
+) -> Observations:
     report = scale_encoded(
         encode_png(before),
         encode_png(after),
-        None if truth is None else encode_png(truth),
         "Make the spot brighter.",
         IMAGE,
         finding,
         Direction.CHANGE,
+        MEDEBENCH,
+        None if truth is None else encode_png(truth),
     )
-    assert isinstance(report, ScaleReport)
+    assert isinstance(report, Observations)
     return report
 
 
-def numbers(report: ScaleReport) -> tuple[float | None, float | None, float | None]:
+def numbers(report: Observations) -> tuple[float | None, float | None, float | None]:
     return (
-        report.editing_accuracy.value,
-        report.context_preservation.value,
-        report.visual_quality.value,
+        report.criteria["editing_accuracy"].value,
+        report.criteria["context_preservation"].value,
+        report.criteria["visual_quality"].value,
     )
 
 
@@ -96,35 +98,37 @@ def test_a_blank_output_is_worth_nothing(before: Pixels) -> None:
 
 def test_without_truth_and_finding_accuracy_is_unscored(before: Pixels) -> None:
     report = scored(before, with_disc(before, 60), None)
-    assert not report.editing_accuracy.scored
-    assert "no real result and no finding" in report.editing_accuracy.reason
-    assert report.context_preservation.value == 10.0
+    assert report.criteria["editing_accuracy"].passed is None
+    assert "no real result and no finding" in report.criteria["editing_accuracy"].evidence
+    assert report.criteria["context_preservation"].value == 10.0
 
 
 def test_a_truth_that_does_not_lie_over_the_image_is_no_measure(before: Pixels) -> None:
     turned = np.ascontiguousarray(np.rot90(with_disc(before, 60)))
     report = scored(before, with_disc(before, 60), turned)
-    assert not report.editing_accuracy.scored
-    assert "does not lie over" in report.editing_accuracy.reason
+    assert report.criteria["editing_accuracy"].passed is None
+    assert "does not lie over" in report.criteria["editing_accuracy"].evidence
 
 
 def test_a_truth_that_shows_no_difference_is_no_measure(before: Pixels) -> None:
     report = scored(before, with_disc(before, 60), before)
-    assert "no difference" in report.editing_accuracy.reason
+    assert "no difference" in report.criteria["editing_accuracy"].evidence
 
 
 def test_a_finding_is_measured_by_the_instruments_where_there_is_no_truth(before: Pixels) -> None:
     drusen = load_taxonomy().get("fundus", "AMD")
     image = replace(IMAGE, modality="fundus")
     data = encode_png(before)
-    untouched = scale_encoded(data, data, None, "Add drusen at the macula.", image, drusen, Direction.ADD)
-    assert isinstance(untouched, ScaleReport)
+    untouched = scale_encoded(
+        data, data, "Add drusen at the macula.", image, drusen, Direction.ADD, MEDEBENCH, None
+    )
+    assert isinstance(untouched, Observations)
     assert numbers(untouched) == (0.0, 10.0, 10.0)
 
 
 def test_images_of_two_sizes_cannot_be_compared(before: Pixels) -> None:
     small = encode_png(np.ascontiguousarray(before[:100]))
-    outcome = scale_encoded(encode_png(before), small, None, "x", IMAGE, None, Direction.CHANGE)
+    outcome = scale_encoded(encode_png(before), small, "x", IMAGE, None, Direction.CHANGE, MEDEBENCH, None)
     assert isinstance(outcome, Outcome)
     assert not outcome.ok
 

@@ -60,7 +60,7 @@ def judged(number: int, instruction: str, *codes: FailureCode) -> Attempt:
     """A round whose instruction compliance failed with these codes."""
     criteria = {criterion: CriterionResult(True) for criterion in Criterion}
     criteria[Criterion.INSTRUCTION_COMPLIANCE] = CriterionResult(False, None, codes)
-    observations = Observations(criteria, has_disease=True, other_disease=False, opinion=None, reason="")
+    observations = Observations(criteria)
     verdict = Verdict("j", observations, False, False, 0.6, False)
     return Attempt("t", 0, number, instruction, OK, "blob", judge_outcome=OK, verdict=verdict)
 

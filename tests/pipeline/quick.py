@@ -122,7 +122,7 @@ class QuickJudge:
             )
             for i, criterion in enumerate(Criterion)
         }
-        return Reply(Observations(results, good, False, good, "by seed"))
+        return Reply(Observations(results, {"has_disease": good, "other_disease": False}, good, "by seed"))
 
 
 def quick_method(log: CallLog, *, max_rounds: int = 3, judges: int = 1, seed: int = 5) -> Method:

@@ -51,7 +51,9 @@ class Verdicts(QuickJudge):
         self.requests.append(request)
         good = self.passed[min(len(self.requests), len(self.passed)) - 1]
         return Reply(
-            Observations({c: CriterionResult(good) for c in Criterion}, good, False, good, "as told")
+            Observations(
+                {c: CriterionResult(good) for c in Criterion}, {"has_disease": good}, good, "as told"
+            )
         )
 
 

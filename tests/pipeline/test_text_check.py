@@ -52,7 +52,9 @@ class ContentJudge(QuickJudge):
         from plantain.records import CriterionResult
 
         return Reply(
-            Observations({c: CriterionResult(True, 0.9) for c in Criterion}, True, False, True, "fine")
+            Observations(
+                {c: CriterionResult(True, 0.9) for c in Criterion}, {"has_disease": True}, True, "fine"
+            )
         )
 
 

@@ -101,8 +101,7 @@ def verdict(good: bool, number: int, judge: str = "offline/instruments") -> Verd
             )
             for name in Criterion
         },
-        has_disease=True,
-        other_disease=False,
+        facts={"has_disease": True, "other_disease": False},
         opinion=good,
         reason=f"looked at {number}",
     )

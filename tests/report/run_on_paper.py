@@ -206,8 +206,10 @@ class _Writer:
                 )
                 for c in Criterion
             },
-            has_disease=(self.task.direction is ADD) == (not failure),
-            other_disease=False,
+            facts={
+                "has_disease": (self.task.direction is ADD) == (not failure),
+                "other_disease": False,
+            },
             opinion=not failure or failure == GRAIN,
             reason=reason,
         )

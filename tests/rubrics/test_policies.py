@@ -10,7 +10,7 @@ from plantain.rubrics import MED_BANANA, decide, majority
 
 def observed(*passed: bool, opinion: bool | None = None) -> Observations:
     results = {c: CriterionResult(p) for c, p in zip(Criterion, passed, strict=True)}
-    return Observations(results, has_disease=passed[0], other_disease=False, opinion=opinion, reason="")
+    return Observations(results, {"has_disease": passed[0]}, opinion)
 
 
 @pytest.mark.parametrize("passed", list(itertools.product([True, False], repeat=4)))
@@ -42,7 +42,7 @@ def test_decide_ignores_the_judges_own_opinion() -> None:
 
 
 def test_decide_missing_criterion_is_refused() -> None:
-    report = Observations({Criterion.REALISM: CriterionResult(True)}, True, False, None, "")
+    report = Observations({Criterion.REALISM: CriterionResult(True)})
     with pytest.raises(ValueError, match="left out instruction_compliance"):
         decide(report, MED_BANANA, judge="j", policy="all-pass", threshold=0.7)
 

@@ -259,5 +259,5 @@ def _attempt_columns(attempt: Attempt) -> Row:
         "score": None if verdict is None else verdict.score,
     }
     if verdict is not None:
-        columns |= {name.value: result.passed for name, result in verdict.observations.criteria.items()}
+        columns |= {name: result.passed for name, result in verdict.observations.criteria.items()}
     return columns

@@ -184,7 +184,7 @@ async def _ask(judge: Judge, trial: Trial, rubric: Rubric) -> TrialAnswer:
         violates=trial.violates,
         failed=None
         if observed is None
-        else tuple(name for name, result in observed.criteria.items() if not result.passed),
+        else tuple(Criterion(name) for name, result in observed.criteria.items() if not result.passed),
         reason=reply.outcome.reason if observed is None else observed.reason,
         name=recipe.name,
     )

@@ -119,7 +119,7 @@ def print_report(report: AuditReport, console: Console) -> None:
     for heading in ("criterion", "failed", "95 % interval", "edits"):
         alarms.add_column(heading, justify="left" if heading == "criterion" else "right")
     rows = [("any of the four", report.clean_any)]
-    rows += [(criterion.value.replace("_", " "), rate) for criterion, rate in report.clean.failed.items()]
+    rows += [(criterion.replace("_", " "), rate) for criterion, rate in report.clean.failed.items()]
     rows += [(f"any, {modality}", rate) for modality, rate in report.clean_by_modality.items()]
     for name, rate in rows:
         alarms.add_row(name, _share(rate), _interval(rate), str(rate.n))
@@ -157,7 +157,7 @@ def _published(judge: Judge, folder: Path, as_json: bool) -> None:
         if seen is None:
             continue
         marks = ["pass" if seen.criteria[criterion].passed else "fail" for criterion in Criterion]
-        codes = sorted({code.value for result in seen.criteria.values() for code in result.codes})
+        codes = sorted({code for result in seen.criteria.values() for code in result.codes})
         table.add_row(opinion.edit.path.stem, *marks, ", ".join(codes).replace("_", " "))
     console.print(table)
     unasked = [opinion for opinion in opinions if opinion.observations is None]
@@ -171,8 +171,8 @@ def _opinion_json(folder: Path, opinion: Opinion) -> dict[str, object]:
         "edit": str(opinion.edit.path.relative_to(folder)),
         "finding": opinion.edit.finding.name,
         "direction": opinion.edit.direction.value,
-        "passed": None if seen is None else {c.value: r.passed for c, r in seen.criteria.items()},
-        "codes": [] if seen is None else sorted({k.value for r in seen.criteria.values() for k in r.codes}),
+        "passed": None if seen is None else {c: r.passed for c, r in seen.criteria.items()},
+        "codes": [] if seen is None else sorted({k for r in seen.criteria.values() for k in r.codes}),
         "reason": opinion.reason,
     }
 

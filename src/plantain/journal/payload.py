@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from functools import cache
 
 import orjson
 from pydantic import TypeAdapter
 
 from plantain.journal.rows import JsonValue
-from plantain.records import Observations, SourceImage, Usage
+from plantain.records import CriterionResult, Observations, SourceImage, Usage, Verdict
 
-_OPTIONS = orjson.OPT_NON_STR_KEYS
+_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS
 """Keys keep their order: a replayed history must read exactly as it did the first time."""
+
+_REPORT = frozenset({"criteria", "opinion", "reason", "differences"})
+"""Keys of a report that are not facts, which stand beside them."""
 
 
 @cache
@@ -26,8 +30,13 @@ def _usages() -> TypeAdapter[Usage]:
 
 
 @cache
-def _observations() -> TypeAdapter[Observations]:
-    return TypeAdapter(Observations)
+def _results() -> TypeAdapter[dict[str, CriterionResult]]:
+    return TypeAdapter(dict[str, CriterionResult])
+
+
+@cache
+def _verdicts() -> TypeAdapter[Verdict]:
+    return TypeAdapter(Verdict)
 
 
 def clean_text(text: str) -> str:
@@ -40,20 +49,43 @@ def clean_text(text: str) -> str:
 def _clean(value: object) -> object:
     if isinstance(value, str):
         return clean_text(value)
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {_clean(key): _clean(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [_clean(inner) for inner in value]
-    return value
+    return _clean(plain(value)) if is_dataclass(value) else value
+
+
+def plain(record: object) -> dict[str, object]:
+    """A record's fields by name. A report's facts stand beside its criteria, and what no rubric of old had is left out
+    where it is empty, so that what a run of the first edition stored and hashed stays what it was.
+
+    Raises TypeError for anything that is no record.
+    """
+    if not is_dataclass(record) or isinstance(record, type):
+        raise TypeError(f"{type(record).__name__} is no record")
+    said = {field.name: getattr(record, field.name) for field in fields(record)}
+    if isinstance(record, CriterionResult) and record.value is None:
+        del said["value"]
+    if isinstance(record, Observations):
+        criteria, facts, differences = said.pop("criteria"), said.pop("facts"), said.pop("differences")
+        said = {"criteria": criteria, **facts, **said}
+        if differences:
+            said["differences"] = differences
+    return said
+
+
+def dumps(record: object) -> bytes:
+    """A record, or what holds records, as compact JSON."""
+    return orjson.dumps(record, default=plain, option=_OPTIONS)
 
 
 def to_json(record: SourceImage | Usage | Observations | dict[str, JsonValue]) -> str:
     """A record as compact JSON. Numbers must be finite."""
     try:
-        return orjson.dumps(record, option=_OPTIONS).decode()
+        return dumps(record).decode()
     except orjson.JSONEncodeError:
-        plain = record if isinstance(record, dict) else dataclasses.asdict(record)
-        return orjson.dumps(_clean(plain), option=_OPTIONS).decode()
+        return orjson.dumps(_clean(record), option=_OPTIONS).decode()
 
 
 def image_from_json(text: str) -> SourceImage:
@@ -65,7 +97,26 @@ def usage_from_json(text: str) -> Usage:
 
 
 def observations_from_json(text: str) -> Observations:
-    return _observations().validate_json(text)
+    return observations_of(dict_from_json(text))
+
+
+def observations_of(told: Mapping[str, object]) -> Observations:
+    """The report of `plain`. Raises ValueError for what is none."""
+    facts = {name: value for name, value in told.items() if name not in _REPORT}
+    opinion, texts = told.get("opinion"), (told.get("reason", ""), told.get("differences", ""))
+    if not all(isinstance(value, bool) for value in (*facts.values(), opinion is None or opinion)):
+        raise ValueError("a report's facts and opinion are true or false")
+    if "criteria" not in told or not all(isinstance(text, str) for text in texts):
+        raise ValueError("a report has criteria, and its reason is text")
+    criteria = _results().validate_python(told["criteria"])
+    return Observations(criteria, facts, opinion, *texts)  # type: ignore[arg-type]  # checked above
+
+
+def verdict_of(told: object) -> Verdict:
+    """The verdict of `plain`. Raises ValueError for what is none."""
+    if not isinstance(told, Mapping) or not isinstance(told.get("observations"), Mapping):
+        raise ValueError("a verdict has observations")
+    return _verdicts().validate_python({**told, "observations": observations_of(told["observations"])})
 
 
 def dict_from_json(text: str) -> dict[str, JsonValue]:

@@ -14,7 +14,7 @@ from plantain.journal.reader import JournalReader
 from plantain.journal.telemetry import costs, status_summary
 from plantain.journal.units import NOTHING, OF_CRITERIA, UNITS, decision_rates, rates, snapshot
 from plantain.metrics.statistics.clusters import Rate
-from plantain.records import FailureCode, TaskState
+from plantain.records import TaskState
 
 __all__ = [
     "Composition", "CompositionRow", "CriterionRow", "FindingRow", "Judged", "OutcomeRow", "RoundRow",
@@ -326,12 +326,11 @@ def _composition_row(
 
 def _codes(reader: JournalReader) -> tuple[tuple[str, str, int], ...]:
     """(criterion, code, attempts) over failed criteria, most frequent first."""
-    known = {code.value for code in FailureCode}
     rows = reader.connection.execute(
         f"{UNITS} SELECT c.name, code.value, count(*) FROM {OF_CRITERIA}, json_each(c.codes) code"
         " WHERE NOT c.passed GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2"
     ).fetchall()
-    return tuple((criterion, code, n) for criterion, code, n in rows if code in known)
+    return tuple((criterion, code, n) for criterion, code, n in rows)
 
 
 def _coverage(reader: JournalReader) -> tuple[int, int, tuple[tuple[str, int], ...]]:

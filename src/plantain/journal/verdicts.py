@@ -11,13 +11,13 @@ import orjson
 
 from plantain.journal.payload import clean_text
 from plantain.journal.rows import StoredVerdict
-from plantain.records import Criterion, CriterionResult, FailureCode, Observations, Verdict
+from plantain.records import CriterionResult, Observations, Verdict
 
 VERDICTS = """
 CREATE TABLE verdict(
   task TEXT NOT NULL, generation INTEGER NOT NULL, round INTEGER NOT NULL,
   judge TEXT NOT NULL, draw INTEGER NOT NULL, decisive INTEGER NOT NULL,
-  opinion INTEGER, reason TEXT NOT NULL,
+  opinion INTEGER, reason TEXT NOT NULL, differences TEXT NOT NULL DEFAULT '',
   qualified_all_pass INTEGER NOT NULL, qualified_weighted INTEGER NOT NULL,
   score REAL, qualified INTEGER NOT NULL,
   PRIMARY KEY (task, generation, round, judge, draw),
@@ -41,7 +41,7 @@ FROM_COLUMNS = f"""
 ALTER TABLE verdict RENAME TO verdict_3;
 {VERDICTS}
 INSERT INTO verdict SELECT task, generation, round, judge, draw, decisive, opinion,
-  json_text(observations, 'reason'), qualified_all_pass, qualified_weighted, score, qualified FROM verdict_3;
+  json_text(observations, 'reason'), '', qualified_all_pass, qualified_weighted, score, qualified FROM verdict_3;
 INSERT INTO criterion SELECT v.task, v.generation, v.round, v.judge, v.draw, c.key, 'criterion',
   (SELECT count(*) FROM json_each(v.observations, '$.criteria') b WHERE b.id < c.id),
   json_extract(c.value, '$.passed'), NULL, json_extract(c.value, '$.confidence'),
@@ -61,7 +61,7 @@ def json_text(text: str, key: str) -> str:
 
 
 _KEY = "task, generation, round, judge, draw"
-_PUT = f"INSERT INTO verdict VALUES ({', '.join('?' * 12)})"
+_PUT = f"INSERT INTO verdict VALUES ({', '.join('?' * 13)})"
 _PUT_CRITERION = f"INSERT INTO criterion VALUES ({', '.join('?' * 13)})"
 
 
@@ -77,6 +77,7 @@ def put_verdict(connection: sqlite3.Connection, stored: StoredVerdict) -> None:
             stored.decisive,
             seen.opinion,
             clean_text(seen.reason),
+            clean_text(seen.differences),
             verdict.qualified_all_pass,
             verdict.qualified_weighted,
             verdict.score,
@@ -85,14 +86,12 @@ def put_verdict(connection: sqlite3.Connection, stored: StoredVerdict) -> None:
     )
     rows: list[tuple[object, ...]] = []
     for place, (name, result) in enumerate(seen.criteria.items()):
-        check_finite(**{name: result.confidence})
+        check_finite(**{name: result.confidence}, value=result.value)
         codes, words = orjson.dumps(result.codes).decode(), clean_text(result.evidence)
-        rows.append(
-            (*key, name.value, "criterion", place, result.passed, None, result.confidence, codes, words)
-        )
-    facts = {"has_disease": seen.has_disease, "other_disease": seen.other_disease}
-    for place, (fact, answer) in enumerate(facts.items()):
-        rows.append((*key, fact, "fact", place, None, float(answer), None, "[]", ""))
+        told = (result.passed, result.value, result.confidence, codes, words)
+        rows.append((*key, name, "criterion", place, *told))
+    for place, (name, answer) in enumerate(seen.facts.items()):
+        rows.append((*key, name, "fact", place, None, float(answer), None, "[]", ""))
     connection.executemany(_PUT_CRITERION, rows)
 
 
@@ -102,8 +101,8 @@ def read_verdicts(
     """The verdicts to which a condition applies, by attempt; of an attempt the decisive one last."""
     bound = tuple(values)
     rows = connection.execute(
-        f"SELECT {_KEY}, decisive, opinion, reason, qualified_all_pass, qualified_weighted, score, qualified "
-        f"FROM verdict WHERE {where} ORDER BY generation, round, decisive, judge, draw",
+        f"SELECT {_KEY}, decisive, opinion, reason, qualified_all_pass, qualified_weighted, score, "
+        f"qualified, differences FROM verdict WHERE {where} ORDER BY generation, round, decisive, judge, draw",
         bound,
     ).fetchall()
     found = connection.execute(
@@ -122,10 +121,10 @@ def _stored(row: sqlite3.Row, told: list[tuple[str, str, int, float, float, str,
         if kind == "fact":
             facts[name] = bool(value)
         else:
-            kept = tuple(FailureCode(code) for code in orjson.loads(codes))
-            criteria[Criterion(name)] = CriterionResult(bool(passed), confidence, kept, reason)
+            ruled = None if passed is None else bool(passed)
+            criteria[name] = CriterionResult(ruled, confidence, tuple(orjson.loads(codes)), reason, value)
     opinion = None if row[6] is None else bool(row[6])
-    seen = Observations(criteria, facts["has_disease"], facts["other_disease"], opinion, row[7])
+    seen = Observations(criteria, facts, opinion, row[7], row[12])
     verdict = Verdict(row[3], seen, bool(row[8]), bool(row[9]), row[10], bool(row[11]))
     return StoredVerdict(row[0], row[1], row[2], verdict, draw=row[4], decisive=bool(row[5]))
 

@@ -9,7 +9,7 @@ from typing import Protocol, cast, runtime_checkable
 
 from plantain.models.presets import presets
 from plantain.records import InputError
-from plantain.roles import Editor, Judge, ScaleJudge, Writer
+from plantain.roles import Editor, Judge, Writer
 from plantain.roles.options import ProviderOptions
 
 PROVIDERS = {
@@ -58,14 +58,12 @@ def resolve_editor(name: str, options: ProviderOptions | None = None) -> Editor:
     return cast(Editor, _resolve(name, "editor", options))
 
 
-def resolve_judge(name: str, options: ProviderOptions | None = None) -> Judge:
-    """The judge of that name; raises as `resolve_writer` does."""
-    return cast(Judge, _resolve(name, "judge", options))
-
-
-def resolve_scale_judge(name: str, options: ProviderOptions | None = None) -> ScaleJudge:
-    """The judge of that name, for MedEBench's scales; raises as `resolve_writer` does."""
-    return cast(ScaleJudge, _resolve(name, "scale judge", options))
+def resolve_judge(name: str, options: ProviderOptions | None = None, where: str = "models.judge") -> Judge:
+    """The judge of that name; raises as `resolve_writer` does. `where` is the field or option that named it."""
+    try:
+        return cast(Judge, _resolve(name, "judge", options))
+    except InputError as error:
+        raise InputError(str(error).replace("models.judge:", f"{where}:", 1)) from error
 
 
 async def close_models(*models: object) -> None:
@@ -112,7 +110,7 @@ def _resolve(name: str, role: str, options: ProviderOptions | None) -> object:
     provider_name, _, model = name.partition("/")
     if not model:
         raise InputError(
-            f"{_said(role)}: {name!r} is not provider/model; providers: {', '.join(provider_names())}"
+            f"models.{role}: {name!r} is not provider/model; providers: {', '.join(provider_names())}"
         )
     preset = presets().get(name)
     if preset is not None and preset.model:
@@ -122,10 +120,5 @@ def _resolve(name: str, role: str, options: ProviderOptions | None) -> object:
     try:
         module = provider(provider_name)
     except InputError as error:
-        raise InputError(f"{_said(role)}: {name!r}: {error}") from error
+        raise InputError(f"models.{role}: {name!r}: {error}") from error
     return module.load(name, role, options or ProviderOptions())
-
-
-def _said(role: str) -> str:
-    """Where a person named the model: a field of a recipe, or the option of a command."""
-    return "--judge" if role == "scale judge" else f"models.{role}"

@@ -20,12 +20,12 @@ def load(name: str, role: str, options: ProviderOptions | None = None) -> object
     Raises:
         InputError: no such model, or it does not fill that role.
     """
-    where = "--judge" if role == "scale judge" else f"models.{role}"
+    where = f"models.{role}"
     if name not in MODELS:
         nearest = difflib.get_close_matches(name, MODELS, n=1, cutoff=0.3)
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
         raise InputError(f"{where}: no model {name!r}{hint}")
-    if role.removeprefix("scale ") not in MODELS[name]:
+    if role not in MODELS[name]:
         raise InputError(f"{where}: {name!r} can be {' and '.join(MODELS[name])}, not {role}")
     (options or ProviderOptions()).check("offline", frozenset())
     if role == "writer":
@@ -36,10 +36,6 @@ def load(name: str, role: str, options: ProviderOptions | None = None) -> object
         from plantain.offline.editor import ProceduralEditor
 
         return ProceduralEditor()
-    if role == "scale judge":
-        from plantain.offline.scale import InstrumentScaleJudge
-
-        return InstrumentScaleJudge()
     from plantain.offline.judge import InstrumentJudge
 
     return InstrumentJudge()

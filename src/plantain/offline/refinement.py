@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,11 +27,12 @@ crisp edges, which the rubric forbids."""
 PLACEMENT = (FailureCode.REPETITION, FailureCode.DISTORTION, FailureCode.NON_TARGET_FINDING)
 BLENDING = (FailureCode.HARD_EDGE, FailureCode.BLENDING_ARTEFACT, FailureCode.LOST_GRAIN)
 
-_IMPLIED = {
-    Criterion.INSTRUCTION_COMPLIANCE: FailureCode.TOO_SUBTLE,
-    Criterion.STRUCTURAL_PLAUSIBILITY: FailureCode.DISTORTION,
-    Criterion.REALISM: FailureCode.BLENDING_ARTEFACT,
-    Criterion.FIDELITY_PRESERVATION: FailureCode.EXCESS_CHANGE,
+_CODES = frozenset(FailureCode)
+_IMPLIED: Mapping[str, tuple[FailureCode, ...]] = {
+    Criterion.INSTRUCTION_COMPLIANCE: (FailureCode.TOO_SUBTLE,),
+    Criterion.STRUCTURAL_PLAUSIBILITY: (FailureCode.DISTORTION,),
+    Criterion.REALISM: (FailureCode.BLENDING_ARTEFACT,),
+    Criterion.FIDELITY_PRESERVATION: (FailureCode.EXCESS_CHANGE,),
 }
 """What to suppose when a judge fails a criterion without saying why."""
 
@@ -93,7 +94,8 @@ def failed_codes(attempt: Attempt) -> tuple[FailureCode, ...]:
     codes: list[FailureCode] = []
     for criterion, result in attempt.verdict.observations.criteria.items():
         if not result.passed:
-            codes.extend(result.codes or (_IMPLIED[criterion],))
+            known = [FailureCode(code) for code in result.codes if code in _CODES]
+            codes.extend(known or _IMPLIED.get(criterion, ()))
     return tuple(dict.fromkeys(codes))
 
 

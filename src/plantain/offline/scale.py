@@ -19,26 +19,25 @@ from plantain.offline.instruments.presentation import Presentation, presentation
 from plantain.offline.judge_criteria import Check, checks_of
 from plantain.offline.language import read_instruction
 from plantain.offline.scale_truth import MARGIN, TruthRequest, accuracy, preserved, wanted_of
-from plantain.offline.workers import compute
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode
 from plantain.records import (
     BUILD_DIRECTIONS,
     Criterion,
+    CriterionResult,
     Direction,
     FailureCode,
     Finding,
+    Observations,
     Outcome,
     OutcomeKind,
-    ScaleReport,
+    Rubric,
+    RubricCriterion,
     Score,
     SourceImage,
-    Usage,
     unscored,
 )
-from plantain.roles import Reply, ScaleRequest, failed
 
-VERSION = "1"
 ANYTHING = Presentation("", 0, "many", 1.0, crisp=True)
 """What to expect of a change of which nothing is known."""
 BROKEN = 0.6
@@ -51,40 +50,21 @@ MOST_DETAIL, NOISY_DETAIL = 1.3, 2.5
 """The same for detail that was not there before: noise, ringing, patterns."""
 
 
-class InstrumentScaleJudge:
-    """`offline/instruments` as a judge of a benchmark; repeats itself exactly, whatever the seed."""
-
-    name = "offline/instruments"
-    fingerprint = f"scale {VERSION}"
-
-    async def score(self, request: ScaleRequest) -> Reply[ScaleReport]:
-        """Measures the output; `malformed` when it cannot be compared with the image before."""
-        report = await compute(
-            scale_encoded,
-            request.previous.data,
-            request.edited.data,
-            request.truth.data if request.truth else None,
-            request.text,
-            request.image,
-            request.finding,
-            request.direction,
-        )
-        usage = Usage(served_model=self.name)
-        if isinstance(report, Outcome):
-            return failed(report, usage)
-        return Reply(report, usage=usage)
+MEASURED = ("editing_accuracy", "context_preservation", "visual_quality")
+"""The criteria of which this measures how much holds."""
 
 
 def scale_encoded(
     previous: bytes,
     edited: bytes,
-    truth: bytes | None,
     text: str,
     image: SourceImage,
     finding: Finding | None,
     direction: Direction,
-) -> ScaleReport | Outcome:
-    """Decodes the images, measures and scores; see `ScaleRequest` for the arguments."""
+    rubric: Rubric,
+    truth: bytes | None,
+) -> Observations | Outcome:
+    """Decodes the images, measures and scores; see `JudgeRequest` for the arguments."""
     try:
         before, after = decode(previous), decode(edited)
         real = decode(truth) if truth is not None else None
@@ -94,7 +74,7 @@ def scale_encoded(
                 f"the real result {real.shape[:2]} and the image before {before.shape[:2]} differ"
             )
         with np.errstate(invalid="ignore", divide="ignore"):  # a blank output has no spread to divide by
-            return measured(pair, real, text, image, finding, direction)
+            return measured(pair, real, text, image, finding, direction, rubric)
     except (BadImage, ValueError, cv2.error) as error:
         return Outcome(OutcomeKind.MALFORMED, str(error))
 
@@ -106,8 +86,9 @@ def measured(
     image: SourceImage,
     finding: Finding | None,
     direction: Direction,
-) -> ScaleReport:
-    """The three scores of one output.
+    rubric: Rubric,
+) -> Observations:
+    """The numbers of one output.
 
     Args:
         pair: the image before and the output.
@@ -140,11 +121,17 @@ def measured(
     seen.append(f"CP: {said}.")
     vq, said = _quality(pair, checks)
     seen.append(f"VQ: {said}.")
-    return ScaleReport(_of_ten(ea), _of_ten(cp), _of_ten(vq), _differences(evidence), " ".join(seen))
+    shares = dict(zip(MEASURED, (ea, cp, vq), strict=True))
+    results = {c.name: _on_scale(shares[c.name], c, rubric) for c in rubric.criteria}
+    return Observations(results, {}, None, " ".join(seen), _differences(evidence))
 
 
-def _of_ten(share: Score) -> Score:
-    return share if share.value is None else Score(round(10.0 * share.value, 2))
+def _on_scale(share: Score, criterion: RubricCriterion, rubric: Rubric) -> CriterionResult:
+    if share.value is None or criterion.scale is None:
+        return CriterionResult(None, evidence=share.reason)
+    least, most = criterion.scale
+    value = round(least + (most - least) * share.value, 2)
+    return CriterionResult(rubric.passes(criterion.name, value), value=value)
 
 
 def _by_checks(checks: Iterable[Check], *criteria: Criterion) -> tuple[Score, str]:

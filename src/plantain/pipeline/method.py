@@ -14,8 +14,9 @@ from plantain.models.registry import resolve_editor, resolve_judge, resolve_writ
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.rounds import Method
 from plantain.records import InputError
+from plantain.roles import fingerprint_of
 from plantain.roles.options import ProviderOptions
-from plantain.rubrics import MED_BANANA
+from plantain.rubrics import identity_of
 from plantain.runs.door import Door
 
 METHOD = "method"
@@ -47,14 +48,17 @@ def method_of(recipe: Recipe, door: Door | None = None, missing: list[str] | Non
             missing.append(str(error))
             return resolve(name, replace(options, key_later=True))
 
+    judges = tuple(
+        made(resolve_judge, name, f"judge {number}")
+        for number, name in enumerate(recipe.models.judges, start=1)
+    )
+    for judge in judges:
+        fingerprint_of(judge, recipe.judged_by)  # refuses a rubric by which it cannot judge
     return Method(
         writer=made(resolve_writer, recipe.models.writer, "writer"),
         editor=made(resolve_editor, recipe.models.editor, "editor"),
-        judges=tuple(
-            made(resolve_judge, name, f"judge {number}")
-            for number, name in enumerate(recipe.models.judges, start=1)
-        ),
-        rubric=MED_BANANA,
+        judges=judges,
+        rubric=recipe.judged_by,
         policy=recipe.loop.policy,
         threshold=recipe.loop.threshold,
         max_rounds=recipe.loop.max_rounds,
@@ -102,8 +106,8 @@ def fingerprints(method: Method) -> dict[str, str]:
     parts = {
         "writer": f"{method.writer.name}: {method.writer.fingerprint}",
         "editor": f"{method.editor.name}: {method.editor.fingerprint}",
-        "rubric": f"{method.rubric.name} {method.rubric.version}",
+        "rubric": " ".join(map(str, identity_of(method.rubric))),
     }
     for number, judge in enumerate(method.judges, start=1):
-        parts[f"judge {number}"] = f"{judge.name}: {judge.fingerprint}"
+        parts[f"judge {number}"] = f"{judge.name}: {fingerprint_of(judge, method.rubric)}"
     return parts

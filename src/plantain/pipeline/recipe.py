@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from plantain.journal import JsonValue
-from plantain.records import Direction, InputError
+from plantain.records import Direction, InputError, Rubric
+from plantain.rubrics import MED_BANANA, frozen, rubric_named
 from plantain.runs.providers import ProviderSection
 from plantain.runs.reading import check_provider_names, read_toml
 from plantain.runs.terms import ConsentGiven, Limits, Section, Terms
@@ -64,6 +65,9 @@ class Loop(Section):
 class Recipe(Section):
     """A build, as its TOML file states it.
 
+    `rubric` is what edits are judged by: a name, or a TOML file of one's own; Med-Banana's without it. Its policy and
+    threshold hold where `loop` says none.
+
     Example:
         >>> Recipe.load("pilot.toml").data.findings
         ('AMD', 'Cataract')
@@ -75,6 +79,7 @@ class Recipe(Section):
     seed: Annotated[int, Field(ge=0)] = 0
     data: Data
     models: Models = Models()
+    rubric: str = ""
     loop: Loop = Loop()
     limits: Limits = Limits()
     providers: Mapping[str, ProviderSection] = Field(default_factory=dict)
@@ -85,6 +90,11 @@ class Recipe(Section):
         return load_recipe(Path(path))
 
     @property
+    def judged_by(self) -> Rubric:
+        """The rubric. Raises InputError where there is none of that name, or its file is wrong."""
+        return rubric_named(self.rubric) if self.rubric else MED_BANANA
+
+    @property
     def terms(self) -> Terms:
         """The terms under which it calls its models, in the order writer, editor, judges."""
         models = dict.fromkeys((self.models.writer, self.models.editor, *self.models.judges))
@@ -93,7 +103,9 @@ class Recipe(Section):
     def frozen_part(self) -> dict[str, JsonValue]:
         """What may not change when the run is resumed: models, loop, seed, and how the models are sampled."""
         sampling = self.terms.sampling()
+        own: JsonValue = {**frozen(self.judged_by)}
         return {
+            **({"rubric": own} if self.judged_by != MED_BANANA else {}),
             **({"sampling": sampling} if sampling else {}),
             "seed": self.seed,
             "models": {
@@ -136,6 +148,9 @@ def load_recipe(path: Path) -> Recipe:
         }
     )
     providers = {name: section.beside(here) for name, section in recipe.providers.items()}
-    return recipe.model_copy(
-        update={"data": data, "providers": providers, "limits": recipe.limits.beside(here)}
-    )
+    rubric = str(here / recipe.rubric) if recipe.rubric.endswith(".toml") else recipe.rubric
+    free = {"data": data, "providers": providers, "limits": recipe.limits.beside(here), "rubric": rubric}
+    recipe = recipe.model_copy(update=free)
+    judged = {"policy": recipe.judged_by.policy, "threshold": recipe.judged_by.threshold}
+    unsaid = {name: value for name, value in judged.items() if name not in recipe.loop.model_fields_set}
+    return recipe.model_copy(update={"loop": recipe.loop.model_copy(update=unsaid)})

@@ -11,7 +11,7 @@ import orjson
 
 from plantain.calls import CallSpec, TaskCalls
 from plantain.journal import BlobRef, CallResult, Journal, StoredVerdict
-from plantain.journal.payload import clean_text, observations_from_json, to_json
+from plantain.journal.payload import clean_text, dumps, observations_from_json, to_json
 from plantain.pipeline.text_check import NAME, TextCheck, object_to, veto
 from plantain.pixels.decode import BadImage
 from plantain.pixels.encode import normalise
@@ -41,8 +41,9 @@ from plantain.roles import (
     Reply,
     Writer,
     WriteRequest,
+    fingerprint_of,
 )
-from plantain.rubrics import decide, majority
+from plantain.rubrics import decide, identity_of, majority
 from plantain.runs.image_cache import ImageCache
 
 
@@ -227,14 +228,14 @@ class Rounds:
         judge = self.method.judges[draw]
         seed = self._seed(attempt.round, Step.JUDGE, draw)
         identity: dict[str, object] = {
-            "fingerprint": judge.fingerprint,
+            "fingerprint": fingerprint_of(judge, self.method.rubric),
             "seed": seed,
             "image": self.image.prepared_sha256,
             "edited": attempt.edited,
             "instruction": attempt.instruction,
             "finding": self.task.finding,
             "direction": self.task.direction.value,
-            "rubric": [self.method.rubric.name, self.method.rubric.version],
+            "rubric": identity_of(self.method.rubric),
         }
 
         async def send() -> Reply[Observations]:
@@ -296,6 +297,6 @@ class Rounds:
 
 def _told(attempt: Attempt) -> list[object]:
     """What the history says of an attempt, as part of a request's identity."""
-    verdict = orjson.dumps(attempt.verdict, option=orjson.OPT_NON_STR_KEYS) if attempt.verdict else b""
+    verdict = dumps(attempt.verdict) if attempt.verdict else b""
     outcome = attempt.edit_outcome.kind.value if attempt.edit_outcome else ""
     return [attempt.instruction, outcome, hashlib.sha256(verdict).hexdigest()]

@@ -99,7 +99,9 @@ class TextCheck:
 
 def object_to(observations: Observations, objections: tuple[str, ...]) -> Observations:
     """A judge's report in which fidelity fails for what happened to text."""
-    seen = observations.criteria[Criterion.FIDELITY_PRESERVATION]
+    seen = observations.criteria.get(Criterion.FIDELITY_PRESERVATION)
+    if seen is None:  # a rubric that does not ask for it: the veto is all
+        return observations
     evidence = "; ".join(filter(None, (f"burned-in text: {', '.join(objections)}", seen.evidence)))
     codes = tuple(dict.fromkeys((*seen.codes, FailureCode.EXCESS_CHANGE))) if not seen.passed else ()
     failed = CriterionResult(False, None, codes or (FailureCode.EXCESS_CHANGE,), evidence)

@@ -6,6 +6,7 @@ from plantain.records.errors import InputError
 from plantain.records.findings import FORBID_UNKNOWN, Differential, Finding, Visibility
 from plantain.records.images import Consent, Geometry, Licence, SourceImage
 from plantain.records.judging import (
+    Asked,
     Criterion,
     CriterionResult,
     FailureCode,
@@ -13,7 +14,6 @@ from plantain.records.judging import (
     Rating,
     Rubric,
     RubricCriterion,
-    ScaleReport,
     Score,
     Verdict,
     unscored,
@@ -37,6 +37,7 @@ __all__ = [
     "FORBID_UNKNOWN",
     "FREE",
     "OK",
+    "Asked",
     "Attempt",
     "CallKey",
     "Consent",
@@ -61,7 +62,6 @@ __all__ = [
     "Reach",
     "Rubric",
     "RubricCriterion",
-    "ScaleReport",
     "Score",
     "SourceImage",
     "Step",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, ClassVar
+
+from plantain.records.findings import FORBID_UNKNOWN
 
 
 class Criterion(StrEnum):
@@ -13,29 +17,6 @@ class Criterion(StrEnum):
     STRUCTURAL_PLAUSIBILITY = "structural_plausibility"
     REALISM = "realism"
     FIDELITY_PRESERVATION = "fidelity_preservation"
-
-
-@dataclass(frozen=True, slots=True)
-class RubricCriterion:
-    """One criterion: its weight in the score and the question that it asks."""
-
-    name: Criterion
-    weight: float
-    question: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rubric:
-    """A named, versioned set of criteria whose weights sum to 1."""
-
-    name: str
-    version: int
-    criteria: tuple[RubricCriterion, ...]
-
-    def __post_init__(self) -> None:
-        total = sum(criterion.weight for criterion in self.criteria)
-        if abs(total - 1.0) > 1e-9:
-            raise ValueError(f"rubric {self.name}: weights sum to {total:g}, not 1")
 
 
 class FailureCode(StrEnum):
@@ -55,12 +36,21 @@ class FailureCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CriterionResult:
-    """One criterion as a judge observed it."""
+    """One criterion as a judge observed it.
 
-    passed: bool
+    Attributes:
+        passed: None where it is unscored; `evidence` says why.
+        confidence: in [0, 1], where the judge gave one.
+        codes: why it failed.
+        evidence: what was seen.
+        value: the number, of a criterion with a scale.
+    """
+
+    passed: bool | None
     confidence: float | None = None
-    codes: tuple[FailureCode, ...] = ()
+    codes: tuple[str, ...] = ()
     evidence: str = ""
+    value: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +59,127 @@ class Observations:
 
     Attributes:
         criteria: every criterion of the rubric, by its name.
-        has_disease: the target finding is visible in the edited image (right for `add`, wrong for `remove`).
-        other_disease: a finding other than the target appeared.
+        facts: what the rubric also asks, by name; of Med-Banana `has_disease`, that the target finding is visible in
+            the edited image (right for `add`, wrong for `remove`), and `other_disease`, that another one appeared.
         opinion: the judge's own overall yes or no, where it gave one.
         reason: free text, with evidence.
+        differences: what it described before it judged.
     """
 
-    criteria: dict[Criterion, CriterionResult]
-    has_disease: bool
-    other_disease: bool
-    opinion: bool | None
-    reason: str
+    criteria: Mapping[str, CriterionResult]
+    facts: Mapping[str, bool] = field(default_factory=dict)
+    opinion: bool | None = None
+    reason: str = ""
+    differences: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RubricCriterion:
+    """One criterion of a rubric.
+
+    Attributes:
+        name: as judges write it, and as it is stored.
+        weight: in the score; the weights of a rubric sum to 1.
+        question: what it asks.
+        scale: least and most of its whole numbers, e.g. (0, 10); None for pass or fail.
+        pass_at: the number at which it passes; None for the rubric's threshold as a share of the scale.
+        short: its abbreviation in tables and in the names of stored scores; "" for its name.
+        marks: what some numbers stand for, from none of it to all of it.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_UNKNOWN
+
+    name: str
+    weight: float
+    question: str
+    scale: tuple[int, int] | None = None
+    pass_at: float | None = None
+    short: str = ""
+    marks: tuple[tuple[int, str], ...] = ()
+
+    def share(self, result: CriterionResult) -> float | None:
+        """How much of it holds, in [0, 1]; None where it is unscored."""
+        if self.scale is None:
+            return None if result.passed is None else float(result.passed)
+        least, most = self.scale
+        return None if result.value is None else (result.value - least) / (most - least)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How a rubric is put to a hosted judge.
+
+    Attributes:
+        templates: of the prompt; of two, the second asks about removals.
+        system: template of the system's words.
+        pictures: what stands before the original, the edited image and the real result.
+        differences: the judge first describes the differences that it sees.
+        opinion: it ends with its reason and its own overall yes or no.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_UNKNOWN
+
+    templates: tuple[str, ...] = ("rubric",)
+    system: str = "system"
+    pictures: tuple[str, str, str] = ("Original:", "Edited:", "The real result:")
+    differences: bool = False
+    opinion: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """What an edit is judged by, as data.
+
+    Attributes:
+        name, version: of it.
+        criteria: what decides.
+        facts: questions answered by yes or no that decide nothing, by name.
+        codes: why a criterion can have failed.
+        policy, threshold: what qualifies an edit where a recipe does not say; see `plantain.rubrics.decide`.
+        asked: how it is put to a hosted judge.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_UNKNOWN
+
+    name: str
+    version: int
+    criteria: tuple[RubricCriterion, ...]
+    facts: Mapping[str, str] = field(default_factory=dict)
+    codes: tuple[str, ...] = ()
+    policy: str = "all-pass"
+    threshold: float = 0.7
+    asked: Asked = Asked()
+
+    def __post_init__(self) -> None:
+        total = sum(criterion.weight for criterion in self.criteria)
+        if abs(total - 1.0) > 1e-9:
+            raise ValueError(f"rubric {self.name}: weights sum to {total:g}, not 1")
+
+    def criterion(self, name: str) -> RubricCriterion:
+        """The criterion of that name; raises KeyError."""
+        return {criterion.name: criterion for criterion in self.criteria}[name]
+
+    def passes(self, name: str, value: float) -> bool:
+        """Whether a number on a criterion's scale passes it."""
+        criterion = self.criterion(name)
+        if criterion.pass_at is not None:
+            return value >= criterion.pass_at
+        least, most = criterion.scale or (0, 1)
+        return (value - least) / (most - least) >= self.threshold
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Observations and what each policy makes of them; `qualified` is the run's own policy's."""
+    """Observations and what each policy makes of them; `qualified` is the run's own policy's.
+
+    `score` is the weighted share of the criteria that hold, in [0, 1]; None where one of them is unscored.
+    """
 
     judge: str
     observations: Observations
     qualified_all_pass: bool
     qualified_weighted: bool
-    score: float
+    score: float | None
     qualified: bool
 
 
@@ -109,23 +198,6 @@ class Score:
 def unscored(reason: str) -> Score:
     """A score without a value, and why."""
     return Score(None, reason)
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleReport:
-    """What a judge says of one output on MedEBench's scales.
-
-    Attributes:
-        editing_accuracy, context_preservation, visual_quality: 0 to 10, or unscored with the reason.
-        differences: the differences that the judge described before it scored.
-        reason: free text, with evidence.
-    """
-
-    editing_accuracy: Score
-    context_preservation: Score
-    visual_quality: Score
-    differences: str = ""
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

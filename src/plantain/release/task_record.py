@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import cast
+from typing import Annotated, cast
 
-import orjson
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from plantain.journal import JsonValue, StoredScore, StoredVerdict, TaskRow
+from plantain.journal.payload import dumps, verdict_of
 from plantain.records import (
     Attempt,
     Direction,
@@ -38,7 +38,7 @@ class RecordedPicture:
 class VerdictRecord:
     """One judge's verdict; of a panel, only the joint one is decisive."""
 
-    verdict: Verdict
+    verdict: Annotated[Verdict, BeforeValidator(verdict_of)]
     draw: int
     decisive: bool
 
@@ -122,7 +122,7 @@ def _records() -> TypeAdapter[TaskRecord]:
 
 def to_json(record: TaskRecord) -> bytes:
     """The record as one line of JSON, without the line's end."""
-    return orjson.dumps(record, option=orjson.OPT_NON_STR_KEYS)
+    return dumps(record)
 
 
 @lru_cache(maxsize=32)

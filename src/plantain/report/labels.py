@@ -40,6 +40,12 @@ def model_note(model: str, role: str) -> str:
     return ""
 
 
+def fact_words(name: str) -> str:
+    """What a fact of a verdict says, e.g. "finding seen in the edit"."""
+    known = {"has_disease": "finding seen in the edit", "other_disease": "another finding"}
+    return known.get(name) or words(name).lower()
+
+
 def judge_name(name: str) -> str:
     """A judge's name as it is printed beside a verdict."""
     return f"{name} (an instrument, not an expert)" if offline(name) else name

@@ -34,7 +34,7 @@ from plantain.report import figures, labels
 from plantain.report.gallery import PAGE, THUMBNAIL, Selection, select, tell
 from plantain.report.limits import limit_pictures
 from plantain.report.task_list import Unsuccessful, unsuccessful
-from plantain.rubrics import MED_BANANA
+from plantain.rubrics import recorded
 
 TEMPLATES = Path(__file__).parent / "templates"
 GALLERY = 60
@@ -141,7 +141,7 @@ def write_story(reader: JournalReader, task: TaskRow, to: Path) -> Path:
 
 def gather(reader: JournalReader) -> Numbers:
     """All tables of a run."""
-    weights = {criterion.name.value: criterion.weight for criterion in MED_BANANA.criteria}
+    weights = {c.name: c.weight for c in recorded(reader.header.frozen).criteria}
     return Numbers(
         composition=table1(reader),
         judged=table2(reader, weights),
@@ -187,6 +187,7 @@ def environment() -> Environment:
         "interval": labels.interval,
         "modality": labels.modality,
         "judge_name": labels.judge_name,
+        "fact_words": labels.fact_words,
     }
     environment.globals |= {
         "STATES": labels.STATES,

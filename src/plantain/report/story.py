@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+import orjson
+
 from plantain.journal import JournalReader, TaskRow
+from plantain.journal.payload import dumps
 from plantain.report.absent import absence
 
 
@@ -29,8 +32,8 @@ def story_document(reader: JournalReader, task: TaskRow) -> dict[str, object]:
         "round": task.round,
         "reason": task.reason,
         "image": asdict(image),
-        "attempts": [asdict(attempt) for attempt in attempts],
-        "verdicts": [asdict(stored) for stored in reader.verdicts(task.id)],
+        "attempts": orjson.loads(dumps(attempts)),
+        "verdicts": orjson.loads(dumps(reader.verdicts(task.id))),
         "calls": [asdict(call) for call in reader.calls(task.id)],
         "files": {sha: str(reader.blob_path(sha)) for sha, why in absent.items() if not why},
         "absent": {sha: why for sha, why in absent.items() if why},

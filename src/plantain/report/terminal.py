@@ -14,10 +14,10 @@ from rich.text import Text
 from plantain.journal import CallRow, JournalReader, TaskRow
 from plantain.journal.tables import snapshot, table1
 from plantain.pages.wording import count, decimal, percent, plain, words
-from plantain.records import Attempt, SourceImage, Verdict
+from plantain.records import Attempt, CriterionResult, SourceImage, Verdict
 from plantain.report.absent import absence
 from plantain.report.gallery import remark
-from plantain.report.labels import DIRECTIONS, STATES, interval, judge_name, modality
+from plantain.report.labels import DIRECTIONS, STATES, fact_words, interval, judge_name, modality
 from plantain.report.task_list import ListedTask
 
 STATE_STYLES = {"success": "green", "failed": "red", "stopped": "yellow"}
@@ -135,8 +135,9 @@ def _verdict(verdict: Verdict, prefix: str = "") -> Group:
     )
     opinion = verdict.observations.opinion
     own = "none" if opinion is None else "qualified" if opinion else "not qualified"
+    score = "none" if verdict.score is None else f"{verdict.score:.2f}"
     text.append(
-        f", score {verdict.score:.2f}, all-pass {_yes(verdict.qualified_all_pass)}, "
+        f", score {score}, all-pass {_yes(verdict.qualified_all_pass)}, "
         f"weighted {_yes(verdict.qualified_weighted)}, own opinion {own}, by {judge_name(plain(verdict.judge))}"
     )
     table = Table(show_header=True, box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -144,16 +145,21 @@ def _verdict(verdict: Verdict, prefix: str = "") -> Group:
         table.add_column(heading, style="dim" if heading == "evidence" else None)
     for criterion, result in verdict.observations.criteria.items():
         table.add_row(
-            Text("✓", style="green") if result.passed else Text("✗", style="red"),
-            words(criterion.value),
-            ", ".join(code.value.replace("_", " ") for code in result.codes),
+            _mark(result),
+            words(criterion),
+            ", ".join(code.replace("_", " ") for code in result.codes),
             _text(result.evidence),
         )
-    seen = (
-        f"finding seen: {_yes(verdict.observations.has_disease)}; "
-        f"another finding: {_yes(verdict.observations.other_disease)}"
-    )
-    return Group(text, table, Text(f"{seen}; {plain(verdict.observations.reason)}"))
+    seen = [f"{fact_words(name)}: {_yes(fact)}; " for name, fact in verdict.observations.facts.items()]
+    return Group(text, table, Text(f"{''.join(seen)}{plain(verdict.observations.reason)}"))
+
+
+def _mark(result: CriterionResult) -> Text:
+    """Whether a criterion holds, and its number where its scale is one of numbers."""
+    if result.passed is None:
+        return Text("?", style="dim")
+    number = "" if result.value is None else f" {result.value:g}"
+    return Text(f"✓{number}", style="green") if result.passed else Text(f"✗{number}", style="red")
 
 
 def _calls(calls: list[CallRow]) -> Table:

@@ -22,7 +22,6 @@ from plantain.records import (
     Observations,
     Outcome,
     Rubric,
-    ScaleReport,
     SourceImage,
     Usage,
 )
@@ -138,55 +137,30 @@ class EditedImage:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """What a judge is handed. Never the editor's mask."""
+    """What a judge is handed. Never the editor's mask.
+
+    Attributes:
+        image: what is known of the original.
+        original, edited: the image before the edit, and the edit.
+        instruction: what was asked for; of a benchmark's variant "D" the change that was expected.
+        finding: the finding concerned; None in a benchmark of other pictures.
+        direction: which way it goes.
+        rubric: what to report on.
+        seed: of the judge's draws.
+        truth: the real image after the procedure, where a benchmark has one and the judge is to see it.
+        variant: of a benchmark, what `instruction` is: "P" (the prompt) or "D" (a description of the change).
+    """
 
     image: SourceImage
     original: EncodedImage
     edited: EncodedImage
     instruction: str
-    finding: Finding
+    finding: Finding | None
     direction: Direction
     rubric: Rubric
     seed: int
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleRequest:
-    """What a judge of MedEBench's three dimensions is handed.
-
-    Attributes:
-        previous: the image before the edit.
-        edited: the output to be scored.
-        truth: the real image after the procedure; None when the judge is to do without.
-        text: what was asked for: the prompt (variant "P") or the description of the change ("D").
-        variant: "P" or "D".
-        image: what is known of the previous image.
-        finding, direction: the finding concerned, where the benchmark was made from a build; None otherwise.
-        seed: of the judge's draws.
-    """
-
-    previous: EncodedImage
-    edited: EncodedImage
-    truth: EncodedImage | None
-    text: str
-    variant: str
-    image: SourceImage
-    finding: Finding | None
-    direction: Direction
-    seed: int
-
-
-@runtime_checkable
-class ScaleJudge(Protocol):
-    """Scores an edit from 0 to 10 for editing accuracy, context preservation and visual quality (MedEBench, 2.2)."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def fingerprint(self) -> str: ...
-
-    async def score(self, request: ScaleRequest) -> Reply[ScaleReport]: ...
+    truth: EncodedImage | None = None
+    variant: str = "P"
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +272,7 @@ class TakesRegion(Protocol):
 
 @runtime_checkable
 class Judge(Protocol):
-    """Reports what it observes of an edit, criterion by criterion."""
+    """Reports what it observes of an edit, criterion by criterion, by any rubric that it is handed."""
 
     @property
     def name(self) -> str: ...
@@ -307,3 +281,21 @@ class Judge(Protocol):
     def fingerprint(self) -> str: ...
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]: ...
+
+
+@runtime_checkable
+class KnowsRubrics(Protocol):
+    """A judge whose answers hang on how it puts a rubric, or that can only judge by some."""
+
+    def fingerprint_by(self, rubric: Rubric) -> str:
+        """Its fingerprint when it judges by this rubric. Raises InputError when it cannot."""
+        ...
+
+
+def fingerprint_of(judge: Judge, rubric: Rubric) -> str:
+    """What changes whenever a judge's answers by this rubric could.
+
+    Raises:
+        InputError: the judge cannot judge by it.
+    """
+    return judge.fingerprint_by(rubric) if isinstance(judge, KnowsRubrics) else judge.fingerprint

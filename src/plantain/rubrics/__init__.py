@@ -1,7 +1,47 @@
 """What an edit is judged by, as data, and the policies that turn observations into a decision."""
 
-from plantain.rubrics.med_banana import MED_BANANA
-from plantain.rubrics.medebench import MEDEBENCH, Dimension, ScaleRubric
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from plantain.records import Rubric
+from plantain.rubrics.loading import as_text, digest_of, read_rubric, rubric_named, rubric_of
 from plantain.rubrics.policies import POLICIES, decide, majority
 
-__all__ = ["MEDEBENCH", "MED_BANANA", "POLICIES", "Dimension", "ScaleRubric", "decide", "majority"]
+MED_BANANA = read_rubric(Path(__file__).with_name("med_banana.toml"))
+MEDEBENCH = read_rubric(Path(__file__).with_name("medebench.toml"))
+
+
+def identity_of(rubric: Rubric) -> list[str | int]:
+    """What a rubric is known by in a request: ours by name and version, as ever, any other by its content too."""
+    known: list[str | int] = [rubric.name, rubric.version]
+    return known if rubric in (MED_BANANA, MEDEBENCH) else [*known, digest_of(rubric)]
+
+
+def frozen(rubric: Rubric) -> dict[str, str]:
+    """What a run freezes of its rubric, by which it is known and from which it can be read again."""
+    return {"name": rubric.name, "sha256": digest_of(rubric), "text": as_text(rubric)}
+
+
+def recorded(told: Mapping[str, Any]) -> Rubric:
+    """The rubric of a run by what it has frozen; of one that says nothing of it, Med-Banana's."""
+    return rubric_of(told["rubric"]["text"]) if "rubric" in told else MED_BANANA
+
+
+__all__ = [
+    "MEDEBENCH",
+    "MED_BANANA",
+    "POLICIES",
+    "as_text",
+    "decide",
+    "digest_of",
+    "frozen",
+    "identity_of",
+    "majority",
+    "read_rubric",
+    "recorded",
+    "rubric_named",
+    "rubric_of",
+]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
-from plantain.records import Criterion, CriterionResult, Observations, Rubric, Verdict
+from plantain.records import CriterionResult, Observations, Rubric, RubricCriterion, Verdict
 
 POLICIES = ("all-pass", "weighted")
 
@@ -12,7 +13,7 @@ POLICIES = ("all-pass", "weighted")
 def decide(
     observations: Observations, rubric: Rubric, *, judge: str, policy: str, threshold: float
 ) -> Verdict:
-    """Computes both policies and lets `policy` decide.
+    """Computes both policies and lets `policy` decide; an unscored criterion qualifies nothing.
 
     Args:
         observations: one judge's report; must hold every criterion of the rubric.
@@ -20,7 +21,8 @@ def decide(
         threshold: in [0, 1]; the paper uses about 0.7.
 
     Returns:
-        The verdict; its score is the sum of the weights of the criteria that passed, in [0, 1].
+        The verdict; its score is the sum of weight times share, in [0, 1]: a criterion that passed has the share 1,
+        one that failed 0, a number its place on the scale. None where a criterion is unscored.
 
     Raises:
         ValueError: unknown policy, or a criterion is missing.
@@ -28,9 +30,12 @@ def decide(
     missing = [c.name for c in rubric.criteria if c.name not in observations.criteria]
     if missing:
         raise ValueError(f"judge {judge} left out {', '.join(missing)}")
-    score = round(sum(c.weight for c in rubric.criteria if observations.criteria[c.name].passed), 6)
+    shares = [(c.weight, c.share(observations.criteria[c.name])) for c in rubric.criteria]
+    whole = all(share is not None for _, share in shares)
+    # Without any share this is the integer 0, which is part of what histories hash to since the first edition.
+    score = round(sum(weight * share for weight, share in shares if share), 6) if whole else None
     all_pass = all(observations.criteria[c.name].passed for c in rubric.criteria)
-    weighted = score >= threshold
+    weighted = score is not None and score >= threshold
     decisions = {"all-pass": all_pass, "weighted": weighted}
     if policy not in decisions:
         raise ValueError(f"policy {policy!r}: choose one of {', '.join(POLICIES)}")
@@ -38,30 +43,38 @@ def decide(
 
 
 def majority(panel: Sequence[tuple[str, Observations]], rubric: Rubric) -> Observations:
-    """One report from a panel: each criterion passes when more than half of the panel passes it.
+    """One report from a panel: a criterion passes when more than half of the panel passes it; of numbers, the median.
 
     A tie fails: an edit is not let through by half of its judges. Evidence and codes of the judges who failed a
     criterion are kept side by side.
     """
     if not panel:
         raise ValueError("a panel needs at least one judge")
-
-    def more_than_half(votes: Sequence[bool]) -> bool:
-        return 2 * sum(votes) > len(votes)
-
-    criteria: dict[Criterion, CriterionResult] = {}
-    for criterion in (c.name for c in rubric.criteria):
-        results = [observations.criteria[criterion] for _, observations in panel]
-        passed = more_than_half([r.passed for r in results])
-        agreeing = [r for r in results if r.passed == passed]
-        codes = tuple(dict.fromkeys(code for r in agreeing for code in r.codes))
-        evidence = " | ".join(r.evidence for r in agreeing if r.evidence)
-        criteria[criterion] = CriterionResult(passed, len(agreeing) / len(results), codes, evidence)
     opinions = [o.opinion for _, o in panel if o.opinion is not None]
     return Observations(
-        criteria=criteria,
-        has_disease=more_than_half([o.has_disease for _, o in panel]),
-        other_disease=more_than_half([o.other_disease for _, o in panel]),
-        opinion=more_than_half(opinions) if opinions else None,
+        criteria={
+            c.name: _together([o.criteria[c.name] for _, o in panel], c, rubric) for c in rubric.criteria
+        },
+        facts={name: _more_than_half([o.facts[name] for _, o in panel]) for name in panel[0][1].facts},
+        opinion=_more_than_half(opinions) if opinions else None,
         reason=" | ".join(f"{name}: {o.reason}" for name, o in panel),
+        differences=" | ".join(f"{name}: {o.differences}" for name, o in panel if o.differences),
     )
+
+
+def _together(results: list[CriterionResult], criterion: RubricCriterion, rubric: Rubric) -> CriterionResult:
+    value: float | None = None
+    if criterion.scale is None:
+        passed: bool | None = _more_than_half([bool(r.passed) for r in results])
+    else:
+        values = [r.value for r in results if r.value is not None]
+        value = float(median(values)) if 2 * len(values) > len(results) else None
+        passed = None if value is None else rubric.passes(criterion.name, value)
+    agreeing = [r for r in results if r.passed == passed]
+    codes = tuple(dict.fromkeys(code for r in agreeing for code in r.codes))
+    evidence = " | ".join(r.evidence for r in agreeing if r.evidence)
+    return CriterionResult(passed, len(agreeing) / len(results), codes, evidence, value)
+
+
+def _more_than_half(votes: Sequence[bool]) -> bool:
+    return 2 * sum(votes) > len(votes)

@@ -24,8 +24,9 @@ from plantain.bench.score.suite import PIXEL_METRICS
 from plantain.journal import JournalReader
 from plantain.metrics.networks.available import Networks
 from plantain.privacy.text_reader import why_no_reader
-from plantain.records import InputError, Outcome, OutcomeKind, ScaleReport, Score, Usage, unscored
-from plantain.roles import Reply, ScaleRequest, failed
+from plantain.records import CriterionResult, InputError, Observations, Outcome, OutcomeKind, Usage
+from plantain.roles import JudgeRequest, Reply, failed
+from plantain.rubrics import MEDEBENCH
 from plantain.runs.terms import Limits, Terms
 
 ARMS = ("copy-input", "ground-truth", "jpeg-75", "resize-only", *PLANTED)
@@ -60,20 +61,26 @@ class SpokenJudge:
     name = "spoken/judge"
     fingerprint = "1"
 
-    def __init__(self, answer: Callable[[ScaleRequest], ScaleReport | Outcome]) -> None:
+    def __init__(self, answer: Callable[[JudgeRequest], Observations | Outcome]) -> None:
         self._answer = answer
-        self.seen: list[ScaleRequest] = []
+        self.seen: list[JudgeRequest] = []
 
-    async def score(self, request: ScaleRequest) -> Reply[ScaleReport]:
+    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
         self.seen.append(request)
         answer = self._answer(request)
         usage = Usage(served_model="spoken-1")
         return failed(answer, usage) if isinstance(answer, Outcome) else Reply(answer, usage=usage)
 
 
-def report(ea: float | None, cp: float = 8, vq: float = 6) -> ScaleReport:
-    first = Score(ea) if ea is not None else unscored("not mentioned")
-    return ScaleReport(first, Score(cp), Score(vq), "a difference", "a reason")
+def report(ea: float | None, cp: float = 8, vq: float = 6) -> Observations:
+    numbers = dict(zip((c.name for c in MEDEBENCH.criteria), (ea, cp, vq), strict=True))
+    results = {
+        name: CriterionResult(None, evidence="not mentioned")
+        if value is None
+        else CriterionResult(value >= 7, value=value)
+        for name, value in numbers.items()
+    }
+    return Observations(results, reason="a reason", differences="a difference")
 
 
 def test_every_output_has_every_score_or_a_reason(folder: Path) -> None:
@@ -190,8 +197,8 @@ def test_what_a_judge_is_shown_follows_variant_and_truth(folder: Path) -> None:
     run_score(folder, ScoreRequest(metrics=["psnr"], judges=names), judges=[judge, judge])
     described = [request for request in judge.seen if request.variant == "D"]
     prompted = [request for request in judge.seen if request.variant == "P"]
-    assert all(request.truth is not None and "disc appears" in request.text for request in described)
-    assert all(request.truth is None and "Make the spot" in request.text for request in prompted)
+    assert all(request.truth is not None and "disc appears" in request.instruction for request in described)
+    assert all(request.truth is None and "Make the spot" in request.instruction for request in prompted)
     found = scores(folder / "run")
     assert found["copy-input", "2", "ea@spoken/judge/D"][1] == "the sample has no description of the change"
     assert found["copy-input", "2", "ea@spoken/judge/P-blind"][0] == 0.5
@@ -200,7 +207,7 @@ def test_what_a_judge_is_shown_follows_variant_and_truth(folder: Path) -> None:
 def test_a_failed_draw_leaves_the_others_and_is_asked_again_only_on_request(folder: Path) -> None:
     refuses = [True]
 
-    def answer(request: ScaleRequest) -> ScaleReport | Outcome:
+    def answer(request: JudgeRequest) -> Observations | Outcome:
         if refuses[0] and len(judge.seen) % 2:
             return Outcome(OutcomeKind.REFUSED, "I will not")
         return report(6)
@@ -238,8 +245,8 @@ def test_a_changed_judge_judges_again_under_its_own_number(folder: Path) -> None
 
 def test_another_served_model_stops_the_scoring(folder: Path) -> None:
     class Drifting(SpokenJudge):
-        async def score(self, request: ScaleRequest) -> Reply[ScaleReport]:
-            reply = await super().score(request)
+        async def judge(self, request: JudgeRequest) -> Reply[Observations]:
+            reply = await super().judge(request)
             return replace(reply, usage=Usage(served_model=f"spoken-{len(self.seen) // 5}"))
 
     wish = ScoreRequest(metrics=["psnr"], judges=(JudgeName("spoken/judge", "P", draws=1),))

@@ -21,10 +21,10 @@ from fakes.openai_format import openai_route
 from fakes.requests import edit_request, judge_request, original, write_request
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.files.secrets import Secret
-from plantain.models.hosted.answers import report_schema
 from plantain.models.hosted.asking import Question
 from plantain.models.hosted.gemini import requests
 from plantain.models.hosted.gemini.wire import GeminiWire
+from plantain.models.hosted.reports import report_schema
 from plantain.models.registry import close_models, resolve_editor, resolve_judge, resolve_writer
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError, OutcomeKind

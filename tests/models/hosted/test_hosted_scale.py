@@ -15,10 +15,11 @@ from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import source_image
 from fakes.server import KEY, Answer, FakeProvider, Request
-from plantain.models.registry import close_models, resolve_scale_judge
-from plantain.records import Direction, InputError, OutcomeKind, ScaleReport
-from plantain.roles import EncodedImage, Reply, ScaleRequest
+from plantain.models.registry import close_models, resolve_judge
+from plantain.records import Direction, InputError, Observations, OutcomeKind
+from plantain.roles import EncodedImage, JudgeRequest, Reply, fingerprint_of
 from plantain.roles.options import ProviderOptions
+from plantain.rubrics import MEDEBENCH
 
 MODELS = ("gemini/m", "openai/m", "openai-compatible/m")
 
@@ -40,30 +41,31 @@ def _clean(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def request(
     text: str = "Remove the mole on the cheek.", variant: str = "P", truth: bool = True
-) -> ScaleRequest:
+) -> JudgeRequest:
     shown = [EncodedImage(picture(shade=shade), "image/png") for shade in (40, 90, 140)]
-    return ScaleRequest(
+    return JudgeRequest(
+        source_image(modality="skin"),
         shown[0],
         shown[1],
-        shown[2] if truth else None,
         text,
-        variant,
-        source_image(modality="skin"),
         None,
         Direction.CHANGE,
-        seed=7,
+        MEDEBENCH,
+        7,
+        shown[2] if truth else None,
+        variant,
     )
 
 
 def ask(
-    server: FakeProvider, model: str, asked: ScaleRequest, prompts: Path | None = None
-) -> Reply[ScaleReport]:
+    server: FakeProvider, model: str, asked: JudgeRequest, prompts: Path | None = None
+) -> Reply[Observations]:
     base = server.url if model.startswith("gemini") else f"{server.url}/v1"
 
-    async def once() -> Reply[ScaleReport]:
-        judge = resolve_scale_judge(model, ProviderOptions(base_url=base, prompts=prompts))
+    async def once() -> Reply[Observations]:
+        judge = resolve_judge(model, ProviderOptions(base_url=base, prompts=prompts))
         try:
-            return await judge.score(asked)
+            return await judge.judge(asked)
         finally:
             await close_models(judge)
 
@@ -84,7 +86,7 @@ def test_pictures_go_in_order_and_scores_come_back(server: FakeProvider, model: 
     assert "The third shows the real result" in text
     assert reply.outcome.ok
     assert reply.value is not None
-    assert reply.value.editing_accuracy.value in range(11)
+    assert reply.value.criteria["editing_accuracy"].value in range(11)
     assert reply.value.differences == "A spot near the middle."
     assert "patient-7" not in server.calls[0].body.decode(), "no id of the image leaves"
 
@@ -128,8 +130,11 @@ def test_another_wording_that_asks_for_no_json_gets_none_and_is_asked_once(
     assert "json_schema" not in body
     assert "Rate the edit 'Remove the mole on the cheek.'" in sent(server.calls[0])[1].replace("\u2018", "'")
     assert reply.value is not None
-    assert (reply.value.editing_accuracy.value, reply.value.context_preservation.value) == (8.0, 9.0)
-    assert reply.value.visual_quality.value is None
+    assert (
+        reply.value.criteria["editing_accuracy"].value,
+        reply.value.criteria["context_preservation"].value,
+    ) == (8.0, 9.0)
+    assert reply.value.criteria["visual_quality"].value is None
     ask(server, "openai/m", request())
     assert "json_schema" in server.calls[1].body.decode()
 
@@ -140,7 +145,7 @@ def test_an_answer_without_all_scores_is_asked_for_again(server: FakeProvider) -
     assert len(server.calls) == 2
     assert "context_preservation: not mentioned" in sent(server.calls[1])[1]
     assert reply.value is not None
-    assert reply.value.visual_quality.scored
+    assert reply.value.criteria["visual_quality"].passed is not None
 
 
 def test_scores_that_came_are_kept_where_one_stays_missing(server: FakeProvider) -> None:
@@ -150,8 +155,11 @@ def test_scores_that_came_are_kept_where_one_stays_missing(server: FakeProvider)
     reply = ask(server, "openai/m", request())
     assert reply.outcome.ok
     assert reply.value is not None
-    assert reply.value.editing_accuracy.scored
-    assert (reply.value.visual_quality.value, reply.value.visual_quality.reason) == (None, "not mentioned")
+    assert reply.value.criteria["editing_accuracy"].passed is not None
+    assert (
+        reply.value.criteria["visual_quality"].value,
+        reply.value.criteria["visual_quality"].evidence,
+    ) == (None, "not mentioned")
 
 
 @pytest.mark.parametrize(
@@ -169,15 +177,15 @@ def test_an_answer_without_any_score_is_no_score(server: FakeProvider, said: str
 
 
 def test_the_fingerprint_follows_prompts_and_sampling(server: FakeProvider) -> None:
-    plain = resolve_scale_judge("gemini/m", ProviderOptions(base_url=server.url))
-    cool = resolve_scale_judge("gemini/m", ProviderOptions(base_url=server.url, temperature=0.1))
-    assert "scale@1:" in plain.fingerprint
-    assert "rubric=medebench@1" in plain.fingerprint
-    assert plain.fingerprint != cool.fingerprint
+    plain = resolve_judge("gemini/m", ProviderOptions(base_url=server.url))
+    cool = resolve_judge("gemini/m", ProviderOptions(base_url=server.url, temperature=0.1))
+    assert "scale@1:" in fingerprint_of(plain, MEDEBENCH)
+    assert "rubric=medebench@1" in fingerprint_of(plain, MEDEBENCH)
+    assert fingerprint_of(plain, MEDEBENCH) != fingerprint_of(cool, MEDEBENCH)
 
 
 def test_a_judge_that_there_is_not_is_named() -> None:
     with pytest.raises(InputError, match=r"^--judge: no model 'offline/instrument'; did you mean"):
-        resolve_scale_judge("offline/instrument")
+        resolve_judge("offline/instrument", where="--judge")
     with pytest.raises(InputError, match=r"^--judge: .gpt. is not provider/model"):
-        resolve_scale_judge("gpt")
+        resolve_judge("gpt", where="--judge")

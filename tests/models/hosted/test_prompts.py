@@ -46,7 +46,7 @@ def history(reason: str = "a seam", instruction: str = "Add air.") -> tuple[Atte
         for c in Criterion
     }
     verdict = decide(
-        Observations(results, True, False, False, reason),
+        Observations(results, {"has_disease": True, "other_disease": False}, False, reason),
         MED_BANANA,
         judge="j",
         policy="all-pass",

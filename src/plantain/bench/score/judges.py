@@ -18,15 +18,16 @@ from plantain.bench.score.judging import (
     failed_report,
     put_together,
     report_from_json,
-    report_to_json,
     without_judging,
 )
 from plantain.bench.score.pixel_metrics import by_sample, rows_of
 from plantain.calls import Answer, CallSpec, ModelClient, TaskCalls
 from plantain.findings import Taxonomy
 from plantain.journal import CallResult, Journal, StoredScore
-from plantain.records import Finding, InputError, ScaleReport, Step, derive_seed
-from plantain.roles import EncodedImage, Reply, ScaleRequest
+from plantain.journal.payload import to_json
+from plantain.records import Finding, InputError, Observations, Step, derive_seed
+from plantain.roles import EncodedImage, JudgeRequest, Reply
+from plantain.rubrics import MEDEBENCH
 
 KEPT = 24
 """Samples whose encoded pictures are kept at hand; outputs come sample by sample."""
@@ -80,13 +81,13 @@ class Judgement:
 
     def _call(
         self, output: Output, seated: SeatedJudge, sample: Sample, k: int, draw: int
-    ) -> CallSpec[ScaleReport]:
+    ) -> CallSpec[Observations]:
         name = seated.name
         # The same seed for every arm: differences between arms are not those of the draw.
         seed = derive_seed(self.journal.header.seed, "judge", sample.id, k, draw // 100 % 100)
         text = sample.detailed if name.variant == "D" else sample.prompt
         identity: dict[str, object] = {
-            "fingerprint": seated.judge.fingerprint,
+            "fingerprint": seated.fingerprint,
             "seed": seed,
             "sample": self.benchmark.sample_digest(sample),
             "edited": output.edited,
@@ -94,25 +95,26 @@ class Judgement:
             "truth": name.truth,
         }
 
-        async def send() -> Reply[ScaleReport]:
+        async def send() -> Reply[Observations]:
             previous, truth = await self._own_pictures(sample)
             edited = await asyncio.to_thread(self.run.read, output)
-            return await seated.judge.score(
-                ScaleRequest(
-                    previous=previous,
-                    edited=EncodedImage(edited, "image/png"),
-                    truth=truth if name.truth else None,
-                    text=text,
-                    variant=name.variant,
+            return await seated.judge.judge(
+                JudgeRequest(
                     image=sample.image,
+                    original=previous,
+                    edited=EncodedImage(edited, "image/png"),
+                    instruction=text,
                     finding=self._finding(sample),
                     direction=sample.direction,
+                    rubric=MEDEBENCH,
                     seed=seed,
+                    truth=truth if name.truth else None,
+                    variant=name.variant,
                 )
             )
 
-        async def settle(reply: Reply[ScaleReport], draft: CallResult) -> CallResult:
-            return draft if reply.value is None else replace(draft, answer=report_to_json(reply.value))
+        async def settle(reply: Reply[Observations], draft: CallResult) -> CallResult:
+            return draft if reply.value is None else replace(draft, answer=to_json(reply.value))
 
         return CallSpec(Step.JUDGE, output.k + 1, draw, name.model, identity, send, settle)
 
@@ -138,7 +140,7 @@ class Judgement:
             return None  # a finding of its maker's own: nothing is known of how it shows
 
 
-def _report(answer: Answer | BaseException) -> ScaleReport:
+def _report(answer: Answer | BaseException) -> Observations:
     """What a draw came to; what stopped it is raised once all draws have ended."""
     if isinstance(answer, BaseException):
         raise answer

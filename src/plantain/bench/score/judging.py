@@ -16,8 +16,9 @@ import orjson
 
 from plantain.bench.generate.runfile import Output
 from plantain.journal import CallRow, Journal, JsonValue, StoredScore
-from plantain.records import InputError, ScaleReport, Score, Step, unscored
-from plantain.roles import ScaleJudge
+from plantain.journal.payload import observations_of
+from plantain.records import CriterionResult, InputError, Observations, Score, Step, unscored
+from plantain.roles import Judge, fingerprint_of
 from plantain.rubrics import MEDEBENCH
 
 VARIANTS = ("P", "D")
@@ -27,6 +28,8 @@ JUDGES = "bench.judges"
 MOST_DRAWS, MOST_AGAIN = 100, 100
 WORDING = ("scale.md.j2", "scale_system.md.j2")
 """The files that word a judge's question."""
+MOST = 10
+"""Of MedEBench's scale; stored scores are shares of it."""
 VERSION = "1"
 """Of how draws are put together."""
 
@@ -85,19 +88,23 @@ class SeatedJudge:
     """A judge with its number in this run; another fingerprint of the same name takes another number."""
 
     name: JudgeName
-    judge: ScaleJudge
+    judge: Judge
     number: int
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint_of(self.judge, MEDEBENCH)
 
     def draw(self, k: int, again: int = 0) -> int:
         return (self.number * MOST_AGAIN + again) * MOST_DRAWS + k
 
 
-async def seat(journal: Journal, judges: Sequence[tuple[JudgeName, ScaleJudge]]) -> list[SeatedJudge]:
+async def seat(journal: Journal, judges: Sequence[tuple[JudgeName, Judge]]) -> list[SeatedJudge]:
     """Gives each judge its number in the run, the same as in earlier processes."""
     known: list[dict[str, str]] = orjson.loads(journal.reader.meta(JUDGES) or "[]")
     seated, before = [], len(known)
     for name, judge in judges:
-        entry = {"label": name.label, "fingerprint": judge.fingerprint}
+        entry = {"label": name.label, "fingerprint": fingerprint_of(judge, MEDEBENCH)}
         if entry not in known:
             known.append(entry)
         seated.append(SeatedJudge(name, judge, known.index(entry)))
@@ -134,7 +141,7 @@ def draws_to_make(seated: SeatedJudge, recorded: Iterable[CallRow], round: int, 
 
 def complete(seated: SeatedJudge, rows: Mapping[str, StoredScore], blob: str | None, *, retry: bool) -> bool:
     """Whether an output has this judge's scores: of this image and fingerprint, in as many draws as asked for."""
-    for dimension in MEDEBENCH.dimensions:
+    for dimension in MEDEBENCH.criteria:
         row = rows.get(stored_name(seated.name, dimension.short))
         if row is None or row.detail.get("version") != _version(seated) or row.detail.get("blob") != blob:
             return False
@@ -157,11 +164,11 @@ def asks_for_scores(folder: Path) -> bool:
 def without_judging(seated: SeatedJudge, output: Output, reason: str) -> list[StoredScore]:
     """The three scores of an output that nobody was asked about, and why."""
     detail: dict[str, JsonValue] = {"version": _version(seated), "blob": output.edited}
-    return _rows(seated, output, {d.short: (unscored(reason), detail) for d in MEDEBENCH.dimensions})
+    return _rows(seated, output, {d.short: (unscored(reason), detail) for d in MEDEBENCH.criteria})
 
 
 def put_together(
-    seated: SeatedJudge, output: Output, draws: Sequence[tuple[int, ScaleReport]]
+    seated: SeatedJudge, output: Output, draws: Sequence[tuple[int, Observations]]
 ) -> list[StoredScore]:
     """The three scores of an output from its draws: the mean of those scored, as a share of the scale.
 
@@ -169,11 +176,11 @@ def put_together(
     differences and reasons can be looked up.
     """
     made: dict[str, tuple[Score, dict[str, JsonValue]]] = {}
-    for dimension in MEDEBENCH.dimensions:
-        scores = [(draw, _dimension(report, dimension.name)) for draw, report in draws]
-        values = [score.value for _, score in scores if score.value is not None]
-        reasons = list(dict.fromkeys(score.reason for _, score in scores if score.value is None))
-        score = Score(sum(values) / len(values) / MEDEBENCH.most) if values else unscored("; ".join(reasons))
+    for dimension in MEDEBENCH.criteria:
+        results = [(draw, report.criteria[dimension.name]) for draw, report in draws]
+        values = [result.value for _, result in results if result.value is not None]
+        reasons = list(dict.fromkeys(result.evidence for _, result in results if result.value is None))
+        score = Score(sum(values) / len(values) / MOST) if values else unscored("; ".join(reasons))
         made[dimension.short] = (
             score,
             {
@@ -184,7 +191,7 @@ def put_together(
                 "truth": seated.name.truth,
                 "asked": len(draws),
                 "scored": len(values),
-                "draws": [_said(draw, score) for draw, score in scores],
+                "draws": [_said(draw, result) for draw, result in results],
                 "reason": draws[0][1].reason[:600],
             },
         )
@@ -203,40 +210,31 @@ def _rows(
 
 
 def _version(seated: SeatedJudge) -> str:
-    return f"{VERSION} {seated.judge.fingerprint}"
+    return f"{VERSION} {seated.fingerprint}"
 
 
-def _said(draw: int, score: Score) -> dict[str, JsonValue]:
-    if score.value is not None:
-        return {"draw": draw, "score": score.value}
-    return {"draw": draw, "reason": score.reason}
+def _said(draw: int, result: CriterionResult) -> dict[str, JsonValue]:
+    if result.value is not None:
+        return {"draw": draw, "score": result.value}
+    return {"draw": draw, "reason": result.evidence}
 
 
-def _dimension(report: ScaleReport, name: str) -> Score:
-    return {
-        "editing_accuracy": report.editing_accuracy,
-        "context_preservation": report.context_preservation,
-        "visual_quality": report.visual_quality,
-    }[name]
-
-
-def failed_report(reason: str) -> ScaleReport:
+def failed_report(reason: str) -> Observations:
     """What a draw without an answer comes to."""
-    return ScaleReport(unscored(reason), unscored(reason), unscored(reason), reason=reason)
+    return Observations(
+        {c.name: CriterionResult(None, evidence=reason) for c in MEDEBENCH.criteria}, reason=reason
+    )
 
 
-def report_to_json(report: ScaleReport) -> str:
-    """A report as the memo keeps it."""
-    return orjson.dumps(report).decode()
-
-
-def report_from_json(text: str) -> ScaleReport:
-    """The report of `report_to_json`."""
-    said = orjson.loads(text)
-    return ScaleReport(
-        Score(**said["editing_accuracy"]),
-        Score(**said["context_preservation"]),
-        Score(**said["visual_quality"]),
-        said["differences"],
-        said["reason"],
+def report_from_json(text: str) -> Observations:
+    """The report that the memo keeps, also as the first edition wrote it, with the scores under their own names."""
+    told = orjson.loads(text)
+    if "criteria" in told:
+        return observations_of(told)
+    criteria = {
+        c.name: {"passed": None, "value": told[c.name]["value"], "evidence": told[c.name]["reason"]}
+        for c in MEDEBENCH.criteria
+    }
+    return observations_of(
+        {"criteria": criteria, "reason": told["reason"], "differences": told["differences"]}
     )

@@ -26,9 +26,9 @@ from plantain.bench.score.suite_text import find_text_metric
 from plantain.findings import load_taxonomy
 from plantain.journal import DiskFull, Journal
 from plantain.metrics.networks.available import Networks, find_networks
-from plantain.models.registry import close_models, resolve_scale_judge
+from plantain.models.registry import close_models, resolve_judge
 from plantain.records import InputError
-from plantain.roles import ScaleJudge
+from plantain.roles import Judge
 from plantain.runs.consent import check_consent
 from plantain.runs.door import Door
 from plantain.runs.opening import open_client
@@ -106,7 +106,7 @@ async def score_run(
     wish: ScoreRequest,
     *,
     terms: Terms | None = None,
-    judges: Sequence[ScaleJudge] | None = None,
+    judges: Sequence[Judge] | None = None,
     observer: ScoreObserver = SILENT,
     accept_model_change: bool = False,
     on_commit: Callable[[int], None] | None = None,
@@ -168,11 +168,11 @@ async def score_run(
 
 
 def _seats(
-    names: Sequence[JudgeName], judges: Sequence[ScaleJudge] | None, door: Door
-) -> list[tuple[JudgeName, ScaleJudge]]:
+    names: Sequence[JudgeName], judges: Sequence[Judge] | None, door: Door
+) -> list[tuple[JudgeName, Judge]]:
     if judges is not None:
         return list(zip(names, judges, strict=True))
-    made: dict[tuple[str, Path | None], ScaleJudge] = {}
+    made: dict[tuple[str, Path | None], Judge] = {}
     seats = []
     for name in names:
         options = door.options(name.model)
@@ -181,7 +181,7 @@ def _seats(
         elif options.prompts is not None and asks_for_scores(options.prompts):
             name = replace(name, prompts=options.prompts)  # from [providers]: another wording all the same
         if (name.model, name.prompts) not in made:
-            made[name.model, name.prompts] = resolve_scale_judge(name.model, options)
+            made[name.model, name.prompts] = resolve_judge(name.model, options, "--judge")
         seats.append((name, made[name.model, name.prompts]))
     return seats
 

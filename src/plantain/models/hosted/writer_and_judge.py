@@ -6,15 +6,21 @@ import hashlib
 
 import orjson
 
-from plantain.models.hosted.answers import read_instruction, read_report, report_schema
-from plantain.models.hosted.asking import Conversation, Question, ask_until_readable
+from plantain.models.hosted.answers import JsonObject, Unreadable, read_instruction
+from plantain.models.hosted.asking import MOST_ASKS, Conversation, Question, ask_until_readable
 from plantain.models.hosted.describer import HostedDescriber
-from plantain.models.hosted.prompts import PromptLibrary, checked_library, judge_prompt, write_prompt
-from plantain.models.hosted.scale_judge import HostedScaleJudge
-from plantain.records import Observations
-from plantain.roles import JudgeRequest, Reply, WriteRequest
+from plantain.models.hosted.prompts import (
+    PromptLibrary,
+    checked_library,
+    form_asked,
+    judge_prompt,
+    write_prompt,
+)
+from plantain.models.hosted.reports import Declined, Incomplete, read_report, report_schema
+from plantain.records import Observations, Outcome, OutcomeKind, Rubric
+from plantain.roles import JudgeRequest, Reply, WriteRequest, failed
 from plantain.roles.options import ProviderOptions
-from plantain.rubrics import MED_BANANA
+from plantain.rubrics import MED_BANANA, MEDEBENCH, digest_of
 
 VERSION = "1"
 """Of this adapter; raised when the same model and prompt could be asked or read differently."""
@@ -42,42 +48,101 @@ class HostedWriter:
 
 
 class HostedJudge:
-    """Reports on edits with a hosted language model, looking at original and edited picture."""
+    """Reports on edits by any rubric with a hosted language model, looking at the pictures.
+
+    MedEBench's paper draws its two steps, differences and scores, as two; its published judge answers both at once, and
+    so does this one: each draw is one call. A folder's own wording that asks for no JSON gets none: the answer is read
+    as it comes, and asked for once.
+    """
 
     def __init__(self, model: Conversation, options: ProviderOptions) -> None:
         self._model = model
         self._library = checked_library(options.prompts, options.edition)
         self._leniency = options.leniency
         self.name = model.name
-        schema = hashlib.sha256(orjson.dumps(report_schema(MED_BANANA))).hexdigest()[:12]
-        prompts = _fingerprint(self._library, model, ("judge_add", "judge_remove", "again"))
-        self.fingerprint = f"{prompts} leniency={self._leniency} schema={schema}"
+        self.fingerprint = self.fingerprint_by(MED_BANANA)
+
+    def fingerprint_by(self, rubric: Rubric) -> str:
+        """The prompts and the schema that the rubric makes, and how the model is asked.
+
+        Raises:
+            InputError: the rubric names a template that there is not.
+        """
+        asked = rubric.asked
+        own = () if asked.system == "system" else (asked.system,)
+        form = self._form(rubric)
+        schema = "none" if form is None else hashlib.sha256(orjson.dumps(form)).hexdigest()[:12]
+        prompts = _fingerprint(self._library, self._model, (*asked.templates, *own, "again"))
+        if rubric == MED_BANANA:
+            return f"{prompts} leniency={self._leniency} schema={schema}"
+        if rubric == MEDEBENCH:  # as runs have it whose judge of scales was another one
+            scale = prompts.replace("hosted@", "scale@", 1)
+            return f"{scale} rubric={rubric.name}@{rubric.version} schema={schema}"
+        known = f"{rubric.name}@{rubric.version}:{digest_of(rubric)[:12]}"
+        return f"{prompts} leniency={self._leniency} rubric={known} schema={schema}"
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        """Observations per criterion; `malformed` when the report could not be read twice. Never a default."""
+        """Observations per criterion; never a default.
+
+        An answer that lacks some numbers is asked for again once, and then taken with those that it has; the others
+        are unscored with the reason. A judge that says that it will not is `refused`, a report that could not be read
+        twice `malformed`.
+        """
+        rubric = request.rubric
         prompt = judge_prompt(self._library, request, self._leniency)
-        question = Question(
-            prompt.system,
-            ("Original:", request.original, "Edited:", request.edited, prompt.text),
-            request.seed,
-            report_schema(request.rubric),
+        pictures = (request.original, request.edited, request.truth)
+        shown = [
+            part
+            for pair in zip(rubric.asked.pictures, pictures, strict=True)
+            if pair[1]
+            for part in pair
+            if part
+        ]
+        form = self._form(rubric)
+        question = Question(prompt.system, (*shown, prompt.text), request.seed, form)
+        unread: list[Unreadable] = []
+
+        def read(text: str) -> Observations:
+            try:
+                return read_report(text, rubric)
+            except Unreadable as error:
+                unread.append(error)
+                raise
+
+        reply = await ask_until_readable(
+            self._model, question, prompt, self._library, read, 1 if form is None else MOST_ASKS
         )
-        return await ask_until_readable(
-            self._model, question, prompt, self._library, lambda text: read_report(text, request.rubric)
-        )
+        if reply.outcome.kind is not OutcomeKind.MALFORMED:
+            return reply
+        partial = [error.report for error in unread if isinstance(error, Incomplete)]
+        best = max(partial, key=_scored, default=None)
+        if best is not None and _scored(best):
+            return Reply(best, usage=reply.usage, raw=reply.raw)
+        for error in reversed(unread):
+            if isinstance(error, Declined):
+                return failed(Outcome(OutcomeKind.REFUSED, str(error)), reply.usage, reply.raw)
+        return reply
+
+    def _form(self, rubric: Rubric) -> JsonObject | None:
+        """The schema; None where numbers are asked for in a folder's own wording that wants no JSON."""
+        in_numbers = all(criterion.scale is not None for criterion in rubric.criteria)
+        return None if in_numbers and not form_asked(self._library, rubric) else report_schema(rubric)
 
     async def aclose(self) -> None:
         """Closes the connection; it opens again with the next call."""
         await self._model.aclose()
 
 
+def _scored(report: Observations) -> int:
+    """How many criteria are scored."""
+    return sum(result.passed is not None for result in report.criteria.values())
+
+
 def language_role(role: str, model: Conversation, options: ProviderOptions) -> object:
-    """What a language model becomes in a role: "writer", "judge", "scale judge" or "describer"."""
+    """What a language model becomes in a role: "writer", "judge" or "describer"."""
     if role == "describer":
         return HostedDescriber(model, options)
-    if role == "writer":
-        return HostedWriter(model, options)
-    return HostedScaleJudge(model, options) if role == "scale judge" else HostedJudge(model, options)
+    return HostedWriter(model, options) if role == "writer" else HostedJudge(model, options)
 
 
 def _fingerprint(library: PromptLibrary, model: Conversation, prompts: tuple[str, ...]) -> str:

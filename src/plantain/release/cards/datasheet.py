@@ -25,7 +25,7 @@ from plantain.journal.tables import table2 as judged_of
 from plantain.release.licences.licences import SourcePart
 from plantain.release.plan import RunFacts
 from plantain.release.splits import empty_splits
-from plantain.rubrics import MED_BANANA
+from plantain.rubrics import recorded
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -90,7 +90,7 @@ class ImageCounts:
 
 def gather(reader: JournalReader) -> Numbers:
     """Tables 1 and 2, rounds and findings over the closed edit tasks: what a release holds."""
-    weights = {criterion.name.value: criterion.weight for criterion in MED_BANANA.criteria}
+    weights = {c.name: c.weight for c in recorded(reader.header.frozen).criteria}
     with closed_only(reader), snapshot(reader):
         synthetic, unchecked = sources_to_mention(reader)
         return Numbers(
@@ -122,7 +122,7 @@ def datasheet(
         parts=parts,
         images=images,
         embedded=embedded,
-        rubric=MED_BANANA,
+        rubric=recorded(facts.frozen),
     )
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from plantain.findings import load_taxonomy
 from plantain.journal import JsonValue
+from plantain.journal.payload import dumps
 from plantain.records import Criterion, Direction
 from plantain.release.task_record import AttemptRecord, TaskRecord
 
@@ -175,7 +176,7 @@ def verdict_cells(attempt: AttemptRecord) -> dict[str, Cell]:
     if verdict is None:
         return dict.fromkeys(VERDICT)
     seen = verdict.observations
-    codes = [code.value for result in seen.criteria.values() for code in result.codes]
+    codes = [code for result in seen.criteria.values() for code in result.codes]
     return {
         "judge": verdict.judge,
         "qualified": verdict.qualified,
@@ -183,8 +184,8 @@ def verdict_cells(attempt: AttemptRecord) -> dict[str, Cell]:
         "qualified_weighted": verdict.qualified_weighted,
         "score": verdict.score,
         **{name.value: seen.criteria[name].passed if name in seen.criteria else None for name in Criterion},
-        "has_disease": seen.has_disease,
-        "other_disease": seen.other_disease,
+        "has_disease": seen.facts.get("has_disease"),
+        "other_disease": seen.facts.get("other_disease"),
         "opinion": seen.opinion,
         "codes": list(dict.fromkeys(codes)),
         "reason": seen.reason,
@@ -196,7 +197,7 @@ def evidence_of(attempt: AttemptRecord) -> str | None:
     verdict = attempt.verdict
     if verdict is None:
         return None
-    return orjson.dumps(verdict.observations.criteria, option=orjson.OPT_NON_STR_KEYS).decode()
+    return dumps(verdict.observations.criteria).decode()
 
 
 def with_features(schema: pa.Schema) -> pa.Schema:

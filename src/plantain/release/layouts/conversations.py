@@ -76,14 +76,14 @@ def verdict(attempt: AttemptRecord) -> JsonValue:
         return seen.criteria[criterion].passed if criterion in seen.criteria else None
 
     return {
-        "has_disease": seen.has_disease,
+        "has_disease": seen.facts.get("has_disease"),
         "structure_reasonable": passed(Criterion.STRUCTURAL_PLAUSIBILITY),
         "looks_realistic": passed(Criterion.REALISM),
         "qualified": told.qualified,
         "reason": seen.reason,
         "instruction_compliant": passed(Criterion.INSTRUCTION_COMPLIANCE),
         "fidelity_preserved": passed(Criterion.FIDELITY_PRESERVATION),
-        "other_disease": seen.other_disease,
+        "other_disease": seen.facts.get("other_disease"),
         "score": told.score,
         "qualified_all_pass": told.qualified_all_pass,
         "qualified_weighted": told.qualified_weighted,

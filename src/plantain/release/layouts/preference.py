@@ -76,6 +76,6 @@ def _pair_cells(record: TaskRecord, slots: list[Slot], chosen_first: bool) -> di
 
 def _margin(better: AttemptRecord, worse: AttemptRecord) -> float | None:
     """How much higher the judge scored the chosen edit, in [-1, 1]; null where either was not scored."""
-    if better.verdict is None or worse.verdict is None:
-        return None
-    return round(better.verdict.score - worse.verdict.score, 6)
+    scores = [one.verdict.score for one in (better, worse) if one.verdict is not None]
+    known = [score for score in scores if score is not None]
+    return round(known[0] - known[1], 6) if len(known) == 2 else None

@@ -3,11 +3,10 @@
 from plantain.models.hosted.prompts.fill import (
     checked_library,
     describe_prompt,
+    form_asked,
     judge_prompt,
     procedures_prompt,
     rehearse,
-    scale_form_asked,
-    scale_prompt,
     write_prompt,
 )
 from plantain.models.hosted.prompts.library import Prompt, PromptLibrary, edition_of
@@ -18,10 +17,9 @@ __all__ = [
     "checked_library",
     "describe_prompt",
     "edition_of",
+    "form_asked",
     "judge_prompt",
     "procedures_prompt",
     "rehearse",
-    "scale_form_asked",
-    "scale_prompt",
     "write_prompt",
 ]

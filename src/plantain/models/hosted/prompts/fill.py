@@ -10,6 +10,7 @@ from plantain.findings import lines_on, shown_sides, sides_on, zones_on
 from plantain.models.hosted.prompts.library import Prompt, PromptLibrary
 from plantain.records import (
     BUILD_DIRECTIONS,
+    Asked,
     Attempt,
     Criterion,
     CriterionResult,
@@ -21,12 +22,13 @@ from plantain.records import (
     Observations,
     Outcome,
     OutcomeKind,
+    Rubric,
     RubricCriterion,
     SourceImage,
     Verdict,
 )
-from plantain.roles import DescribeRequest, JudgeRequest, ScaleRequest, WriteRequest
-from plantain.rubrics import MEDEBENCH, ScaleRubric
+from plantain.roles import DescribeRequest, EncodedImage, JudgeRequest, WriteRequest
+from plantain.rubrics import MED_BANANA, MEDEBENCH
 
 MODALITIES = {
     "chest_xray": "frontal chest radiograph",
@@ -47,25 +49,22 @@ def write_prompt(library: PromptLibrary, request: WriteRequest) -> Prompt:
 
 
 def judge_prompt(library: PromptLibrary, request: JudgeRequest, leniency: str) -> Prompt:
-    """The judge's prompt for the request's direction."""
-    values = _case(request.finding, request.image, request.direction)
-    values |= _asked(request.instruction, request.rubric.criteria, leniency)
-    name = "judge_add" if request.direction is Direction.ADD else "judge_remove"
-    return library.render(name, values)
+    """The judge's prompt, from the template that the rubric names for the request's direction."""
+    templates, rubric = request.rubric.asked.templates, request.rubric
+    prompt = library.render(
+        templates[-1] if request.direction is Direction.REMOVE else templates[0], _judged(request, leniency)
+    )
+    if rubric.asked.system == "system":
+        return prompt
+    return replace(prompt, system=library.render(rubric.asked.system, {}).text)
 
 
-def scale_prompt(library: PromptLibrary, request: ScaleRequest, rubric: ScaleRubric) -> Prompt:
-    """The prompt that asks for scores on a benchmark's output; its system's words are its own."""
-    values = _scaled(request.image.modality, request.text, request.variant, rubric)
-    prompt = library.render("scale", values | {"shows_truth": request.truth is not None})
-    return replace(prompt, system=library.render("scale_system", {}).text)
-
-
-def scale_form_asked(library: PromptLibrary, rubric: ScaleRubric) -> bool:
-    """Whether the prompt for scores asks for JSON with the rubric's names, as ours does; else any words will do."""
-    example = _scaled("unknown", "example", "P", rubric) | {"shows_truth": True}
-    text = library.render("scale", example).text
-    return "JSON" in text and all(dimension.name in text for dimension in rubric.dimensions)
+def form_asked(library: PromptLibrary, rubric: Rubric) -> bool:
+    """Whether a prompt for numbers asks for JSON with the rubric's names, as ours does; else any words will do."""
+    finding, image, picture = _example()
+    asked = JudgeRequest(image, picture, picture, "example", finding, Direction.ADD, rubric, 0, picture)
+    text = judge_prompt(library, asked, "balanced").text
+    return "JSON" in text and all(criterion.name in text for criterion in rubric.criteria)
 
 
 def describe_prompt(library: PromptLibrary, request: DescribeRequest) -> Prompt:
@@ -98,6 +97,44 @@ def rehearse(library: PromptLibrary) -> None:
     Raises:
         InputError: names the template and what it asked for.
     """
+    finding, image, picture = _example()
+    result = CriterionResult(False, 0.5, (FailureCode.TOO_SUBTLE,), "example")
+    seen = Observations(
+        dict.fromkeys(Criterion, result), dict.fromkeys(MED_BANANA.facts, False), False, "example"
+    )
+    verdict = Verdict("example", seen, False, False, 0.0, False)
+    history = (
+        Attempt("", 1, 1, "example", Outcome(OutcomeKind.NO_IMAGE, "example")),
+        Attempt("", 1, 2, "example", verdict=verdict),
+    )
+    for direction in BUILD_DIRECTIONS:
+        case = _case(finding, image, direction)
+        library.render("write_initial", case)
+        library.render("refine", case | _told(history, shows_failed_edit=True))
+        for rubric in (
+            MED_BANANA,
+            MEDEBENCH,
+            replace(MED_BANANA, asked=Asked()),
+            replace(MEDEBENCH, asked=Asked()),
+        ):
+            for known, truth, variant in ((finding, picture, "P"), (None, None, "D")):
+                if known is not None or rubric.asked != MED_BANANA.asked:
+                    asked = JudgeRequest(
+                        image, picture, picture, "example", known, direction, rubric, 0, truth, variant
+                    )
+                    judge_prompt(library, asked, "strict")
+    library.render("describe_system", {})
+    for prompt in ("", "example"):
+        library.render("describe", _pair("example", "example", prompt, {"modality": "example"}))
+    library.render("procedures", {"organ": "example", "known": ["example"], "most": 1})
+    library.render("edit", {"instruction": "example", "shown": "example"})
+    library.render("edit_by_example", {"examples": ["example"], "instruction": "example", "shown": ""})
+    library.render("again", {"problem": "example", "answer": "example"})
+
+
+def _example() -> tuple[Finding, SourceImage, EncodedImage]:
+    """What a prompt is tried with."""
+    picture = EncodedImage(b"", "image/png")
     finding = Finding(
         "Example", "example", "example", "example", "example", sides=("left",), zones=("upper",)
     )
@@ -112,42 +149,41 @@ def rehearse(library: PromptLibrary) -> None:
         Geometry(1, 1, "pad", 0, 0, 1, 1),
         view="frontal",
     )
-    reports = [CriterionResult(False, 0.5, (FailureCode.TOO_SUBTLE,), "example")]
-    seen = Observations(dict.fromkeys(Criterion, reports[0]), False, False, False, "example")
-    verdict = Verdict("example", seen, False, False, 0.0, False)
-    history = (
-        Attempt("", 1, 1, "example", Outcome(OutcomeKind.NO_IMAGE, "example")),
-        Attempt("", 1, 2, "example", verdict=verdict),
-    )
-    for direction in BUILD_DIRECTIONS:
-        case = _case(finding, image, direction)
-        library.render("write_initial", case)
-        library.render("refine", case | _told(history, shows_failed_edit=True))
-        name = "judge_add" if direction is Direction.ADD else "judge_remove"
-        library.render(name, case | _asked("example", (), "strict"))
-    for variant, shows_truth in (("P", True), ("D", False)):
-        library.render("scale", _scaled("eye", "example", variant, MEDEBENCH) | {"shows_truth": shows_truth})
-    library.render("scale_system", {})
-    library.render("describe_system", {})
-    for prompt in ("", "example"):
-        library.render("describe", _pair("example", "example", prompt, {"modality": "example"}))
-    library.render("procedures", {"organ": "example", "known": ["example"], "most": 1})
-    library.render("edit", {"instruction": "example", "shown": "example"})
-    library.render("edit_by_example", {"examples": ["example"], "instruction": "example", "shown": ""})
-    library.render("again", {"problem": "example", "answer": "example"})
+    return finding, image, picture
 
 
 def _told(history: Sequence[Attempt], *, shows_failed_edit: bool) -> dict[str, object]:
     return {"history": [_round(attempt) for attempt in history], "shows_failed_edit": shows_failed_edit}
 
 
-def _asked(instruction: str, criteria: Sequence[RubricCriterion], leniency: str) -> dict[str, object]:
+def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
+    """What any judge's template may ask for; what is known of a finding only where there is one."""
+    rubric, finding = request.rubric, request.finding
+    case = _case(finding, request.image, request.direction) if finding is not None else {"finding": None}
+    criteria = [_questioned(criterion) for criterion in rubric.criteria]
     return {
-        "instruction": instruction,
-        "criteria": [{"name": c.name.value, "question": c.question} for c in criteria],
-        "codes": [code.value for code in FailureCode],
+        "modality": _modality(request.image.modality),
+        **case,
+        "instruction": request.instruction,
+        "text": request.instruction,
+        "variant": request.variant,
+        "shows_truth": request.truth is not None,
+        "criteria": criteria,
+        "dimensions": criteria,
+        "most": max((criterion.scale[1] for criterion in rubric.criteria if criterion.scale), default=1),
+        "flags": [{"name": name, "question": question} for name, question in rubric.facts.items()],
+        "codes": list(rubric.codes),
+        "differences": rubric.asked.differences,
+        "opinion": rubric.asked.opinion,
         "leniency": leniency,
     }
+
+
+def _questioned(criterion: RubricCriterion) -> dict[str, object]:
+    least, most = criterion.scale or (0, 1)
+    marks = [{"score": score, "meaning": meaning} for score, meaning in criterion.marks]
+    told = {"name": criterion.name, "question": criterion.question, "marks": marks}
+    return {**told, "scale": criterion.scale is not None, "least": least, "most": most}
 
 
 def _pair(organ: str, task: str, prompt: str, told: Mapping[str, str]) -> dict[str, object]:
@@ -155,23 +191,9 @@ def _pair(organ: str, task: str, prompt: str, told: Mapping[str, str]) -> dict[s
     return {"organ": organ, "task": task, "prompt": prompt, "facts": facts}
 
 
-def _scaled(modality: str, text: str, variant: str, rubric: ScaleRubric) -> dict[str, object]:
-    dimensions = [
-        {
-            "name": dimension.name,
-            "question": dimension.question,
-            "marks": [{"score": score, "meaning": meaning} for score, meaning in dimension.marks],
-        }
-        for dimension in rubric.dimensions
-    ]
-    said = "medical photograph or scan" if modality == "unknown" else modality.replace("_", " ")
-    return {
-        "modality": MODALITIES.get(modality, said),
-        "text": text,
-        "variant": variant,
-        "most": rubric.most,
-        "dimensions": dimensions,
-    }
+def _modality(name: str) -> str:
+    said = "medical photograph or scan" if name == "unknown" else name.replace("_", " ")
+    return MODALITIES.get(name, said)
 
 
 def _case(finding: Finding, image: SourceImage, direction: Direction) -> dict[str, object]:
@@ -208,17 +230,19 @@ def _round(attempt: Attempt) -> dict[str, object]:
         seen = attempt.verdict.observations
         told["results"] = [
             {
-                "name": criterion.value,
+                "name": criterion,
                 "passed": result.passed,
-                "codes": ", ".join(code.value for code in result.codes),
-                "evidence": result.evidence,
+                "codes": ", ".join(result.codes),
+                "evidence": result.evidence
+                if result.value is None
+                else f"{result.value:g}. {result.evidence}",
             }
             for criterion, result in seen.criteria.items()
         ]
         told |= {
-            "judged": True,
-            "has_disease": seen.has_disease,
-            "other_disease": seen.other_disease,
+            "judged": "has_disease" in seen.facts,
+            "has_disease": seen.facts.get("has_disease", False),
+            "other_disease": seen.facts.get("other_disease", False),
             "reason": seen.reason,
         }
     return told

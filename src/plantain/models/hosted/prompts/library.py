@@ -19,6 +19,7 @@ ASKED = (
     "refine",
     "judge_add",
     "judge_remove",
+    "rubric",
     "edit",
     "edit_by_example",
     "again",
@@ -39,7 +40,7 @@ named by its number; a run goes on under the edition that it was begun with."""
 ADDED = {"judge_system": 2}
 """Prompts that an edition added, by its number."""
 
-SYSTEMS = {"judge_add": "judge_system", "judge_remove": "judge_system"}
+SYSTEMS = dict.fromkeys(("judge_add", "judge_remove", "rubric"), "judge_system")
 """Which prompt's words stand before these requests instead of `system`, where the edition has it."""
 
 _VERSION = re.compile(r"\A\{#-? *version: *(\d+)\b")

@@ -1,0 +1,148 @@
+"""Rubrics from TOML: ours, those of other packages, and a user's own file, checked field by field."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import re
+import tomllib
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from plantain.records import Asked, InputError, Rubric, RubricCriterion
+from plantain.rubrics.policies import POLICIES
+
+GROUP = "plantain.rubrics"
+"""Entry point group: name of the rubric -> a `plantain.records.Rubric`, or the path of its TOML file."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+_RESERVED = frozenset({"criteria", "opinion", "qualified", "reason", "differences"})
+
+
+@cache
+def _adapter() -> TypeAdapter[Rubric]:
+    return TypeAdapter(Rubric)
+
+
+def read_rubric(path: Path) -> Rubric:
+    """The rubric of a TOML file.
+
+    Raises:
+        InputError: names the file and the field, and says what is allowed.
+    """
+    try:
+        told = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such rubric") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: not a readable TOML file: {error}") from error
+    try:
+        return rubric_of(json.dumps(told, default=str))
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def rubric_of(text: str) -> Rubric:
+    """The rubric that `as_text` wrote. Raises ValueError in one line that names the field."""
+    try:
+        rubric = _adapter().validate_json(text, strict=True)
+    except ValidationError as error:
+        problems = sorted(
+            error.errors(), key=lambda problem: problem["type"] != "unexpected_keyword_argument"
+        )
+        raise ValueError(_problem(problems[0])) from None
+    _check(rubric)
+    return rubric
+
+
+def rubric_named(name: str) -> Rubric:
+    """A rubric by its name, ours or another package's, or by the path of its file.
+
+    Raises:
+        InputError: there is none, the message suggests the nearest; or it is not one.
+    """
+    if name.endswith(".toml"):
+        return read_rubric(Path(name))
+    found = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if name not in found:
+        near = difflib.get_close_matches(name, found, n=1)
+        hint = (
+            f"did you mean {near[0]!r}?" if near else f"rubrics: {', '.join(sorted(found))}, or a file.toml"
+        )
+        raise InputError(f"rubric: no rubric {name!r}; {hint}")
+    try:
+        loaded = found[name].load()
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"rubric {name!r}: {found[name].value} cannot be loaded ({error})") from error
+    if isinstance(loaded, Path):
+        return read_rubric(loaded)
+    if not isinstance(loaded, Rubric):
+        raise InputError(f"rubric {name!r}: {found[name].value} is neither a Rubric nor the path of one")
+    return loaded
+
+
+def _problem(problem: ErrorDetails) -> str:
+    where = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] != "unexpected_keyword_argument":
+        return ": ".join(filter(None, (where, problem["msg"].removeprefix("Value error, "))))
+    section = {"criteria": RubricCriterion, "asked": Asked}.get(str(problem["loc"][0]), Rubric)
+    known = [field.name for field in fields(section)]
+    near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
+    return f"unknown key {where!r}; " + (
+        f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+    )
+
+
+def as_text(rubric: Rubric) -> str:
+    """All that a rubric says, as JSON, without what is left at its default: a field of tomorrow changes no hash."""
+    return json.dumps(_said(rubric), sort_keys=True, ensure_ascii=False)
+
+
+def digest_of(rubric: Rubric) -> str:
+    """SHA-256 of its content: what a rubric of a user's own is known by."""
+    return hashlib.sha256(as_text(rubric).encode()).hexdigest()
+
+
+def _said(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        said = {}
+        for field in fields(value):
+            default = field.default_factory() if field.default_factory is not MISSING else field.default
+            if getattr(value, field.name) != default:
+                said[field.name] = _said(getattr(value, field.name))
+        return said
+    if isinstance(value, (list, tuple)):
+        return [_said(inner) for inner in value]
+    return dict(value) if isinstance(value, dict) else value
+
+
+def _check(rubric: Rubric) -> None:
+    """Raises ValueError for what types cannot hold."""
+    names = [criterion.name for criterion in rubric.criteria]
+    for name in (*names, *rubric.facts, *rubric.codes):
+        if not _NAME.match(name) or name in _RESERVED:
+            raise ValueError(
+                f"{name!r} cannot be a name: small letters, digits and _, and none of {sorted(_RESERVED)}"
+            )
+    if len({*names, *rubric.facts}) < len(names) + len(rubric.facts):
+        raise ValueError("criteria and facts: each needs a name of its own")
+    for criterion in rubric.criteria:
+        if criterion.weight < 0:
+            raise ValueError(f"criteria.{criterion.name}.weight: {criterion.weight:g} is below 0")
+        least, most = criterion.scale or (0, 1)
+        if least >= most:
+            raise ValueError(f"criteria.{criterion.name}.scale: [{least}, {most}] does not go up")
+        if criterion.pass_at is not None and not least <= criterion.pass_at <= most:
+            raise ValueError(f"criteria.{criterion.name}.pass_at: {criterion.pass_at:g} is not on its scale")
+    if rubric.policy not in POLICIES:
+        raise ValueError(f"policy: {rubric.policy!r}; choose one of {', '.join(POLICIES)}")
+    if not 0 <= rubric.threshold <= 1:
+        raise ValueError(f"threshold: {rubric.threshold:g}; from 0 to 1")
+    if not 1 <= len(rubric.asked.templates) <= 2:
+        raise ValueError("asked.templates: name one template, or one for additions and one for removals")

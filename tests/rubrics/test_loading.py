@@ -1,0 +1,155 @@
+"""A rubric of a user's own: read, refused with the field that is wrong, known by its content, and decided by."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plantain.models.hosted.answers import Unreadable
+from plantain.models.hosted.reports import Incomplete, read_report, report_schema
+from plantain.records import CriterionResult, InputError, Observations
+from plantain.rubrics import (
+    MED_BANANA,
+    MEDEBENCH,
+    as_text,
+    decide,
+    digest_of,
+    identity_of,
+    majority,
+    read_rubric,
+    rubric_named,
+    rubric_of,
+)
+
+OWN = """
+name = "our-clinic"
+version = 2
+policy = "weighted"
+threshold = 0.6
+codes = ["blurred", "misplaced"]
+[[criteria]]
+name = "done"
+weight = 0.5
+question = "Was it done?"
+[[criteria]]
+name = "beauty"
+weight = 0.5
+scale = [1, 5]
+pass_at = 4
+question = "How real does it look?"
+marks = [[1, "not at all"], [5, "wholly"]]
+[facts]
+implant = "Is there an implant?"
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "own.toml"
+    file.write_text(OWN, encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("weight = 0.5\nscale", "weight = 0.6\nscale", "rubric our-clinic: weights sum to 1.1, not 1"),
+        ("scale = [1, 5]", "scale = [5, 1]", "criteria.beauty.scale: [5, 1] does not go up"),
+        ("pass_at = 4", "pass_at = 7", "criteria.beauty.pass_at: 7 is not on its scale"),
+        ("scale = [1, 5]", 'scale = "1-5"', "criteria.1.scale"),
+        ('"weighted"', '"most"', "policy: 'most'; choose one of all-pass, weighted"),
+        ("threshold = 0.6", "threshold = 60", "threshold: 60; from 0 to 1"),
+        ('name = "done"', 'name = "Done!"', "'Done!' cannot be a name"),
+        ('name = "done"', 'name = "reason"', "'reason' cannot be a name"),
+        ("implant =", "beauty =", "each needs a name of its own"),
+        ("version = 2", "versoin = 2", "unknown key 'versoin'; did you mean 'version'?"),
+        ("pass_at = 4", "pas_at = 4", "'criteria.1.pas_at'; did you mean 'pass_at'?"),
+        ("[[criteria]]", "[[criteria]", "not a readable TOML file"),
+    ],
+)
+def test_what_is_wrong_is_named_in_one_line(path: Path, before: str, after: str, said: str) -> None:
+    path.write_text(OWN.replace(before, after), encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_rubric(path)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_rubric_that_there_is_not(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="did you mean 'medebench'"):
+        rubric_named("medebanch")
+    with pytest.raises(InputError, match="no such rubric"):
+        rubric_named(str(tmp_path / "none.toml"))
+
+
+def test_ours_are_registered_as_any_other() -> None:
+    assert rubric_named("med-banana") == MED_BANANA
+    assert rubric_named("medebench") == MEDEBENCH
+
+
+def test_it_is_known_by_its_content_and_ours_as_ever(path: Path) -> None:
+    own = read_rubric(path)
+    assert rubric_of(as_text(own)) == own
+    assert identity_of(MED_BANANA) == ["med-banana", 1]
+    assert identity_of(own) == ["our-clinic", 2, digest_of(own)]
+    disguised = replace(own, name="med-banana", version=1)
+    assert len(identity_of(disguised)) == 3, "a name of ours is not enough"
+    path.write_text(OWN.replace("Was it done?", "Was it done at all?"), encoding="utf-8")
+    assert digest_of(read_rubric(path)) != digest_of(own)
+    path.write_text(f"# a note\n{OWN}", encoding="utf-8")
+    assert digest_of(read_rubric(path)) == digest_of(own), "what it says, not how the file is laid out"
+
+
+def seen(done: bool, beauty: float | None) -> Observations:
+    number = CriterionResult(None if beauty is None else beauty >= 4, value=beauty)
+    return Observations({"done": CriterionResult(done), "beauty": number}, {"implant": True})
+
+
+@pytest.mark.parametrize(
+    ("done", "beauty", "score", "all_pass", "weighted"),
+    [
+        # 0.5 * done + 0.5 * (beauty - 1) / 4, by hand; 0.6 is the threshold
+        (True, 5.0, 1.0, True, True),
+        (True, 4.0, 0.875, True, True),
+        (True, 2.0, 0.625, False, True),
+        (True, 1.0, 0.5, False, False),
+        (False, 5.0, 0.5, False, False),
+        (True, None, None, False, False),
+    ],
+)
+def test_numbers_count_by_their_place_on_the_scale(
+    path: Path, done: bool, beauty: float | None, score: float | None, all_pass: bool, weighted: bool
+) -> None:
+    own = read_rubric(path)
+    verdict = decide(seen(done, beauty), own, judge="j", policy=own.policy, threshold=own.threshold)
+    assert (verdict.score, verdict.qualified_all_pass, verdict.qualified) == (score, all_pass, weighted)
+
+
+def test_a_panels_number_is_the_median_and_needs_more_than_half(path: Path) -> None:
+    own = read_rubric(path)
+    three = [("a", seen(True, 5.0)), ("b", seen(True, 2.0)), ("c", seen(False, 4.0))]
+    joint = majority(three, own)
+    assert (joint.criteria["beauty"].value, joint.criteria["beauty"].passed) == (4.0, True)
+    assert joint.facts == {"implant": True}
+    half = majority([("a", seen(True, 5.0)), ("b", seen(True, None))], own)
+    assert (half.criteria["beauty"].value, half.criteria["beauty"].passed) == (None, None)
+
+
+def test_schema_and_reading_are_made_from_it(path: Path) -> None:
+    own = read_rubric(path)
+    schema = report_schema(own)
+    assert schema["required"] == ["done", "beauty", "implant", "reason", "qualified"]
+    done = '"done": {"evidence": "yes", "codes": ["blurred", "odd"], "passed": false, "confidence": 0.5}'
+    rest = '"implant": false, "reason": "so", "qualified": true'
+    told = read_report(f'{{{done}, "beauty": {{"reason": "fine", "codes": [], "score": 4}}, {rest}}}', own)
+    assert told.criteria["done"] == CriterionResult(False, 0.5, ("blurred",), "yes [other codes: odd]")
+    assert told.criteria["beauty"] == CriterionResult(True, None, (), "fine", 4.0)
+    assert (told.facts, told.opinion) == ({"implant": False}, True)
+    with pytest.raises(Incomplete, match="beauty: score is 6, no whole number from 1 to 5") as caught:
+        read_report(f'{{{done}, "beauty": {{"reason": "", "codes": [], "score": 6}}, {rest}}}', own)
+    assert caught.value.report.criteria["beauty"].passed is None
+    with pytest.raises(Unreadable, match="implant is missing"):
+        read_report(f'{{{done}, "beauty": {{"score": 4}}, "reason": "so"}}', own)
