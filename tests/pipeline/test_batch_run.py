@@ -408,7 +408,9 @@ def test_plan_counts_batches_at_half_price_in_waves_and_refuses_what_build_refus
     # six findings on three images are 18 tasks: four waves of five rounds of three jobs, an hour each
     assert batch["tasks"] == 18
     assert batch["duration_s"]["expected"] == 4 * 5 * 3 * 3600
-    code, _, error = plan("online", '[providers.openai]\ntransport = "batch"\n', 'editor = "openai/gpt-image-2"')
+    code, _, error = plan(
+        "online", '[providers.openai]\ntransport = "batch"\n', 'editor = "openai/gpt-image-2"'
+    )
     assert (code, error.count("accept_unverified")) == (0, 0)
     code, _, error = plan("batch", "[providers.gemini.batch]\nimage = 10\n")
     assert code == 2
