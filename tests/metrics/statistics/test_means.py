@@ -80,9 +80,12 @@ def test_values_without_skewness_or_ends_have_students_interval():
     assert ClusteredMeans(range(16)).sampling(x).p_zero() == pytest.approx(stats.ttest_1samp(x, 0).pvalue)
 
 
-@given(st.floats(-30, 30), st.floats(-0.999, 0.999))
-def test_the_correction_for_skewness_can_be_taken_back(t, skewness):
-    assert corrected(uncorrected(t, skewness), skewness) == pytest.approx(t, abs=1e-6)
+@given(st.floats(1, 30), st.booleans(), st.floats(-0.999, 0.999))
+def test_the_correction_for_skewness_can_be_taken_back(size, negative, skewness):
+    t = -size if negative else size
+    found = uncorrected(t, skewness)
+    assert corrected(found, skewness) == pytest.approx(t, abs=1e-6)
+    assert abs(found) <= 3 * size
 
 
 SOURCES = {

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 
 LEVEL = 0.05
 
+FARTHEST = 3.0
+"""Times of Student's t that the correction for skewness may reach: beyond a bend it would run away, and earn nothing."""
+
 Z95 = 1.959963984540054
 """Standard normal quantile of 0.975."""
 
@@ -93,12 +96,15 @@ def corrected(t: float, skewness: float) -> float:
 
     Args:
         t: the mean over its error; skewness: as in `Sampling`.
+
+    Of at least a `FARTHEST` part of t.
     """
-    return t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
+    found = t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
+    return max(found, t / FARTHEST) if t > 0 else min(found, t / FARTHEST)
 
 
 def uncorrected(t: float, skewness: float) -> float:
-    """The studentised mean that `corrected` takes to t.
+    """The studentised mean that `corrected` takes to t, at least 1 away from 0; at most `FARTHEST` times as far.
 
     Example:
         >>> round(corrected(uncorrected(2.1, 0.4), 0.4), 12)
@@ -106,7 +112,8 @@ def uncorrected(t: float, skewness: float) -> float:
     """
     if abs(skewness) < 1e-9:
         return t
-    return 3.0 / skewness * (math.cbrt(1.0 + skewness * (t - skewness / 6)) - 1.0)
+    found = 3.0 / skewness * (math.cbrt(1.0 + skewness * (t - skewness / 6)) - 1.0)
+    return min(found, FARTHEST * t) if t > 0 else max(found, FARTHEST * t)
 
 
 def wilson_share(share: float, n: float, z: float = Z95) -> tuple[float, float]:

@@ -62,7 +62,7 @@ class ClusteredMeans:
     Example:
         >>> found = ClusteredMeans("aabcde").mean([0.2, 0.4, 0.5, 0.1, 0.7, 0.6], low=0, high=1)
         >>> f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f}), {found.clusters} clusters"
-        '0.42 (0.15 to 0.76), 5 clusters'
+        '0.42 (0.00 to 0.75), 5 clusters'
     """
 
     def __init__(self, clusters: Sequence[Hashable], strata: Sequence[Hashable] | None = None) -> None:
