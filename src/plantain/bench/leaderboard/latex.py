@@ -121,7 +121,8 @@ def _line(
     for name in distances:
         value = found.get((arm.label, name))
         values.append("--" if value is None else f"{value:.2f}")
-    return f"{escaped(arm.label)} & {' & '.join(values)} \\\\\n & {' & '.join(under)} \\\\"
+    line = f"{escaped(arm.label)} & {' & '.join(values)} " + r"\\"
+    return f"{line}\n & {' & '.join(under)} " + r"\\" if any(under) else line
 
 
 def _under(cell: TableCell | None, measure: Measure) -> str:
