@@ -5,7 +5,7 @@ of which have most of the samples. Compared are plantain's interval of a mean, S
 `scipy.stats.bootstrap` (BCa and percentile). An interval that is not given, because too few sources say anything,
 counts neither way; how many are given is shown. Then the same for rates over clusters and for Cohen's kappa.
 
-    python benchmarks/interval_coverage.py [ROUNDS]      default 1000; exits 1 where plantain covers less than 93 % from 8 sources on
+    python benchmarks/interval_coverage.py [ROUNDS]    default 1000; exits 1 below 93 % from 8 sources on
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 LEVEL = 0.05
 
 FARTHEST = 3.0
-"""Times of Student's t that the correction for skewness may reach: beyond a bend it would run away, and earn nothing."""
+"""Times of Student's t that the correction for skewness may reach: beyond a bend it would run away."""
 
 Z95 = 1.959963984540054
 """Standard normal quantile of 0.975."""
