@@ -11,9 +11,9 @@ import pytest
 
 from plantain.journal import JournalReader
 from plantain.report import figures
-from plantain.report.page import Numbers, gather
+from plantain.report.page import ReportNumbers, gather
 
-FIGURES: dict[str, Callable[[Numbers], str]] = {
+FIGURES: dict[str, Callable[[ReportNumbers], str]] = {
     "composition": lambda n: figures.composition_figure(n.composition),
     "rounds": lambda n: figures.rounds_figure(n.rounds),
     "findings": lambda n: figures.findings_figure(n.findings),
@@ -23,13 +23,13 @@ FIGURES: dict[str, Callable[[Numbers], str]] = {
 
 
 @pytest.fixture(scope="module")
-def numbers(run: Path) -> Numbers:
+def numbers(run: Path) -> ReportNumbers:
     with JournalReader.open(run) as reader:
         return gather(reader)
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_figure_is_wellformed_repeatable_and_follows_the_page(name: str, numbers: Numbers) -> None:
+def test_figure_is_wellformed_repeatable_and_follows_the_page(name: str, numbers: ReportNumbers) -> None:
     svg = FIGURES[name](numbers)
     assert svg == FIGURES[name](numbers)
     root = ElementTree.fromstring(svg)

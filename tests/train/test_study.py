@@ -18,7 +18,7 @@ from plantain.roles.options import ProviderOptions
 from plantain.train.base import TrainingBase, open_base
 from plantain.train.editor_folder import LORA
 from plantain.train.finished import DONE
-from plantain.train.pairs import Listed, PreferencePair, TrainingPair
+from plantain.train.pairs import ListedExample, PreferencePair, TrainingPair
 from plantain.train.preference_run import (
     PreferenceObserver,
     PreferencePlan,
@@ -47,8 +47,8 @@ class Moles:
             for pair in pairs(each)
         ]
 
-    def listed(self) -> list[Listed]:
-        return [Listed(pair.id, pair.task, pair.cluster) for pair in self.pairs]
+    def listed(self) -> list[ListedExample]:
+        return [ListedExample(pair.id, pair.task, pair.cluster) for pair in self.pairs]
 
     def read(self, ids: Sequence[str]) -> Iterator[TrainingPair]:
         return (pair for pair in self.pairs if pair.id in set(ids))
@@ -60,8 +60,8 @@ class Preferences:
     name = "preferences"
     digest = "e" * 64
 
-    def listed(self) -> list[Listed]:
-        return [Listed(pair.id, pair.task, pair.cluster) for pair in preferences(5)]
+    def listed(self) -> list[ListedExample]:
+        return [ListedExample(pair.id, pair.task, pair.cluster) for pair in preferences(5)]
 
     def read(self, ids: Sequence[str]) -> Iterator[PreferencePair]:
         return (pair for pair in preferences(5) if pair.id in set(ids))
@@ -135,7 +135,7 @@ def test_trained_adapters_are_an_editor_and_a_base_by_themselves(tmp_path: Path,
 
 
 def test_splits_are_nested_whole_and_the_same_for_every_size() -> None:
-    listed = [Listed(f"{n}", "t", f"c{n // 3}", reserved=n >= 27) for n in range(30)]
+    listed = [ListedExample(f"{n}", "t", f"c{n // 3}", reserved=n >= 27) for n in range(30)]
     split = split_task(listed, "t", seed=4, largest=16)
     assert len(split.training) >= 16
     assert not {n for n in split.training if int(n) >= 27}
@@ -150,7 +150,7 @@ def test_splits_are_nested_whole_and_the_same_for_every_size() -> None:
 
 def test_tasks_are_those_with_most_samples() -> None:
     listed = [
-        Listed(f"{task}{n}", task, f"{n}")
+        ListedExample(f"{task}{n}", task, f"{n}")
         for task, count in (("x", 3), ("y", 5), ("z", 3))
         for n in range(count)
     ]
@@ -199,12 +199,12 @@ def test_preferences_are_trained_watched_and_resumed(tmp_path: Path, base: Train
 
 def test_preferences_of_one_group_cannot_be_split() -> None:
     with pytest.raises(InputError, match="too few"):
-        split_preferences([Listed("0", "t", "c"), Listed("1", "t", "c")], 0.2, 0)
+        split_preferences([ListedExample("0", "t", "c"), ListedExample("1", "t", "c")], 0.2, 0)
 
 
 def test_a_release_s_test_split_is_neither_learned_from_nor_watched() -> None:
     # What is watched decides when the training ends. One group has one example in the test split, and one outside.
-    listed = [Listed(f"{n}", "t", f"c{n // 2}", reserved=n >= 14, final=n >= 17) for n in range(20)]
+    listed = [ListedExample(f"{n}", "t", f"c{n // 2}", reserved=n >= 14, final=n >= 17) for n in range(20)]
     learn, observer = split_preferences(listed, 0.2, 0)
     assert {"14", "15"} <= set(observer)  # validation
     assert not {"16", "17", "18", "19"} & {*learn, *observer}

@@ -45,7 +45,7 @@ LISTED = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class ReportNumbers:
     """Everything that a report counts; free of telemetry."""
 
     composition: Composition
@@ -139,10 +139,10 @@ def write_story(reader: JournalReader, task: TaskRow, to: Path) -> Path:
     return to
 
 
-def gather(reader: JournalReader) -> Numbers:
+def gather(reader: JournalReader) -> ReportNumbers:
     """All tables of a run."""
     weights = {c.name: c.weight for c in recorded(reader.header.frozen).criteria}
-    return Numbers(
+    return ReportNumbers(
         composition=table1(reader),
         judged=table2(reader, weights),
         rounds=rounds_to_success(reader),
@@ -158,7 +158,7 @@ def _run(header: RunHeader) -> dict[str, object]:
     return {"name": header.name, "seed": header.seed, "frozen": header.frozen, "version": header.code_version}
 
 
-def _document(header: RunHeader, numbers: Numbers, selection: Selection) -> dict[str, object]:
+def _document(header: RunHeader, numbers: ReportNumbers, selection: Selection) -> dict[str, object]:
     return {
         "format": "plantain report",
         "format_version": 1,

@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
-from plantain.train.pairs import Listed, TrainingPair
+from plantain.train.pairs import ListedExample, TrainingPair
 
 
 class PairedSample(Protocol):
@@ -51,10 +51,10 @@ class BenchmarkPairs(Generic[S]):
         self.name = benchmark.name
         self.digest = benchmark.digest
 
-    def listed(self) -> list[Listed]:
+    def listed(self) -> list[ListedExample]:
         """Every such sample, by id."""
         found = [
-            Listed(sample.id, sample.task, sample.cluster)
+            ListedExample(sample.id, sample.task, sample.cluster)
             for sample in self._benchmark.samples
             if sample.changed is not None
         ]

@@ -10,7 +10,7 @@ from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError
-from plantain.train.pairs import Listed
+from plantain.train.pairs import ListedExample
 
 
 class Originals:
@@ -31,7 +31,7 @@ class Originals:
     def has(self, prepared_sha256: str) -> bool:
         return self._blobs.path(prepared_sha256).is_file()
 
-    def some(self, listed: list[Listed], release: str) -> list[Listed]:
+    def some(self, listed: list[ListedExample], release: str) -> list[ListedExample]:
         """What was listed, unless nothing was. Raises InputError then: no original is here."""
         if not listed:
             raise InputError(

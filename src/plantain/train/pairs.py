@@ -54,7 +54,7 @@ class PreferencePair:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedExample:
     """An example before its pixels are read.
 
     Attributes:
@@ -83,7 +83,7 @@ class PairSource(Protocol):
         """Changes whenever what it holds does."""
         ...
 
-    def listed(self) -> list[Listed]:
+    def listed(self) -> list[ListedExample]:
         """Every pair, without pixels, in a stable order."""
         ...
 

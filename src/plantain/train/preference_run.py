@@ -14,7 +14,7 @@ from plantain.train.base import TrainingBase
 from plantain.train.editor_folder import Card, save_editor
 from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.latents import Encoder
-from plantain.train.pairs import Listed, TrainingPair
+from plantain.train.pairs import ListedExample, TrainingPair
 from plantain.train.preference import BETA, BOUND, Preference, encode_preferences, prefer, standing
 from plantain.train.release_pairs import ReleasePreferences
 from plantain.train.study import LORA_RATE
@@ -111,7 +111,7 @@ class PreferenceObserver:
 
 
 def split_preferences(
-    listed: Sequence[Listed], share: float, seed: int
+    listed: Sequence[ListedExample], share: float, seed: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Ids to learn from and ids to watch; clusters stay whole, reserved ones are watched.
 

@@ -18,7 +18,7 @@ from plantain.journal import JsonValue
 from plantain.pixels.decode import BadImage, decode_mask, decode_untrusted
 from plantain.records import InputError, SourceImage
 from plantain.train.originals import Originals
-from plantain.train.pairs import Listed, PreferencePair, TrainingPair
+from plantain.train.pairs import ListedExample, PreferencePair, TrainingPair
 
 TABLES = "data"
 """Folder of a release's tables; each has one of its own."""
@@ -45,8 +45,8 @@ class _Told:
     def prepared(self) -> str:
         return self.image.prepared_sha256
 
-    def listed(self, name: str, groups: Groups) -> Listed:
-        return Listed(
+    def listed(self, name: str, groups: Groups) -> ListedExample:
+        return ListedExample(
             name, self.task, groups.name(self.image), self.split not in ("", TRAINING), self.split == TEST
         )
 
@@ -69,7 +69,7 @@ class ReleasePairs:
         self.name = release.name
         self.digest = _digest(release)
 
-    def listed(self) -> list[Listed]:
+    def listed(self) -> list[ListedExample]:
         """Every success whose original is at hand, by task id. Raises InputError when there is none."""
         listed = [
             told.listed(task_id, self._groups)
@@ -133,7 +133,7 @@ class ReleasePreferences:
         self.name = release.name
         self.digest = _digest(release)
 
-    def listed(self) -> list[Listed]:
+    def listed(self) -> list[ListedExample]:
         """Every pair whose original is at hand, in the release's order. Raises InputError when there is none."""
         listed = [
             told.listed(str(number), self._groups)

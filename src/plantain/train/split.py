@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plantain.records import InputError, derive_seed
-from plantain.train.pairs import Listed
+from plantain.train.pairs import ListedExample
 
 SIZES = (0, 4, 8, 16)
 TASKS = 6
@@ -34,14 +34,14 @@ class TaskSplit:
     training: tuple[str, ...]
 
 
-def choose_tasks(examples: Sequence[Listed], count: int = TASKS) -> tuple[str, ...]:
+def choose_tasks(examples: Sequence[ListedExample], count: int = TASKS) -> tuple[str, ...]:
     """The tasks with most examples, ties by name."""
     sizes = Counter(example.task for example in examples)
     return tuple(sorted(sizes, key=lambda task: (-sizes[task], task))[:count])
 
 
 def split_task(
-    examples: Sequence[Listed],
+    examples: Sequence[ListedExample],
     task: str,
     *,
     seed: int,

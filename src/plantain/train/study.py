@@ -19,7 +19,7 @@ from plantain.train.editor_folder import Card, save_editor
 from plantain.train.encoded import Encoded
 from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.latents import Encoder, InstructionPipeline
-from plantain.train.pairs import Listed, PairSource
+from plantain.train.pairs import ListedExample, PairSource
 from plantain.train.split import PER_TASK, SIZES, TASKS, TaskSplit, choose_tasks, split_task
 from plantain.train.supervised import (
     DROPOUT,
@@ -107,7 +107,7 @@ def slug(task: str) -> str:
     return f"{re.sub(r'[^a-z0-9]+', '-', task.casefold()).strip('-')[:40]}-{digest}"
 
 
-def splits_of(plan: StudyPlan, listed: Sequence[Listed]) -> tuple[TaskSplit, ...]:
+def splits_of(plan: StudyPlan, listed: Sequence[ListedExample]) -> tuple[TaskSplit, ...]:
     """The study's tasks, split. Raises InputError for an unknown task, or one with too few samples."""
     plan.check()
     known = {example.task for example in listed}

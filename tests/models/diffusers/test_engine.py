@@ -285,7 +285,7 @@ def test_pipelines_make_room_for_one_that_does_not_fit_beside_them(monkeypatch: 
         def close(self) -> None:
             closed.append(self)
 
-    monkeypatch.setattr("plantain.models.diffusers.pipelines.instruct_pix2pix.Runner", Large)
+    monkeypatch.setattr("plantain.models.diffusers.pipelines.instruct_pix2pix.InstructPix2PixRunner", Large)
     for name in ("a", "b"):
         (done,) = run(engine, Loading(Path(name), "instruct-pix2pix"), [job()])
         assert done.outcome.ok

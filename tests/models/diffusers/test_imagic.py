@@ -14,25 +14,25 @@ STEERING = Steering(steps=2, guidance=3.0, text_steps=3, model_steps=3)
 
 
 @pytest.fixture(scope="module")
-def runner(tiny_loading: Callable[[str], Loading]) -> imagic.Runner:
-    return imagic.Runner(tiny_loading("imagic"), "cpu")
+def runner(tiny_loading: Callable[[str], Loading]) -> imagic.ImagicRunner:
+    return imagic.ImagicRunner(tiny_loading("imagic"), "cpu")
 
 
 def canvas(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (64, 64, 3), dtype=np.uint8)
 
 
-def edit(runner: imagic.Runner, seed: int, steering: Steering = STEERING) -> np.ndarray:
+def edit(runner: imagic.ImagicRunner, seed: int, steering: Steering = STEERING) -> np.ndarray:
     (drawn,) = runner.edit([canvas(seed)], [Job(b"", "Remove the mole", seed)], steering)
     assert drawn.pixels is not None
     return drawn.pixels
 
 
-def weights(runner: imagic.Runner) -> dict[str, torch.Tensor]:
+def weights(runner: imagic.ImagicRunner) -> dict[str, torch.Tensor]:
     return {name: weight.clone() for name, weight in runner.pipe.unet.state_dict().items()}
 
 
-def test_weights_are_put_back_so_that_no_image_teaches_the_next(runner: imagic.Runner) -> None:
+def test_weights_are_put_back_so_that_no_image_teaches_the_next(runner: imagic.ImagicRunner) -> None:
     before = weights(runner)
     first = edit(runner, 1)
     edit(runner, 2)
@@ -43,7 +43,7 @@ def test_weights_are_put_back_so_that_no_image_teaches_the_next(runner: imagic.R
 
 
 def test_weights_are_put_back_after_a_fault_too(
-    runner: imagic.Runner, monkeypatch: pytest.MonkeyPatch
+    runner: imagic.ImagicRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = weights(runner)
     monkeypatch.setattr(
@@ -54,7 +54,7 @@ def test_weights_are_put_back_after_a_fault_too(
     assert all(torch.equal(weight, before[name]) for name, weight in weights(runner).items())
 
 
-def test_both_stages_learn_the_image(runner: imagic.Runner) -> None:
+def test_both_stages_learn_the_image(runner: imagic.ImagicRunner) -> None:
     """Held-out noise: after learning, the model reconstructs the image better than before, from its own embedding."""
     pipe = runner.pipe
     pictures = [imagic.Image.fromarray(canvas(3))]
@@ -77,7 +77,7 @@ def test_both_stages_learn_the_image(runner: imagic.Runner) -> None:
     assert loss(wanted) == start
 
 
-def test_alpha_and_the_learned_embedding_shape_the_drawing(runner: imagic.Runner) -> None:
+def test_alpha_and_the_learned_embedding_shape_the_drawing(runner: imagic.ImagicRunner) -> None:
     assert not np.array_equal(edit(runner, 1, replace(STEERING, alpha=0.0)), edit(runner, 1))
     unlearned = replace(STEERING, text_steps=0, model_steps=0)
     with_any_alpha = [edit(runner, 1, replace(unlearned, alpha=alpha)) for alpha in (0.0, 1.0)]

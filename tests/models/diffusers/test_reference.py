@@ -21,10 +21,10 @@ from plantain.models.diffusers.pipelines import flux2_klein, flux_kontext, qwen_
 from plantain.models.frames import FramePolicy
 
 RUNNERS = {
-    "flux-kontext": flux_kontext.Runner,
-    "flux2-klein": flux2_klein.Runner,
-    "qwen-image-edit": qwen_image_edit.Runner,
-    "qwen-image-edit-plus": qwen_image_edit.Runner,
+    "flux-kontext": flux_kontext.FluxKontextRunner,
+    "flux2-klein": flux2_klein.Flux2KleinRunner,
+    "qwen-image-edit": qwen_image_edit.QwenImageEditRunner,
+    "qwen-image-edit-plus": qwen_image_edit.QwenImageEditRunner,
 }
 SIZES = [
     (width, height)
@@ -110,7 +110,7 @@ def test_image_tokens_get_the_places_that_the_model_has_for_them(
     method: str, tiny_loading: Callable[[str], Loading]
 ) -> None:
     """Positions that reach the language model, against `get_rope_index` of transformers; without the hook: none."""
-    runner = qwen_image_edit.Runner(tiny_loading(method), "cpu")
+    runner = qwen_image_edit.QwenImageEditRunner(tiny_loading(method), "cpu")
     encoder, pipe = runner.pipe.text_encoder, runner.pipe
     asked: list[dict[str, torch.Tensor]] = []
     placed: list[torch.Tensor | None] = []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.batch.answers import index
-from plantain.models.hosted.batch.service import Job, JobState
+from plantain.models.hosted.batch.service import BatchJob, JobState
 from plantain.models.hosted.scrub import text
 from plantain.records import OutcomeKind
 
@@ -65,7 +65,7 @@ def test_first_of_two_answers_counts_also_across_files(tmp_path: Path) -> None:
 def test_unanswered_request_ends_by_the_state_of_its_job(
     state: JobState, kind: OutcomeKind, fatal: bool, billed: bool
 ) -> None:
-    fault = Job("batches/b1", state).unanswered()
+    fault = BatchJob("batches/b1", state).unanswered()
     assert (fault.outcome.kind, fault.outcome.fatal) == (kind, fatal)
     assert "batches/b1" in fault.outcome.reason
     assert (fault.usage is None) == billed  # None: nobody knows what was billed, so that money stays held

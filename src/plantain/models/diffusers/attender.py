@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 
 import cv2
@@ -12,9 +11,8 @@ import torch
 
 from plantain.models.diffusers.attention import LEVELS, CrossAttentionRecorder, concept_tokens
 from plantain.models.diffusers.jobs import Job, Steering
-from plantain.models.diffusers.methods import METHODS
 from plantain.models.diffusers.pipelines import instruct_pix2pix
-from plantain.models.diffusers.pipelines.runner import Runner
+from plantain.models.diffusers.pipelines.runner import Runner, runner_for
 from plantain.models.diffusers.plan import EditorPlan
 from plantain.models.frames import Frame
 from plantain.pixels.arrays import Pixels
@@ -54,7 +52,7 @@ class Watching:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class AttentionLook:
     """Where an editor looked, or why nobody knows.
 
     Attributes:
@@ -104,15 +102,12 @@ class Attender:
                 f"{plan.name}: {plan.method.name} has no cross-attention to record; it can be of "
                 f"{', '.join(sorted(CROSS_ATTENDING))}"
             )
-        module = importlib.import_module(
-            f"plantain.models.diffusers.pipelines.{METHODS[plan.method.name].module}"
-        )
         self.plan, self.watching = plan, watching
-        self._runner: Runner = module.Runner(plan.loading, device)
+        self._runner: Runner = runner_for(plan.loading, device)
 
     def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
-    ) -> Look:
+    ) -> AttentionLook:
         """Edits an image as `DiffusersEditor` does and says where the model looked for `concept`.
 
         Args:
@@ -133,7 +128,7 @@ class Attender:
                 if not concept
                 else f"the model does not see {concept!r} in its prompt"
             )
-            return Look(None, frame, (), None, 0, why)
+            return AttentionLook(None, frame, (), None, 0, why)
         steering = Steering.of({**plan.steering.settings, **parameters})
         scale = int(pipe.vae_scale_factor)
         latent = frame.canvas_height // scale, frame.canvas_width // scale
@@ -147,14 +142,16 @@ class Attender:
             (drawn,) = self._runner.edit([frame.enter(pixels)], [Job(b"", words, seed)], steering)
         edited = frame.leave(drawn.pixels) if drawn.pixels is not None else None
         if not recorder.recorded:
-            return Look(None, frame, tokens, edited, 0, "no layer of the chosen parts and resolutions ran")
+            return AttentionLook(
+                None, frame, tokens, edited, 0, "no layer of the chosen parts and resolutions ran"
+            )
         chosen = tokens[-1:] if self.watching.tokens == "last" else tokens
         attention = recorder.maps()[0, list(chosen)].mean(0).cpu().numpy()
-        return Look(np.asarray(attention, np.float32), frame, tokens, edited, len(recorder.layers))
+        return AttentionLook(np.asarray(attention, np.float32), frame, tokens, edited, len(recorder.layers))
 
     def _chunks(self, steering: Steering) -> int:
         """How many conditions one pass of the UNet holds: three under guidance, else one."""
-        if isinstance(self._runner, instruct_pix2pix.Runner):
+        if isinstance(self._runner, instruct_pix2pix.InstructPix2PixRunner):
             said = self._runner.guidance(steering)
             steering = Steering.of(
                 {

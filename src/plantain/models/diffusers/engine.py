@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,8 +9,7 @@ import torch
 
 from plantain.models.diffusers.concepts import NoConcept
 from plantain.models.diffusers.jobs import Batch, Done, Job, Loading
-from plantain.models.diffusers.methods import METHODS
-from plantain.models.diffusers.pipelines.runner import Drawn, Runner
+from plantain.models.diffusers.pipelines.runner import Drawn, Runner, runner_for
 from plantain.models.frames import Frame, FramePolicy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted, one_line
@@ -99,12 +97,9 @@ class Engine:
         return runner
 
     def _load(self, loading: Loading) -> Runner:
-        module = importlib.import_module(
-            f"plantain.models.diffusers.pipelines.{METHODS[loading.method].module}"
-        )
         while True:
             try:
-                runner: Runner = module.Runner(loading, self.device)
+                runner = runner_for(loading, self.device)
             except RuntimeError as error:
                 if not (is_out_of_memory(error) and self._runners):
                     raise

@@ -14,12 +14,12 @@ FLUX_DEV = "flux-1-dev-non-commercial-license"
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class EditingMethod:
     """One way of running weights.
 
     Attributes:
         name: as presets say it.
-        module: of `plantain.models.diffusers.pipelines`; it has a class `Runner`.
+        module, runner: of `plantain.models.diffusers.pipelines`, and its class that runs the weights.
         classes: names of pipeline classes, as `model_index.json` states them, that it runs.
         frame: the canvas that it works on.
         takes: settings of `ProviderOptions` that it follows, beside those that every method does.
@@ -31,6 +31,7 @@ class Method:
 
     name: str
     module: str
+    runner: str
     classes: tuple[str, ...]
     frame: FramePolicy
     takes: frozenset[str]
@@ -47,18 +48,28 @@ _QWEN = FramePolicy("area", 1024, 32, reference="derived")
 METHODS = {
     method.name: method
     for method in (
-        Method(
+        EditingMethod(
             "instruct-pix2pix",
             "instruct_pix2pix",
+            "InstructPix2PixRunner",
             ("StableDiffusionInstructPix2PixPipeline",),
             _SD,
             TWICE_GUIDED,
             precision="float16",
         ),
-        Method("instruct-diffusion", "instruct_diffusion", (), _SD, TWICE_GUIDED, precision="float16"),
-        Method(
+        EditingMethod(
+            "instruct-diffusion",
+            "instruct_diffusion",
+            "InstructDiffusionRunner",
+            (),
+            _SD,
+            TWICE_GUIDED,
+            precision="float16",
+        ),
+        EditingMethod(
             "imagic",
             "imagic",
+            "ImagicRunner",
             (),
             _SD,
             GUIDED | {"alpha", "text_steps", "model_steps"},
@@ -66,37 +77,55 @@ METHODS = {
             offloads=False,
             precision="float32",
         ),
-        Method(
+        EditingMethod(
             "icedit",
             "icedit",
+            "ICEditRunner",
             ("FluxFillPipeline",),
             FramePolicy("width", 512, 16),
             GUIDED,
             licence=FLUX_DEV,
         ),
-        Method(
+        EditingMethod(
             "flux-kontext",
             "flux_kontext",
+            "FluxKontextRunner",
             ("FluxKontextPipeline",),
             FramePolicy("area", 1024, 16, KONTEXT_SIZES),
             GUIDED,
             licence=FLUX_DEV,
         ),
-        Method("flux2-klein", "flux2_klein", ("Flux2KleinPipeline",), _FLUX2, GUIDED, batches=False),
-        Method(
-            "qwen-image-edit", "qwen_image_edit", ("QwenImageEditPipeline",), _QWEN, GUIDED, batches=False
+        EditingMethod(
+            "flux2-klein",
+            "flux2_klein",
+            "Flux2KleinRunner",
+            ("Flux2KleinPipeline",),
+            _FLUX2,
+            GUIDED,
+            batches=False,
         ),
-        Method(
+        EditingMethod(
+            "qwen-image-edit",
+            "qwen_image_edit",
+            "QwenImageEditRunner",
+            ("QwenImageEditPipeline",),
+            _QWEN,
+            GUIDED,
+            batches=False,
+        ),
+        EditingMethod(
             "qwen-image-edit-plus",
             "qwen_image_edit",
+            "QwenImageEditRunner",
             ("QwenImageEditPlusPipeline",),
             _QWEN,
             GUIDED,
             batches=False,
         ),
-        Method(
+        EditingMethod(
             "ledits",
             "ledits",
+            "LeditsRunner",
             ("LEditsPPPipelineStableDiffusion",),
             FramePolicy("longest", 512, 32),
             GUIDED,
@@ -104,9 +133,10 @@ METHODS = {
             offloads=False,
             precision="float16",
         ),
-        Method(
+        EditingMethod(
             "sdxl-instruct-pix2pix",
             "sdxl_instruct_pix2pix",
+            "SdxlInstructPix2PixRunner",
             ("StableDiffusionXLInstructPix2PixPipeline",),
             FramePolicy("longest", 768, 8),
             TWICE_GUIDED,
@@ -119,7 +149,7 @@ BASES = {"StableDiffusionPipeline": ("diffusers/medebench-imagic", "diffusers/le
 """Classes of models that are no editors by themselves -> the presets that edit with them."""
 
 
-def method_named(name: str) -> Method:
+def method_named(name: str) -> EditingMethod:
     """The method of a preset.
 
     Raises:
@@ -131,7 +161,7 @@ def method_named(name: str) -> Method:
     raise InputError(f"no method {name!r} of running weights{f'; did you mean {near[0]!r}?' if near else ''}")
 
 
-def method_for_class(class_name: str, where: str) -> Method:
+def method_for_class(class_name: str, where: str) -> EditingMethod:
     """The method for a folder's pipeline class.
 
     Raises:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plantain.models.diffusers.jobs import Loading, Steering
 from plantain.models.diffusers.licences import WeightsTerms, check_terms, terms_of
-from plantain.models.diffusers.methods import Method, method_for_class, method_named
+from plantain.models.diffusers.methods import EditingMethod, method_for_class, method_named
 from plantain.models.diffusers.weights import (
     Weights,
     class_of,
@@ -57,7 +57,7 @@ class EditorPlan:
 
     name: str
     preset: Preset
-    method: Method
+    method: EditingMethod
     weights: Weights
     lora: Weights | None
     terms: WeightsTerms
@@ -187,7 +187,7 @@ def _bundled(folder: Path) -> str:
     return str(weights) if weights.is_file() else ""
 
 
-def _steering(chosen: Preset, method: Method, options: ProviderOptions) -> Steering:
+def _steering(chosen: Preset, method: EditingMethod, options: ProviderOptions) -> Steering:
     """The preset's settings, overridden by the provider's section."""
     said = {name: value for name in STEERING if (value := getattr(options, name)) is not None}
     usual = {name: value for name, value in chosen.settings.items() if name in method.takes}

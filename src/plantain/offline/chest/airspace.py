@@ -20,7 +20,7 @@ _REACH = ((0.075, 0.10), (0.14, 0.19), (0.24, 0.31))
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class AirspaceLook:
     """How one finding fills the airspaces.
 
     Attributes:
@@ -38,12 +38,12 @@ class Look:
     words: str
 
 
-CONSOLIDATION = Look((0.18, 0.36, 0.56), 0.85, 0.3, 0.085, "even opacity that hides the vessels")
-PNEUMONIA = Look((0.16, 0.31, 0.48), 0.65, 0.8, 0.05, "patchy opacity that blurs the vessels")
-OPACITY = Look((0.13, 0.22, 0.34), 0.2, 0.45, 0.0, "hazy opacity")
+CONSOLIDATION = AirspaceLook((0.18, 0.36, 0.56), 0.85, 0.3, 0.085, "even opacity that hides the vessels")
+PNEUMONIA = AirspaceLook((0.16, 0.31, 0.48), 0.65, 0.8, 0.05, "patchy opacity that blurs the vessels")
+OPACITY = AirspaceLook((0.13, 0.22, 0.34), 0.2, 0.45, 0.0, "hazy opacity")
 
 
-def add_airspace(scene: Scene, look: Look) -> Rendering:
+def add_airspace(scene: Scene, look: AirspaceLook) -> Rendering:
     """Fills a part of one lung, or of both where the finding may be bilateral.
 
     Raises:

@@ -12,7 +12,7 @@ from plantain.models.diffusers.jobs import Job, Steering
 from plantain.models.diffusers.pipelines import runner
 
 
-class Runner(runner.Runner):
+class Flux2KleinRunner(runner.Runner):
     """One edit at a time."""
 
     pipeline_class = Flux2KleinPipeline

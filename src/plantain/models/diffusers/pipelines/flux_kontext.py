@@ -12,7 +12,7 @@ from plantain.models.diffusers.jobs import Job, Steering
 from plantain.models.diffusers.pipelines import runner
 
 
-class Runner(runner.Runner):
+class FluxKontextRunner(runner.Runner):
     """Canvases already have one of the sizes that it was trained on, so its own resizing is off."""
 
     pipeline_class = FluxKontextPipeline

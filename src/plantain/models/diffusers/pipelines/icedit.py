@@ -18,7 +18,7 @@ DIPTYCH = (
 """The prompt that its LoRA was trained with (ICEdit's repository); another wording is another model."""
 
 
-class Runner(runner.Runner):
+class ICEditRunner(runner.Runner):
     """Canvases are 512 wide, as its LoRA was trained; the diptych is twice that."""
 
     pipeline_class = FluxFillPipeline

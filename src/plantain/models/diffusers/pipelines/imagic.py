@@ -25,7 +25,7 @@ MODEL_STEPS, MODEL_RATE = 1000, 2e-6
 ALPHA = 1.3
 
 
-class Runner(runner.Runner):
+class ImagicRunner(runner.Runner):
     """One image at a time; 1,500 optimisation steps before each edit, unless told otherwise."""
 
     pipeline_class = StableDiffusionPipeline

@@ -36,7 +36,7 @@ def identity(text: float, image: float) -> tuple[float, float]:
     return text + image, 0.5 + image
 
 
-class Runner(instruct_pix2pix.Runner):
+class InstructDiffusionRunner(instruct_pix2pix.InstructPix2PixRunner):
     """Takes InstructDiffusion's own guidances."""
 
     pipeline_class = InstructDiffusionPipeline

@@ -12,7 +12,7 @@ from plantain.models.diffusers.jobs import Job, Steering
 from plantain.models.diffusers.pipelines import runner
 
 
-class Runner(runner.Runner):
+class InstructPix2PixRunner(runner.Runner):
     """Instruction and image each have a guidance of their own; a batch is as good as single runs."""
 
     pipeline_class = StableDiffusionInstructPix2PixPipeline

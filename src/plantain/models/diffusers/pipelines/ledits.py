@@ -13,7 +13,7 @@ from plantain.models.diffusers.jobs import Job, Loading, Steering
 from plantain.models.diffusers.pipelines import runner
 
 
-class Runner(runner.Runner):
+class LeditsRunner(runner.Runner):
     """Reads no sentences: it is handed the finding's name, or the words that stand for it in the instruction."""
 
     pipeline_class = LEditsPPPipelineStableDiffusion

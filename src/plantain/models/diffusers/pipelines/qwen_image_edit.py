@@ -22,7 +22,7 @@ NOTHING = " "
 """The negative prompt: without one its guidance is off."""
 
 
-class Runner(runner.Runner):
+class QwenImageEditRunner(runner.Runner):
     """Guidance is the classifier-free one (`true_cfg_scale`); these models ignore `guidance_scale`."""
 
     def load(self, loading: Loading) -> DiffusionPipeline:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from diffusers import DiffusionPipeline
 from PIL import Image
 
 from plantain.models.diffusers.jobs import Job, Loading, Steering
-from plantain.models.diffusers.methods import METHODS, Method
+from plantain.models.diffusers.methods import METHODS, EditingMethod
 from plantain.pixels.arrays import Pixels
 from plantain.records import OK, InputError, Outcome, OutcomeKind
 
@@ -48,7 +49,7 @@ class Runner(ABC):
     pipeline_class: ClassVar[type[DiffusionPipeline]]
 
     def __init__(self, loading: Loading, device: str) -> None:
-        self.method: Method = METHODS[loading.method]
+        self.method: EditingMethod = METHODS[loading.method]
         self.device = device
         self.precision = precision_on(device, loading, self.method)
         self.pipe = self.load(loading)
@@ -95,7 +96,7 @@ class Runner(ABC):
         del self.pipe
 
 
-def precision_on(device: str, loading: Loading, method: Method) -> torch.dtype:
+def precision_on(device: str, loading: Loading, method: EditingMethod) -> torch.dtype:
     """The precision of the weights: as said, else the method's on a GPU and float32 on a processor."""
     said = loading.dtype or ("float32" if device.startswith("cpu") else method.precision)
     precision: torch.dtype = getattr(torch, said)
@@ -165,3 +166,11 @@ def read_drawn(image: np.ndarray, blacked: bool, canvas: Pixels) -> Drawn:
 def given(**settings: object) -> dict[str, object]:
     """The settings that are set."""
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def runner_for(loading: Loading, device: str) -> Runner:
+    """What runs these weights, loaded onto a device; raises as `Runner` does."""
+    method = METHODS[loading.method]
+    module = importlib.import_module(f"plantain.models.diffusers.pipelines.{method.module}")
+    made: Runner = getattr(module, method.runner)(loading, device)
+    return made

@@ -12,7 +12,7 @@ from plantain.models.diffusers.jobs import Job, Loading, Steering
 from plantain.models.diffusers.pipelines import runner
 
 
-class Runner(runner.Runner):
+class SdxlInstructPix2PixRunner(runner.Runner):
     """As InstructPix2Pix; the size is said, because the model was trained with it as an input."""
 
     pipeline_class = StableDiffusionXLInstructPix2PixPipeline

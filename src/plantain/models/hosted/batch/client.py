@@ -9,7 +9,7 @@ from plantain.journal import CallResult, Journal
 from plantain.journal.batches import BatchLedger, JobRow
 from plantain.models.hosted.batch.batcher import Batcher
 from plantain.models.hosted.batch.files import JobFiles
-from plantain.models.hosted.batch.service import NOT_BILLED, BatchService, Job, JobState
+from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, BatchService, JobState
 from plantain.models.hosted.faults import Fault
 from plantain.records import InputError, Outcome, OutcomeKind
 from plantain.roles.batch_rules import BatchRules
@@ -113,7 +113,7 @@ class BatchClient:
                     try:
                         seen = await batcher.service.look(job.provider_id)
                     except Fault:
-                        seen = Job(job.provider_id, JobState.UNKNOWN)
+                        seen = BatchJob(job.provider_id, JobState.UNKNOWN)
                     await batcher.service.tidy(job.key, seen)
         self._files.drop(job.key)
         await self._ledger.move(job.key, "closed")

@@ -11,7 +11,7 @@ from plantain.files.redaction import redacted_line
 from plantain.files.writing import create
 from plantain.journal.batches import BatchLedger, JobRow, LeftWithJob
 from plantain.models.hosted.batch.files import JobFiles
-from plantain.models.hosted.batch.service import NOT_BILLED, BatchService, Job, JobState
+from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, BatchService, JobState
 from plantain.models.hosted.faults import Fault
 from plantain.records import OutcomeKind
 from plantain.roles.batch_rules import BatchRules
@@ -35,7 +35,7 @@ class JobPoller:
         self._rules = rules
         self._jitter = random.Random()
 
-    async def run(self, job: JobRow, *, fresh: bool) -> Job:
+    async def run(self, job: JobRow, *, fresh: bool) -> BatchJob:
         """The job as it ended, its answers on disk.
 
         Args:
@@ -56,7 +56,7 @@ class JobPoller:
         await self._ledger.move(job.key, "ended", reason="" if ended.state is JobState.DONE else ended.state)
         return ended
 
-    async def _have_made(self, job: JobRow, *, fresh: bool) -> Job:
+    async def _have_made(self, job: JobRow, *, fresh: bool) -> BatchJob:
         """Makes the job, unless the provider has one of its key: an answer to `create` can get lost."""
         file_id, tries = "", 0
         while True:
@@ -76,7 +76,7 @@ class JobPoller:
                 await self._sit_out(job, fault, tries)
                 tries += 1
 
-    async def _end_of(self, job: JobRow) -> Job:
+    async def _end_of(self, job: JobRow) -> BatchJob:
         tries, looks = 0, 0
         while True:
             try:
@@ -90,11 +90,11 @@ class JobPoller:
                 looks += 1
             except Fault as fault:
                 if fault.status == 404:
-                    return Job(job.provider_id, JobState.UNKNOWN)
+                    return BatchJob(job.provider_id, JobState.UNKNOWN)
                 await self._sit_out(job, fault, tries)
                 tries += 1
 
-    async def _fetch(self, job: JobRow, ended: Job) -> None:
+    async def _fetch(self, job: JobRow, ended: BatchJob) -> None:
         """Downloads what an earlier process has not; a file is here only when it is whole."""
         for number, file_id in enumerate(ended.answers):
             final = self._files.answer(job.key, number)

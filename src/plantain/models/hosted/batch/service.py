@@ -27,7 +27,7 @@ class JobState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class BatchJob:
     """A job as the provider describes it.
 
     Attributes:
@@ -92,20 +92,20 @@ class BatchService(Protocol):
         """Sends a request file; returns its id at the provider."""
         ...
 
-    async def create(self, key: str, path: str, file_id: str) -> Job:
+    async def create(self, key: str, path: str, file_id: str) -> BatchJob:
         """Makes a job of an uploaded file, under our key."""
         ...
 
-    async def find(self, key: str) -> Job | None:
+    async def find(self, key: str) -> BatchJob | None:
         """The job that bears our key, if the provider has one."""
         ...
 
-    async def look(self, job_id: str) -> Job: ...
+    async def look(self, job_id: str) -> BatchJob: ...
 
     async def fetch(self, file_id: str, to: Path) -> None:
         """Downloads a file of answers."""
         ...
 
-    async def tidy(self, key: str, job: Job) -> None:
+    async def tidy(self, key: str, job: BatchJob) -> None:
         """Deletes the files of our job `key` at the provider, requests and answers: they hold images."""
         ...

@@ -16,7 +16,7 @@ from plantain.files.redaction import redacted
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.batch.batcher import Batcher
 from plantain.models.hosted.batch.client import BatchClient
-from plantain.models.hosted.batch.service import NOT_BILLED, Job, JobState
+from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, JobState
 from plantain.models.hosted.faults import Fault, http_fault
 from plantain.models.hosted.gemini.requests import request_body
 from plantain.models.hosted.gemini.wire import GeminiWire
@@ -101,14 +101,14 @@ class GeminiJobs:
             sent = await self._transfer(lambda client: client.aio.files.upload(file=file, config=config))
         return sent.name or ""
 
-    async def create(self, key: str, path: str, file_id: str) -> Job:
+    async def create(self, key: str, path: str, file_id: str) -> BatchJob:
         config = types.CreateBatchJobConfig(display_name=key)
         made = await self._wire.do(
             lambda client: client.aio.batches.create(model=self._wire.model, src=file_id, config=config)
         )
         return _job(made)
 
-    async def find(self, key: str) -> Job | None:
+    async def find(self, key: str) -> BatchJob | None:
         async def search(client: genai.Client) -> types.BatchJob | None:
             pages = await client.aio.batches.list(config=types.ListBatchJobsConfig(page_size=PAGE))
             async for job in pages:
@@ -119,7 +119,7 @@ class GeminiJobs:
         found = await self._wire.do(search)
         return _job(found) if found is not None else None
 
-    async def look(self, job_id: str) -> Job:
+    async def look(self, job_id: str) -> BatchJob:
         seen = _job(await self._wire.do(lambda client: client.aio.batches.get(name=job_id)))
         if seen.state is not JobState.FAILED:
             return seen
@@ -128,7 +128,7 @@ class GeminiJobs:
     async def fetch(self, file_id: str, to: Path) -> None:
         await self._transfer(lambda client: client.aio.files.download(file=file_id, destination=to))
 
-    async def tidy(self, key: str, job: Job) -> None:
+    async def tidy(self, key: str, job: BatchJob) -> None:
         """The job does not name its request file, which is found by our key, under which it was sent."""
 
         async def sent(client: genai.Client) -> list[str]:
@@ -158,10 +158,10 @@ async def _delete(file_id: str, client: genai.Client) -> None:
     await client.aio.files.delete(name=file_id)
 
 
-def _job(job: types.BatchJob) -> Job:
+def _job(job: types.BatchJob) -> BatchJob:
     state = STATES.get(job.state, JobState.RUNNING) if job.state else JobState.RUNNING
     answers = (job.dest.file_name,) if job.dest and job.dest.file_name else ()
-    return Job(job.name or "", state, answers)
+    return BatchJob(job.name or "", state, answers)
 
 
 def _failure(job_id: str, error: JsonObject) -> Outcome | None:

@@ -12,7 +12,7 @@ from openai.types import Batch
 from plantain.files.redaction import redacted
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.batch.client import BatchClient
-from plantain.models.hosted.batch.service import NOT_BILLED, Job, JobState
+from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, JobState
 from plantain.models.hosted.faults import Fault, http_fault
 from plantain.models.hosted.openai.wire import OpenAIWire
 from plantain.models.hosted.outgoing import sending_cleared_file
@@ -116,7 +116,7 @@ class OpenAIJobs:
         with sending_cleared_file():
             return await self._wire.do(send, TRANSFER_S)
 
-    async def create(self, key: str, path: str, file_id: str) -> Job:
+    async def create(self, key: str, path: str, file_id: str) -> BatchJob:
         return _job(
             await self._wire.do(
                 lambda client: client.batches.create(
@@ -128,7 +128,7 @@ class OpenAIJobs:
             )
         )
 
-    async def find(self, key: str) -> Job | None:
+    async def find(self, key: str) -> BatchJob | None:
         async def search(client: openai.AsyncOpenAI) -> Batch | None:
             async for job in client.batches.list(limit=PAGE):
                 if (job.metadata or {}).get(LABEL) == key:
@@ -138,7 +138,7 @@ class OpenAIJobs:
         found = await self._wire.do(search)
         return _job(found) if found is not None else None
 
-    async def look(self, job_id: str) -> Job:
+    async def look(self, job_id: str) -> BatchJob:
         return _job(await self._wire.do(lambda client: client.batches.retrieve(job_id)))
 
     async def fetch(self, file_id: str, to: Path) -> None:
@@ -148,7 +148,7 @@ class OpenAIJobs:
 
         await self._wire.do(save, TRANSFER_S)
 
-    async def tidy(self, key: str, job: Job) -> None:
+    async def tidy(self, key: str, job: BatchJob) -> None:
         for file_id in filter(None, (job.request_file, *job.answers)):
             await self._wire.do(partial(_delete, file_id))
 
@@ -162,11 +162,11 @@ async def _delete(file_id: str, client: openai.AsyncOpenAI) -> None:
     await client.files.delete(file_id)
 
 
-def _job(job: Batch) -> Job:
+def _job(job: Batch) -> BatchJob:
     state = STATES.get(job.status, JobState.RUNNING)
     answers = tuple(filter(None, (job.output_file_id, job.error_file_id)))
     failure = _failure(job) if state is JobState.FAILED else None
-    return Job(job.id, state, answers, job.input_file_id, failure)
+    return BatchJob(job.id, state, answers, job.input_file_id, failure)
 
 
 def _failure(job: Batch) -> Outcome:
