@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from plantain.records import OK, Outcome, OutcomeKind
+from plantain.roles.exchange import AnnouncedLimit
 
 
 class LimitedProvider:
@@ -40,6 +41,10 @@ class LimitedProvider:
             return OK
         self.refused.append(now)
         return Outcome(OutcomeKind.RATE_LIMITED, "429", retry_after=wait if self.hint and wait > 0 else None)
+
+    def stated(self, now: float) -> list[AnnouncedLimit]:
+        """What a provider that announces its limit says with every answer."""
+        return [AnnouncedLimit("requests", self.limit(now))]
 
     def leave(self) -> None:
         self.in_flight -= 1

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from plantain.calls.deadline import Deadline
 from plantain.records import Outcome, Step, Usage
+from plantain.roles.exchange import AnnouncedLimit
 
 
 @dataclass(slots=True)
@@ -31,6 +32,9 @@ class Ticket:
     deadline: Deadline = field(default_factory=lambda: Deadline(None))
     sit_out: bool = False
     give_up: bool = False
+
+    def announced(self, limits: Sequence[AnnouncedLimit]) -> None:
+        """Called before `settle` with what the provider stated of its limits, whatever the outcome."""
 
     def settle(self, outcome: Outcome, usage: Usage) -> None:
         """Called once with the call's outcome and usage, before the ticket is handed in."""

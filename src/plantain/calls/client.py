@@ -22,6 +22,7 @@ from plantain.journal import CallResult, CallRow, Journal, StartedCall
 from plantain.journal.batches import LeftWithJob, current_call
 from plantain.records import CallKey, Outcome, OutcomeKind, Step
 from plantain.roles import Reply, failed
+from plantain.roles.exchange import Exchange, exchange
 
 T = TypeVar("T")
 
@@ -235,12 +236,15 @@ class TaskCalls:
                 call_id = left_open.id
             ticket.started = True
             current_call.set(call_id)
+            told = Exchange(timed=ticket.deadline.seconds is not None)
+            exchange.set(told)
             begun = time.monotonic()
             try:
                 reply = await client.send(spec, ticket.deadline)
             except LeftWithJob as left:
                 raise (RunHalted(f"{spec.model}: {left}") if str(left) else Interrupted()) from None
             latency = time.monotonic() - begun
+            ticket.announced(told.limits)
             ticket.settle(reply.outcome, reply.usage)
             draft = CallResult(
                 call_id=call_id,

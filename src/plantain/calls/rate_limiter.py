@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from plantain.calls.adaptive_rate import AdaptiveRate
@@ -17,11 +17,15 @@ from plantain.calls.history import LimitHistory
 from plantain.calls.outage import Outage
 from plantain.calls.stops import LimitReached
 from plantain.records import Outcome, OutcomeKind, Price, Step, Usage
+from plantain.roles.exchange import AnnouncedLimit
 
 TYPICAL_TOKENS = {Step.WRITE: 3_000, Step.EDIT: 3_000, Step.JUDGE: 5_000}
 """What a call is taken to consume of a token limit before the lane has seen one."""
 
 SMOOTHING = 0.1
+
+LONGEST_BLOCK_S = 60.0
+"""Seconds that a limit that is used up is waited for on a header's word; a refusal may say more."""
 
 FEW = 2
 HASTE = 0.25
@@ -73,6 +77,10 @@ class LimiterTicket(Ticket):
         self.settled = True
         self.cost_usd = self.limiter.settled(self, outcome, usage)
         self.sit_out, self.give_up = self.limiter.outage.open, self.limiter.outage.over(_now())
+
+    def announced(self, limits: Sequence[AnnouncedLimit]) -> None:
+        for limit in limits:
+            self.limiter.announced(limit)
 
     def hand_in(self) -> None:
         """After the call; without a settlement it was not sent, or nobody knows what became of it."""
@@ -235,6 +243,15 @@ class RateLimiter:
         self._budget.settle(self._costs[ticket.step], cost if self.rules.price is not None else 0.0)
         return cost
 
+    def announced(self, limit: AnnouncedLimit) -> None:
+        """The provider has stated a limit: what is known need not be guessed."""
+        now = _now()
+        rate = self._tokens if limit.what == "tokens" else self.requests
+        if rate.announced(limit.per_minute, now):
+            self.history.note(now - self._began, f"{limit.what}_per_minute", rate.per_minute, "announced")
+        if limit.left is not None and limit.left < 1.0 and limit.reset_s is not None:
+            rate.block(now + min(limit.reset_s, LONGEST_BLOCK_S))
+
     def abandoned(self, ticket: LimiterTicket) -> None:
         """A ticket came back without word of a call."""
         self.window.end()
@@ -265,7 +282,7 @@ class RateLimiter:
             took = now - ticket.sent_at
             self.history.accepted += 1
             self._answer_s += (took - self._answer_s) * (SMOOTHING if self._answer_s else 1.0)
-            if self.requests.accepted(now, sent_at=ticket.sent_at):
+            if self.requests.accepted(now):
                 self.history.note(at, "requests_per_minute", self.requests.per_minute, "raised")
             roomy = self.deadline.answered(took)
             if self.window.accepted(now, ticket.sent_at, ticket.level, roomy=roomy):

@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 import orjson
 
 from plantain.files.redaction import redacted_json
+from plantain.models.hosted.announced import announced_in_error
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.quotas import (
     larger_than_its_limit,
@@ -24,6 +25,7 @@ from plantain.models.hosted.quotas import (
 from plantain.models.hosted.scrub import objects
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind, Usage
+from plantain.roles.exchange import announce
 
 SPENT = frozenset(
     {
@@ -122,6 +124,7 @@ def http_fault(
     if status == 200 and code.isdecimal() and 400 <= int(code) < 600:
         status = int(code)
     said = one_line(_text(error, "message") or _kind_of(content))
+    announce(announced_in_error(error))
     outcome = _status_outcome(model, status, code, said, error, headers, now)
     late = status in TIMEOUTS
     return replace(outcome, unbilled=status >= 400 and not late, timed_out=late)

@@ -13,8 +13,10 @@ import httpcore2
 import httpx2
 
 from plantain.models.hosted.addresses import destination, loopback_addresses, origin_of
+from plantain.models.hosted.announced import announced_in_headers
 from plantain.models.hosted.outgoing import cleared_file, pictures_in, pictures_in_lines
 from plantain.records import Destination, NotAllowed, Outgoing, Reach
+from plantain.roles.exchange import announce, patience
 from plantain.roles.options import ProviderOptions
 
 UNBOUNDED = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
@@ -62,7 +64,12 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 await self._clear(to, await asyncio.to_thread(pictures_in, kind, body))
             else:
                 await self._clear(to, pictures_in(kind, body))
-        return await transport.handle_async_request(request)
+        timeouts = request.extensions.get("timeout", {})
+        if patience(0.0) is None:
+            request.extensions["timeout"] = {**timeouts, "read": None, "write": None, "pool": None}
+        response = await transport.handle_async_request(request)
+        announce(announced_in_headers(response.headers))
+        return response
 
     async def clear_file(self, file: Path) -> None:
         """Has every picture of a request file cleared. Raises NotAllowed."""

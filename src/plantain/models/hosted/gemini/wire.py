@@ -19,6 +19,7 @@ from plantain.models.hosted.gemini.requests import request_body
 from plantain.models.hosted.guarded import GuardedTransport
 from plantain.models.hosted.scrub import scrub
 from plantain.records import NotAllowed
+from plantain.roles.exchange import patience
 from plantain.roles.options import ProviderOptions
 
 T = TypeVar("T")
@@ -136,7 +137,7 @@ class GeminiWire:
     async def _sent(self, request: Awaitable[T], timeout_s: float | None = None) -> T:
         """Waits for a request; whatever the SDK raises of the provider or the wire becomes a Fault."""
         try:
-            async with asyncio.timeout(timeout_s or self._timeout_s):
+            async with asyncio.timeout(timeout_s or patience(self._timeout_s)):
                 return await request
         except NotAllowed as why:
             raise not_allowed(why) from None

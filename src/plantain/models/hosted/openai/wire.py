@@ -19,6 +19,7 @@ from plantain.models.hosted.guarded import GuardedTransport
 from plantain.models.hosted.scrub import scrub
 from plantain.records import NotAllowed
 from plantain.roles import EncodedImage
+from plantain.roles.exchange import patience
 from plantain.roles.options import ProviderOptions
 
 T = TypeVar("T")
@@ -160,7 +161,7 @@ class OpenAIWire:
     async def _sent(self, request: Awaitable[T], timeout_s: float | None = None) -> T:
         """Waits for a request; whatever the SDK raises of the provider or the wire becomes a Fault."""
         try:
-            async with asyncio.timeout(timeout_s or self._timeout_s):
+            async with asyncio.timeout(timeout_s or patience(self._timeout_s)):
                 return await request
         except openai.APIStatusError as error:
             raise self._status_fault(error.response) from None
