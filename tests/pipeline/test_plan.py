@@ -150,6 +150,9 @@ def test_plan_command_prints_and_warns(
     told = json.loads(capsys.readouterr().out)
     assert told["tasks"] == 1 and told["cost_usd"]["high"] > told["cost_usd"]["low"] > 0
     assert told["budget_usd"] == 0.01
+    tokens = {row["step"]: row["tokens_per_call"] for row in told["calls_by"]}
+    assert tokens["edit"] == {"read": 1_500, "written": 1_120}  # one picture of 1K
+    assert tokens["judge"] == {"read": 3_800, "written": 1_250} and "million tokens read" in out
     family, key = told["warnings"]  # writer and judge are one model, and its key is asked for once
     assert "of one family" in family
     assert (

@@ -56,6 +56,8 @@ class BuildPlan:
         tasks: without the controls, which are counted apart.
         by_finding: tasks by modality, finding and direction.
         calls_by: calls by step and model.
+        tokens_by: tokens that one such call is taken to read and to write, thinking and pictures included; only of
+            models that are priced by them.
         success: tasks expected to succeed, from a pilot's rates; None without one.
         unpriced: models without a known price.
     """
@@ -66,6 +68,7 @@ class BuildPlan:
     rounds: CallEstimate = NOTHING
     calls: CallEstimate = NOTHING
     calls_by: dict[tuple[Step, str], CallEstimate] = field(default_factory=dict)
+    tokens_by: dict[tuple[Step, str], tuple[int, int]] = field(default_factory=dict)
     cost_usd: CallEstimate | None = None
     duration_s: CallEstimate = NOTHING
     disk: CallEstimate = NOTHING
@@ -101,6 +104,10 @@ def make_plan(
     edits, controls = (Step.EDIT, recipe.models.editor), CallEstimate(*(plan.controls,) * 3)
     plan.calls_by[edits] += controls
     plan.calls = sum(plan.calls_by.values(), NOTHING)
+    for step, model in plan.calls_by:
+        usage = typical_usage(recipe, step, model)[1]
+        if model.partition("/")[0] not in ON_THIS_MACHINE:
+            plan.tokens_by[(step, model)] = usage.input_tokens or 0, usage.output_tokens or 0
     plan.unpriced = tuple(
         dict.fromkeys(model for _, model in plan.calls_by if price_under(recipe.terms, model) is None)
     )

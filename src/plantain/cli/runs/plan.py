@@ -18,6 +18,7 @@ from plantain.pipeline.estimate import CallEstimate
 from plantain.pipeline.forecast import BuildPlan
 from plantain.pipeline.ready import forecast
 from plantain.pipeline.recipe import Recipe, load_recipe
+from plantain.records import Step
 
 app = application()
 
@@ -67,7 +68,7 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, said: list[str]) -> dic
         "success": _three(made.success),
         "calls": _three(made.calls),
         "calls_by": [
-            {"step": step.value, "model": model, **(_three(calls) or {})}
+            {"step": step.value, "model": model, **(_three(calls) or {}), **_tokens(made, step, model)}
             for (step, model), calls in made.calls_by.items()
         ],
         "cost_usd": _three(made.cost_usd),
@@ -78,6 +79,12 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, said: list[str]) -> dic
         "disk_free_bytes": free,
         "warnings": said,
     }
+
+
+def _tokens(made: BuildPlan, step: Step, model: str) -> dict[str, object]:
+    """What one call is taken to read and write, where a model counts tokens."""
+    known = made.tokens_by.get((step, model))
+    return {"tokens_per_call": {"read": known[0], "written": known[1]}} if known else {}
 
 
 def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> None:
@@ -102,6 +109,10 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
         needs.add_row("successes", *_row(made.success, "{:,.0f}"))
     for (step, model), calls in made.calls_by.items():
         needs.add_row(f"{step.value} calls to {model}", *_row(calls, "{:,.0f}"))
+        if (step, model) in made.tokens_by:
+            read, written = (calls.times(float(n) / 1e6) for n in made.tokens_by[(step, model)])
+            needs.add_row("  million tokens read", *_row(read, "{:,.2f}"))
+            needs.add_row("  and written", *_row(written, "{:,.2f}"))
     if made.cost_usd is not None:
         needs.add_row("cost", *_row(made.cost_usd, "${:,.2f}"))
     needs.add_row("time", *map(duration, _values(made.duration_s)))
