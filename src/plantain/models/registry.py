@@ -63,7 +63,8 @@ def resolve_judge(name: str, options: ProviderOptions | None = None, where: str 
     try:
         return cast(Judge, _resolve(name, "judge", options))
     except InputError as error:
-        raise InputError(str(error).replace("models.judge:", f"{where}:", 1)) from error
+        # Of the same class: who only plans takes a missing key for a warning.
+        raise type(error)(str(error).replace("models.judge:", f"{where}:", 1)) from error
 
 
 async def close_models(*models: object) -> None:
