@@ -1,5 +1,6 @@
 """What can be measured: image metrics, each returning a `Score`, and the statistics of counts."""
 
+from plantain.metrics.contract import OutputMetric
 from plantain.metrics.metric import Mean, Metric
 from plantain.metrics.preservation import (
     ContextPreservation,
@@ -20,6 +21,7 @@ __all__ = [
     "MaskedSSIM",
     "Mean",
     "Metric",
+    "OutputMetric",
     "Preservation",
     "cp_reference",
     "masked_ssim",

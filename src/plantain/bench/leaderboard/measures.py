@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from plantain.metrics.contract import registered
+
 
 @dataclass(frozen=True, slots=True)
 class Measure:
@@ -27,13 +29,8 @@ class Measure:
     digits: int = 2
 
 
-_KNOWN = {
-    "masked_ssim": ("CP", "context preservation (SSIM outside the region)", True, -1.0, 1.0, 2),
-    "masked_ssim_fov": ("masked_ssim_fov", "CP inside the field of view", True, -1.0, 1.0, 2),
-    "cp_reference": ("cp_reference", "CP as published", True, -1.0, 1.0, 2),
+_UNREGISTERED = {
     "ssim_previous": ("ssim_previous", "plain SSIM with the image before", True, -1.0, 1.0, 2),
-    "ssim": ("ssim", "SSIM with the truth", True, -1.0, 1.0, 2),
-    "psnr": ("psnr", "PSNR with the truth, dB", True, None, None, 1),
     "text_kept": ("text_kept", "share that left burned-in text alone and drew none", True, 0.0, 1.0, 2),
     "lpips": ("lpips", "LPIPS with the truth", False, 0.0, None, 3),
     "clip_isim": ("clip_isim", "CLIP similarity with the truth", True, -1.0, 1.0, 2),
@@ -61,6 +58,21 @@ _KNOWN = {
     "attention_auroc": ("attention_auroc", "attention ranks the region first", True, 0.0, 1.0, 2),
     "demo_similarity": ("demo_similarity", "likeness to the demonstrations", False, None, None, 2),
 }
+"""What is measured with a network at hand, or beside the outputs, and so is no class of its own."""
+
+
+def _known() -> dict[str, tuple[str, str, bool, float | None, float | None, int]]:
+    """What tables need of every metric but the judges', by stored name."""
+    told = {
+        name: (m.column or name, m.label, m.higher_is_better, m.low, m.high, m.digits)
+        for name, m in registered().items()
+    }
+    return {**_UNREGISTERED, **told}
+
+
+_FIRST = ("masked_ssim", "masked_ssim_fov", "cp_reference", "ssim_previous", "ssim", "psnr")
+"""Their order in a table, before all others."""
+
 _JUDGED = {
     "ea": ("EA", "editing accuracy"),
     "cp": ("CP judge", "context preservation"),
@@ -87,11 +99,12 @@ def measure(stored: str, judge: str | None = None) -> Measure:
             stored, stored, f"{_JUDGED[base][1]} by {who}, asked in the words of {wording}", True, 0.0, 1.0
         )
     base, _, variant = stored.partition(":")
-    if base not in _KNOWN and base.rpartition("_")[0] in _KNOWN:  # "clip_talign_d", "image_reward_p"
+    known = _known()
+    if base not in known and base.rpartition("_")[0] in known:  # "clip_talign_d", "image_reward_p"
         base, variant = base.rpartition("_")[0], f"{base.rpartition('_')[2]}{':' * bool(variant)}{variant}"
-    if base not in _KNOWN:
+    if base not in known:
         return Measure(stored, stored, stored)
-    name, label, higher, low, high, digits = _KNOWN[base]
+    name, label, higher, low, high, digits = known[base]
     if variant:
         return Measure(stored, stored, f"{label} ({variant})", higher, low, high, digits)
     return Measure(name, stored, label, higher, low, high, digits)
@@ -118,7 +131,9 @@ def judges(stored: list[str]) -> list[str]:
 
 def ordered(stored: list[str], judge: str | None) -> list[Measure]:
     """All metrics in the order of a table: EA, CP, VQ, then the known ones, then the rest by name."""
-    order = [*MAIN, "CP judge", *(known[0] for known in _KNOWN.values())]
+    known = _known()
+    names = sorted(known, key=lambda name: name not in _FIRST)
+    order = [*MAIN, "CP judge", *(known[name][0] for name in (*_FIRST, *names) if name in known)]
     rank = {name: i for i, name in enumerate(dict.fromkeys(order))}
     measures = [measure(name, judge) for name in stored]
     return sorted(

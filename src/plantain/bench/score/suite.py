@@ -12,12 +12,13 @@ from plantain.bench.benchmark.regions import Grey
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.score.field import field_of_view
 from plantain.journal import JsonValue
-from plantain.metrics import cp_reference, preservation, psnr, ssim
+from plantain.metrics.contract import OutputMetric, registered
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import InputError, Score, unscored
 
 Detail = Mapping[str, JsonValue]
 NO_ROI, NO_TRUTH = "the sample has no region of interest", "the sample has no ground truth"
+LACKING = {"roi": NO_ROI, "truth": NO_TRUTH}
 
 
 class Case:
@@ -70,47 +71,21 @@ class SuiteMetric:
     alone: bool = False
 
 
-def _cp_reference(case: Case, output: Pixels) -> tuple[Score, Detail]:
-    if case.roi_grey is None:
-        return unscored(NO_ROI), {}
-    return cp_reference(case.before, output, case.roi_grey), {"roi_share": float(case.roi_grey.mean()) / 255}
+def _in_suite(metric: OutputMetric) -> SuiteMetric:
+    """A registered metric as the suite runs it: unscored where the sample lacks what it needs."""
+
+    def measure(case: Case, output: Pixels) -> tuple[Score, Detail]:
+        for need, reason in LACKING.items():
+            if need in metric.needs and getattr(case, need) is None:
+                return unscored(reason), {}
+        found = metric.measure(case, output)
+        return found if isinstance(found, tuple) else (found, {})
+
+    return SuiteMetric(metric.name, metric.version, measure)
 
 
-def _masked_ssim(case: Case, output: Pixels) -> tuple[Score, Detail]:
-    if case.roi is None:
-        return unscored(NO_ROI), {}
-    found = preservation(case.before, output, case.roi)
-    return found.score, {"roi_share": found.roi_share, "method": found.method, "pixels": found.pixels}
-
-
-def _masked_ssim_fov(case: Case, output: Pixels) -> tuple[Score, Detail]:
-    if case.roi is None:
-        return unscored(NO_ROI), {}
-    found = preservation(case.before, output, case.roi, case.field)
-    return found.score, {
-        "roi_share": found.roi_share,
-        "method": found.method,
-        "pixels": found.pixels,
-        "field_share": float(case.field.mean()),
-    }
-
-
-def _ssim(case: Case, output: Pixels) -> tuple[Score, Detail]:
-    return (ssim(case.truth, output), {}) if case.truth is not None else (unscored(NO_TRUTH), {})
-
-
-def _psnr(case: Case, output: Pixels) -> tuple[Score, Detail]:
-    return (psnr(case.truth, output), {}) if case.truth is not None else (unscored(NO_TRUTH), {})
-
-
-PIXEL_METRICS = (
-    SuiteMetric("cp_reference", "1", _cp_reference),
-    SuiteMetric("masked_ssim", "1", _masked_ssim),
-    SuiteMetric("masked_ssim_fov", "1", _masked_ssim_fov),
-    SuiteMetric("ssim", "1", _ssim),
-    SuiteMetric("psnr", "1", _psnr),
-)
-"""Metrics that need no network. The first three compare with the image before, the others with the ground truth."""
+PIXEL_METRICS = tuple(_in_suite(metric) for metric in registered().values())
+"""Metrics that need no network: ours, and those of installed packages."""
 
 TEXT = "text_kept"
 """Whether text was left alone and none was drawn, where the extra `ocr` is there; named as a build's check is."""
@@ -131,16 +106,19 @@ SETS = ("fid", "kid")
 """Distances between all outputs of an arm and the ground truths."""
 
 
+METRICS = (*(metric.name for metric in PIXEL_METRICS), TEXT, *LEARNED, *SETS)
+"""All that can be asked for by name."""
+
+
 def chosen(names: Sequence[str] | None) -> set[str]:
     """The metrics asked for by name, all of them without names.
 
     Raises:
         InputError: no metric of that name; the nearest is named.
     """
-    known = [metric.name for metric in PIXEL_METRICS] + [TEXT, *LEARNED, *SETS]
     for name in names or ():
-        if name not in known:
-            nearest = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {nearest[0]!r}?" if nearest else f"metrics: {', '.join(known)}"
+        if name not in METRICS:
+            nearest = difflib.get_close_matches(name, METRICS, n=1)
+            hint = f"did you mean {nearest[0]!r}?" if nearest else f"metrics: {', '.join(METRICS)}"
             raise InputError(f"--metrics: no metric {name!r}; {hint}")
-    return set(names) if names is not None else set(known)
+    return set(names) if names is not None else set(METRICS)

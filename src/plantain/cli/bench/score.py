@@ -18,7 +18,7 @@ from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.kept import kept_scores
 from plantain.bench.score.score import ScoreObserver, ScoreRequest, ScoreSummary, score_run
-from plantain.bench.score.suite import chosen
+from plantain.bench.score.suite import METRICS, chosen
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.progress import time_left
 from plantain.metrics.networks.available import CLIP, find_networks
@@ -39,7 +39,9 @@ def score(
     ] = None,
     metrics: Annotated[
         list[str] | None,
-        typer.Option("--metrics", help="only these, e.g. psnr,ssim; default: all that can be measured"),
+        typer.Option(
+            "--metrics", help=f"only these of {', '.join(METRICS)}; default: all that can be measured"
+        ),
     ] = None,
     judge: Annotated[
         list[str] | None,

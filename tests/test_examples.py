@@ -1,0 +1,121 @@
+"""The four packages in examples/: short, with public imports only, installed beside plantain and run."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import cv2
+import pytest
+import skimage.data
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+MOST_LINES = 40
+
+BUILD = """
+import asyncio, sys
+from pathlib import Path
+from plantain.journal import JournalReader
+from plantain.pipeline.recipe import load_recipe
+from plantain.pipeline.run import run_build
+if __name__ == "__main__":
+    asyncio.run(run_build(load_recipe(Path("recipe.toml")), Path("run")))
+    with JournalReader.open(Path("run")) as reader:
+        for attempt in reader.all_attempts():
+            seen = attempt.verdict.observations
+            print([(n, r.value, r.passed) for n, r in seen.criteria.items()], dict(seen.facts), attempt.verdict.score)
+"""
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.rglob("*.py")), ids=lambda file: file.stem)
+def test_an_example_is_short_and_imports_nothing_private(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MOST_LINES
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom):
+            names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+            assert not [name for name in names if name.startswith("_")]
+
+
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the four packages in it, as pip installs them."""
+    folder = tmp_path_factory.mktemp("packages")
+    shutil.copytree(EXAMPLES, folder / "src")
+    sources = [str(path.parent) for path in sorted((folder / "src").glob("*/pyproject.toml"))]
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*pip, "--target", str(folder / "beside"), *sources], check=True)
+    return folder / "beside"
+
+
+def run(beside: Path, folder: Path, *words: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(beside), "COLUMNS": "200"}
+    done = subprocess.run(
+        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_installed_they_are_listed_and_work(beside: Path, tmp_path: Path) -> None:
+    def plantain(*words: str) -> str:
+        return run(beside, tmp_path, "-m", "plantain", *words)
+
+    assert "numbered-pairs" in plantain("ingest", "--list")
+    rows = {row["name"]: row["roles"] for row in json.loads(plantain("models", "--json"))}
+    assert rows["brightness/mean"] == ["judge"]
+    assert "unchanged_share" in plantain("bench", "score", "--help")
+
+    (tmp_path / "pictures").mkdir()
+    retina = cv2.cvtColor(skimage.data.retina(), cv2.COLOR_RGB2BGR)
+    cv2.imwrite(str(tmp_path / "pictures" / "p1_1.png"), retina)
+    cv2.imwrite(str(tmp_path / "pictures" / "unnumbered.png"), retina)
+    asked = ("--modality", "fundus", "--licence", "open", "--out", "catalogue", "--json")
+    told = json.loads(plantain("ingest", "numbered-pairs", "pictures", *asked))
+    assert (told["images"], told["rejected"]) == (1, 1)
+
+    (tmp_path / "recipe.toml").write_text(
+        'name = "examples"\nrubric = "teaching"\n[data]\ncatalogue = "catalogue"\nfindings = ["AMD"]\n'
+        'directions = ["add"]\ncheck_text = false\n[models]\njudge = "brightness/mean"\n[loop]\nmax_rounds = 1\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "build.py").write_text(BUILD, encoding="utf-8")
+    # drusen are brighter than the retina: 5 of 5 and unhurt, 0.6 * (5 - 1) / 4 + 0.4 * 1 = 1
+    assert run(beside, tmp_path, "build.py").strip() == (
+        "[('recognisable', 5.0, True), ('unhurt', None, True)] {'distracting': True} 1.0"
+    )
+
+
+MEASURE = """
+import numpy as np
+from types import SimpleNamespace
+from plantain.bench.leaderboard.measures import measure
+from plantain.bench.score.suite import PIXEL_METRICS
+known = measure("unchanged_share")
+print(known.label, known.low, known.high, known.digits, known.higher_is_better)
+metric = next(metric for metric in PIXEL_METRICS if metric.name == "unchanged_share")
+before, roi = np.zeros((4, 4, 3), np.uint8), np.zeros((4, 4), bool)
+roi[:2] = True
+output = before.copy()
+output[0] = 9
+output[3, :2] = 9
+print(metric.measure(SimpleNamespace(before=before, roi=roi, truth=None), output)[0])
+print(metric.measure(SimpleNamespace(before=before, roi=None, truth=None), output)[0].reason)
+"""
+
+
+@pytest.mark.slow
+def test_a_metric_brings_all_that_tables_need(beside: Path, tmp_path: Path) -> None:
+    (tmp_path / "measure.py").write_text(MEASURE, encoding="utf-8")
+    # eight pixels lie outside, two of them changed: 6 / 8
+    assert run(beside, tmp_path, "measure.py").splitlines() == [
+        "share of pixels outside the region left as they were 0.0 1.0 3 True",
+        "Score(value=0.75, reason='')",
+        "the sample has no region of interest",
+    ]
