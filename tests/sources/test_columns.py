@@ -373,6 +373,14 @@ def test_a_table_without_labels_tells_whose_the_pictures_in_label_folders_are(tm
     assert (told.labels, told.group) == (("Edema",), "7")
 
 
+def test_a_table_may_be_named_as_the_source_calls_it(tmp_path: Path) -> None:
+    (tmp_path / "Data_Entry.csv").write_text("file,labels,patient\na.png,Edema,7\n")
+    found = LabelTable(
+        tmp_path, TAXONOMY, ["a.png"], SourceOptions(tmp_path, table=Path("Data_Entry.csv"))
+    ).read
+    assert found is not None and found.groups == 1
+
+
 def test_excels_table_with_a_mark_and_semicolons_is_read(tmp_path: Path) -> None:
     (tmp_path / "Labels.CSV").write_bytes(
         "\ufeffImage Index;Finding Labels;Patient ID;Comment, if any\r\nä b.png;Edema;7;x\r\n".encode()

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import orjson
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -147,7 +148,10 @@ def _print(rows: list[dict[str, object]]) -> None:
         if "on_disk" in mine[0]:
             _print_open(console, name, mine, wide)
             continue
-        table = Table(title=escape(_heading(name, mine[0])), title_justify="left", expand=True)
+        # Without frames: a long id, its roles, price and end fit a terminal of 80 columns.
+        table = Table(
+            title=escape(_heading(name, mine[0])), title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+        )
         table.add_column("model", no_wrap=True)
         table.add_column("roles", no_wrap=True)
         table.add_column("$ in/out/picture" if wide else "$ per M", no_wrap=True)
@@ -171,7 +175,9 @@ def _print(rows: list[dict[str, object]]) -> None:
 
 def _print_open(console: Console, name: str, rows: list[dict[str, object]], wide: bool) -> None:
     """Open weights: what they ask of the machine and of the user."""
-    table = Table(title=escape(_heading(name, rows[0])), title_justify="left", expand=True)
+    table = Table(
+        title=escape(_heading(name, rows[0])), title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+    )
     table.add_column("editor", overflow="fold", min_width=24)
     table.add_column("on disk", overflow="fold")
     table.add_column("GB", justify="right", no_wrap=True)

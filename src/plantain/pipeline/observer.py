@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from plantain.calls import Budget
 from plantain.pipeline.loop import Closing
@@ -14,6 +14,9 @@ class ProgressObserver:
 
     def planned(self, tasks: int, counts: dict[TaskState, int], budget: Budget) -> None:
         """The plan stands: how many tasks, how they stand, and the purse to look into; before the first call."""
+
+    def asks(self, models: Sequence[str]) -> None:
+        """The tasks begin: which models are asked, the first answers of which are waited for."""
 
     def closed(self, closing: Closing) -> None:
         """A task closed."""

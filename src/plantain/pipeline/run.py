@@ -112,6 +112,8 @@ async def run_build(
             interruptible(client, observer.stopping),
             time_cap(terms.limits, journal.reader, walk.pool),
         ):
+            if journal.reader.counts()[TaskState.PENDING]:
+                observer.asks(terms.models)
             await walk.all(tasks_under_way(terms), limit)
         summary.left = await jobs.close()
         await _sum_up(summary, walk, client, gate)

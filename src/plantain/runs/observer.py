@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from plantain.calls import Budget
 from plantain.records import TaskState
@@ -13,6 +13,9 @@ class ProgressObserver:
 
     def planned(self, tasks: int, counts: dict[TaskState, int], budget: Budget) -> None:
         """The plan stands: how many tasks, how they stand, and the budget to look into; before the first call."""
+
+    def asks(self, models: Sequence[str]) -> None:
+        """The tasks begin: which models are asked, the first answers of which are waited for."""
 
     def closed(self, state: TaskState, steps: int) -> None:
         """A task closed, after so many rounds or outputs."""

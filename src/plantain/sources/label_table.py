@@ -74,7 +74,7 @@ class LabelTable:
                 was named, and there is no table.
         """
         self._taxonomy = taxonomy
-        self.path = options.table or _beside(root)
+        self.path = _beside(root) if options.table is None else _named(options.table, root)
         self.read: TableRead | None = None
         self._rows: dict[str, _Row] = {}
         self._row_of: dict[str, _Row] = {}
@@ -144,6 +144,11 @@ class LabelTable:
         """The file's group by its row, else the patient by whom a folder of its path is called."""
         row = self._row_of[_key(file)]
         return row.group or patient_in_path(row.file) or patient_in_path(file)
+
+
+def _named(table: Path, root: Path) -> Path:
+    """The table that a person named: from where they are, or in the source, as a refused file is told."""
+    return root / table if not table.exists() and (root / table).is_file() else table
 
 
 def _beside(root: Path) -> Path | None:

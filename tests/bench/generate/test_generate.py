@@ -207,12 +207,21 @@ def test_prompt_variant_is_handed_over_and_its_absence_is_said(tmp_path: Path) -
     assert reasons == ["", "not_applicable: the sample has no rephrased prompt"]
 
 
-def test_limit_leaves_tasks_for_the_next_time(tmp_path: Path) -> None:
-    benchmark, run = small_bench(tmp_path / "bench", 3), tmp_path / "run"
-    summary = made(benchmark, run, limit=5)
-    assert (summary.stopped, sum(summary.closed.values())) == ("limit", 5)
-    rest = made(benchmark, run)
-    assert (rest.stopped, sum(rest.closed.values())) == (None, 7)
+def test_limit_counts_outputs_of_editors_and_leaves_the_rest_for_the_next_time(tmp_path: Path) -> None:
+    benchmark, run, editor = small_bench(tmp_path / "bench", 3), tmp_path / "run", Brightener()
+    summary = made(benchmark, run, by(editor, seeds=2), limit=5)
+    # Three samples of two outputs each: two samples fit into five outputs. The baselines' tasks do not count.
+    baselines = sum(summary.closed.values()) - 2
+    assert (summary.stopped, len(editor.requests), baselines % 3) == ("limit", 4, 0)
+    assert baselines > 0
+    rest = made(benchmark, run, by(editor, seeds=2))
+    assert (rest.stopped, sum(rest.closed.values()), len(editor.requests)) == (None, 1, 6)
+
+
+def test_limit_below_one_tasks_outputs_makes_one_task(tmp_path: Path) -> None:
+    benchmark, editor = small_bench(tmp_path / "bench", 3), Brightener()
+    made(benchmark, tmp_path / "run", by(editor, seeds=2), limit=1)
+    assert len(editor.requests) == 2
 
 
 def test_exported_outputs_are_taken_in_again_to_the_pixel(tmp_path: Path) -> None:
@@ -356,9 +365,11 @@ def test_another_kind_of_run_is_not_written_to(tmp_path: Path) -> None:
 def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small_bench(tmp_path / "bench", 2)
     arguments = ["bench", "generate", str(tmp_path / "bench"), "--run", str(tmp_path / "run")]
-    assert main([*arguments, "--json", "--limit", "3"]) == 3
+    assert main([*arguments, "--limit", "3"]) == 0  # baselines do not count
+    assert "8 of 8 tasks to do; waiting for the first task; asking baseline/" in capsys.readouterr().err
+    assert main([*arguments, "--json"]) == 0
     told = orjson.loads(capsys.readouterr().out)
-    assert (told["tasks"], told["stopped"]) == (8, "limit")
+    assert (told["tasks"], told["stopped"]) == (8, None)
     assert main([*arguments, "--export", str(tmp_path / "files")]) == 0
     assert "ground-truth" in capsys.readouterr().out
     assert (tmp_path / "files" / "jpeg-75" / "2_0.png").exists()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arm_requests import ArmRequest, PlannedArm
+from plantain.bench.generate.arms import Arm, ArmKind
 from plantain.bench.generate.plan import MODELS_META, check_wanted, make_plan
 from plantain.bench.generate.shots_confusion import score_confusion
 from plantain.bench.generate.walk import GenerateObserver, GenerateWalk
@@ -91,7 +92,7 @@ async def generate(
         wanted: editors, grid, demonstrations, outputs made elsewhere.
         terms: under which models are called; its models are `wanted.models`.
         seed: of the run; every output's is drawn from it.
-        limit: close at most this many tasks.
+        limit: ask the editors for at most so many outputs; baselines and files, which cost nothing, do not count.
         watch: told how the run goes on.
         on_commit: told the number of durable events so far.
         accept_model_change: go on, and record it, when a provider serves another model than before.
@@ -139,12 +140,31 @@ async def _walk_waves(
 ) -> None:
     """Hosted arms, baselines and files together; models whose weights fill the machine one after the other."""
     together = [one for one in planned if not one.alone]
-    closed_before = sum(walk.closed.values())
+    allowance = _Allowance(limit)
     for wave in (together, *([one] for one in planned if one.alone)):
-        done = sum(walk.closed.values()) - closed_before
-        rows = _pending(walk.journal.reader, wave)
-        await pool.all(rows, walk.carry, at_once, None if limit is None else limit - done)
+        arms = {one.arm.label: one.arm for one in wave}
+        rows = list(allowance.taken(_pending(walk.journal.reader, wave), arms))
+        walk.observer.asks(list(dict.fromkeys(arms[row.task.finding].model for row in rows)))
+        await pool.all(rows, walk.carry, at_once, None)
         await close_models(*(one.closable for one in wave if one.alone))
+
+
+@dataclass(slots=True)
+class _Allowance:
+    """How many outputs editors may still be asked for; None for any number. One task's outputs are made at once."""
+
+    outputs: int | None
+    begun: bool = False
+
+    def taken(self, rows: Iterable[TaskRow], arms: Mapping[str, Arm]) -> Iterator[TaskRow]:
+        """The tasks that are done now: those of editors until the outputs are used up, all others."""
+        for row in rows:
+            arm = arms[row.task.finding]
+            if self.outputs is None or arm.kind is not ArmKind.EDITOR:
+                yield row
+            elif len(arm.grid) <= self.outputs or not self.begun:
+                self.outputs, self.begun = self.outputs - len(arm.grid), True
+                yield row
 
 
 def _pending(reader: JournalReader, wave: Sequence[PlannedArm]) -> Iterator[TaskRow]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -40,6 +40,9 @@ class GenerateObserver:
 
     def planned(self, tasks: int, counts: Mapping[TaskState, int], budget: Budget) -> None:
         """The plan stands: how many tasks, how they stand, and the purse to look into; before the first call."""
+
+    def asks(self, models: Sequence[str]) -> None:
+        """Outputs are asked for now: of which models, the first answers of which are waited for."""
 
     def closed(self, arm: str, ending: Ending) -> None:
         """A task closed."""

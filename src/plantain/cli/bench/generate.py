@@ -6,7 +6,7 @@ import asyncio
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -70,7 +70,10 @@ def generate_outputs(
         str,
         typer.Option("--retry", help="ask once more for outputs that ended so, e.g. refused,transport"),
     ] = "",
-    limit: Annotated[int | None, typer.Option(min=1, help="close at most this many tasks")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="ask editors for at most so many outputs; baselines do not count"),
+    ] = None,
     export: Annotated[
         Path | None, typer.Option("--export", metavar="DIR", help="write {model}/{id}_{k}.png there")
     ] = None,
@@ -223,6 +226,9 @@ class GenerateProgress(GenerateObserver):
 
     def planned(self, tasks: int, counts: Mapping[TaskState, int], budget: Budget) -> None:
         self._bar.planned(tasks, dict(counts), budget)
+
+    def asks(self, models: Sequence[str]) -> None:
+        self._bar.asks(models)
 
     def closed(self, arm: str, ending: Ending) -> None:
         self._bar.closed(Closing(ending.state, ending.outputs, ending.reason))

@@ -91,7 +91,7 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
     console = Console()
     tasks = Table(title=f"{recipe.name}: {made.tasks} tasks on {made.images} images")
     for heading in ("modality", "finding", "direction"):
-        tasks.add_column(heading)
+        tasks.add_column(heading, overflow="fold")
     tasks.add_column("tasks", justify="right")
     for (modality, finding, direction), n in made.by_finding.items():
         tasks.add_row(modality, finding, direction, str(n))
@@ -102,9 +102,9 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
         "by the pilot's rates" if by_pilot else "by the paper's rates; a pilot run (--pilot) is more exact"
     )
     needs = Table(title=f"needs, {source}")
-    needs.add_column("")
+    needs.add_column("", overflow="fold")
     for heading in ("low", "expected", "high"):
-        needs.add_column(heading, justify="right")
+        needs.add_column(heading, justify="right", no_wrap=True)
     if made.success is not None:
         needs.add_row("successes", *_row(made.success, "{:,.0f}"))
     for (step, model), calls in made.calls_by.items():

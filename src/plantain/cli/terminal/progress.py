@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 from rich.console import Console
@@ -95,6 +95,20 @@ class BuildProgress(ProgressObserver):
         self._counts = {state.value: n for state, n in counts.items()}
         done = tasks - self._counts.get(TaskState.PENDING, 0)
         self._bar.update(self._task, total=tasks, completed=done, told=self._told())
+
+    def asks(self, models: Sequence[str]) -> None:
+        """Says at once what is waited for: a first task of a slow model may take minutes."""
+        if not models or self._closed_here:
+            return
+        self._waits_for = f"waiting for the first task; asking {', '.join(models)}"
+        self._bar.update(self._task, told=self._told())
+        if self._plain:
+            pending = self._counts.get(TaskState.PENDING, 0)
+            print(
+                f"plantain: {pending} of {self._total} tasks to do; {self._waits_for}",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def closed(self, closing: Closing) -> None:
         """A task closed."""
