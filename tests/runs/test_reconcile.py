@@ -124,6 +124,7 @@ def test_day_of_another_provider_or_another_day_settles_nothing(run: Path) -> No
         ('date,cost\n2026-11-22,"1,5"\n', "row 2: cost is 1,5"),
         ("date,cost\n22.11.2026,1\n", "row 2: date is '22.11.2026'"),
         ("date,cost\n2026-13-01,1\n", "row 2: date is '2026-13-01'"),
+        ("date,cost\n9999-12-31T23:59:59-10:00,1\n", "row 2: date is '9999-12-31"),
         ("id,cost\na,1\na,1\n", "rows 2 and 3 are both of the call a"),
         ("id,date,cost\n,,1\n", "row 2 has neither the id of a call nor a date"),
     ],

@@ -230,4 +230,4 @@ def cost_of(price: Price | None, outcome: Outcome, usage: Usage) -> float | None
     known = price.cost(usage)
     if known is None and (outcome.fatal or outcome.unbilled or outcome.kind in UNBILLED):
         return 0.0
-    return known
+    return None if known is None else max(0.0, known)  # no provider pays us, whatever a model reports

@@ -149,8 +149,8 @@ def _moment(path: Path, number: int, column: str, text: str) -> tuple[datetime |
         if len(text) == 10:
             return datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC), True
         moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC), False
     except (ValueError, OverflowError):
         raise InputError(
             f"{path}: row {number}: {column} is {text[:40]!r}; write a day as 2026-11-22 or a time in ISO 8601"
         ) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC), False
