@@ -1,4 +1,4 @@
-"""How much of a provider's limit is used, and how many requests it refuses: plantain's gate beside a semaphore.
+"""How much of a provider's limit is used, and how many requests it refuses: plantain's admission beside a semaphore.
 
 The peer is what scripts do: a semaphore of the same width, and exponential backoff with full jitter after a 429.
 
@@ -36,7 +36,7 @@ Client = Callable[[Ask, float], Awaitable[None]]
 
 
 def ours(requests_per_minute: float | None, announced: LimitedProvider | None = None) -> Client:
-    """plantain's gate, told the limit by the recipe, by each answer of a provider, or not at all."""
+    """plantain's admission, told the limit by the recipe, by each answer of a provider, or not at all."""
 
     async def client(ask: Ask, until: float) -> None:
         gate = AdmissionController(

@@ -21,7 +21,7 @@ class AdmissionController:
 
     Args:
         rules: what the recipe says of a model, by its name; asked once for each.
-        purse: the run's money and calls.
+        budget: the run's money and calls.
     """
 
     def __init__(self, rules: Callable[[str], ModelLimits], budget: Budget) -> None:

@@ -14,7 +14,7 @@ KEPT = 400
 
 @dataclass(frozen=True, slots=True)
 class LimitChange:
-    """`at_s` seconds after the lane opened, `what` ("requests_per_minute" or "window") became `value`."""
+    """`at_s` seconds after the limiter opened, `what` ("requests_per_minute" or "window") became `value`."""
 
     at_s: float
     what: str
@@ -24,7 +24,7 @@ class LimitChange:
 
 @dataclass(slots=True)
 class LimitHistory:
-    """Counts of a lane, and its latest changes."""
+    """Counts of a limiter, and its latest changes."""
 
     granted: int = 0
     accepted: int = 0

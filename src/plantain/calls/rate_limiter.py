@@ -20,7 +20,7 @@ from plantain.records import Outcome, OutcomeKind, Price, Step, Usage
 from plantain.roles.exchange import AnnouncedLimit
 
 TYPICAL_TOKENS = {Step.WRITE: 3_000, Step.EDIT: 3_000, Step.JUDGE: 5_000}
-"""What a call is taken to consume of a token limit before the lane has seen one."""
+"""What a call is taken to consume of a token limit before the limiter has seen one."""
 
 SMOOTHING = 0.1
 
@@ -63,7 +63,7 @@ class ModelLimits:
 
 @dataclass(slots=True, eq=False)
 class LimiterTicket(Ticket):
-    """A lane's leave to send one call."""
+    """A limiter's leave to send one call."""
 
     limiter: RateLimiter = field(kw_only=True)
     step: Step = field(kw_only=True)
@@ -145,7 +145,7 @@ class RateLimiter:
                     place.set_exception(type(error)(*error.args))
 
     def pump(self) -> bool:
-        """Grants tickets until a rate, the window or the purse says no; True when it was the purse.
+        """Grants tickets until a rate, the window or the budget says no; True when it was the budget.
 
         Raises:
             LimitReached: no call fits into the budget, and none in flight could make room; or all calls are made.
@@ -230,7 +230,7 @@ class RateLimiter:
         )
 
     def settled(self, ticket: LimiterTicket, outcome: Outcome, usage: Usage) -> float | None:
-        """Learns from how a call went; returns its cost. The next pump is the gate's."""
+        """Learns from how a call went; returns its cost. The next pump is the controller's."""
         if not self.rules.in_jobs:
             self._learn(ticket, outcome)
         self.window.end()

@@ -13,7 +13,7 @@ class ProgressObserver:
     """Told of a run's progress, in the run's event loop; every method may be overridden and returns quickly."""
 
     def planned(self, tasks: int, counts: dict[TaskState, int], budget: Budget) -> None:
-        """The plan stands: how many tasks, how they stand, and the purse to look into; before the first call."""
+        """The plan stands: how many tasks, how they stand, and the budget to look into; before the first call."""
 
     def asks(self, models: Sequence[str]) -> None:
         """The tasks begin: which models are asked, the first answers of which are waited for."""

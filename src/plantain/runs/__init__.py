@@ -1,1 +1,1 @@
-"""What every run shares, whatever it calls models for: its terms, its purse, consent, its desk, and how it stops."""
+"""What every run shares, whatever it calls models for: its terms, budget, consent and client, and how it stops."""

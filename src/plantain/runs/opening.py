@@ -1,4 +1,4 @@
-"""Opening a run: its journal, held to what it was begun with, and the desk through which its calls go."""
+"""Opening a run: its journal, held to what it was begun with, and the client through which its calls go."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def _said(value: JsonValue) -> str:
 async def open_client(
     terms: Terms, journal: Journal, jobs: BatchClient, *, accept_model_change: bool = False
 ) -> tuple[ModelClient, AdmissionController]:
-    """The desk for all calls of a run, and the gate that admits them.
+    """The client for all calls of a run, and the controller that admits them.
 
     Args:
         terms: under which they are made.
         journal: the run's.
-        jobs: the batch desk that the run's models were made with; opened here, closed by the caller.
+        jobs: the batch client that the run's models were made with; opened here, closed by the caller.
         accept_model_change: go on, and record it, when a provider serves another model than before.
     """
     alarm = Alarm(

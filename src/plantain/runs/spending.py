@@ -1,4 +1,4 @@
-"""What a run has spent and may still spend: its purse, restored from the journal, and its hours."""
+"""What a run has spent and may still spend: its budget, restored from the journal, and its hours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plantain.runs.terms import Limits
 
 
 def budget_of(limits: Limits, reader: JournalReader) -> Budget:
-    """The run's purse as the journal has it: what settled calls cost, and what others may have cost.
+    """The run's budget as the journal has it: what settled calls cost, and what others may have cost.
 
     Calls that a kill left open, and calls whose answer never arrived, count with what such calls usually cost, unless
     the limits say that their costs are known to be nothing more (`limits.unknown_costs = "ignore"`). Calls that a

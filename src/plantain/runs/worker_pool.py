@@ -25,7 +25,7 @@ class WorkerPool:
     """Those who carry tasks through, and what stopped them.
 
     Attributes:
-        desk: through which the tasks' calls go.
+        client: through which the tasks' calls go.
         halted: why no new call is made; None while nothing has stopped the run.
         faulty: something is wrong, rather than used up.
         on_waiting: told why nothing goes on: a model answers nobody, or only answers in batch jobs are still to come.
@@ -86,7 +86,7 @@ class WorkerPool:
 
 @asynccontextmanager
 async def time_cap(limits: Limits, reader: JournalReader, pool: WorkerPool) -> AsyncIterator[None]:
-    """Halts the walkers when the run's hours are used up."""
+    """Halts the pool when the run's hours are used up."""
     seconds = seconds_left(limits, reader)
     if seconds is None:
         yield

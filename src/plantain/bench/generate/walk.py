@@ -39,7 +39,7 @@ class GenerateObserver:
     """Told of a run's progress, in its event loop; every method may be overridden and returns quickly."""
 
     def planned(self, tasks: int, counts: Mapping[TaskState, int], budget: Budget) -> None:
-        """The plan stands: how many tasks, how they stand, and the purse to look into; before the first call."""
+        """The plan stands: how many tasks, how they stand, and the budget to look into; before the first call."""
 
     def asks(self, models: Sequence[str]) -> None:
         """Outputs are asked for now: of which models, the first answers of which are waited for."""

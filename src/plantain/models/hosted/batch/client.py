@@ -1,4 +1,4 @@
-"""The batch desk of a run: its batchers, the jobs that earlier processes left, and what is left when it stops."""
+"""The batch client of a run: its batchers, the jobs that earlier processes left, and what is left when it stops."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIDY_S = 10.0
 
 
 class BatchClient:
-    """All batchers of a run. Adapters ask for theirs when they are made; the run opens and closes the desk."""
+    """All batchers of a run. Adapters ask for theirs when they are made; the run opens and closes it."""
 
     def __init__(self) -> None:
         self._batchers: dict[tuple[str, str], Batcher] = {}

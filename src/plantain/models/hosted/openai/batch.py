@@ -46,10 +46,10 @@ LATE = frozenset({"batch_expired", "batch_cancelled"})
 class OpenAIBatch:
     """Carries one model's requests of one format in jobs: the batch form of `OpenAITransport`."""
 
-    def __init__(self, wire: OpenAIWire, desk: BatchClient, rules: BatchRules, path: str) -> None:
+    def __init__(self, wire: OpenAIWire, client: BatchClient, rules: BatchRules, path: str) -> None:
         self._wire = wire
         self._path = path
-        self._batcher = desk.batcher(OpenAIJobs(wire), path, rules)
+        self._batcher = client.batcher(OpenAIJobs(wire), path, rules)
         self.name = wire.name
         self.model = wire.model
 
