@@ -25,7 +25,7 @@ from plantain.audit.pictures import TrialPicture, folder_pictures, package_pictu
 from plantain.audit.rates import TrialAnswer
 from plantain.cli.audit import print_report
 from plantain.findings import load_taxonomy
-from plantain.models.registry import resolve_judge
+from plantain.models.resolver import resolve_judge
 from plantain.offline.workers import close_workers
 from plantain.rubrics import MED_BANANA
 

@@ -12,10 +12,11 @@ from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick
 from plantain.api.blocking import finished
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.run import RunSummary, run_build
+from plantain.pipeline.run import run_build
 from plantain.records import TaskState
 from plantain.roles import EditedImage, EditRequest, Reply
 from plantain.runs.stopping import stoppable
+from plantain.runs.summary import RunSummary
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from plantain.audit import AuditPlan, report_of, run_audit
+from plantain.audit.asking import asking
 from plantain.audit.clean import recipes
 from plantain.audit.pictures import folder_pictures, package_pictures
 from plantain.audit.published import opinions_of, published_edits
@@ -19,6 +20,7 @@ from plantain.offline.judge import InstrumentJudge
 from plantain.offline.workers import close_workers
 from plantain.records import Criterion, InputError
 from plantain.rubrics import MED_BANANA
+from plantain.runs.terms import Terms
 
 COMPLIANCE, REALISM = Criterion.INSTRUCTION_COMPLIANCE, Criterion.REALISM
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "med-banana-samples"
@@ -82,26 +84,25 @@ def test_folder_pictures_needs_pictures(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_small_audit_end_to_end():
+def test_a_small_audit_end_to_end(tmp_path):
     # Two pairs are no measurement; what must hold is that each defect gets its pairs and that the judge, on
     # edits this plain, is right much more often than not.
     plan = AuditPlan(pairs=2, clean=3, seed=17, findings=("glioma", "AMD", "Lung Lesion"))
     pictures = package_pictures("held-out")
-    told: list[tuple[int, int]] = []
+
+    async def audited():
+        async with asking(InstrumentJudge(), Terms(("offline/instruments",)), tmp_path / "audit") as asked:
+            return await run_audit(asked, pictures, load_taxonomy(), MED_BANANA, plan), asked.opened
+
     try:
-        report, answers = asyncio.run(
-            run_audit(
-                InstrumentJudge(),
-                pictures,
-                load_taxonomy(),
-                MED_BANANA,
-                plan,
-                lambda *done: told.append(done),
-            )
-        )
+        (report, answers), opened = asyncio.run(audited())
+        again, opened_again = asyncio.run(audited())
     finally:
         close_workers()
-    assert told[-1] == (len(answers), 23)
+    assert (len(answers), opened.summary.made) == (23, 23)
+    # What the judge said is in the audit's run: nothing is asked a second time.
+    assert (opened_again.summary.made, opened_again.summary.replayed) == (0, 23)
+    assert again == (report, answers)
     assert [rates.caught.n for rates in report.defects] == [2] * 10
     assert sum(rates.caught.successes for rates in report.defects) >= 15
     assert report.clean_any.n == 3
@@ -109,12 +110,17 @@ def test_a_small_audit_end_to_end():
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/data/med-banana-samples")
-def test_published_edits_are_found_and_judged_where_an_original_can_be_stood_in_for():
+def test_published_edits_are_found_and_judged_where_an_original_can_be_stood_in_for(tmp_path):
     edits = published_edits(SHARED, load_taxonomy())
     assert len(edits) == 42
     chosen = [edit for edit in edits if edit.source in ("s50008601", "Te-noTr_0001")]
+
+    async def judged():
+        async with asking(InstrumentJudge(), Terms(("offline/instruments",)), tmp_path / "audit") as asked:
+            return await opinions_of(asked, chosen, MED_BANANA)
+
     try:
-        opinions = asyncio.run(opinions_of(InstrumentJudge(), chosen, MED_BANANA))
+        opinions = asyncio.run(judged())
     finally:
         close_workers()
     assert [opinion.observations is not None for opinion in opinions] == [

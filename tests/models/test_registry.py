@@ -14,7 +14,8 @@ import pytest
 from plantain.files.secrets import Secret
 from plantain.models.hosted.addresses import destination
 from plantain.models.hosted.known import endings, known_models, price_of, stale
-from plantain.models.registry import GROUP, provider_names, resolve_editor, resolve_judge, resolve_writer
+from plantain.models.registry import GROUP, provider_names
+from plantain.models.resolver import resolve_editor, resolve_judge, resolve_writer
 from plantain.records import InputError, Reach
 from plantain.roles.options import ProviderOptions
 

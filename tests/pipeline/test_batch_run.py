@@ -27,8 +27,9 @@ from plantain.cli.terminal.progress import BuildProgress
 from plantain.journal import JournalReader
 from plantain.journal.batches import BatchLedger
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.run import RunSummary, run_build
+from plantain.pipeline.run import run_build
 from plantain.records import InputError, OutcomeKind
+from plantain.runs.summary import RunSummary
 
 MODELS = {
     "gemini": {"writer": "gemini/w", "editor": "gemini/e", "judge": ["gemini/j"]},

@@ -27,9 +27,10 @@ from plantain.journal import JournalReader
 from plantain.journal.sending import sent_pictures
 from plantain.pipeline import consent as pipeline_consent
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.run import RunSummary, run_build
+from plantain.pipeline.run import run_build
 from plantain.pixels.encode import encode_source
 from plantain.records import InputError, Licence
+from plantain.runs.summary import RunSummary
 
 MODELS = {"writer": "gemini/w", "editor": "openai/e", "judge": ["openai-compatible/j"]}
 CONSENT = {"by": "Ethics board", "agreement": "DUA 2026-11, section 4"}

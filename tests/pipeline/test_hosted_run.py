@@ -22,8 +22,9 @@ from plantain.calls.circuit_breaker import MOST
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.run import RunSummary, run_build
+from plantain.pipeline.run import run_build
 from plantain.records import OutcomeKind, TaskState
+from plantain.runs.summary import RunSummary
 
 WAITING = {
     "429 date",

@@ -16,9 +16,10 @@ from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.rounds import Method
-from plantain.pipeline.run import RunSummary, run_build
+from plantain.pipeline.run import run_build
 from plantain.records import InputError, Observations, Outcome, OutcomeKind, TaskState, Usage
 from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply, WriteRequest, failed
+from plantain.runs.summary import RunSummary
 
 PRICES = {
     "writer": {"input_per_m": 1.0, "output_per_m": 10.0},

@@ -17,9 +17,10 @@ from fakes.server import FakeProvider
 from fakes.tiny_pipelines import tiny_instruct_pix2pix
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import load_recipe
-from plantain.pipeline.run import RunSummary, run_build
+from plantain.pipeline.run import run_build
 from plantain.pixels.decode import decode
 from plantain.records import InputError, TaskState
+from plantain.runs.summary import RunSummary
 
 RECIPE = """
 name = "open"

@@ -16,8 +16,9 @@ from fakes.gemini_format import gemini_route
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.run import RunSummary, run_build
+from plantain.pipeline.run import run_build
 from plantain.records import TaskState
+from plantain.runs.summary import RunSummary
 
 PRICES = {
     "w": {"input_per_m": 2.0, "output_per_m": 12.0},

@@ -17,7 +17,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.rounds import Method
-from plantain.pipeline.run import RunSummary, run_build
+from plantain.pipeline.run import run_build
 from plantain.records import (
     Criterion,
     CriterionResult,
@@ -28,6 +28,7 @@ from plantain.records import (
     TaskState,
 )
 from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply, WriteRequest, failed
+from plantain.runs.summary import RunSummary
 
 
 @pytest.fixture(scope="session")

@@ -19,17 +19,18 @@ from PIL import Image
 from plantain.api.blocking import finished
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arm_requests import ArmRequest
-from plantain.bench.generate.generate import GenerateSummary, generate
+from plantain.bench.generate.generate import generate
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.table_rows import read_scores
 from plantain.bench.leaderboard.tables import make_table, table_json
 from plantain.bench.score.judging import JudgeName
-from plantain.bench.score.score import ScoreRequest, ScoreSummary, score_run
+from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.offline.workers import leave_workers, use_workers
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Outcome, OutcomeKind
 from plantain.roles import EditedImage, Editor, EditRequest, EncodedImage, Reply, failed
+from plantain.runs.summary import RunSummary
 from plantain.runs.terms import load_terms
 
 if TYPE_CHECKING:
@@ -80,8 +81,8 @@ class Evaluation:
     """
 
     path: Path
-    generated: GenerateSummary
-    scored: ScoreSummary
+    generated: RunSummary
+    scored: RunSummary
 
     def rows(self) -> list[dict[str, Any]]:
         """The leaderboard as `plantain bench table --json` gives it: one row per model, organ and metric.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from plantain.journal import JournalReader, TaskRow
 from plantain.journal.telemetry import status_summary
-from plantain.pipeline.run import RunSummary
 from plantain.records import Attempt, Direction, InputError, SourceImage, TaskState
+from plantain.runs.summary import RunSummary
 
 if TYPE_CHECKING:
     import pandas

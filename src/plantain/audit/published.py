@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from plantain.audit.asking import Asking
+from plantain.audit.pictures import TrialPicture
 from plantain.findings import Taxonomy
 from plantain.offline.language import Intent, compose
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_untrusted
 from plantain.pixels.encode import encode_source, normalise
 from plantain.pixels.prepare import settle_grey
+from plantain.privacy.lineage import made_from
 from plantain.records import (
     Direction,
     Finding,
@@ -25,7 +28,7 @@ from plantain.records import (
     Rubric,
     SourceImage,
 )
-from plantain.roles import EncodedImage, Judge, JudgeRequest
+from plantain.roles import EncodedImage, JudgeRequest
 
 MODALITIES = {"Brain-MRI": "brain_mri", "Chest-XRay": "chest_xray", "Fundus": "fundus"}
 NAME = re.compile(r"^(?P<source>.+?)-(?P<finding>[^-]+)-(?P<task>edit|remove)\.jpe?g$")
@@ -76,12 +79,7 @@ def published_edits(folder: Path, taxonomy: Taxonomy) -> list[PublishedEdit]:
     return found
 
 
-async def opinions_of(
-    judge: Judge,
-    edits: Sequence[PublishedEdit],
-    rubric: Rubric,
-    progress: Callable[[int, int], None] = lambda done, wanted: None,
-) -> list[Opinion]:
+async def opinions_of(asking: Asking, edits: Sequence[PublishedEdit], rubric: Rubric) -> list[Opinion]:
     """Asks the judge about every edit that an original can be stood in for.
 
     The stand-in is the median, pixel by pixel, of three or more published edits of one source image: where
@@ -91,37 +89,43 @@ async def opinions_of(
     groups: dict[tuple[str, str], list[PublishedEdit]] = {}
     for edit in edits:
         groups.setdefault((edit.modality, edit.source), []).append(edit)
-    opinions = []
-    for number, edit in enumerate(edits):
+    opinions: dict[int, Opinion] = {}
+    asking.opened.observer.begun("published edits", len(edits))
+
+    async def carry(item: tuple[int, PublishedEdit]) -> None:
+        number, edit = item
         siblings = groups[edit.modality, edit.source]
         if len(siblings) < FEWEST:
-            opinions.append(Opinion(edit, None, "its original is not published, and too few edits share it"))
+            why = "its original is not published, and too few edits share it"
+            opinions[number] = Opinion(edit, None, why)
         else:
-            opinions.append(await _ask(judge, edit, siblings, rubric))
-        progress(number + 1, len(edits))
-    return opinions
+            opinions[number] = await _ask(asking, edit, siblings, rubric)
+        asking.opened.observer.advanced(1)
+
+    await asking.opened.walk(enumerate(edits), carry)
+    return [opinions[number] for number in sorted(opinions)]
 
 
 async def _ask(
-    judge: Judge, edit: PublishedEdit, siblings: Sequence[PublishedEdit], rubric: Rubric
+    asking: Asking, edit: PublishedEdit, siblings: Sequence[PublishedEdit], rubric: Rubric
 ) -> Opinion:
-    original = np.median([_pixels(sibling) for sibling in siblings], axis=0).astype(np.uint8)
-    intent = Intent(edit.finding.name, edit.direction)
-    reply = await judge.judge(
+    median = np.median([_pixels(sibling) for sibling in siblings], axis=0).astype(np.uint8)
+    image = _record(edit)
+    original = await asking.taken_in(TrialPicture(image, encode_source(median)))
+    observed, why_not = await asking.observations(
+        "/".join(edit.path.parts[-3:]),
         JudgeRequest(
-            image=_record(edit),
-            original=EncodedImage(encode_source(original), "image/jpeg"),
-            edited=EncodedImage(normalise(edit.path.read_bytes()), "image/jpeg"),
-            instruction=compose(intent, edit.finding),
+            image=image,
+            original=EncodedImage(original, "image/jpeg"),
+            edited=EncodedImage(made_from(normalise(edit.path.read_bytes()), original), "image/jpeg"),
+            instruction=compose(Intent(edit.finding.name, edit.direction), edit.finding),
             finding=edit.finding,
             direction=edit.direction,
             rubric=rubric,
             seed=0,
-        )
+        ),
     )
-    if reply.value is None:
-        return Opinion(edit, None, reply.outcome.reason)
-    return Opinion(edit, reply.value, reply.value.reason)
+    return Opinion(edit, observed, why_not if observed is None else observed.reason)
 
 
 def _pixels(edit: PublishedEdit) -> Pixels:
@@ -131,7 +135,7 @@ def _pixels(edit: PublishedEdit) -> Pixels:
 
 def _record(edit: PublishedEdit) -> SourceImage:
     return SourceImage(
-        id=edit.source,
+        id=f"{edit.modality}/{edit.source}",
         dataset="published sample",
         modality=edit.modality,
         labels=(),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from plantain.audit.asking import Asking
 from plantain.audit.clean import CleanEditRecipe, recipes, rendered_or_reason
 from plantain.audit.pictures import TrialPicture
 from plantain.audit.planted_defects import DEFECTS, CleanEdit, Defect, NotApplicable, plant
@@ -15,8 +16,9 @@ from plantain.audit.rates import CLEAN, AuditReport, TrialAnswer, report_of
 from plantain.findings import Taxonomy
 from plantain.offline.workers import compute
 from plantain.pixels.encode import encode_jpeg, encode_source
+from plantain.privacy.lineage import made_from
 from plantain.records import Criterion, Outcome, Rubric, derive_seed
-from plantain.roles import EncodedImage, Judge, JudgeRequest
+from plantain.roles import EncodedImage, JudgeRequest
 
 AT_ONCE = 4
 """Edits made and judged at the same time."""
@@ -85,34 +87,32 @@ def _trial(name: str, recipe: CleanEditRecipe, violates: tuple[Criterion, ...], 
 
 
 async def run_audit(
-    judge: Judge,
+    asking: Asking,
     pictures: Sequence[TrialPicture],
     taxonomy: Taxonomy,
     rubric: Rubric,
     plan: AuditPlan,
-    progress: Callable[[int, int], None] = lambda done, wanted: None,
 ) -> tuple[AuditReport, list[TrialAnswer]]:
-    """Asks the judge until every defect has its pairs, or its recipes run out.
+    """Asks the judge until every defect has its pairs, its recipes run out, or something stops the run.
 
     Args:
-        judge: any judge.
+        asking: the judge, and the run in which its answers are kept.
         pictures: real pictures; none of them may have been used while tuning the judge.
         taxonomy: findings to draw from.
         rubric: handed to the judge.
         plan: how much to ask.
-        progress: called with answers so far and answers wanted.
 
     Returns:
         The report, and every answer in the order of the recipes.
     """
     wanted = _wanted(plan)
-    total = sum(wanted.values())
-    answers: list[TrialAnswer] = []
+    asking.opened.observer.begun("audit", sum(wanted.values()))
+    answers: dict[int, TrialAnswer] = {}
     not_made: Counter[str] = Counter()
     supply = recipes(pictures, taxonomy, plan.seed, plan.findings)
-    crashes = 0
+    crashes = asked = 0
     budget = PATIENCE * max(plan.pairs, plan.clean)
-    while any(wanted.values()) and budget > 0:
+    while any(wanted.values()) and budget > 0 and not asking.opened.stopping:
         batch = list(islice(supply, AT_ONCE))
         if not batch:
             break
@@ -130,19 +130,24 @@ async def run_audit(
                 not_made[trials] += 1
                 continue
             chosen += _still_wanted(trials, wanted)
-        answers += await asyncio.gather(*(_ask(judge, trial, rubric) for trial in chosen))
-        progress(len(answers), total)
+
+        async def carry(item: tuple[int, Trial]) -> None:
+            answers[item[0]] = await _ask(asking, item[1], rubric)
+            asking.opened.observer.advanced(1)
+
+        await asking.opened.walk(enumerate(chosen, asked), carry)
+        asked += len(chosen)
+    given = [answers[number] for number in sorted(answers)]
     order = {name: index for index, name in enumerate((CLEAN, *(defect.name for defect in DEFECTS)))}
-    counted = sorted(answers, key=lambda answer: order[answer.defect])
     report = report_of(
-        counted,
-        judge=judge.name,
+        sorted(given, key=lambda answer: order[answer.defect]),
+        judge=asking.judge.name,
         amplitude=plan.amplitude,
         seed=plan.seed,
         split=plan.split,
         not_made=not_made,
     )
-    return report, answers
+    return report, given
 
 
 def _still_wanted(trials: list[Trial], wanted: dict[str, int]) -> list[Trial]:
@@ -160,21 +165,23 @@ def _wanted(plan: AuditPlan) -> dict[str, int]:
     return {CLEAN: plan.clean, **{defect.name: plan.pairs for defect in known}}
 
 
-async def _ask(judge: Judge, trial: Trial, rubric: Rubric) -> TrialAnswer:
+async def _ask(asking: Asking, trial: Trial, rubric: Rubric) -> TrialAnswer:
     recipe = trial.recipe
-    reply = await judge.judge(
+    picture = await asking.taken_in(recipe.picture)
+    original, edited = made_from(trial.original, picture), made_from(trial.edited, picture)
+    observed, why_not = await asking.observations(
+        f"{recipe.name} {trial.defect}",
         JudgeRequest(
             image=recipe.picture.image,
-            original=EncodedImage(trial.original, "image/jpeg"),
-            edited=EncodedImage(trial.edited, "image/jpeg"),
+            original=EncodedImage(original, "image/jpeg"),
+            edited=EncodedImage(edited, "image/jpeg"),
             instruction=trial.instruction,
             finding=recipe.finding,
             direction=recipe.direction,
             rubric=rubric,
             seed=recipe.seed,
-        )
+        ),
     )
-    observed = reply.value
     return TrialAnswer(
         defect=trial.defect,
         modality=recipe.picture.image.modality,
@@ -185,6 +192,6 @@ async def _ask(judge: Judge, trial: Trial, rubric: Rubric) -> TrialAnswer:
         failed=None
         if observed is None
         else tuple(Criterion(name) for name, result in observed.criteria.items() if not result.passed),
-        reason=reply.outcome.reason if observed is None else observed.reason,
+        reason=why_not if observed is None else observed.reason,
         name=recipe.name,
     )

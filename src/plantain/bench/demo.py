@@ -11,16 +11,16 @@ from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.known_editors import ACCURACY, PLANTED, PRESERVATION, KnownEditor
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.generate.walk import GenerateObserver
 from plantain.bench.leaderboard.pages import write_leaderboard
 from plantain.bench.leaderboard.recovery import recovered
 from plantain.bench.leaderboard.table_rows import Scores, read_scores
 from plantain.bench.leaderboard.tables import Table, make_table
 from plantain.bench.score.judging import JudgeName
-from plantain.bench.score.score import ScoreObserver, ScoreRequest, score_run
+from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import PIXEL_METRICS
 from plantain.metrics.statistics.resampling import DRAWS
 from plantain.offline.workers import close_workers
+from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.terms import load_terms
 
 EDITOR = "offline/procedural"
@@ -67,8 +67,8 @@ async def bench_demo(
     folder: Path,
     *,
     plan: Sequence[Row] = PLAN,
-    generating: GenerateObserver | None = None,
-    scoring: ScoreObserver | None = None,
+    generating: ProgressObserver = SILENT,
+    scoring: ProgressObserver = SILENT,
 ) -> Demo:
     """Makes or resumes the demo: benchmark, outputs, scores, leaderboard. Nothing that is there is made again.
 
@@ -87,7 +87,7 @@ async def bench_demo(
             wanted,
             load_terms(None, wanted.models),
             seed=SEED,
-            observer=generating or GenerateObserver(),
+            observer=generating,
         )
         stopped = made.stopped
         if stopped is None:
@@ -96,7 +96,7 @@ async def bench_demo(
                 run,
                 benchmark,
                 ScoreRequest(pixel, (JUDGE,)),
-                observer=scoring or ScoreObserver(),
+                observer=scoring,
             )
             stopped = scored.stopped
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import tempfile
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,20 +12,25 @@ from typing import Annotated
 import orjson
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from plantain.audit import AuditPlan, AuditReport, run_audit
-from plantain.audit.pictures import package_pictures
+from plantain.audit.asking import asking
+from plantain.audit.pictures import TrialPicture, package_pictures
 from plantain.audit.published import Opinion, is_published_tree, opinions_of, published_edits
 from plantain.audit.rates import AuditRate
 from plantain.audit.run_pictures import run_pictures
+from plantain.cli.runs.build import tell_end
 from plantain.cli.terminal.application import application
 from plantain.findings import Taxonomy, load_taxonomy
-from plantain.models.registry import resolve_judge
+from plantain.offline.workers import close_workers
 from plantain.records import Criterion, InputError
-from plantain.roles import Judge
 from plantain.rubrics import MED_BANANA
+from plantain.runs.consent import runs_here
+from plantain.runs.observer import ProgressObserver
+from plantain.runs.summary import RunSummary
+from plantain.runs.terms import Terms, load_terms
 
 app = application()
 
@@ -46,44 +52,68 @@ def audit(
         ),
     ] = None,
     judge_name: Annotated[str, typer.Option("--judge", metavar="MODEL")] = "offline/instruments",
+    run: Annotated[
+        Path | None,
+        typer.Option("--run", metavar="DIR", help="the audit's own folder; needed by judges that are paid"),
+    ] = None,
+    settings: Annotated[
+        Path | None, typer.Option("--settings", help="[limits], [providers.NAME] and [consent], in TOML")
+    ] = None,
     pairs: Annotated[int, typer.Option(min=1, help="pairs for each defect, and clean edits")] = 100,
     amplitude: Annotated[Amplitude, typer.Option(help="how plainly the defects show")] = Amplitude.STRONG,
     seed: Annotated[int, typer.Option(help="of the edits and defects")] = 0,
     findings: Annotated[str, typer.Option(help="names of findings, separated by commas; default: all")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
-) -> None:
+) -> int:
     """Plants ten kinds of defect in clean edits and counts how often the judge sees them, and how often it
-    cries wolf.
+    cries wolf. The run that is looked at is only read; what the judge says is kept in --run, and never asked twice.
 
     Example: plantain audit --judge offline/instruments --pairs 20
     """
-    judge = resolve_judge(judge_name)
+    terms = load_terms(settings, (judge_name,))
     if folder is not None and not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give a run or a published tree")
-    if folder is not None and is_published_tree(folder):
-        _published(judge, folder, as_json)
-        return
-    pictures = package_pictures("held-out") if folder is None else run_pictures(folder)
-    taxonomy = load_taxonomy()
-    plan = AuditPlan(
-        pairs,
-        pairs,
-        amplitude.value,
-        seed,
-        "held-out" if folder is None else str(folder),
-        findings=_findings(findings, taxonomy),
-    )
-    with _bar() as bar:
-        task = bar.add_task("audit", total=None)
+    if run is None and not runs_here(judge_name):
+        raise InputError(
+            f"--run: name a folder for what {judge_name} says: its answers are kept, and paid for once"
+        )
+    with tempfile.TemporaryDirectory() as temporary, AuditProgress(quiet=as_json) as progress:
+        own = run or Path(temporary) / "audit"
+        try:
+            if folder is not None and is_published_tree(folder):
+                summary = asyncio.run(_published(judge_name, terms, own, folder, as_json, progress))
+            else:
+                pictures = package_pictures("held-out") if folder is None else run_pictures(folder)
+                plan = AuditPlan(
+                    pairs,
+                    pairs,
+                    amplitude.value,
+                    seed,
+                    "held-out" if folder is None else str(folder),
+                    findings=_findings(findings, load_taxonomy()),
+                )
+                summary = asyncio.run(_planted(judge_name, terms, own, pictures, plan, as_json, progress))
+        finally:
+            close_workers()
+    return tell_end(summary, "plantain audit (the same options)")
 
-        def progress(done: int, wanted: int) -> None:
-            bar.update(task, completed=done, total=wanted)
 
-        report, _ = asyncio.run(run_audit(judge, pictures, taxonomy, MED_BANANA, plan, progress))
+async def _planted(
+    judge: str,
+    terms: Terms,
+    run: Path,
+    pictures: list[TrialPicture],
+    plan: AuditPlan,
+    as_json: bool,
+    progress: ProgressObserver,
+) -> RunSummary:
+    async with asking(judge, terms, run, plan.seed, progress) as asked:
+        report, _ = await run_audit(asked, pictures, load_taxonomy(), MED_BANANA, plan)
     if as_json:
         print(orjson.dumps(report.as_json(), option=orjson.OPT_INDENT_2).decode())
     else:
         print_report(report, Console())
+    return asked.opened.summary
 
 
 def _findings(text: str, taxonomy: Taxonomy) -> tuple[str, ...]:
@@ -132,21 +162,23 @@ def print_report(report: AuditReport, console: Console) -> None:
         print(f"left out {n} times: {reason}")
 
 
-def _published(judge: Judge, folder: Path, as_json: bool) -> None:
+async def _published(
+    judge: str, terms: Terms, run: Path, folder: Path, as_json: bool, progress: ProgressObserver
+) -> RunSummary:
     edits = published_edits(folder, load_taxonomy())
-    with _bar() as bar:
-        task = bar.add_task("published edits", total=len(edits))
-
-        def progress(done: int, wanted: int) -> None:
-            bar.update(task, completed=done, total=wanted)
-
-        opinions = asyncio.run(opinions_of(judge, edits, MED_BANANA, progress))
+    async with asking(judge, terms, run, 0, progress) as asked:
+        opinions = await opinions_of(asked, edits, MED_BANANA)
     if as_json:
         rows = [_opinion_json(folder, opinion) for opinion in opinions]
         print(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
-        return
+    else:
+        _print_opinions(asked.judge.name, opinions)
+    return asked.opened.summary
+
+
+def _print_opinions(judge: str, opinions: list[Opinion]) -> None:
     console = Console()
-    table = Table(title=f"{judge.name} on published edits (originals stood in for by what their edits share)")
+    table = Table(title=f"{judge} on published edits (originals stood in for by what their edits share)")
     table.add_column("edit", no_wrap=True)
     for criterion in Criterion:
         words = criterion.value.split("_")
@@ -177,15 +209,27 @@ def _opinion_json(folder: Path, opinion: Opinion) -> dict[str, object]:
     }
 
 
-def _bar() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
+class AuditProgress(ProgressObserver):
+    """A bar on stderr that goes when the audit has ended."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet)
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> AuditProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self._bar.stop()
+
+    def begun(self, what: str, total: int) -> None:
+        self._task = self._bar.add_task(what, total=total)
+
+    def advanced(self, stored: int) -> None:
+        if self._task is not None:
+            self._bar.update(self._task, advance=1)
 
 
 def _share(rate: AuditRate) -> str:

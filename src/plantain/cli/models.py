@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
+from pathlib import Path
 from typing import Annotated
 
 import orjson
@@ -23,6 +25,9 @@ from plantain.models.presets import Preset, presets
 from plantain.models.registry import provider, provider_names
 from plantain.records import InputError, Price
 from plantain.roles.options import ProviderOptions
+from plantain.runs.probing import probe as probe_model
+from plantain.runs.providers import ProviderSection
+from plantain.runs.terms import Terms
 
 app = application()
 
@@ -39,6 +44,9 @@ def models(
     drifted: Annotated[
         bool, typer.Option("--drift", help="compare the table with what the keys can see; free of charge")
     ] = False,
+    run: Annotated[
+        Path | None, typer.Option("--run", metavar="DIR", help="keeps what probes asked and cost")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
 ) -> int:
     """Known models: roles, price with its date, key found or not. Other ids of the providers work as well.
@@ -46,7 +54,7 @@ def models(
     Example: plantain models --probe gemini/gemini-3.8-flash
     """
     if probe:
-        return _probe(probe, base_url, as_json)
+        return _probe(probe, base_url, run, as_json)
     if drifted:
         return _drift(base_url, as_json)
     rows = model_rows()
@@ -223,15 +231,11 @@ def _cells(row: dict[str, object], wide: bool) -> list[str]:
     return [str(row["name"]), ", ".join(roles), said, note]
 
 
-def _probe(name: str, base_url: str, as_json: bool) -> int:
-    provider_name, _, model = name.partition("/")
-    module = provider(provider_name)
-    look = getattr(module, "probe", None)
-    if not model or look is None:
-        raise InputError(f"--probe {name!r}: only hosted models can be probed, e.g. gemini/gemini-3.8-flash")
-    done, said = asyncio.run(
-        look(name, ProviderOptions(base_url=base_url, timeout_s=60.0, max_output_tokens=512))
-    )
+def _probe(name: str, base_url: str, run: Path | None, as_json: bool) -> int:
+    section = ProviderSection(base_url=base_url, timeout_s=60.0, max_output_tokens=512)
+    terms = Terms((name,), providers={name.partition("/")[0]: section})
+    with tempfile.TemporaryDirectory() as folder:
+        done, said, _ = asyncio.run(probe_model(terms, run or Path(folder) / "probe"))
     if as_json:
         print(orjson.dumps({"name": name, "ok": done, "said": said}).decode())
     else:

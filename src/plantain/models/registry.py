@@ -1,4 +1,4 @@
-"""From a model's name, "provider/model", to the object that fills a role."""
+"""The providers of models: our own, and those that other packages bring."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import importlib
 from importlib.metadata import entry_points
 from typing import Protocol, cast, runtime_checkable
 
-from plantain.models.presets import presets
 from plantain.records import InputError
-from plantain.roles import Editor, Judge, Writer
 from plantain.roles.options import ProviderOptions
 
 PROVIDERS = {
@@ -42,29 +40,6 @@ class Closable(Protocol):
     """A model that holds a connection."""
 
     async def aclose(self) -> None: ...
-
-
-def resolve_writer(name: str, options: ProviderOptions | None = None) -> Writer:
-    """The writer of that name.
-
-    Raises:
-        InputError: no such provider or model, a missing key or extra, or a setting that it does not take.
-    """
-    return cast(Writer, _resolve(name, "writer", options))
-
-
-def resolve_editor(name: str, options: ProviderOptions | None = None) -> Editor:
-    """The editor of that name; raises as `resolve_writer` does."""
-    return cast(Editor, _resolve(name, "editor", options))
-
-
-def resolve_judge(name: str, options: ProviderOptions | None = None, where: str = "models.judge") -> Judge:
-    """The judge of that name; raises as `resolve_writer` does. `where` is the field or option that named it."""
-    try:
-        return cast(Judge, _resolve(name, "judge", options))
-    except InputError as error:
-        # Of the same class: who only plans takes a missing key for a warning.
-        raise type(error)(str(error).replace("models.judge:", f"{where}:", 1)) from error
 
 
 async def close_models(*models: object) -> None:
@@ -105,21 +80,3 @@ def is_local(name: str) -> bool:
     if name not in provider_names():
         return False
     return bool(getattr(provider(name), "LOCAL", False))
-
-
-def _resolve(name: str, role: str, options: ProviderOptions | None) -> object:
-    provider_name, _, model = name.partition("/")
-    if not model:
-        raise InputError(
-            f"models.{role}: {name!r} is not provider/model; providers: {', '.join(provider_names())}"
-        )
-    preset = presets().get(name)
-    if preset is not None and preset.model:
-        raise InputError(
-            f"models.{role}: {name} is a preset of `plantain bench generate`; in a recipe name {preset.model}"
-        )
-    try:
-        module = provider(provider_name)
-    except InputError as error:
-        raise InputError(f"models.{role}: {name!r}: {error}") from error
-    return module.load(name, role, options or ProviderOptions())

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
 
-from plantain.files.secrets import MissingKey
 from plantain.findings.taxonomy import suggest
 from plantain.models.hosted.known import known_models
 from plantain.models.presets import presets
-from plantain.models.registry import resolve_editor, resolve_judge, resolve_writer
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.rounds import Method
 from plantain.records import InputError
 from plantain.roles import fingerprint_of
-from plantain.roles.options import ProviderOptions
 from plantain.rubrics import identity_of
 from plantain.runs.door import Door
 
 METHOD = "method"
 """Meta key under which a run remembers what it was begun with."""
-
-_M = TypeVar("_M")
 
 
 def method_of(recipe: Recipe, door: Door | None = None, missing: list[str] | None = None) -> Method:
@@ -36,27 +29,16 @@ def method_of(recipe: Recipe, door: Door | None = None, missing: list[str] | Non
     Raises:
         InputError: a model that there is not, or that cannot fill its role; a key or extra that is missing.
     """
-    options_of = (door or Door(recipe.terms)).options
-
-    def made(resolve: Callable[[str, ProviderOptions], _M], name: str, role: str) -> _M:
-        options = options_of(name, role)
-        try:
-            return resolve(name, options)
-        except MissingKey as error:
-            if missing is None:
-                raise
-            missing.append(str(error))
-            return resolve(name, replace(options, key_later=True))
-
+    door = door or Door(recipe.terms)
     judges = tuple(
-        made(resolve_judge, name, f"judge {number}")
+        door.judge(name, f"judge {number}", missing)
         for number, name in enumerate(recipe.models.judges, start=1)
     )
     for judge in judges:
         fingerprint_of(judge, recipe.judged_by)  # refuses a rubric by which it cannot judge
     return Method(
-        writer=made(resolve_writer, recipe.models.writer, "writer"),
-        editor=made(resolve_editor, recipe.models.editor, "editor"),
+        writer=door.writer(recipe.models.writer, "writer", missing),
+        editor=door.editor(recipe.models.editor, "editor", missing),
         judges=judges,
         rubric=recipe.judged_by,
         policy=recipe.loop.policy,
@@ -64,6 +46,14 @@ def method_of(recipe: Recipe, door: Door | None = None, missing: list[str] | Non
         max_rounds=recipe.loop.max_rounds,
         seed=recipe.seed,
         writer_sees_failed_edit=recipe.loop.writer_sees_failed_edit,
+    )
+
+
+def guarded(method: Method, door: Door) -> Method:
+    """A method whose models somebody made themselves, behind the run's gate."""
+    judges = tuple(map(door.guarded, method.judges))
+    return replace(
+        method, writer=door.guarded(method.writer), editor=door.guarded(method.editor), judges=judges
     )
 
 

@@ -9,7 +9,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.pipeline.consent import check_planned_consent
 from plantain.pipeline.forecast import BuildPlan, make_plan
-from plantain.pipeline.method import METHOD, check_known, method_of
+from plantain.pipeline.method import METHOD, check_known, guarded, method_of
 from plantain.pipeline.pilot import read_pilot
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.rounds import Method
@@ -58,7 +58,8 @@ def make_ready(
     try:
         check_planned_consent(recipe, catalogue, taxonomy)
         door = Door(recipe.terms, begun)
-        return Ready(taxonomy, catalogue, door, method or method_of(recipe, door, missing))
+        made = method_of(recipe, door, missing) if method is None else guarded(method, door)
+        return Ready(taxonomy, catalogue, door, made)
     except BaseException:
         catalogue.close()
         raise

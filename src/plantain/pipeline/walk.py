@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from plantain.calls import TaskCalls
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, why_not_shown
-from plantain.journal import CallRow, Journal, TaskRow
+from plantain.journal import Journal, TaskRow
 from plantain.pipeline.control import pass_through
 from plantain.pipeline.loop import Closing, edit_until_qualified
-from plantain.pipeline.observer import ProgressObserver
 from plantain.pipeline.rounds import Method, Rounds
 from plantain.pipeline.text_check import TextCheck
 from plantain.records import InputError, SourceImage, TaskKind, TaskState
 from plantain.runs.image_cache import ImageCache
-from plantain.runs.worker_pool import WorkerPool
+from plantain.runs.open_run import OpenRun
 
 
 @dataclass(slots=True)
@@ -24,21 +22,19 @@ class Walk:
     """Everything that the tasks of a run need on their way; `all` sends every pending one through the loop."""
 
     method: Method
-    journal: Journal
+    opened: OpenRun
     catalogue: Catalogue
     taxonomy: Taxonomy
-    pool: WorkerPool
-    observer: ProgressObserver = field(default_factory=ProgressObserver)
     text_check: TextCheck | None = None
-    closed: dict[TaskState, int] = field(default_factory=dict)
+    journal: Journal = field(init=False)
     pictures: ImageCache = field(init=False)
 
     def __post_init__(self) -> None:
+        self.journal = self.opened.journal
         self.pictures = ImageCache(self.journal.reader)
 
-    async def all(self, concurrency: int, limit: int | None) -> None:
-        pending = self.journal.reader.tasks(state=TaskState.PENDING)
-        await self.pool.all(pending, self._one, concurrency, limit)
+    async def all(self, limit: int | None) -> None:
+        await self.opened.walk(self.journal.reader.tasks(state=TaskState.PENDING), self._one, limit=limit)
 
     async def _one(self, row: TaskRow) -> None:
         image = await self._image(row.task.image_id)
@@ -50,7 +46,7 @@ class Walk:
         await asyncio.to_thread(self.pictures.read, image.prepared_sha256)
         rounds = Rounds(
             method=self.method,
-            calls=TaskCalls(self.pool.client, row.task.id, row.generation, self._recorded(row)),
+            calls=self.opened.calls(row.task.id, row.generation),
             journal=self.journal,
             task=row.task,
             generation=row.generation,
@@ -63,12 +59,7 @@ class Walk:
         await self._close(row, await (pass_through(rounds) if control else edit_until_qualified(rounds)))
 
     async def _close(self, row: TaskRow, closing: Closing) -> None:
-        await self.journal.close_task(row.task.id, closing.state, closing.round, closing.reason)
-        self.closed[closing.state] = self.closed.get(closing.state, 0) + 1
-        self.observer.closed(closing)
-
-    def _recorded(self, row: TaskRow) -> list[CallRow]:
-        return self.journal.reader.calls(row.task.id, row.generation)
+        await self.opened.close_task(row.task.id, closing.state, closing.round, closing.reason)
 
     async def _image(self, image_id: str) -> SourceImage:
         """The task's image; taken from the catalogue into the run when a task first needs it."""

@@ -13,6 +13,12 @@ from plantain.runs.pricing import ON_THIS_MACHINE
 from plantain.runs.terms import Terms
 
 
+def runs_here(model: str) -> bool:
+    """Whether a model runs on this machine: one of ours that does, or another package's that declares itself local."""
+    provider = model.partition("/")[0]
+    return provider in ON_THIS_MACHINE or is_local(provider)
+
+
 def where(terms: Terms, model: str) -> Destination:
     """How far a model's images go. A provider that we do not know counts as hosted, unless it declares itself local.
 
@@ -20,7 +26,7 @@ def where(terms: Terms, model: str) -> Destination:
         InputError: its owner declares on-premises what has no address of its own.
     """
     provider = model.partition("/")[0]
-    if provider in ON_THIS_MACHINE or is_local(provider):
+    if runs_here(model):
         return Destination(provider, Reach.LOOPBACK)
     section = terms.provider(model)
     if section.base_url:

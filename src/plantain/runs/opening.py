@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -20,19 +21,29 @@ from plantain.runs.terms import Terms
 from plantain.version import __version__
 
 
-async def open_run(run: Path, name: str, seed: int, frozen: dict[str, JsonValue]) -> Journal:
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a new run begins with: its name and seed, and what a resumed one must repeat."""
+
+    name: str
+    seed: int
+    frozen: dict[str, JsonValue]
+
+
+async def open_journal(run: Path, beginning: Beginning) -> Journal:
     """The run's journal, made when the folder has none.
 
     Args:
         run: its folder.
-        name, seed: of a new run.
-        frozen: what a resumed run must repeat.
+        beginning: of a new run, or of the one that is resumed.
 
     Raises:
         InputError: what is frozen differs; another process holds the run; the folder is something else.
     """
+    frozen = beginning.frozen
     if not (run / JOURNAL_NAME).exists():
-        return Journal.create(run, RunHeader(os.urandom(8).hex(), name, seed, frozen, __version__))
+        header = RunHeader(os.urandom(8).hex(), beginning.name, beginning.seed, frozen, __version__)
+        return Journal.create(run, header)
     journal = Journal.open(run)
     for key in {**frozen, **journal.header.frozen}:
         value, recorded = frozen.get(key), journal.header.frozen.get(key)

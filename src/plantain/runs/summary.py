@@ -13,9 +13,10 @@ class RunSummary:
     """What this process did, and whether something stopped it.
 
     Attributes:
-        tasks: tasks of the plan that was asked for.
+        planned: tasks of the plan that was asked for.
         closed: tasks that this process closed, by state.
-        stored: what else it stored, by what it is: "metrics", "judges", "sets", "attention".
+        measured, judged, sets: scores of metrics and of judges, and distances of sets, that it stored.
+        kept: outputs that were measured before.
         made, replayed: calls.
         spent_usd: what the run has cost so far, earlier processes included.
         stopped: None when nothing is lacking, else why ("interrupted", "limit", or what halted the run).
@@ -25,9 +26,12 @@ class RunSummary:
         notes: what was left out, and why, a line each.
     """
 
-    tasks: int = 0
+    planned: int = 0
     closed: Counter[TaskState] = field(default_factory=Counter)
-    stored: Counter[str] = field(default_factory=Counter)
+    measured: int = 0
+    judged: int = 0
+    sets: int = 0
+    kept: int = 0
     made: int = 0
     replayed: int = 0
     spent_usd: float = 0.0

@@ -25,23 +25,21 @@ from plantain.bench.generate.arm_requests import (
 )
 from plantain.bench.generate.arms import PromptVariant
 from plantain.bench.generate.export_outputs import export_outputs
-from plantain.bench.generate.generate import GenerateSummary, generate
+from plantain.bench.generate.generate import generate
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.generate.walk import Ending
 from plantain.calls import Budget
 from plantain.cli import main
-from plantain.cli.bench.generate import GenerateProgress
+from plantain.cli.bench.generate import generate_progress
 from plantain.journal import verify
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Licence, OutcomeKind, TaskState
+from plantain.runs.summary import RunSummary
 from plantain.runs.terms import Terms
 
 BASELINES = ["copy-input", "resize-only", "jpeg-75", "ground-truth"]
 
 
-def made(
-    benchmark: Benchmark, run: Path, wanted: ArmRequest | None = None, **options: object
-) -> GenerateSummary:
+def made(benchmark: Benchmark, run: Path, wanted: ArmRequest | None = None, **options: object) -> RunSummary:
     wanted = wanted or ArmRequest()
     return asyncio.run(generate(benchmark, run, wanted, Terms(wanted.models), **options))  # type: ignore[arg-type]
 
@@ -393,11 +391,11 @@ def test_progress_tells_of_outputs_and_not_of_rounds(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("plantain.cli.terminal.progress.PLAIN_EVERY_S", 0.0)
-    with GenerateProgress(quiet=False) as progress:
+    with generate_progress(quiet=False) as progress:
         progress.planned(3, {TaskState.PENDING: 3}, Budget(None))
-        progress.closed("outputs/mine", Ending(TaskState.SUCCESS, 1))
-        progress.closed("outputs/mine", Ending(TaskState.FAILED, 1, "no_image: missing"))
-        progress.closed("swept", Ending(TaskState.SUCCESS, 6))
+        progress.closed(TaskState.SUCCESS, 1)
+        progress.closed(TaskState.FAILED, 1)
+        progress.closed(TaskState.SUCCESS, 6)
     lines = [line.partition(";")[0] for line in capsys.readouterr().err.splitlines()]
     assert lines == [
         "plantain: 1/3: 1 complete, 0 lack an image, one output each",

@@ -25,7 +25,7 @@ from fakes.gemini_format import blocked_before, gemini_route, picture_answer, pi
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arm_requests import ArmRequest
-from plantain.bench.generate.generate import GenerateSummary, generate
+from plantain.bench.generate.generate import generate
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.generate.shots_confusion import METRIC
 from plantain.cli import main
@@ -33,6 +33,7 @@ from plantain.journal import JournalReader, verify
 from plantain.pixels.decode import decode
 from plantain.records import OutcomeKind, TaskState
 from plantain.roles import EditedImage, EditRequest, Reply
+from plantain.runs.summary import RunSummary
 from plantain.runs.terms import Terms, load_terms
 
 SEED = 20261122
@@ -58,9 +59,7 @@ def settings(folder: Path, server: FakeProvider, limits: str = "concurrency = 4"
     return path
 
 
-def made(
-    benchmark: Benchmark, run: Path, wanted: ArmRequest, file: Path, **options: object
-) -> GenerateSummary:
+def made(benchmark: Benchmark, run: Path, wanted: ArmRequest, file: Path, **options: object) -> RunSummary:
     terms = load_terms(file, wanted.models)
     return asyncio.run(generate(benchmark, run, wanted, terms, **options))  # type: ignore[arg-type]
 

@@ -15,14 +15,16 @@ from fakes import gemini_format, openai_format
 from fakes.medebench_tree import picture, spot, write_png
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.prepare.describers import SEAM, concatenated, resolve_describer
+from plantain.bench.prepare.describers import SEAM, concatenated, describer_of
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.models.hosted.answers import Unreadable
 from plantain.models.hosted.describer import HostedDescriber, read_description, read_procedures
 from plantain.models.registry import close_models
 from plantain.records import InputError
-from plantain.roles.options import ProviderOptions
+from plantain.runs.door import Door
+from plantain.runs.providers import ProviderSection
+from plantain.runs.terms import Terms
 
 MODELS = ("gemini/m", "openai/m", "openai-compatible/m")
 
@@ -230,11 +232,12 @@ def test_answers_are_never_cut() -> None:
 def test_only_a_describer_describes() -> None:
     for name in ("offline/templates", "offline", "nobody/m"):
         with pytest.raises(InputError, match="--describer"):
-            resolve_describer(name)
+            describer_of(Door(Terms((name,))), name)
 
 
 def test_the_fingerprint_names_prompt_and_model(server: FakeProvider) -> None:
-    made = resolve_describer("gemini/m", ProviderOptions(base_url=server.url))
+    terms = Terms(("gemini/m",), providers={"gemini": ProviderSection(base_url=server.url)})
+    made = describer_of(Door(terms), "gemini/m")
     assert isinstance(made, HostedDescriber)
     assert made.fingerprint.startswith("describe@1 gemini/m")
     assert "describe@1:" in made.fingerprint

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+import signal
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -28,6 +30,7 @@ from plantain.journal import JournalReader
 from plantain.models.frames import Frame, FramePolicy
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
+from plantain.runs.observer import ProgressObserver
 from plantain.runs.terms import Terms
 
 ARM = "diffusers/planted"
@@ -131,9 +134,13 @@ def test_a_concept_that_was_named_anew_is_measured_anew(tmp_path: Path) -> None:
 def test_a_stop_keeps_what_is_done(made: tuple[Path, Benchmark]) -> None:
     run, benchmark = made
     watched = Planted()
-    part = asyncio.run(
-        attend(run, benchmark, ARM, watched, Measuring(size="latent"), stop=lambda: len(watched.asked) >= 2)
-    )
+
+    class Stopping(ProgressObserver):
+        def advanced(self, stored: int) -> None:
+            if len(watched.asked) >= 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    part = asyncio.run(attend(run, benchmark, ARM, watched, Measuring(size="latent"), observer=Stopping()))
     assert (part.measured, part.stopped) == (2, "interrupted")
     rest = asyncio.run(attend(run, benchmark, ARM, watched, Measuring(size="latent")))
     assert (rest.measured, rest.kept) == (4, 2)

@@ -19,7 +19,7 @@ from plantain.bench.leaderboard.table_rows import read_scores
 from plantain.bench.leaderboard.tables import make_table
 from plantain.bench.score import score as score_module
 from plantain.bench.score.judging import JudgeName
-from plantain.bench.score.score import ScoreRequest, ScoreSummary, score_run
+from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import PIXEL_METRICS
 from plantain.journal import JournalReader
 from plantain.metrics.networks.available import Networks
@@ -27,6 +27,7 @@ from plantain.privacy.text_reader import why_no_reader
 from plantain.records import CriterionResult, InputError, Observations, Outcome, OutcomeKind, Usage
 from plantain.roles import JudgeRequest, Reply, failed
 from plantain.rubrics import MEDEBENCH
+from plantain.runs.summary import RunSummary
 from plantain.runs.terms import Limits, Terms
 
 ARMS = ("copy-input", "ground-truth", "jpeg-75", "resize-only", *PLANTED)
@@ -48,7 +49,7 @@ def folder(made: Path, tmp_path: Path) -> Path:
     return tmp_path / "copy"
 
 
-def run_score(folder: Path, wish: ScoreRequest, **more: Any) -> ScoreSummary:
+def run_score(folder: Path, wish: ScoreRequest, **more: Any) -> RunSummary:
     bench = Benchmark.load(folder / "bench")
     return asyncio.run(
         score_run(folder / "run", bench, replace(wish, networks=wish.networks or Networks()), **more)

@@ -16,7 +16,7 @@ from plantain.models.diffusers.download import fetch_lora, fetch_pipeline
 from plantain.models.diffusers.licences import terms_of
 from plantain.models.diffusers.plan import EditorPlan, plan_editor
 from plantain.models.diffusers.weights import find_weights, folder_digest, hub_cache, missing_part
-from plantain.models.registry import resolve_editor, resolve_judge
+from plantain.models.resolver import resolve_editor, resolve_judge
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
 
@@ -221,7 +221,7 @@ def test_registry_knows_the_provider_and_the_hosted_preset(tiny_folder: Callable
 
 def test_resolving_an_editor_imports_no_torch(tiny_folder: Callable[[str], Path]) -> None:
     code = (
-        "import sys; from plantain.models.registry import resolve_editor\n"
+        "import sys; from plantain.models.resolver import resolve_editor\n"
         f"resolve_editor('diffusers/{tiny_folder('instruct-pix2pix')}')\n"
         "print(*(m for m in ('torch', 'diffusers', 'transformers', 'huggingface_hub') if m in sys.modules))"
     )

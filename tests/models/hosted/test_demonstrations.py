@@ -17,7 +17,7 @@ from fakes.openai_format import openai_route
 from fakes.requests import edit_request
 from fakes.server import KEY, FakeProvider
 from plantain.models.hosted.editor import HostedEditor
-from plantain.models.registry import resolve_editor
+from plantain.models.resolver import resolve_editor
 from plantain.pixels.decode import decode
 from plantain.records import InputError, OutcomeKind
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply, TakesDemonstrations

@@ -27,7 +27,8 @@ from plantain.models.hosted.addresses import destination
 from plantain.models.hosted.gemini.wire import GeminiWire
 from plantain.models.hosted.guarded import GuardedTransport
 from plantain.models.hosted.outgoing import pictures_in, sending_cleared_file
-from plantain.models.registry import close_models, resolve_editor, resolve_writer
+from plantain.models.registry import close_models
+from plantain.models.resolver import resolve_editor, resolve_writer
 from plantain.pixels.encode import encode_png
 from plantain.privacy.lineage import sources_of
 from plantain.records import InputError, NotAllowed, OutcomeKind, Reach

@@ -14,7 +14,8 @@ from fakes.openai_format import openai_route
 from fakes.requests import edit_request, judge_request, write_request
 from fakes.server import KEY, FakeProvider
 from plantain.models.hosted.pictures import UNCHANGED
-from plantain.models.registry import close_models, resolve_editor, resolve_judge, resolve_writer
+from plantain.models.registry import close_models
+from plantain.models.resolver import resolve_editor, resolve_judge, resolve_writer
 from plantain.records import OutcomeKind
 from plantain.roles import Reply
 from plantain.roles.options import ProviderOptions

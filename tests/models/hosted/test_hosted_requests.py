@@ -25,7 +25,8 @@ from plantain.models.hosted.asking import Question
 from plantain.models.hosted.gemini import requests
 from plantain.models.hosted.gemini.wire import GeminiWire
 from plantain.models.hosted.reports import report_schema
-from plantain.models.registry import close_models, resolve_editor, resolve_judge, resolve_writer
+from plantain.models.registry import close_models
+from plantain.models.resolver import resolve_editor, resolve_judge, resolve_writer
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError, OutcomeKind
 from plantain.roles import EditRequest, EncodedImage, Reply

@@ -15,7 +15,8 @@ from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import source_image
 from fakes.server import KEY, Answer, FakeProvider, Request
-from plantain.models.registry import close_models, resolve_judge
+from plantain.models.registry import close_models
+from plantain.models.resolver import resolve_judge
 from plantain.records import Direction, InputError, Observations, OutcomeKind
 from plantain.roles import EncodedImage, JudgeRequest, Reply, fingerprint_of
 from plantain.roles.options import ProviderOptions

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from plantain.models.process.editor import ProcessEditor
-from plantain.models.registry import resolve_editor, resolve_judge
+from plantain.models.resolver import resolve_editor, resolve_judge
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_mask
 from plantain.records import Geometry, InputError, Licence, Outcome, OutcomeKind, SourceImage

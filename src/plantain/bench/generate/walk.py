@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -13,14 +13,16 @@ import orjson
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arm_requests import PlannedArm
-from plantain.bench.generate.arms import Arm, ArmKind, output_seed
+from plantain.bench.generate.arms import ArmKind, output_seed
 from plantain.bench.generate.outputs import keep_output
 from plantain.bench.generate.taken_in import PNG, changed_of, previous_of
-from plantain.calls import Budget, CallSpec, Interrupted, ModelClient, TaskCalls
+from plantain.calls import CallSpec, Interrupted, TaskCalls
 from plantain.journal import CallResult, Journal, TaskRow
 from plantain.pixels.encode import encode_mask
+from plantain.privacy.lineage import made_from
 from plantain.records import Attempt, Direction, Outcome, OutcomeKind, Step, TaskState
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
+from plantain.runs.open_run import OpenRun
 
 GAVE_UP = frozenset({OutcomeKind.RATE_LIMITED, OutcomeKind.TRANSPORT})
 """The model never answered, in spite of all tries."""
@@ -35,28 +37,6 @@ class Ending:
     reason: str = ""
 
 
-class GenerateObserver:
-    """Told of a run's progress, in its event loop; every method may be overridden and returns quickly."""
-
-    def planned(self, tasks: int, counts: Mapping[TaskState, int], budget: Budget) -> None:
-        """The plan stands: how many tasks, how they stand, and the budget to look into; before the first call."""
-
-    def asks(self, models: Sequence[str]) -> None:
-        """Outputs are asked for now: of which models, the first answers of which are waited for."""
-
-    def closed(self, arm: str, ending: Ending) -> None:
-        """A task closed."""
-
-    def stopping(self) -> None:
-        """Someone asked the run to stop: what is in flight is finished, nothing new is begun."""
-
-    def jobs(self, in_flight: Callable[[], int]) -> None:
-        """Calls wait for batch jobs, so that hours may pass without a task closing; how many do so at any moment."""
-
-    def waiting(self, why: str) -> None:
-        """Nothing goes on for now: a model answers nobody, or only answers in batch jobs are waited for."""
-
-
 @dataclass(slots=True)
 class GenerateWalk:
     """Everything that the tasks of a bench run need on their way.
@@ -65,14 +45,15 @@ class GenerateWalk:
     """
 
     benchmark: Benchmark
-    journal: Journal
-    client: ModelClient
+    opened: OpenRun
     seed: int
     arms: Mapping[str, PlannedArm]
     retry: frozenset[OutcomeKind] = frozenset()
-    observer: GenerateObserver = field(default_factory=GenerateObserver)
-    closed: Counter[TaskState] = field(default_factory=Counter)
     shown: dict[str, tuple[EncodedImage, EncodedImage]] = field(default_factory=dict)
+
+    @property
+    def journal(self) -> Journal:
+        return self.opened.journal
 
     async def carry(self, row: TaskRow) -> None:
         """Makes the outputs that the task lacks and closes it."""
@@ -80,7 +61,7 @@ class GenerateWalk:
         sample = self.benchmark.sample(row.task.image_id)
         obstacle = planned.obstacle(sample)
         if obstacle:
-            await self._close(row, planned.arm, Ending(TaskState.NOT_APPLICABLE, 0, obstacle))
+            await self.opened.close_task(row.id, TaskState.NOT_APPLICABLE, 0, obstacle)
             return
         recorded = self.journal.reader.attempts(row.id, row.generation)
         made = {one.round: one for one in recorded if not wants_retry(one, self.retry)}
@@ -88,18 +69,14 @@ class GenerateWalk:
             original, sha256 = await previous_of(self.benchmark, self.journal, sample)
             calls = self.journal.reader.calls(row.id, row.generation)
             draws = Counter(call.key.round for call in calls if call.final)
-            task_calls = TaskCalls(self.client, row.id, row.generation, calls)
+            task_calls = self.opened.calls(row.id, row.generation)
             maker = _Maker(self, row, planned, sample, original, sha256, task_calls)
-            self.client.replayed += len(made)
+            self.opened.client.replayed += len(made)
             lacking = [k for k in range(len(planned.arm.grid)) if k + 1 not in made]
             for attempt in await _all(maker.make(k, draws[k + 1]) for k in lacking):
                 made[attempt.round] = attempt
-        await self._close(row, planned.arm, ending_of([made[number] for number in sorted(made)]))
-
-    async def _close(self, row: TaskRow, arm: Arm, ending: Ending) -> None:
-        await self.journal.close_task(row.id, ending.state, ending.outputs, ending.reason)
-        self.closed[ending.state] += 1
-        self.observer.closed(arm.label, ending)
+        ending = ending_of([made[number] for number in sorted(made)])
+        await self.opened.close_task(row.id, ending.state, ending.outputs, ending.reason)
 
     async def demonstration(self, sample_id: str) -> tuple[EncodedImage, EncodedImage]:
         """A worked example's image before and after; kept, since a whole task's samples are shown the same few."""
@@ -196,7 +173,8 @@ class _Maker:
         return tuple(shown), identity
 
     def _region(self) -> EncodedImage:
-        return EncodedImage(encode_mask(self.walk.benchmark.roi(self.sample)), PNG)
+        mask = encode_mask(self.walk.benchmark.roi(self.sample))
+        return EncodedImage(made_from(mask, self.original.data), PNG)
 
 
 def wants_retry(attempt: Attempt, outcomes: Collection[OutcomeKind]) -> bool:

@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import cast
 
 import cv2
 import numpy as np
@@ -14,11 +13,10 @@ import orjson
 
 from plantain.calls import CallSpec, TaskCalls
 from plantain.journal import CallResult
-from plantain.models.registry import provider
 from plantain.pixels.arrays import Pixels
 from plantain.records import Direction, EditTask, InputError, Step, TaskKind, Usage, derive_seed
 from plantain.roles import ChangeDescription, Describer, DescribeRequest, EncodedImage, Reply
-from plantain.roles.options import ProviderOptions
+from plantain.runs.door import Door
 
 AS_TOLD = "offline/as-told"
 TOLD = ("modality", "action", "entity", "region", "context")
@@ -81,24 +79,19 @@ def _sentence(told: dict[str, str]) -> str:
     return text[0].upper() + text[1:]
 
 
-def resolve_describer(name: str, options: ProviderOptions | None = None) -> Describer:
-    """The describer of that name: "offline/as-told", or any hosted "provider/model".
+def describer_of(door: Door, name: str) -> Describer:
+    """The model of that name that puts pairs into words: any hosted "provider/model".
 
     Raises:
         InputError: no such provider, a missing key or extra, or a provider without language models.
     """
-    if name == AS_TOLD:
-        return GivenDescription()
     provider_name, _, model = name.partition("/")
     if provider_name == "offline" or not model:
         raise InputError(f"--describer: {name!r}; give {AS_TOLD} or a hosted provider/model")
-    try:
-        found = provider(provider_name).load(name, "describer", options or ProviderOptions())
-    except InputError as error:
-        raise InputError(f"--describer: {name!r}: {error}") from error
+    found = door.describer(name)
     if not hasattr(found, "describe"):
         raise InputError(f"--describer: {name!r} cannot describe pairs")
-    return cast(Describer, found)
+    return found
 
 
 def concatenated(previous: Pixels, changed: Pixels) -> EncodedImage:

@@ -15,7 +15,7 @@ from plantain.bench.benchmark.medebench import direction_of
 from plantain.bench.benchmark.native_format import BenchmarkWriter
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.prepare.describers import chosen_rephrasing, concatenated
-from plantain.bench.prepare.descriptions import Describe, Walked, told_of, walk_pairs
+from plantain.bench.prepare.descriptions import Describe, told_of, walk_pairs
 from plantain.bench.prepare.pairs import PairRules, PreparedPair, prepare_pair
 from plantain.bench.prepare.raw_pairs import RawPair, read_raw
 from plantain.bench.prepare.regions_proposed import MOST, DifferenceProposer, RegionProposal, RegionProposer
@@ -24,6 +24,7 @@ from plantain.files.writing import replace_file
 from plantain.pixels.encode import encode_mask
 from plantain.records import Geometry, InputError, SourceImage, derive_seed
 from plantain.roles import ChangeDescription, DescribeRequest
+from plantain.runs.summary import RunSummary
 from plantain.runs.terms import Terms
 
 PROPOSALS = "proposals"
@@ -41,14 +42,14 @@ class Prepared:
         samples: how many pairs became one.
         rejected: reason by id of the pairs that did not.
         undescribed: reason by id of the samples whose describer failed; the owner's own words stand.
-        walked: who described, calls, money, and why it stopped.
+        walked: calls, money, and why the walk stopped.
     """
 
     path: Path | None
     samples: int
     rejected: dict[str, str]
     undescribed: dict[str, str]
-    walked: Walked
+    walked: RunSummary
 
 
 @dataclass(frozen=True, slots=True)

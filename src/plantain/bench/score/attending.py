@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -29,6 +29,10 @@ from plantain.models.frames import Frame
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Score, unscored
+from plantain.runs.door import Door
+from plantain.runs.observer import SILENT, ProgressObserver
+from plantain.runs.summary import RunSummary
+from plantain.runs.terms import Terms
 
 MEASURES = ("iou", "chance", "mass", "pointing", "auroc")
 """Measures of a map, each stored as `attention_NAME`."""
@@ -94,15 +98,6 @@ class Measuring:
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:12]
 
 
-@dataclass(slots=True)
-class AttendSummary:
-    """What one process did: outputs measured, left as they were, and why it stopped (None when all is there)."""
-
-    measured: int = 0
-    kept: int = 0
-    stopped: str | None = None
-
-
 def attended_arms(run: BenchRun, wanted: tuple[str, ...]) -> list[Arm]:
     """The arms to be watched: those named, else every one of an open editor.
 
@@ -134,9 +129,9 @@ async def attend(
     watched: Watched,
     measuring: Measuring,
     *,
-    on_output: Callable[[int, int], None] = lambda done, of: None,
-    stop: Callable[[], bool] = lambda: False,
-) -> AttendSummary:
+    terms: Terms | None = None,
+    observer: ProgressObserver = SILENT,
+) -> RunSummary:
     """Watches and measures what an arm lacks; nothing is measured twice with the same options.
 
     Args:
@@ -145,42 +140,39 @@ async def attend(
         arm_label: of the arm.
         watched: its editor.
         measuring: how maps are measured.
-        on_output: told how many outputs are done, of how many.
-        stop: asked before each output.
+        terms: of the run.
+        observer: told how it goes on.
 
     Raises:
         InputError: another benchmark, or another process writes to the run.
     """
     measuring.check()
-    journal = Journal.open(run)
-    summary = AttendSummary()
-    try:
-        opened = BenchRun(journal.reader)
-        if opened.header.digest != benchmark.digest:
+    door = Door(terms or Terms(()))
+    async with door.open(run, observer=observer) as opened:
+        recorded = BenchRun(opened.journal.reader)
+        if recorded.header.digest != benchmark.digest:
             raise InputError(f"{benchmark.root}: is not the benchmark that {run} was generated from")
-        arm = opened.arms[arm_label]
-        outputs = opened.outputs(arm_label) if measuring.outputs == "all" else opened.scored(arm_label)
+        arm = recorded.arms[arm_label]
+        outputs = recorded.outputs(arm_label) if measuring.outputs == "all" else recorded.scored(arm_label)
         made = [output for output in outputs if output.attempt is not None]
         if not made:
             raise InputError(f"{run}: {arm_label} has no outputs yet; plantain bench generate makes them")
-        for done, output in enumerate(made):
-            if stop():
-                summary.stopped = "interrupted"
-                break
-            if _is_there(
-                journal, run, arm, output, concept_of(benchmark.sample(output.sample_id)), measuring
-            ):
-                summary.kept += 1
+        observer.begun(arm_label, len(made))
+
+        async def carry(output: Output) -> None:
+            concept = concept_of(benchmark.sample(output.sample_id))
+            if _is_there(opened.journal, run, arm, output, concept, measuring):
+                opened.summary.kept += 1
             else:
                 scores = await asyncio.to_thread(
-                    _measured, run, opened, benchmark, arm, output, watched, measuring
+                    _measured, run, recorded, benchmark, arm, output, watched, measuring
                 )
-                await journal.add_scores(scores)
-                summary.measured += 1
-            on_output(done + 1, len(made))
-    finally:
-        await journal.close()
-    return summary
+                await opened.journal.add_scores(scores)
+                opened.summary.measured += 1
+            observer.advanced(1)
+
+        await opened.walk(made, carry, at_once=1)
+    return opened.summary
 
 
 def map_path(run: Path, arm: Arm, sample_id: str, k: int) -> Path:

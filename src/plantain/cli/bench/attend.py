@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -17,14 +15,15 @@ from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.failure_types import CutOffs
 from plantain.bench.leaderboard.grounding_page import grounding_rows, table_lines, write_grounding
 from plantain.bench.leaderboard.table_rows import read_scores
-from plantain.bench.score.attending import AttendSummary, Measuring, attend, attended_arms
-from plantain.cli.bench.bar import progress_bar
+from plantain.bench.score.attending import Measuring, attend, attended_arms
+from plantain.cli.bench.score import ScoreProgress
 from plantain.cli.terminal.application import application
-from plantain.cli.terminal.ctrl_c import stopping_on_ctrl_c
 from plantain.journal import JsonValue
 from plantain.metrics.grounding import ALPHA
 from plantain.records import InputError
+from plantain.runs.summary import RunSummary
 from plantain.runs.terms import Terms, load_terms
+from plantain.runs.watched import What, watched_editor
 
 app = application()
 USUAL = CutOffs()
@@ -78,10 +77,10 @@ def attend_outputs(
     measuring = Measuring(alpha, size, "all" if every_output else "scored", told)
     measuring.check()
     for arm in arms:
-        summary = _observer(run, benchmark, arm, terms, measuring, what, quiet=as_json)
+        summary = _watch(run, benchmark, arm, terms, measuring, what, quiet=as_json)
         if summary.stopped is not None:
             print(f"plantain: stopped ({summary.stopped}); type the same command to go on", file=sys.stderr)
-            return 3
+            return 1 if summary.failed else 3
     cuts = CutOffs(low_ea, high_cp, high_iou)
     page = write_grounding(run, benchmark, to, judge=judge, cuts=cuts, gallery=gallery)
     if as_json:
@@ -94,37 +93,21 @@ def attend_outputs(
     return 0
 
 
-def _observer(
+def _watch(
     run: Path,
     benchmark: Benchmark,
     arm: Arm,
     terms: Terms,
     measuring: Measuring,
-    what: tuple[tuple[str, ...], tuple[int, ...], str],
+    what: What,
     *,
     quiet: bool,
-) -> AttendSummary:
-    if importlib.util.find_spec("torch") is None:
-        raise InputError("bench attend needs torch: pip install -e '.[torch]'")
-    from plantain.models.diffusers.quiet import quiet_libraries
-
-    quiet_libraries()
-    from plantain.models.diffusers.attender import Attender, Watching
-    from plantain.models.diffusers.devices import device_names
-    from plantain.models.diffusers.editor import fingerprint_of
-    from plantain.models.diffusers.plan import plan_editor
-
-    plan = plan_editor(arm.model, terms.provider(arm.model).options())
-    if fingerprint_of(plan) != arm.fingerprint:
-        raise InputError(
-            f"{arm.label}: was generated with other weights or settings than these; give the same --settings"
-        )
-    attender = Attender(plan, device_names(plan.options.device)[0], Watching(*what))
+) -> RunSummary:
+    attender = watched_editor(terms, arm.model, arm.fingerprint, what)
     try:
-        shown = nullcontext(lambda done, of: None) if quiet else progress_bar(arm.label)
-        with stopping_on_ctrl_c() as stop, shown as move:
+        with ScoreProgress(quiet=quiet) as progress:
             return asyncio.run(
-                attend(run, benchmark, arm.label, attender, measuring, on_output=move, stop=stop)
+                attend(run, benchmark, arm.label, attender, measuring, terms=terms, observer=progress)
             )
     finally:
         attender.close()

@@ -6,7 +6,6 @@ import asyncio
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -17,17 +16,15 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arm_requests import ArmRequest, outputs_at, parse_editors
 from plantain.bench.generate.arms import RULES, PromptVariant
 from plantain.bench.generate.export_outputs import export_outputs
-from plantain.bench.generate.generate import GenerateSummary, generate
+from plantain.bench.generate.generate import generate
 from plantain.bench.generate.grid import parse_sweep
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.generate.walk import Ending, GenerateObserver
-from plantain.calls import Budget
 from plantain.cli.runs.build import tell_end
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.progress import BuildProgress
 from plantain.offline.workers import close_workers
-from plantain.pipeline.loop import Closing
-from plantain.records import InputError, OutcomeKind, TaskState
+from plantain.records import InputError, OutcomeKind
+from plantain.runs.summary import RunSummary
 from plantain.runs.terms import load_terms
 
 app = application()
@@ -112,7 +109,7 @@ def generate_outputs(
                 file=sys.stderr,
             )
     terms = load_terms(settings, wanted.models)
-    with GenerateProgress(quiet=as_json) as progress:
+    with generate_progress(quiet=as_json) as progress:
         try:
             summary = asyncio.run(
                 generate(
@@ -179,10 +176,10 @@ def arm_row(bench: BenchRun, label: str) -> dict[str, object]:
     }
 
 
-def _told(summary: GenerateSummary, rows: list[dict[str, object]], spent: float) -> dict[str, object]:
+def _told(summary: RunSummary, rows: list[dict[str, object]], spent: float) -> dict[str, object]:
     return {
         "arms": rows,
-        "tasks": summary.tasks,
+        "tasks": summary.planned,
         "closed": {state.value: n for state, n in sorted(summary.closed.items())},
         "calls": {"made": summary.made, "replayed": summary.replayed},
         "cost_usd": spent,
@@ -205,39 +202,12 @@ def _print_table(rows: list[dict[str, object]]) -> None:
     Console().print(table)
 
 
-class GenerateProgress(GenerateObserver):
+def generate_progress(*, quiet: bool) -> BuildProgress:
     """The live line of a build, for a bench run."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._bar = BuildProgress(
-            quiet=quiet,
-            what="generate",
-            success="complete",
-            failed="lack an image",
-            steps=lambda tasks, outputs: f"{outputs} outputs" if outputs != tasks else "one output each",
-        )
-
-    def __enter__(self) -> GenerateProgress:
-        self._bar.__enter__()
-        return self
-
-    def __exit__(self, *ended: object) -> None:
-        self._bar.__exit__(None, None, None)
-
-    def planned(self, tasks: int, counts: Mapping[TaskState, int], budget: Budget) -> None:
-        self._bar.planned(tasks, dict(counts), budget)
-
-    def asks(self, models: Sequence[str]) -> None:
-        self._bar.asks(models)
-
-    def closed(self, arm: str, ending: Ending) -> None:
-        self._bar.closed(Closing(ending.state, ending.outputs, ending.reason))
-
-    def stopping(self) -> None:
-        self._bar.stopping()
-
-    def jobs(self, in_flight: Callable[[], int]) -> None:
-        self._bar.jobs(in_flight)
-
-    def waiting(self, why: str) -> None:
-        self._bar.waiting(why)
+    return BuildProgress(
+        quiet=quiet,
+        what="generate",
+        success="complete",
+        failed="lack an image",
+        steps=lambda tasks, outputs: f"{outputs} outputs" if outputs != tasks else "one output each",
+    )

@@ -12,16 +12,14 @@ import orjson
 import typer
 
 from plantain.bench.prepare.alignment import LEAST_QUALITY
-from plantain.bench.prepare.describers import AS_TOLD, resolve_describer
+from plantain.bench.prepare.describers import AS_TOLD
 from plantain.bench.prepare.pairs import SIDE, PairRules
 from plantain.bench.prepare.preparing import Prepared, PreparePlan, prepare_benchmark
-from plantain.bench.prepare.procedures import listed_procedures, procedures_of
+from plantain.bench.prepare.procedures import listed_procedures, procedures_of, propose_procedures
 from plantain.bench.prepare.raw_pairs import COLUMNS, NEEDED, TABLE
 from plantain.bench.prepare.regions_proposed import DifferenceProposer, RegionProposer
 from plantain.cli.bench.bar import progress_bar
 from plantain.cli.terminal.application import application
-from plantain.models.hosted.describer import HostedDescriber
-from plantain.models.registry import close_models
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError
 from plantain.runs.terms import Terms, load_terms
@@ -74,7 +72,7 @@ def prepare(
     ] = None,
     calls: Annotated[
         Path | None,
-        typer.Option("--calls", metavar="DIR", help="Journal of a hosted describer; default: OUT.calls"),
+        typer.Option("--calls", "--run", metavar="DIR", help="Run of a hosted describer; default: OUT.calls"),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of paraphrases and of the describer's draws.")] = 0,
     procedures: Annotated[
@@ -96,8 +94,7 @@ def prepare(
         _print_columns()
         return 0
     if procedures:
-        asyncio.run(_print_procedures(procedures, terms, seed, in_json))
-        return 0
+        return _print_procedures(procedures, terms, calls, seed, in_json)
     if raw is None or out is None:
         raise InputError("bench prepare: give RAW and --out; --columns says what RAW holds")
     reader = None if accept_text else open_reader()
@@ -137,32 +134,32 @@ def _print_columns() -> None:
         typer.echo(f"  {column:<12}{text}{' (needed)' if column in NEEDED else ''}")
 
 
-async def _print_procedures(organ: str, terms: Terms, seed: int, in_json: bool) -> None:
+def _print_procedures(organ: str, terms: Terms, run: Path | None, seed: int, in_json: bool) -> int:
     """Our list, and where a hosted describer is named what it adds."""
     listed = listed_procedures() if organ == "all" else dict((procedures_of(organ),))
     told = {name: {"listed": list(found), "proposed": list[str]()} for name, found in listed.items()}
     model = terms.models[0]
     if model != AS_TOLD:
-        asked = resolve_describer(model, terms.provider(model).options())
-        if not isinstance(asked, HostedDescriber):
-            raise InputError(f"--describer: {model!r} cannot propose procedures")
-        try:
-            for name, found in told.items():
-                reply = await asked.procedures(name, found["listed"], 10, seed)
-                if reply.value is None:
-                    raise InputError(f"{model}: {name}: {reply.outcome.kind.value}: {reply.outcome.reason}")
-                found["proposed"] = list(reply.value)
-        finally:
-            await close_models(asked)
+        if run is None:
+            raise InputError(
+                "--procedures: name a folder for the describer's answers with --run; they are paid for"
+            )
+        proposed, summary = asyncio.run(propose_procedures(listed, terms, run, seed))
+        for name, added in proposed.items():
+            told[name]["proposed"] = list(added)
+        if summary.stopped is not None:
+            print(f"plantain: stopped ({summary.stopped}); type the same command to go on", file=sys.stderr)
+            return 1 if summary.failed else 3
     if in_json:
         typer.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
-        return
+        return 0
     for name, found in told.items():
         typer.echo(name)
         for procedure in found["listed"]:
             typer.echo(f"  {procedure}")
         for procedure in found["proposed"]:
             typer.echo(f"  {procedure}  (proposed by {model})")
+    return 0
 
 
 def _told(made: Prepared) -> dict[str, object]:

@@ -17,12 +17,14 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.kept import kept_scores
-from plantain.bench.score.score import ScoreObserver, ScoreRequest, ScoreSummary, score_run
+from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import METRICS, chosen
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.progress import time_left
 from plantain.metrics.networks.available import CLIP, find_networks
 from plantain.offline.workers import close_workers
+from plantain.runs.observer import ProgressObserver
+from plantain.runs.summary import RunSummary
 from plantain.runs.terms import load_terms
 
 app = application()
@@ -126,7 +128,7 @@ def _judges(given: list[str] | None) -> list[str]:
     return [name for name in dict.fromkeys(given or [OFFLINE]) if name != NONE]
 
 
-def _tell(run: Path, summary: ScoreSummary, *, as_json: bool) -> int:
+def _tell(run: Path, summary: RunSummary, *, as_json: bool) -> int:
     """Says what the run has now and how the process ended; returns the exit code."""
     kept = kept_scores(run)
     if as_json:
@@ -154,7 +156,7 @@ def _tell(run: Path, summary: ScoreSummary, *, as_json: bool) -> int:
     return 1 if summary.failed else 3
 
 
-class ScoreProgress(ScoreObserver):
+class ScoreProgress(ProgressObserver):
     """A bar for each stage on a terminal, now and then a line elsewhere."""
 
     def __init__(self, *, quiet: bool = False) -> None:

@@ -20,9 +20,10 @@ from plantain.journal.telemetry import status_summary
 from plantain.offline.workers import close_workers
 from plantain.pipeline.consent import warnings
 from plantain.pipeline.recipe import Recipe, load_recipe
-from plantain.pipeline.run import RunSummary, run_build
+from plantain.pipeline.run import run_build
 from plantain.release.register import releases_with
 from plantain.report.task_list import unsuccessful
+from plantain.runs.summary import RunSummary
 
 app = application()
 

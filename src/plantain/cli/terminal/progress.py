@@ -12,9 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from plantain.calls import Budget
-from plantain.pipeline.loop import Closing
-from plantain.pipeline.observer import ProgressObserver
 from plantain.records import TaskState
+from plantain.runs.observer import ProgressObserver
 
 PLAIN_EVERY_S = 10.0
 TICK_S = 10.0
@@ -110,12 +109,12 @@ class BuildProgress(ProgressObserver):
                 flush=True,
             )
 
-    def closed(self, closing: Closing) -> None:
+    def closed(self, state: TaskState, steps: int) -> None:
         """A task closed."""
-        self._counts[closing.state] = self._counts.get(closing.state, 0) + 1
+        self._counts[state] = self._counts.get(state, 0) + 1
         self._closed_here += 1
         self._waits_for = ""
-        self._rounds += closing.round
+        self._rounds += steps
         self._bar.update(self._task, advance=1, told=self._told())
         now = time.monotonic()
         if self._plain and now - self._last_line >= PLAIN_EVERY_S:

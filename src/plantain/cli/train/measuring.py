@@ -13,11 +13,11 @@ from plantain.bench.generate.generate import generate
 from plantain.bench.leaderboard.learning import TrainedEditor, trained_label, write_learning
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
-from plantain.cli.bench.generate import GenerateProgress
+from plantain.cli.bench.generate import generate_progress
 from plantain.cli.bench.score import ScoreProgress
-from plantain.models.registry import resolve_editor
 from plantain.offline.workers import close_workers
 from plantain.roles import Editor
+from plantain.runs.door import Door
 from plantain.runs.terms import Terms
 
 NONE = "none"
@@ -47,7 +47,7 @@ async def measure_trained(
 ) -> tuple[int, Path | None]:
     """Generates and scores what is missing; returns the exit code, and the page of Table 7 (a) when all is there."""
     own = _editors(trained, terms)
-    with GenerateProgress(quiet=quiet) as progress:
+    with generate_progress(quiet=quiet) as progress:
         made = await generate(trained.held_out, run, ArmRequest(own=own), terms, observer=progress)
     if made.stopped is not None:
         return _stopped(made.stopped, failed=made.failed), None
@@ -68,15 +68,13 @@ async def measure_trained(
 
 def _editors(trained: MeasuredModel, terms: Terms) -> dict[str, Editor]:
     """The base, and for each size and seed the models of all tasks as one editor."""
-    options = terms.provider("diffusers/trained").options()
+    door = Door(terms)
     task_of = {sample.id: sample.task for sample in trained.held_out.samples}
     editors: dict[str, Editor] = {}
     for size in trained.sizes:
         for seed in range(trained.seeds if size else 1):
             by_task = {
-                task: resolve_editor(
-                    f"diffusers/{trained.folders[task, size, seed] if size else trained.base}", options
-                )
+                task: door.editor(f"diffusers/{trained.folders[task, size, seed] if size else trained.base}")
                 for task in sorted(set(task_of.values()))
             }
             label = trained_label(size, seed)

@@ -1,0 +1,65 @@
+"""From a model's name, "provider/model", to the object that fills a role. Only `plantain.runs` comes here.
+
+A model that is resolved without a run's options sends no picture beyond this machine; see `roles.clearance`.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from plantain.models.presets import presets
+from plantain.models.registry import PROVIDERS, provider, provider_names
+from plantain.records import InputError
+from plantain.roles import Editor, Judge, Writer
+from plantain.roles.options import ProviderOptions
+
+
+def resolve_writer(name: str, options: ProviderOptions | None = None) -> Writer:
+    """The writer of that name.
+
+    Raises:
+        InputError: no such provider or model, a missing key or extra, or a setting that it does not take.
+    """
+    return cast(Writer, load_model(name, "writer", options))
+
+
+def resolve_editor(name: str, options: ProviderOptions | None = None) -> Editor:
+    """The editor of that name; raises as `resolve_writer` does."""
+    return cast(Editor, load_model(name, "editor", options))
+
+
+def resolve_judge(name: str, options: ProviderOptions | None = None, where: str = "models.judge") -> Judge:
+    """The judge of that name; raises as `resolve_writer` does. `where` is the field or option that named it."""
+    try:
+        return cast(Judge, load_model(name, "judge", options))
+    except InputError as error:
+        raise type(error)(str(error).replace("models.judge:", f"{where}:", 1)) from error
+
+
+def brings_its_own_connection(name: str) -> bool:
+    """Whether a model is another package's, which may connect to wherever it likes."""
+    return name.partition("/")[0] not in PROVIDERS
+
+
+def load_model(name: str, role: str, options: ProviderOptions | None = None) -> object:
+    """The model of that name for "writer", "editor", "judge" or "describer"; raises as above."""
+    provider_name, _, model = name.partition("/")
+    if not model:
+        raise InputError(
+            f"{_said(role)}: {name!r} is not provider/model; providers: {', '.join(provider_names())}"
+        )
+    preset = presets().get(name)
+    if preset is not None and preset.model:
+        raise InputError(
+            f"models.{role}: {name} is a preset of `plantain bench generate`; in a recipe name {preset.model}"
+        )
+    try:
+        module = provider(provider_name)
+    except InputError as error:
+        raise InputError(f"{_said(role)}: {name!r}: {error}") from error
+    return module.load(name, role, options or ProviderOptions())
+
+
+def _said(role: str) -> str:
+    """Where a person named the model: a field of a recipe, or the option of a command."""
+    return "--describer" if role == "describer" else f"models.{role}"

@@ -1,0 +1,39 @@
+"""An open editor whose attention is recorded, opened for a benchmark's arm."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING
+
+from plantain.records import InputError
+from plantain.runs.terms import Terms
+
+if TYPE_CHECKING:
+    from plantain.models.diffusers.attender import Attender
+
+What = tuple[tuple[str, ...], tuple[int, ...], str]
+"""Which attention counts: parts of the UNet, heights of maps, and tokens of a concept."""
+
+
+def watched_editor(terms: Terms, model: str, fingerprint: str, what: What) -> Attender:
+    """The editor of that name, watched; to be closed by the caller. It runs here, and makes no call.
+
+    Raises:
+        InputError: torch is missing, or weights or settings are not those of `fingerprint`.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise InputError("bench attend needs torch: pip install -e '.[torch]'")
+    from plantain.models.diffusers.quiet import quiet_libraries
+
+    quiet_libraries()
+    from plantain.models.diffusers.attender import Attender, Watching
+    from plantain.models.diffusers.devices import device_names
+    from plantain.models.diffusers.editor import fingerprint_of
+    from plantain.models.diffusers.plan import plan_editor
+
+    plan = plan_editor(model, terms.provider(model).options())
+    if fingerprint_of(plan) != fingerprint:
+        raise InputError(
+            f"{model}: was generated with other weights or settings than these; give the same --settings"
+        )
+    return Attender(plan, device_names(plan.options.device)[0], Watching(*what))
