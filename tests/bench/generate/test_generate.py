@@ -51,7 +51,7 @@ def by(editor: Brightener, **fields: object) -> ArmRequest:
 def test_baselines_are_always_there(tmp_path: Path) -> None:
     benchmark = small_bench(tmp_path / "bench")
     summary = made(benchmark, tmp_path / "run")
-    assert (summary.tasks, summary.stopped, summary.closed) == (16, None, {TaskState.SUCCESS: 16})
+    assert (summary.planned, summary.stopped, summary.closed) == (16, None, {TaskState.SUCCESS: 16})
     with BenchRun.open(tmp_path / "run") as run:
         assert list(run.arms) == BASELINES
         assert run.header.digest == benchmark.digest
@@ -82,7 +82,7 @@ def test_grid_is_walked_once_and_only_grows(tmp_path: Path) -> None:
     assert len(editor.requests) == 6
     assert first.made == 6 + 12
     again = made(benchmark, run, by(editor, sweep={"amount": (5.0, 40.0)}))
-    assert (again.made, again.tasks, sum(again.closed.values())) == (0, 15, 0)
+    assert (again.made, again.planned, sum(again.closed.values())) == (0, 15, 0)
     with BenchRun.open(run) as bench:
         before = {(o.sample_id, o.k): o.edited for o in bench.outputs(editor.name)}
     more = made(benchmark, run, by(editor, sweep={"amount": (5.0, 40.0)}, seeds=2))

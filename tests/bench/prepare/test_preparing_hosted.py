@@ -198,6 +198,9 @@ def test_procedures_are_proposed_beside_ours(
 ) -> None:
     file = settings(tmp_path, server, "openai/m")
     args = ["--procedures", "skin", "--describer", "openai/m", "--settings", file, "--json"]
+    assert main(["bench", "prepare", *args]) == 2  # answers are paid for: there has to be a place for them
+    assert "--run" in capsys.readouterr().err
+    args += ["--run", str(tmp_path / "asked")]
     assert main(["bench", "prepare", *args]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["Skin"]["proposed"] == ["Abrade a scar", "Cut a cyst out"], "ours and repeats are left out"

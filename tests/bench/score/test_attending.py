@@ -137,13 +137,13 @@ def test_a_stop_keeps_what_is_done(made: tuple[Path, Benchmark]) -> None:
 
     class Stopping(ProgressObserver):
         def advanced(self, stored: int) -> None:
-            if len(watched.asked) >= 2:
+            if len(watched.asked) == 2:
                 os.kill(os.getpid(), signal.SIGINT)
 
     part = asyncio.run(attend(run, benchmark, ARM, watched, Measuring(size="latent"), observer=Stopping()))
-    assert (part.measured, part.stopped) == (2, "interrupted")
+    assert 2 <= part.measured < 6 and part.stopped == "interrupted"
     rest = asyncio.run(attend(run, benchmark, ARM, watched, Measuring(size="latent")))
-    assert (rest.measured, rest.kept) == (4, 2)
+    assert (rest.measured, rest.kept) == (6 - part.measured, part.measured)
 
 
 def test_table_four_types_and_page(made: tuple[Path, Benchmark], tmp_path: Path) -> None:
