@@ -1,80 +1,117 @@
-"""Failures in a row: when they halt a run, and when they mean nothing."""
+"""The circuit breaker in simulated time: when it opens, how it probes, what it costs."""
 
 from __future__ import annotations
 
-from plantain.calls.circuit_breaker import MOST, TASKS, CircuitBreaker
-from plantain.records import OK, Outcome, OutcomeKind, Step
+import asyncio
 
-BAD = Outcome(OutcomeKind.MALFORMED, "400 INVALID_ARGUMENT: request req-17f is not accepted")
+import pytest
 
+from plantain.calls import AdmissionController, Budget, ModelLimits
+from plantain.calls.circuit_breaker import FAILURES, LONGEST_PAUSE_S, CircuitBreaker
+from plantain.records import OK, Outcome, OutcomeKind, Price, Step, Usage
+from simulated.clock import run_simulated
 
-def fail(streaks: CircuitBreaker, times: int, outcome: Outcome = BAD, tasks: int = TASKS) -> Outcome:
-    last = OK
-    for number in range(times):
-        last = streaks.judged("gemini/m", Step.EDIT, f"task-{number % tasks}", outcome)
-    return last
-
-
-def test_last_of_too_many_failures_is_fatal_and_says_what_to_do() -> None:
-    streaks = CircuitBreaker()
-    assert fail(streaks, MOST - 1) == BAD
-    outcome = fail(streaks, 1)
-    assert outcome.fatal and outcome.kind is OutcomeKind.MALFORMED
-    assert f"{MOST} edit calls in a row ended so" in outcome.reason
-    assert "plantain retry --outcome malformed --step edit" in outcome.reason
+GONE = Outcome(OutcomeKind.TRANSPORT, "503: overloaded", unbilled=True)
 
 
-def test_one_picture_that_fails_in_all_rounds_halts_nothing() -> None:
-    assert fail(CircuitBreaker(), 3 * MOST, tasks=1) == BAD
+def failing(outage: CircuitBreaker, times: int, now: float = 0.0, outcome: Outcome = GONE) -> None:
+    for _ in range(times):
+        outage.heard(outcome, now, now)
 
 
-def test_any_answer_ends_a_row_also_a_refusal() -> None:
-    for answer in (OK, Outcome(OutcomeKind.REFUSED), Outcome(OutcomeKind.NO_IMAGE)):
-        streaks = CircuitBreaker()
-        fail(streaks, MOST - 1)
-        assert streaks.judged("gemini/m", Step.EDIT, "task", answer) == answer
-        assert fail(streaks, MOST - 1) == BAD
+def test_breaker_opens_after_a_few_failures_and_probes_one_by_one_ever_more_rarely() -> None:
+    outage = CircuitBreaker(12 * 3600.0)
+    failing(outage, FAILURES - 1)
+    assert outage.wait(0.0) == 0.0
+    failing(outage, 1)
+    now, pauses = 0.0, []
+    for _ in range(9):
+        pause = outage.wait(now)
+        pauses.append(pause)
+        now += pause
+        assert outage.wait(now) == 0.0
+        outage.sent()
+        assert outage.wait(now) == float("inf")  # one probe at a time
+        outage.heard(GONE, now, now)
+    assert all(
+        0.75 * want <= got <= want for got, want in zip(pauses, (5, 10, 20, 40, 80, 160), strict=False)
+    )
+    assert max(pauses) <= LONGEST_PAUSE_S
+    outage.sent()
+    assert outage.heard(OK, now, now) and outage.wait(now) == 0.0
 
 
-def test_models_and_steps_have_rows_of_their_own() -> None:
-    streaks = CircuitBreaker()
-    fail(streaks, MOST - 1)
-    assert not streaks.judged("gemini/m", Step.JUDGE, "task", BAD).fatal
-    assert not streaks.judged("gemini/other", Step.EDIT, "task", BAD).fatal
+def test_late_failures_of_calls_in_flight_do_not_lengthen_the_pause() -> None:
+    outage = CircuitBreaker(3600.0)
+    failing(outage, 50)
+    assert outage.wait(0.0) <= 5.0
 
 
-def test_different_failures_halt_only_a_model_that_never_answered() -> None:
-    for answered in (False, True):
-        streaks = CircuitBreaker()
-        if answered:
-            streaks.judged("gemini/m", Step.EDIT, "task", OK)
-        for number in range(MOST):
-            said = Outcome(OutcomeKind.MALFORMED, "wide" if number % 2 else "small")
-            outcome = streaks.judged("gemini/m", Step.EDIT, f"task-{number}", said)
-        assert outcome.fatal is not answered
+@pytest.mark.parametrize("outcome", [OK, Outcome(OutcomeKind.REFUSED), Outcome(OutcomeKind.MALFORMED)])
+def test_any_answer_closes_the_breaker(outcome: Outcome) -> None:
+    outage = CircuitBreaker(3600.0)
+    failing(outage, FAILURES)
+    outage.heard(outcome, -5.0, 1.0)  # of a call that was sent before the first failure
+    assert outage.open
+    outage.heard(outcome, 0.5, 1.0)
+    assert outage.wait(1.0) == 0.0
 
 
-def test_numbers_and_names_of_requests_make_no_difference() -> None:
-    streaks = CircuitBreaker()
-    streaks.judged("gemini/m", Step.EDIT, "task", OK)
-    for number in range(MOST):
-        said = Outcome(OutcomeKind.MALFORMED, f"400 BAD: request r{number} has 30{number} tokens")
-        outcome = streaks.judged("gemini/m", Step.EDIT, f"task-{number}", said)
-    assert outcome.fatal
+def test_refusals_by_a_limit_are_no_outage_before_two_minutes() -> None:
+    outage = CircuitBreaker(3600.0)
+    limited = Outcome(OutcomeKind.RATE_LIMITED, "429", retry_after=40.0)
+    failing(outage, 50, 0.0, limited)
+    assert not outage.open
+    outage.heard(limited, 121.0, 121.0)
+    assert outage.open and outage.wait(121.0) >= 40.0
 
 
-def test_nothing_but_refusals_halts_before_more_instructions_are_bought() -> None:
-    """25 refusals of 25 edits: the twentieth says so. One other answer before, and refusals are about instructions."""
-    refused = Outcome(OutcomeKind.REFUSED, "moderation_blocked")
-    streaks = CircuitBreaker()
-    said = [fail(streaks, 1, refused) for _ in range(MOST - 1)]
-    assert not any(outcome.fatal for outcome in said)
-    streaks.judged("gemini/m", Step.EDIT, "task-1", BAD)  # a failure is no answer
-    last = streaks.judged("gemini/m", Step.EDIT, "another", refused)
-    assert not last.fatal  # twenty, of two tasks
-    streaks = CircuitBreaker()
-    outcome = fail(streaks, MOST, refused)
-    assert outcome.fatal and "all of the first 20 edit calls were refused" in outcome.reason
-    streaks = CircuitBreaker()
-    streaks.judged("gemini/m", Step.EDIT, "task", OK)
-    assert not fail(streaks, 5 * MOST, refused).fatal
+def test_outage_is_over_its_limit_only_after_it() -> None:
+    outage = CircuitBreaker(3600.0)
+    failing(outage, FAILURES)
+    assert not outage.over(3599.0) and outage.over(3600.0)
+    never = CircuitBreaker(None)
+    failing(never, 100)
+    assert never.wait(0.0) == 0.0
+
+
+def test_probe_that_is_cancelled_lets_another_one_go() -> None:
+    outage = CircuitBreaker(3600.0)
+    failing(outage, FAILURES)
+    outage.sent()
+    outage.lost(5.0)
+    assert outage.wait(10.0) == 0.0
+
+
+def test_thirty_two_callers_sit_an_outage_out_with_few_requests_and_no_money() -> None:
+    """Twenty minutes of 503, then health: a probe in growing pauses, nothing held, everybody served."""
+    price = Price(image_out_each=1.0)
+    budget = Budget(40.0)
+    limits = ModelLimits(32, price=price, max_output_tokens=1, outage_s=3600.0)
+    controller = AdmissionController(lambda model: limits, budget)
+    said: list[str] = []
+    controller.on_outage = lambda news, long: said.append(news)
+    asked = 0
+
+    async def one() -> None:
+        nonlocal asked
+        loop = asyncio.get_running_loop()
+        outcome = GONE
+        while not outcome.ok:
+            async with controller.admit("hosted/m", Step.EDIT) as ticket:
+                ticket.started = True
+                asked += 1
+                await asyncio.sleep(0.05)
+                outcome = OK if loop.time() > 1200.0 else GONE
+                ticket.settle(outcome, Usage(images=1) if outcome.ok else Usage())
+
+    async def scene() -> float:
+        await asyncio.gather(*(one() for _ in range(32)))
+        return asyncio.get_running_loop().time()
+
+    ended = run_simulated(scene())
+    assert 1200.0 < ended < 1200.0 + LONGEST_PAUSE_S + 10.0
+    assert asked <= 32 + FAILURES + 32 + 12
+    assert (budget.spent_usd, budget.held_usd, budget.reserved_usd) == (32.0, 0.0, 0.0)
+    assert said[0].startswith("hosted/m: no answer for 0 s (503: overloaded); next try in ")
+    assert len(said) <= 12

@@ -145,7 +145,7 @@ def test_model_that_answers_nobody_is_waited_for_and_then_halts_the_run(
         async def edit(self, request: EditRequest) -> Reply[EditedImage]:
             return failed(Outcome(OutcomeKind.TRANSPORT, "connection reset"))
 
-    monkeypatch.setattr("plantain.calls.outage.FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("plantain.calls.circuit_breaker.FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr("plantain.calls.client.ModelClient.pause", lambda self, seconds: asyncio.sleep(0))
     told = tmp_path / "told"
     write = "import os, sys; open(sys.argv[1], 'w').write(sys.argv[2] + str('A_API_KEY' in os.environ))"

@@ -1,89 +1,124 @@
-"""Stops a run whose calls all fail in a row, before it has used up its tasks."""
+"""Circuit breaker: while a model answers nobody, calls wait and a probe now and then finds out when it is back."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field, replace
+import math
+import random
 
-from plantain.records import Outcome, OutcomeKind, Step
+from plantain.records import Outcome, OutcomeKind
 
-MOST = 20
-"""Calls in a row to one model for one step that may fail before the run halts..."""
+FAILURES = 5
+"""Calls in a row that fail, with no answer between them, open the breaker."""
 
-TASKS = 4
-"""...if they belong to at least this many tasks: one odd picture may fail in all its rounds."""
+SILENT_S = 120.0
+"""Refusals by a limit are not an outage before they have lasted longer than a provider's minute."""
 
-FAILURES = frozenset({OutcomeKind.MALFORMED, OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
-"""No answer that could be used, after all tries. A refusal or a missing picture is an answer: it says something about
-the instruction, and ends a row. But `MOST` of them before anything else has come say something about the model."""
+FIRST_PAUSE_S = 5.0
+LONGEST_PAUSE_S = 300.0
+"""Seconds until the first probe, and between probes at the most; every probe that fails doubles them."""
 
+WORTH_TELLING_S = 60.0
+"""With a pause this long an outage is no hiccup any more."""
 
-@dataclass(slots=True)
-class FailureStreak:
-    """The failures since the last answer.
-
-    Attributes:
-        calls: how many.
-        tasks: whose they were.
-        kinds: what was said, without what changes from call to call.
-        ever_answered: whether there has been an answer at all.
-        refusals: whose calls were refused, while nothing else was ever answered; None from then on.
-    """
-
-    calls: int = 0
-    tasks: set[str] = field(default_factory=set)
-    kinds: set[str] = field(default_factory=set)
-    ever_answered: bool = False
-    refusals: list[str] | None = field(default_factory=list)
+PASSING = frozenset({OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
+"""Failures that pass by themselves and say nothing about the request."""
 
 
 class CircuitBreaker:
-    """Of all models and steps of a run, in this process. Outages are no failures of calls: see `calls.outage`."""
+    """The breaker of one model, with an explicit clock.
 
-    def __init__(self) -> None:
-        self._streaks: dict[tuple[str, Step], FailureStreak] = {}
+    Args:
+        longest_s: seconds that an outage is sat out; None for a breaker that never opens.
 
-    def judged(self, model: str, step: Step, task_id: str, outcome: Outcome) -> Outcome:
-        """What a call's last outcome comes to beside those before it: fatal where it is one of too many.
+    Attributes:
+        since: when the first of the present failures came; None while there are answers.
+        open: calls wait.
+        reason: what was said last.
+    """
 
-        Too many are `MOST` failures in a row of which all say the same, or of which none was preceded by an answer.
-        """
-        streak = self._streaks.setdefault((model, step), FailureStreak())
-        if outcome.kind not in FAILURES:
-            refusals = streak.refusals if outcome.kind is OutcomeKind.REFUSED else None
-            self._streaks[model, step] = FailureStreak(ever_answered=True, refusals=refusals)
-            if refusals is not None:
-                refusals.append(task_id)
-                if len(refusals) >= MOST and len(set(refusals)) >= TASKS:
-                    return replace(
-                        outcome, fatal=True, reason=f"{outcome.reason}; {_declined(step, refusals)}"
-                    )
-            return outcome
-        streak.calls += 1
-        streak.tasks.add(task_id)
-        streak.kinds.add(_kind(outcome))
-        alike = len(streak.kinds) == 1
-        if streak.calls < MOST or len(streak.tasks) < TASKS or (streak.ever_answered and not alike):
-            return outcome
-        return replace(outcome, fatal=True, reason=f"{outcome.reason}; {_advice(step, outcome, streak)}")
+    def __init__(self, longest_s: float | None) -> None:
+        self.since: float | None = None
+        self.open = False
+        self.reason = ""
+        self._longest_s = longest_s
+        self._failures = 0
+        self._opened_at = math.inf
+        self._probing = False
+        self._pause = 0.0
+        self._next_at = -math.inf
+        self._unsaid = False
+        self._jitter = random.Random()
+
+    def wait(self, now: float) -> float:
+        """Seconds until a call may be sent; infinite while a probe is on its way."""
+        if not self.open:
+            return 0.0
+        return math.inf if self._probing else max(0.0, self._next_at - now)
+
+    def sent(self) -> None:
+        """A call is sent; while the breaker is open it is the probe."""
+        self._probing = self.open
+
+    def heard(self, outcome: Outcome, sent_at: float, now: float) -> bool:
+        """How a call ended that was sent then; True when it ends an outage."""
+        probe = self._probing and sent_at >= self._opened_at
+        if probe:
+            self._probing = False
+        if self._longest_s is None or outcome.fatal or outcome.kind is OutcomeKind.CANCELLED:
+            return False
+        if outcome.kind in PASSING:
+            self._failed(outcome, probe, now)
+            return False
+        if self.since is not None and sent_at < self.since:
+            return False  # it was sent before the trouble began, and says nothing of now
+        was_open, self.open = self.open, False
+        self.since, self._failures, self._unsaid = None, 0, False
+        return was_open
+
+    def lost(self, sent_at: float) -> None:
+        """Nobody will say how a call ended."""
+        if sent_at >= self._opened_at:
+            self._probing = False
+
+    def over(self, now: float) -> bool:
+        """Whether it has lasted longer than it is to be sat out."""
+        return self.open and self._longest_s is not None and now >= self._since(now) + self._longest_s
+
+    def news(self, now: float) -> str:
+        """What a person is told of each pause, once: since when, why, and when the next probe is sent; else ""."""
+        if not self._unsaid:
+            return ""
+        self._unsaid = False
+        since = minutes(now - self._since(now))
+        return f"no answer for {since} ({self.reason}); next try in {self.wait(now):.0f} s"
+
+    @property
+    def long(self) -> bool:
+        """Whether it is no hiccup any more."""
+        return self.open and self._pause >= WORTH_TELLING_S
+
+    def _since(self, now: float) -> float:
+        return now if self.since is None else self.since
+
+    def _failed(self, outcome: Outcome, probe: bool, now: float) -> None:
+        self.since = self._since(now)
+        self.reason = outcome.reason
+        self._failures += 1
+        silent = outcome.kind is not OutcomeKind.RATE_LIMITED or now >= self.since + SILENT_S
+        if self.open and not probe:
+            return
+        if not self.open and (self._failures < FAILURES or not silent):
+            return
+        self._pause = min(LONGEST_PAUSE_S, 2.0 * self._pause) if self.open else FIRST_PAUSE_S
+        if not self.open:
+            self.open, self._opened_at = True, now
+        self._unsaid = True
+        pause = self._pause * self._jitter.uniform(0.75, 1.0)
+        self._next_at = now + max(pause, outcome.retry_after or 0.0)
 
 
-def _advice(step: Step, outcome: Outcome, streak: FailureStreak) -> str:
-    said = "ended so" if len(streak.kinds) == 1 else "failed"
-    return (
-        f"{streak.calls} {step} calls in a row {said}, so no more are made: resume when the cause is mended; tasks "
-        f"that it stopped go on with `plantain retry --outcome {outcome.kind} --step {step}`"
-    )
-
-
-def _declined(step: Step, refusals: list[str]) -> str:
-    return (
-        f"all of the first {len(refusals)} {step} calls were refused, so no more are made: another model, its safety "
-        "setting, or other words in the prompt may be taken; resuming tries again"
-    )
-
-
-def _kind(outcome: Outcome) -> str:
-    """An outcome without numbers, names of requests and the like: only a leading status code stays."""
-    first, _, rest = outcome.reason.partition(" ")
-    return " ".join([outcome.kind, first, *re.sub(r"\S*[0-9]\S*", "#", rest).split()])
+def minutes(seconds: float) -> str:
+    """A span for a person, e.g. "40 s", "12 min", "3.5 h"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 import orjson
 
 from plantain.calls.admission import Admission
-from plantain.calls.circuit_breaker import CircuitBreaker
 from plantain.calls.deadline import Deadline
+from plantain.calls.failure_streaks import FailureStreaks
 from plantain.calls.model_drift import ModelDrift
 from plantain.calls.policy import next_step
 from plantain.calls.stops import Interrupted, RequestChanged, RunHalted
@@ -88,7 +88,7 @@ class ModelClient:
     made: int = 0
     replayed: int = 0
     stop_requested: bool = False
-    streaks: CircuitBreaker = field(default_factory=CircuitBreaker)
+    streaks: FailureStreaks = field(default_factory=FailureStreaks)
     jitter: random.Random = field(default_factory=random.Random)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     _called: bool = False

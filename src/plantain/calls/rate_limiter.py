@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from plantain.calls.adaptive_rate import AdaptiveRate
 from plantain.calls.admission import Ticket
 from plantain.calls.budget import Budget, StepCosts, cost_of, demand
+from plantain.calls.circuit_breaker import CircuitBreaker
 from plantain.calls.concurrency import ConcurrencyLimit
 from plantain.calls.deadline import Deadline
 from plantain.calls.history import LimitHistory
-from plantain.calls.outage import Outage
 from plantain.calls.stops import LimitReached
 from plantain.records import Outcome, OutcomeKind, Price, Step, Usage
 from plantain.roles.exchange import AnnouncedLimit
@@ -113,7 +113,7 @@ class RateLimiter:
         self._turn = list(Step)
         self._usual = dict(TYPICAL_TOKENS)
         self._costs = {step: self._step_costs(step) for step in Step}
-        self.outage = Outage(rules.outage_s)
+        self.outage = CircuitBreaker(rules.outage_s)
         self.deadline = Deadline(rules.deadline_s)
         self._sent_at = -math.inf
         self._answer_s = 0.0
