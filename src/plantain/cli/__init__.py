@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 usage or invalid input (one line), 3 stopped by 
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 
 from plantain.files.terminal import redact_terminal
@@ -75,6 +76,8 @@ def main(argv: list[str] | None = None) -> int:
         return _say(f"{name}: {error.format_message()}", 2)
     except OSError as error:
         return _say(f"{error.filename or name}: {error.strerror or error}", 2)
+    except sqlite3.Error as error:
+        return _say(f"{name}: a database cannot be read or written: {error}", 1)
     except typer.Exit as stop:
         return stop.exit_code if stop.exit_code != _BY_CTRL_C else _say("interrupted", 3)
     except (typer.Abort, KeyboardInterrupt):

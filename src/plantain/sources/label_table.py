@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
+from plantain.files.opening import check_inside
 from plantain.findings import Taxonomy
 from plantain.findings.taxonomy import suggest
 from plantain.pixels.decode import one_line
@@ -154,7 +155,10 @@ def _named(table: Path, root: Path) -> Path:
 def _beside(root: Path) -> Path | None:
     """The table in a source, however its name is capitalised."""
     there = sorted(path for path in root.iterdir() if path.name.lower() in NAMES and path.is_file())
-    return min(there, key=lambda path: NAMES.index(path.name.lower()), default=None)
+    found = min(there, key=lambda path: NAMES.index(path.name.lower()), default=None)
+    if found is not None:
+        check_inside(root, found)
+    return found
 
 
 def _words(labels: str) -> list[str]:
