@@ -45,7 +45,7 @@ from plantain.metrics.networks.available import Networks
 from plantain.pixels.decode import decode
 from plantain.records import Licence
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
-from plantain.runs.terms import Limits, Terms
+from plantain.runs.settings.terms import Limits, Terms
 
 SIDE = 512
 DISTINCT = 25

@@ -20,7 +20,7 @@ from plantain.offline.judge import InstrumentJudge
 from plantain.offline.workers import close_workers
 from plantain.records import Criterion, InputError
 from plantain.rubrics import MED_BANANA
-from plantain.runs.terms import Terms
+from plantain.runs.settings.terms import Terms
 
 COMPLIANCE, REALISM = Criterion.INSTRUCTION_COMPLIANCE, Criterion.REALISM
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "med-banana-samples"

@@ -21,7 +21,7 @@ from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Licence, Outcome, OutcomeKind
 from plantain.roles import EditedImage, Editor, EditRequest, EncodedImage, Reply, failed
-from plantain.runs.terms import Terms
+from plantain.runs.settings.terms import Terms
 
 SIDE = 160
 

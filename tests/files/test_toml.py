@@ -11,7 +11,7 @@ from plantain.files.toml import read_toml_table
 from plantain.findings import load_taxonomy
 from plantain.pipeline.recipe import Recipe
 from plantain.records import InputError
-from plantain.runs.reading import read_toml
+from plantain.runs.settings.reading import read_toml
 
 BROKEN = {
     "nested arrays": b"a = " + b"[" * 10_000 + b"]" * 10_000,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plantain.runs.providers import ProviderSection
-from plantain.runs.terms import Limits, Terms
-from plantain.runs.transport import calls_at_once, tasks_under_way
+from plantain.runs.settings.providers import ProviderSection
+from plantain.runs.settings.terms import Limits, Terms
+from plantain.runs.settings.transport import calls_at_once, tasks_under_way
 
 
 @pytest.mark.parametrize(

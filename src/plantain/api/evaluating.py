@@ -30,8 +30,8 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Outcome, OutcomeKind
 from plantain.roles import EditedImage, Editor, EditRequest, EncodedImage, Reply, failed
+from plantain.runs.settings.terms import load_terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.terms import load_terms
 
 if TYPE_CHECKING:
     import pandas

@@ -21,7 +21,7 @@ from plantain.runs.door import Door
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
 from plantain.runs.opening import Beginning, changed_since
-from plantain.runs.terms import Terms
+from plantain.runs.settings.terms import Terms
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from plantain.bench.score.suite import PIXEL_METRICS
 from plantain.metrics.statistics.resampling import DRAWS
 from plantain.offline.workers import close_workers
 from plantain.runs.observer import SILENT, ProgressObserver
-from plantain.runs.terms import load_terms
+from plantain.runs.settings.terms import load_terms
 
 EDITOR = "offline/procedural"
 JUDGE = JudgeName("offline/instruments", "D")

@@ -29,8 +29,8 @@ from plantain.records import Criterion, InputError
 from plantain.rubrics import MED_BANANA
 from plantain.runs.consent import runs_here
 from plantain.runs.observer import ProgressObserver
+from plantain.runs.settings.terms import Terms, load_terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.terms import Terms, load_terms
 
 app = application()
 

@@ -26,8 +26,8 @@ from plantain.models.registry import provider, provider_names
 from plantain.records import InputError, Price
 from plantain.roles.options import ProviderOptions
 from plantain.runs.probing import probe as probe_model
-from plantain.runs.providers import ProviderSection
-from plantain.runs.terms import Terms
+from plantain.runs.settings.providers import ProviderSection
+from plantain.runs.settings.terms import Terms
 
 app = application()
 

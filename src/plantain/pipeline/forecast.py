@@ -15,7 +15,7 @@ from plantain.pipeline.pilot import Pilot
 from plantain.pipeline.plan import enumerate_tasks
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Price, Step, TaskKind, Usage
-from plantain.runs.pricing import ON_THIS_MACHINE, OPEN_MODELS, price_under
+from plantain.runs.money.pricing import ON_THIS_MACHINE, OPEN_MODELS, price_under
 
 EXPECTED_ROUNDS = 3.15
 """Mean rounds per task: 57.2 per cent succeed, of them 58, 25 and 17 per cent in rounds 1, 2 and 3 to 5 (taken as 4);

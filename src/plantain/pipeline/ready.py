@@ -14,9 +14,9 @@ from plantain.pipeline.pilot import read_pilot
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.rounds import Method
 from plantain.runs.door import Door
+from plantain.runs.money.pricing import check_prices
 from plantain.runs.opening import begun_with
-from plantain.runs.pricing import check_prices
-from plantain.runs.transport import check_transports
+from plantain.runs.settings.transport import check_transports
 
 
 @dataclass(frozen=True, slots=True)

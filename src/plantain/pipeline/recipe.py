@@ -12,9 +12,9 @@ from pydantic import Field
 from plantain.journal import JsonValue
 from plantain.records import Direction, InputError, Rubric
 from plantain.rubrics import MED_BANANA, frozen, rubric_named
-from plantain.runs.providers import ProviderSection
-from plantain.runs.reading import check_provider_names, read_toml
-from plantain.runs.terms import ConsentGiven, Limits, Section, Terms
+from plantain.runs.settings.providers import ProviderSection
+from plantain.runs.settings.reading import check_provider_names, read_toml
+from plantain.runs.settings.terms import ConsentGiven, Limits, Section, Terms
 
 
 class Data(Section):

@@ -9,8 +9,8 @@ from plantain.models.registry import is_local
 from plantain.privacy.permission import agreement, named, why_not
 from plantain.records import Destination, InputError, Reach, SourceImage
 from plantain.runs.consent_gate import refusal
-from plantain.runs.pricing import ON_THIS_MACHINE
-from plantain.runs.terms import Terms
+from plantain.runs.money.pricing import ON_THIS_MACHINE
+from plantain.runs.settings.terms import Terms
 
 
 def runs_here(model: str) -> bool:

@@ -10,7 +10,7 @@ from plantain.journal.sending import SentPicture, sources_of_picture
 from plantain.privacy import lineage
 from plantain.privacy.permission import agreements
 from plantain.records import Consent, Destination, NotAllowed, Outgoing, SourceImage
-from plantain.runs.terms import Terms
+from plantain.runs.settings.terms import Terms
 
 
 class ConsentGate:

@@ -25,12 +25,12 @@ from plantain.roles.options import ProviderOptions
 from plantain.runs.cleared import cleared
 from plantain.runs.consent import check_consent, where
 from plantain.runs.consent_gate import ConsentGate
+from plantain.runs.money.pricing import check_prices
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
 from plantain.runs.opening import Beginning, edition_begun, open_client, open_journal
-from plantain.runs.pricing import check_prices
-from plantain.runs.terms import Terms
-from plantain.runs.transport import check_transports
+from plantain.runs.settings.terms import Terms
+from plantain.runs.settings.transport import check_transports
 from plantain.runs.worker_pool import WorkerPool, interruptible, time_cap
 
 T = TypeVar("T")

@@ -10,9 +10,9 @@ from plantain.calls import AdmissionController, ModelClient, TaskCalls
 from plantain.journal import Journal, JsonValue
 from plantain.records import TaskState
 from plantain.runs.observer import ProgressObserver
+from plantain.runs.settings.terms import Terms
+from plantain.runs.settings.transport import tasks_under_way
 from plantain.runs.summary import RunSummary
-from plantain.runs.terms import Terms
-from plantain.runs.transport import tasks_under_way
 from plantain.runs.worker_pool import WorkerPool
 
 T = TypeVar("T")

@@ -15,9 +15,9 @@ from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.records import InputError
 from plantain.runs.alarm import Alarm
-from plantain.runs.pricing import model_limits
-from plantain.runs.spending import budget_of
-from plantain.runs.terms import Terms
+from plantain.runs.money.pricing import model_limits
+from plantain.runs.money.spending import budget_of
+from plantain.runs.settings.terms import Terms
 from plantain.version import __version__
 
 

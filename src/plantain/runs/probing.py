@@ -13,8 +13,8 @@ from plantain.records import Direction, EditTask, InputError, Outcome, OutcomeKi
 from plantain.roles import Reply
 from plantain.runs.door import Door
 from plantain.runs.opening import Beginning
+from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.terms import Terms
 
 
 async def probe(terms: Terms, run: Path) -> tuple[bool, str, RunSummary]:

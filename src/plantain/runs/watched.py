@@ -6,7 +6,7 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 from plantain.records import InputError
-from plantain.runs.terms import Terms
+from plantain.runs.settings.terms import Terms
 
 if TYPE_CHECKING:
     from plantain.models.diffusers.attender import Attender

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 from plantain.calls import Interrupted, LimitReached, ModelClient, RunHalted
 from plantain.journal import BadBlob, DiskFull, JournalReader
-from plantain.runs.spending import seconds_left
+from plantain.runs.money.spending import seconds_left
+from plantain.runs.settings.terms import Limits
 from plantain.runs.stopping import switch_in_place
-from plantain.runs.terms import Limits
 
 T = TypeVar("T")
 

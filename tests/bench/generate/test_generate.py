@@ -33,8 +33,8 @@ from plantain.cli.bench.generate import generate_progress
 from plantain.journal import verify
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Licence, OutcomeKind, TaskState
+from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.terms import Terms
 
 BASELINES = ["copy-input", "resize-only", "jpeg-75", "ground-truth"]
 

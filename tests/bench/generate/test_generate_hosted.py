@@ -33,8 +33,8 @@ from plantain.journal import JournalReader, verify
 from plantain.pixels.decode import decode
 from plantain.records import OutcomeKind, TaskState
 from plantain.roles import EditedImage, EditRequest, Reply
+from plantain.runs.settings.terms import Terms, load_terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.terms import Terms, load_terms
 
 SEED = 20261122
 KILLS = 3

@@ -23,8 +23,8 @@ from plantain.models.hosted.describer import HostedDescriber, read_description, 
 from plantain.models.registry import close_models
 from plantain.records import InputError
 from plantain.runs.door import Door
-from plantain.runs.providers import ProviderSection
-from plantain.runs.terms import Terms
+from plantain.runs.settings.providers import ProviderSection
+from plantain.runs.settings.terms import Terms
 
 MODELS = ("gemini/m", "openai/m", "openai-compatible/m")
 

@@ -10,7 +10,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.metrics.networks.available import Networks
-from plantain.runs.terms import load_terms
+from plantain.runs.settings.terms import load_terms
 
 MODEL = "gemini/gemini-3.8-flash"
 

@@ -31,7 +31,7 @@ from plantain.models.frames import Frame, FramePolicy
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
 from plantain.runs.observer import ProgressObserver
-from plantain.runs.terms import Terms
+from plantain.runs.settings.terms import Terms
 
 ARM = "diffusers/planted"
 

@@ -27,8 +27,8 @@ from plantain.privacy.text_reader import why_no_reader
 from plantain.records import CriterionResult, InputError, Observations, Outcome, OutcomeKind, Usage
 from plantain.roles import JudgeRequest, Reply, failed
 from plantain.rubrics import MEDEBENCH
+from plantain.runs.settings.terms import Limits, Terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.terms import Limits, Terms
 
 ARMS = ("copy-input", "ground-truth", "jpeg-75", "resize-only", *PLANTED)
 IMAGES = 3 * len(ARMS) - 1

@@ -26,7 +26,7 @@ from plantain.privacy import text, text_reader
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
-from plantain.runs.terms import load_terms
+from plantain.runs.settings.terms import load_terms
 
 
 class Signer:

@@ -22,8 +22,8 @@ from plantain.runs.door import Door
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
 from plantain.runs.opening import Beginning, changed_since
+from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.terms import Terms
 
 Describe = Callable[[DescribeRequest], Awaitable[ChangeDescription | str]]
 Carry = Callable[[int, Describe], Awaitable[None]]

@@ -24,8 +24,8 @@ from plantain.files.writing import replace_file
 from plantain.pixels.encode import encode_mask
 from plantain.records import Geometry, InputError, SourceImage, derive_seed
 from plantain.roles import ChangeDescription, DescribeRequest
+from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.terms import Terms
 
 PROPOSALS = "proposals"
 """Folder of the proposed regions, `proposals/ID-K.png`, and with ".json" the file that lists them."""

@@ -20,8 +20,8 @@ from plantain.roles import Reply
 from plantain.runs.door import Door
 from plantain.runs.open_run import OpenRun
 from plantain.runs.opening import Beginning
+from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.terms import Terms
 
 MOST = 10
 """Procedures that are asked for at once."""

@@ -31,8 +31,8 @@ from plantain.pixels.decode import decode
 from plantain.records import InputError, Score, unscored
 from plantain.runs.door import Door
 from plantain.runs.observer import SILENT, ProgressObserver
+from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.terms import Terms
 
 MEASURES = ("iou", "chance", "mass", "pointing", "auroc")
 """Measures of a map, each stored as `attention_NAME`."""

@@ -30,8 +30,8 @@ from plantain.roles import Judge
 from plantain.runs.door import Door
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
+from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from plantain.cli.terminal.application import application
 from plantain.journal import JsonValue
 from plantain.metrics.grounding import ALPHA
 from plantain.records import InputError
+from plantain.runs.settings.terms import Terms, load_terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.terms import Terms, load_terms
 from plantain.runs.watched import What, watched_editor
 
 app = application()

@@ -24,8 +24,8 @@ from plantain.cli.terminal.application import application
 from plantain.cli.terminal.progress import BuildProgress
 from plantain.offline.workers import close_workers
 from plantain.records import InputError, OutcomeKind
+from plantain.runs.settings.terms import load_terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.terms import load_terms
 
 app = application()
 

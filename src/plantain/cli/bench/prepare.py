@@ -22,7 +22,7 @@ from plantain.cli.bench.bar import progress_bar
 from plantain.cli.terminal.application import application
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError
-from plantain.runs.terms import Terms, load_terms
+from plantain.runs.settings.terms import Terms, load_terms
 
 app = application()
 

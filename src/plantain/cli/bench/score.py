@@ -24,8 +24,8 @@ from plantain.cli.terminal.progress import time_left
 from plantain.metrics.networks.available import CLIP, find_networks
 from plantain.offline.workers import close_workers
 from plantain.runs.observer import ProgressObserver
+from plantain.runs.settings.terms import load_terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.terms import load_terms
 
 app = application()
 NONE = "none"

@@ -11,7 +11,7 @@ import orjson
 import typer
 
 from plantain.cli.terminal.application import application
-from plantain.runs.reconcile import reconcile as reconcile_run
+from plantain.runs.money.reconcile import reconcile as reconcile_run
 
 app = application()
 

@@ -19,8 +19,8 @@ from plantain.journal.questions.tasks import why_not_done
 from plantain.journal.telemetry import status_summary
 from plantain.pixels.decode import one_line
 from plantain.report.task_list import Unsuccessful, unsuccessful
-from plantain.runs.spending import costs_of
-from plantain.runs.terms import Limits
+from plantain.runs.money.spending import costs_of
+from plantain.runs.settings.terms import Limits
 
 app = application()
 

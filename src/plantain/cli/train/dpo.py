@@ -12,7 +12,7 @@ import typer
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.ctrl_c import stopping_on_ctrl_c
 from plantain.cli.train.bar import TrainingBar
-from plantain.runs.terms import load_terms
+from plantain.runs.settings.terms import load_terms
 from plantain.train.base import open_base
 from plantain.train.originals import Originals
 from plantain.train.preference import BETA, BOUND, Preference

@@ -19,7 +19,7 @@ from plantain.cli.terminal.ctrl_c import stopping_on_ctrl_c
 from plantain.cli.train.bar import TrainingBar
 from plantain.cli.train.measuring import MeasuredModel, measure_trained
 from plantain.records import InputError
-from plantain.runs.terms import Terms, load_terms
+from plantain.runs.settings.terms import Terms, load_terms
 from plantain.train.base import TrainingBase, open_base
 from plantain.train.benchmark_pairs import BenchmarkPairs
 from plantain.train.originals import Originals

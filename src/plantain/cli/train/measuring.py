@@ -18,7 +18,7 @@ from plantain.cli.bench.score import ScoreProgress
 from plantain.offline.workers import close_workers
 from plantain.roles import Editor
 from plantain.runs.door import Door
-from plantain.runs.terms import Terms
+from plantain.runs.settings.terms import Terms
 
 NONE = "none"
 

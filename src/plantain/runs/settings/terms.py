@@ -10,8 +10,8 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from plantain.journal import JsonValue
-from plantain.runs.providers import NO_SETTINGS, ProviderSection
-from plantain.runs.reading import check_provider_names, read_toml
+from plantain.runs.settings.providers import NO_SETTINGS, ProviderSection
+from plantain.runs.settings.reading import check_provider_names, read_toml
 
 
 class Section(BaseModel):

@@ -8,7 +8,7 @@ from plantain.calls.ledger import Ledger
 from plantain.journal import JournalReader
 from plantain.journal.money import money_by_step, seconds_worked
 from plantain.records import Step
-from plantain.runs.terms import Limits
+from plantain.runs.settings.terms import Limits
 
 
 def budget_of(limits: Limits, reader: JournalReader) -> Budget:

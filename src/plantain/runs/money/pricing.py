@@ -5,8 +5,8 @@ from __future__ import annotations
 from plantain.calls import ModelLimits
 from plantain.models.hosted.known import picture_range, price_of
 from plantain.records import FREE, InputError, Price
-from plantain.runs.terms import Terms
-from plantain.runs.transport import calls_at_once
+from plantain.runs.settings.terms import Terms
+from plantain.runs.settings.transport import calls_at_once
 
 ON_THIS_MACHINE = frozenset({"offline", "diffusers", "process", "baseline", "outputs", "python"})
 """Providers whose models run here: they cost nothing, and no image leaves the machine for them. The last two are a

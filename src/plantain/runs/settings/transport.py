@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plantain.models.diffusers.devices import calls_in_flight, device_names
 from plantain.records import InputError
-from plantain.runs.terms import Terms
+from plantain.runs.settings.terms import Terms
 
 WITH_JOBS = frozenset({"gemini", "openai"})
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from plantain.journal import Journal
 from plantain.journal.money import BilledCall, billed_calls
 from plantain.records import InputError
-from plantain.runs.bills import BillRow, read_bill
+from plantain.runs.money.bills import BillRow, read_bill
 
 NEAR = timedelta(hours=1)
 """A row of the bill that names no answer of ours belongs to a lost call of its model sent so long before it at most."""

@@ -1,0 +1,1 @@
+"""What a run's calls cost, what it has spent, and bills."""

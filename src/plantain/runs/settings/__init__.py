@@ -1,0 +1,1 @@
+"""What a recipe or a settings file says of models: limits, providers, transport."""
