@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,3 +38,10 @@ def test_picture_that_changed_on_disk_is_not_handed_out(journal: Journal) -> Non
     (journal.run / "blobs" / sha256[:2] / sha256).write_bytes(b"another")
     with pytest.raises(BadBlob):
         _ = image.data
+
+
+def test_a_stored_picture_goes_to_another_process_as_its_bytes(journal: Journal) -> None:
+    """Offline judges run in processes of their own and are handed whole requests."""
+    sha256 = journal.put_blob(b"a picture", "image/jpeg").sha256
+    picture = pickle.loads(pickle.dumps(ImageCache(journal.reader).image(sha256)))
+    assert (picture.data, picture.media_type) == (b"a picture", "image/jpeg")

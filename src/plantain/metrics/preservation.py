@@ -88,8 +88,8 @@ def preservation(before: Image, after: Image, roi: Mask, field: Mask | None = No
         >>> flat, roi = np.full((16, 16), 90, np.uint8), np.zeros((16, 16), bool)
         >>> roi[:8] = True
         >>> found = preservation(flat, flat, roi)
-        >>> found.score.value, found.roi_share, found.method
-        (1.0, 0.5, 'normalised convolution')
+        >>> found.score.value, found.roi_share, found.method, found.pixels  # 2 rows x 10 columns of whole windows
+        (1.0, 0.5, 'strict', 20)
     """
     before, after = check_images(before, after)
     roi = check_mask(roi, before.shape)

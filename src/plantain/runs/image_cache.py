@@ -72,3 +72,7 @@ class CachedImage(EncodedImage):
     def data(self) -> bytes:
         """The bytes. Raises BadBlob."""
         return self._pictures.read(self._sha256)
+
+    def __reduce__(self) -> tuple[type[EncodedImage], tuple[bytes, str]]:
+        """To another process go the bytes: the cache stays here."""
+        return EncodedImage, (self.data, self.media_type)
