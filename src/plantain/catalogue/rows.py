@@ -4,11 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, fields
+from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from plantain.records import SourceImage
+from plantain.records import InputError, SourceImage
+
+VERSION = 1
+"""Of the tables."""
+
+UNWRITABLE = frozenset(
+    {
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+    }
+)
+"""Primary codes of faults that say nothing against what the file holds."""
 
 Value = str | int | float | None
 
@@ -79,3 +98,23 @@ def fingerprint(row: tuple[Value, ...]) -> int:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """BEGIN IMMEDIATE … COMMIT, or ROLLBACK when the block raises."""
+    connection.execute("BEGIN IMMEDIATE")
+    done = False
+    try:
+        yield
+        done = True
+    finally:
+        connection.execute("COMMIT" if done else "ROLLBACK")
+
+
+def check_version(connection: sqlite3.Connection, path: Path) -> None:
+    """Raises InputError for a catalogue of a later edition."""
+    row = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+    if row is None or int(row[0]) > VERSION:
+        found = "unknown" if row is None else row[0]
+        raise InputError(f"{path}: catalogue version {found}, this plantain reads up to {VERSION}; update it")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -18,27 +18,25 @@ from types import TracebackType
 from urllib.parse import quote
 
 from plantain.catalogue.groups import JOINED
-from plantain.catalogue.rows import COLUMNS, SCHEMA, fingerprint, from_row, to_row
+from plantain.catalogue.rows import (
+    COLUMNS,
+    SCHEMA,
+    UNWRITABLE,
+    VERSION,
+    check_version,
+    fingerprint,
+    from_row,
+    to_row,
+    transaction,
+)
 from plantain.files.opening import check_received
 from plantain.journal import BlobStore
 from plantain.records import InputError, SourceImage
 
-VERSION = 1
 NAME = "catalogue.sqlite"
 BATCH = 64
 _PAGE = 512
 _MODULUS = 1 << 256
-_UNWRITABLE = frozenset(
-    {
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR,
-    }
-)
-"""Primary codes of faults that say nothing against what the file holds."""
 
 
 class Catalogue:
@@ -79,15 +77,15 @@ class Catalogue:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA secure_delete = ON")
-            with _transaction(connection):
+            with transaction(connection):
                 for statement in SCHEMA:
                     connection.execute(statement)
                 meta = {"version": str(VERSION), "count": "0", "sum": "0"}
                 connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", meta.items())
-            _check_version(connection, path)
+            check_version(connection, path)
         except sqlite3.DatabaseError as error:
             connection.close()
-            writable = error.sqlite_errorcode & 0xFF not in _UNWRITABLE
+            writable = error.sqlite_errorcode & 0xFF not in UNWRITABLE
             why = "not a catalogue" if writable else "cannot be written"
             raise InputError(f"{path}: {why} ({error})") from error
         except InputError:
@@ -113,7 +111,7 @@ class Catalogue:
             uri = f"file:{quote(str(path.absolute()))}?{how}"
             connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
             try:
-                _check_version(connection, path)
+                check_version(connection, path)
                 return cls(root, connection)
             except (sqlite3.Error, InputError) as error:
                 connection.close()
@@ -368,7 +366,7 @@ class Catalogue:
 
     def transaction(self) -> AbstractContextManager[None]:
         """BEGIN IMMEDIATE … COMMIT, or ROLLBACK when the block raises."""
-        return _transaction(self._database)
+        return transaction(self._database)
 
     def digest(self) -> str:
         """Hex digest of the whole content (every field of every image), in constant time.
@@ -395,22 +393,3 @@ class Catalogue:
 
     def _meta(self, key: str) -> str:
         return str(self._database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0])
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """BEGIN IMMEDIATE … COMMIT, or ROLLBACK when the block raises."""
-    connection.execute("BEGIN IMMEDIATE")
-    done = False
-    try:
-        yield
-        done = True
-    finally:
-        connection.execute("COMMIT" if done else "ROLLBACK")
-
-
-def _check_version(connection: sqlite3.Connection, path: Path) -> None:
-    row = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
-    if row is None or int(row[0]) > VERSION:
-        found = "unknown" if row is None else row[0]
-        raise InputError(f"{path}: catalogue version {found}, this plantain reads up to {VERSION}; update it")

@@ -27,8 +27,9 @@ from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.demonstrated import shot_rows, studies
 from plantain.bench.leaderboard.latex import table_csv, table_seven, table_two
 from plantain.bench.leaderboard.sweeps import sweeps
+from plantain.bench.leaderboard.table_json import table_json
 from plantain.bench.leaderboard.table_rows import Scores, read_scores
-from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, make_table, region_size, table_json
+from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, make_table, region_size
 from plantain.metrics.statistics.paired import paired_differences
 from plantain.records import InputError
 

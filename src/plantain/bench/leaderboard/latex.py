@@ -8,8 +8,9 @@ from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard.demonstrated import ShotRow
 from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.leaderboard.ranking import Ranking
+from plantain.bench.leaderboard.table_json import table_json
 from plantain.bench.leaderboard.table_rows import baseline
-from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, table_json, why_no_interval
+from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, why_no_interval
 from plantain.files.csv_form import written_csv
 from plantain.metrics.statistics.means import Estimate
 

@@ -25,6 +25,7 @@ from plantain.bench.leaderboard.published import (
     published_stories,
 )
 from plantain.bench.leaderboard.sweeps import Sweep, sweeps
+from plantain.bench.leaderboard.table_json import table_json
 from plantain.bench.leaderboard.table_rows import Scores, baseline, read_scores
 from plantain.bench.leaderboard.tables import (
     MACRO,
@@ -34,7 +35,6 @@ from plantain.bench.leaderboard.tables import (
     make_table,
     region_size,
     said_rank,
-    table_json,
     why_no_interval,
 )
 from plantain.metrics.statistics.means import Estimate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -370,36 +370,3 @@ def why_no_interval(table: Table, organ: str) -> list[str]:
     cells = [table.cell(arm.label, organ, measure.name) for arm in table.general for measure in table.main]
     reasons = Counter(cell.estimate.reason for cell in cells if cell is not None and cell.estimate.reason)
     return [reason for reason, _ in reasons.most_common()]
-
-
-def table_json(cells: Iterable[TableCell]) -> list[dict[str, object]]:
-    """The rows that scripts read: one per cell that has something to say."""
-    rows: list[dict[str, object]] = []
-    for cell in cells:
-        row: dict[str, object] = {
-            "model": cell.model,
-            "organ": cell.organ,
-            "metric": cell.metric,
-            "mean": cell.estimate.value,
-            "low": cell.estimate.low,
-            "high": cell.estimate.high,
-            "n": cell.estimate.n,
-            "coverage": cell.coverage,
-            "samples": cell.samples,
-            "outputs": cell.outputs,
-            "clusters": cell.estimate.clusters,
-            "interval": cell.estimate.method,
-            "no_interval": cell.estimate.reason,
-            "worst": cell.worst,
-            "best": cell.best,
-            "mark": cell.mark,
-            "baseline": cell.baseline,
-            "rank_low": cell.rank and cell.rank[0],
-            "rank_high": cell.rank and cell.rank[1],
-            "draws_sd": cell.draws_sd,
-            "outputs_sd": cell.outputs_sd,
-        }
-        row |= {"task": cell.task} if cell.task else {}
-        row |= {"region": cell.region} if cell.region else {}
-        rows.append(row)
-    return rows

@@ -80,7 +80,7 @@ def _scores(run: Path) -> Scores:
 
 def _print(run: Path, made: Table, *, as_json: bool, as_csv: bool, as_latex: bool, by: str) -> None:
     from plantain.bench.leaderboard.latex import table_csv, table_two
-    from plantain.bench.leaderboard.tables import table_json
+    from plantain.bench.leaderboard.table_json import table_json
 
     kinds = {"organ": made.cells.values(), "task": made.tasks.values(), "region": made.regions.values()}
     cells = list(kinds[by])
