@@ -5,7 +5,6 @@ Exit codes: 0 done, 1 failed, 2 usage or invalid input (one line), 3 stopped by 
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 
 from plantain.files.terminal import redact_terminal
@@ -76,15 +75,22 @@ def main(argv: list[str] | None = None) -> int:
         return _say(f"{name}: {error.format_message()}", 2)
     except OSError as error:
         return _say(f"{error.filename or name}: {error.strerror or error}", 2)
-    except sqlite3.Error as error:
-        return _say(f"{name}: a database cannot be read or written: {error}", 1)
     except typer.Exit as stop:
         return stop.exit_code if stop.exit_code != _BY_CTRL_C else _say("interrupted", 3)
     except (typer.Abort, KeyboardInterrupt):
         return _say("interrupted", 3)
+    except _database_error() as error:
+        return _say(f"{name}: a database cannot be read or written: {error}", 1)
     if result == _BY_CTRL_C:
         return _say("interrupted", 3)
     return result if isinstance(result, int) else 0
+
+
+def _database_error() -> type[Exception]:
+    """Looked up when something went wrong: help and usage load no database."""
+    import sqlite3
+
+    return sqlite3.Error
 
 
 def _say(line: str, code: int) -> int:

@@ -218,13 +218,14 @@ class AuditProgress(ProgressObserver):
         self._task: TaskID | None = None
 
     def __enter__(self) -> AuditProgress:
-        self._bar.start()
         return self
 
     def __exit__(self, *ended: object) -> None:
-        self._bar.stop()
+        if self._task is not None:  # a bar that never began would leave an empty line before what was wrong
+            self._bar.stop()
 
     def begun(self, what: str, total: int) -> None:
+        self._bar.start()
         self._task = self._bar.add_task(what, total=total)
 
     def advanced(self, stored: int) -> None:

@@ -6,7 +6,11 @@ from collections.abc import Callable
 import torch
 
 from plantain.models.diffusers.jobs import Loading, Steering
-from plantain.models.diffusers.pipelines.instruct_diffusion import InstructDiffusionPipeline, Runner, identity
+from plantain.models.diffusers.pipelines.instruct_diffusion import (
+    InstructDiffusionPipeline,
+    InstructDiffusionRunner,
+    identity,
+)
 from plantain.models.diffusers.pipelines.runner import load_pipeline
 
 
@@ -15,7 +19,7 @@ def test_published_guidances_in_the_other_loop() -> None:
 
 
 def test_runner_says_them_where_nobody_else_does(tiny_loading: Callable[[str], Loading]) -> None:
-    runner = Runner(tiny_loading("instruct-diffusion"), "cpu")
+    runner = InstructDiffusionRunner(tiny_loading("instruct-diffusion"), "cpu")
     assert runner.guidance(Steering(steps=4)) == {
         "num_inference_steps": 4,
         "guidance_scale": 6.25,
