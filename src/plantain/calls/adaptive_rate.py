@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections import deque
 
+from plantain.calls.fixed_window import FixedWindowEstimator
+
 QUIET_S = 5.0
 """Seconds without a 429, while pace is what holds us back, before the learned pace is raised."""
 
@@ -32,7 +34,11 @@ a while, and that says little about its limit."""
 WINDOWED_S = 3.0
 WINDOWED_FOR_S = 600.0
 """A provider that says that it will refuse everything for longer than this counts what it took in a window of a
-minute: what it accepted in the last sixty seconds is then its limit, and it is taken to count so for a while."""
+minute: what it accepted in the last sixty seconds is then its limit, and it is taken to count so for a while.
+One that refuses everything for as long and says nothing is left to `FixedWindowEstimator`."""
+
+NO_MINUTE_S = 600.0
+"""How long a provider that turned out to count otherwise is not taken to count minutes again."""
 
 CHANCE = 0.003
 """Refusals below this share of a minute's requests teach nothing: busy providers refuse some whatever our pace, and to
@@ -65,6 +71,9 @@ class AdaptiveRate:
         self._raised_at = -math.inf
         self._held_back_at = -math.inf
         self._windowed_until = -math.inf
+        self._minute: FixedWindowEstimator | None = None
+        self._silence = _Silence()
+        self._no_minute_until = -math.inf
         self._scouting_step = SCOUTING_STEPS[0]
         self._step = FIRST_STEP
         self._began = math.inf
@@ -77,6 +86,8 @@ class AdaptiveRate:
     def wait(self, now: float) -> float:
         """Seconds until one more unit may be sent; 0 when now. Takes nothing."""
         until = max(self._next_at - self._burst_s, self._blocked_until)
+        if self._minute is not None:
+            until = max(until, self._minute.until(now))
         if until <= now:
             return 0.0
         self._held_back_at = until
@@ -85,8 +96,13 @@ class AdaptiveRate:
     def take(self, now: float, units: float = 1.0) -> None:
         """Counts units as sent."""
         self._began = min(self._began, now)
-        if math.isfinite(self.rate):
-            self._next_at = max(self._next_at, now) + units / self.rate
+        self._silence.sent()
+        rate = self.rate
+        if self._minute is not None:
+            self._minute.take(now, units)
+            rate = self.ceiling
+        if math.isfinite(rate):
+            self._next_at = max(self._next_at, now) + units / rate
 
     def announced(self, per_minute: float, now: float) -> bool:
         """The provider states its limit; True when that was news. It never lifts what the recipe states."""
@@ -94,6 +110,7 @@ class AdaptiveRate:
         if math.isclose(ceiling, self.ceiling, rel_tol=0.01):
             return False
         self.ceiling = self.rate = ceiling
+        self._minute = None  # what is stated needs no finding out
         self._next_at = max(self._next_at, now)
         return True
 
@@ -106,12 +123,18 @@ class AdaptiveRate:
         if math.isfinite(self.rate):
             self._next_at -= units / self.rate
 
-    def accepted(self, now: float, units: float = 1.0) -> bool:
-        """The provider took a request; True when the pace was raised by it."""
+    def accepted(self, now: float, units: float = 1.0, sent_at: float | None = None) -> bool:
+        """The provider took a request, sent now if not said otherwise; True when the pace was raised by it."""
         self._accepted.append((now, units))
         while self._accepted[0][0] < now - 60.0:
             self._accepted.popleft()
-        return self._probe(now)
+        self._silence.broken(now if sent_at is None else sent_at)
+        if self._minute is None:
+            return self._probe(now)
+        self._minute.accepted(now, now if sent_at is None else sent_at)
+        before = self.rate
+        self._follow(self._minute, now)
+        return self.rate > before
 
     def limited(self, now: float, sent_at: float, retry_after: float | None) -> bool:
         """The provider refused a request by its rate limit; True when this opened a new burst and lowered the pace.
@@ -120,6 +143,17 @@ class AdaptiveRate:
         """
         if retry_after is not None:
             self._blocked_until = max(self._blocked_until, now + retry_after)
+        self._silence.refused(sent_at)
+        if retry_after is not None:
+            self._minute = None  # who says when to come again needs no finding out
+        elif self._minute is not None:
+            news = self._minute.limited(now, sent_at)
+            self._follow(self._minute, now)
+            return news
+        elif self._accepted and self._silence.lasts(now) and now >= self._no_minute_until:
+            self._minute = FixedWindowEstimator(self._taken_in_a_minute(), now)
+            self._follow(self._minute, now)
+            return True
         if sent_at <= self._decreased_at or self._chance(now):
             return False
         recent, minute = self._throughput(now, RECENT_S), self._throughput(now, 60.0)
@@ -161,6 +195,15 @@ class AdaptiveRate:
         """Units that the provider took in the minute before it fell silent."""
         return sum(units for at, units in self._accepted if at >= self._accepted[-1][0] - 60.0)
 
+    def _follow(self, minute: FixedWindowEstimator, now: float) -> None:
+        """Takes over what is known of a minute, or gives that up where the provider turned out to count otherwise."""
+        self.rate = min(self.ceiling, minute.limit / 60.0)
+        if minute.mistaken:
+            self._minute = None
+            self._silence = _Silence()
+            self._no_minute_until = now + NO_MINUTE_S
+            self._next_at = self._decreased_at = now
+
     def _throughput(self, now: float, window: float) -> float:
         """Accepted units per second over the last `window` seconds, or since the first one."""
         if not self._accepted:
@@ -194,3 +237,34 @@ class AdaptiveRate:
                 self._step = min(LARGEST_STEP, self._step * STEP_GROWTH)
         self._raised_at = now
         return True
+
+
+class _Silence:
+    """Whether a provider refuses everything, not only some: of what was sent since its first refusal nothing was taken.
+
+    Answers can take longer than refusals, so what was sent and not refused counts as taken, but for a tenth on its way.
+    """
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._sent = self._refused = 0
+
+    def sent(self) -> None:
+        self._sent += 1
+
+    def refused(self, sent_at: float) -> None:
+        if self._since is None:
+            self._since, self._sent = sent_at, 0
+            return
+        if sent_at > self._since:
+            self._refused += 1
+
+    def broken(self, sent_at: float) -> None:
+        """A request of this time was taken."""
+        if self._since is not None and sent_at > self._since:
+            self._since, self._sent, self._refused = None, 0, 0
+
+    def lasts(self, now: float) -> bool:
+        if self._since is None or now < self._since + WINDOWED_S:
+            return False
+        return self._refused >= 3 and self._sent - self._refused <= max(2, self._refused // 10)

@@ -282,7 +282,7 @@ class RateLimiter:
             took = now - ticket.sent_at
             self.history.accepted += 1
             self._answer_s += (took - self._answer_s) * (SMOOTHING if self._answer_s else 1.0)
-            if self.requests.accepted(now):
+            if self.requests.accepted(now, sent_at=ticket.sent_at):
                 self.history.note(at, "requests_per_minute", self.requests.per_minute, "raised")
             roomy = self.deadline.answered(took)
             if self.window.accepted(now, ticket.sent_at, ticket.level, roomy=roomy):
