@@ -168,11 +168,8 @@ def simulated() -> bool:
                 f"  {kind:<8} {said:<24} {name:<10} {seen}; at 90 % {down} s after halving, {up} s after doubling",
                 flush=True,
             )
-            if (
-                name == "plantain"
-            ):  # windows that say nothing are met ever again, which costs nothing but the asking
-                most = {("bucket", True): 0.01, ("bucket", False): 0.01, ("fixed", True): 0.01}
-                few = seen.refused < most.get((kind, hint), 0.02 if hint else 0.1)
+            if name == "plantain":
+                few = seen.refused < (0.02 if (kind, hint) == ("sliding", True) else 0.01)
                 good &= seen.mean >= 0.95 and few and max(down, up) <= 60
     print("simulated, the limit is announced with every answer, and a refusal says nothing; the same steps")
     for kind in ("bucket", "sliding", "fixed"):
