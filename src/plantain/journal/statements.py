@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from plantain.journal import payload
 from plantain.journal.payload import clean_text
 from plantain.journal.rows import BlobRef, CallResult, RecordedTask, RunHeader, StartedCall, StoredScore
-from plantain.journal.verdicts import check_finite, put_verdict
+from plantain.journal.verdicts import JUDGED_AGAIN, check_finite, put_verdict
 from plantain.journal.withdrawal import account_of
 from plantain.records import Attempt, EditTask, InputError, SourceImage, Step, TaskState
 
@@ -49,7 +49,8 @@ _SCORE = (
 
 _STOPPED_BY = (
     "SELECT t.generation, c.round, c.step FROM task t LEFT JOIN call c ON c.id = (SELECT max(id) FROM call "
-    "WHERE task = t.id AND generation = t.generation AND final = 1) WHERE t.id = ? AND t.state = 'stopped'"
+    "WHERE task = t.id AND generation = t.generation AND final = 1 AND "
+    f"(t.kind = 'bench' OR draw < {JUDGED_AGAIN})) WHERE t.id = ? AND t.state = 'stopped'"
 )
 _STEPS = [step.value for step in Step]
 
@@ -122,7 +123,7 @@ def add_images(connection: sqlite3.Connection, images: Sequence[tuple[SourceImag
 
 def add_tasks(connection: sqlite3.Connection, tasks: Sequence[EditTask]) -> int:
     gone = account_of(connection)
-    if gone.marks or gone.others:
+    if gone.marks:
         tasks = [task for task in tasks if not gone.holds(f"task {task.id}")]
     cursor = connection.executemany(
         "INSERT INTO task(id, kind, image_id, modality, finding, direction) VALUES (?, ?, ?, ?, ?, ?) "
@@ -238,6 +239,33 @@ def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str], start: St
         )
         continued.append(task_id)
     return continued
+
+
+_DECIDES = "SELECT DISTINCT task, generation, round FROM verdict WHERE judge = ? AND draw = ?"
+_DECIDED = (
+    "SELECT min(CASE WHEN v.qualified THEN v.round END), max(v.round) FROM verdict v JOIN task t ON t.id = v.task "
+    "AND t.generation = v.generation WHERE v.task = ? AND v.decisive = 1 AND t.kind = 'edit' "
+    "AND t.state IN ('success', 'failed')"
+)
+
+
+def make_decisive(connection: sqlite3.Connection, judge: str, draw: int) -> int:
+    """Lets the verdicts of one judge decide wherever it gave one, and tasks that are closed end by what they say."""
+    tasks = dict.fromkeys(row[0] for row in connection.execute(_DECIDES, (judge, draw)))
+    connection.execute(
+        "UPDATE verdict SET decisive = (judge = ? AND draw = ?) "
+        f"WHERE (task, generation, round) IN ({_DECIDES})",
+        (judge, draw, judge, draw),
+    )
+    for task in tasks:
+        success, last = connection.execute(_DECIDED, (task,)).fetchone()
+        if last is not None:
+            state = TaskState.FAILED if success is None else TaskState.SUCCESS
+            connection.execute(
+                "UPDATE task SET state = ?, round = ?, reason = ? WHERE id = ?",
+                (state.value, success or last, "" if success is not None else "no round qualified", task),
+            )
+    return len(tasks)
 
 
 def extend_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from plantain.journal.reader import JournalReader
 from plantain.journal.telemetry import costs, status_summary
 from plantain.journal.units import NOTHING, OF_CRITERIA, UNITS, decision_rates, rates, snapshot
+from plantain.journal.verdicts import JUDGED_AGAIN
 from plantain.metrics.statistics.clusters import Rate
 from plantain.records import TaskState
 
@@ -296,7 +297,8 @@ def call_outcomes(reader: JournalReader) -> tuple[OutcomeRow, ...]:
         OutcomeRow(step, outcome, n)
         for step, outcome, n in reader.connection.execute(
             "SELECT c.step, c.outcome, count(*) FROM call c JOIN task t ON t.id = c.task"
-            " AND t.generation = c.generation WHERE c.final = 1 AND t.kind = 'edit' GROUP BY 1, 2"
+            " AND t.generation = c.generation WHERE c.final = 1 AND t.kind = 'edit'"
+            f" AND c.draw < {JUDGED_AGAIN} GROUP BY 1, 2"
             " ORDER BY CASE c.step WHEN 'write' THEN 1 WHEN 'edit' THEN 2 ELSE 3 END, 2"
         )
     )

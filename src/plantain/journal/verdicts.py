@@ -60,6 +60,9 @@ def json_text(text: str, key: str) -> str:
     return str(orjson.loads(text)[key])
 
 
+JUDGED_AGAIN = 10_000
+"""Draws of a build's attempts from here on are of judges that were asked after the run; its own judges begin at 0."""
+
 _KEY = "task, generation, round, judge, draw"
 _PUT = f"INSERT INTO verdict VALUES ({', '.join('?' * 13)})"
 _PUT_CRITERION = f"INSERT INTO criterion VALUES ({', '.join('?' * 13)})"

@@ -267,6 +267,10 @@ class Journal:
             stored += await self._submit(partial(statements.add_scores, scores=batch))
         return stored
 
+    async def make_decisive(self, judge: str, draw: int) -> int:
+        """Lets one judge's verdicts decide wherever it gave one; returns of how many tasks. The older ones stay."""
+        return await self._submit(partial(statements.make_decisive, judge=judge, draw=draw))
+
     async def add_recorded(self, tasks: Iterable[RecordedTask]) -> int:
         """Stores closed tasks that another run made, each whole, without calls; ids that the run has are skipped.
 
@@ -283,9 +287,8 @@ class Journal:
     async def end_session(self, replayed: int, detail: Mapping[str, JsonValue]) -> None:
         """Records this process's telemetry: answers taken from the memo, peak memory, and `detail`."""
         text = payload.to_json(dict(detail))
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
-            1e6 if sys.platform == "darwin" else 1024
-        )
+        unit = 1e6 if sys.platform == "darwin" else 1024
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
         await self._submit(
             partial(
                 statements.end_session,

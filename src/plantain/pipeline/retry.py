@@ -24,7 +24,7 @@ ENDINGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class RetryableTask:
+class EndedTask:
     """A closed task that did not succeed, and the call that ended it; `step` is "" where no call did."""
 
     task_id: str
@@ -55,10 +55,10 @@ class RetryChoice:
                     raise InputError(f"{what} {value!r}: not one of {', '.join(allowed)}")
 
 
-def ended_tasks(reader: JournalReader, choice: RetryChoice) -> Iterator[RetryableTask]:
+def ended_tasks(reader: JournalReader, choice: RetryChoice) -> Iterator[EndedTask]:
     """The tasks that the choice names, in the order of their ids, streamed; successful ones are never among them."""
     for task in ended_without_success(reader):
-        ended = RetryableTask(
+        ended = EndedTask(
             task.id,
             task.finding,
             task.direction,

@@ -1,6 +1,7 @@
 """The nouns of plantain: frozen records that every room shares. No I/O, standard library only."""
 
 from plantain.records.calls import CallKey, Usage
+from plantain.records.card import Figure, Gate, JudgeCard
 from plantain.records.destinations import Destination, NotAllowed, Outgoing, Reach
 from plantain.records.errors import InputError
 from plantain.records.findings import FORBID_UNKNOWN, Differential, Finding, Visibility
@@ -48,9 +49,12 @@ __all__ = [
     "Direction",
     "EditTask",
     "FailureCode",
+    "Figure",
     "Finding",
+    "Gate",
     "Geometry",
     "InputError",
+    "JudgeCard",
     "Licence",
     "NotAllowed",
     "Observations",

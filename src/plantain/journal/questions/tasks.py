@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from plantain.journal.reader import JournalReader
+from plantain.journal.verdicts import JUDGED_AGAIN
 from plantain.records import Licence, TaskState
 
 CLOSED_EDITS = "state <> 'pending' AND kind <> 'bench'"
@@ -13,7 +14,8 @@ CLOSED_EDITS = "state <> 'pending' AND kind <> 'bench'"
 
 _ENDED = (
     "SELECT t.id, t.finding, t.direction, t.state, t.reason, c.outcome, c.step FROM task t LEFT JOIN call c ON c.id = "
-    "(SELECT max(id) FROM call WHERE task = t.id AND generation = t.generation AND final = 1) "
+    "(SELECT max(id) FROM call WHERE task = t.id AND generation = t.generation AND final = 1 AND "
+    f"(t.kind = 'bench' OR draw < {JUDGED_AGAIN})) "
     "WHERE t.state IN ('failed', 'not_applicable', 'stopped') AND t.id > ? ORDER BY t.id LIMIT ?"
 )
 _PAGE = 1_000

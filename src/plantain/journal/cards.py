@@ -1,0 +1,151 @@
+"""Judges' cards as files: `cards/` in a run's folder, one JSON file for each judge, beside the journal.
+
+A card is made by another run than the one that it speaks about, and may come while that one is being written: so it is
+a file of its own, replaced whole, and the journal's lock is not needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from plantain.files.opening import read_regular
+from plantain.files.writing import replace_file
+from plantain.records import Figure, InputError, JudgeCard
+
+FOLDER = "cards"
+LARGEST = 4 << 20
+"""Bytes of a card at most."""
+_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+_OF_RATES = ("controls", "defects", "repeats", "agreement", "drift")
+
+
+def as_json(card: JudgeCard) -> dict[str, object]:
+    """The card as `audit --json` prints it; `read_card` reads it back."""
+    gate = card.gate
+    return {
+        "judge": card.judge,
+        "fingerprint": card.fingerprint,
+        "rubric": card.rubric,
+        "gate": {
+            "qualify": gate.qualify,
+            "rank": gate.rank,
+            "standing": gate.standing,
+            "why": list(gate.why),
+            "cells": {modality: dict(cells) for modality, cells in gate.cells.items()},
+        },
+        "line": card.line,
+        "set": card.set,
+        "pictures": dict(card.pictures),
+        **{name: {k: _figure(f) for k, f in getattr(card, name).items()} for name in _OF_RATES},
+        "gaps": {m: {k: _figure(f) for k, f in own.items()} for m, own in card.gaps.items()},
+        "cost_usd": card.cost_usd,
+        "seconds": card.seconds,
+        "verdicts": card.verdicts,
+        "unanswered": card.unanswered,
+        "left_out": dict(card.left_out),
+    }
+
+
+def _figure(figure: Figure) -> dict[str, object]:
+    said: dict[str, object] = {
+        "n": figure.n,
+        figure.kind: _rounded(figure.value),
+        "low": _rounded(figure.low),
+        "high": _rounded(figure.high),
+        "pictures": figure.pictures,
+    }
+    return said | ({"reason": figure.reason} if figure.reason else {})
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def from_json(data: bytes, where: str) -> JudgeCard:
+    """The inverse of `as_json`, every field checked. Raises InputError, which begins with `where`."""
+    try:
+        told = orjson.loads(data)
+        if not isinstance(told, dict) or not isinstance(told.get("gate"), dict):
+            raise ValueError("a card is an object with judge and gate")
+        fields = {name: value for name, value in told.items() if name != "line"}
+        fields["gate"] = {name: value for name, value in told["gate"].items() if name != "standing"}
+        for name in _OF_RATES:
+            fields[name] = _figures(told.get(name, {}))
+        fields["gaps"] = {m: _figures(own) for m, own in dict(told.get("gaps", {})).items()}
+        return _cards().validate_python(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(
+            f"{where}: {'.'.join(map(str, first['loc'])) or 'card'}: {first['msg']}; expected what plantain audit "
+            "--json prints"
+        ) from error
+    except (orjson.JSONDecodeError, ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{where}: not a judge's card ({error}); plantain audit makes one") from error
+
+
+def _figures(told: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
+    known = {"n", "low", "high", "pictures", "reason"}
+    found = {}
+    for name, figure in told.items():
+        (kind,) = figure.keys() - known
+        found[name] = {
+            **{key: figure[key] for key in figure.keys() & known},
+            "kind": kind,
+            "value": figure[kind],
+        }
+    return found
+
+
+@cache
+def _cards() -> TypeAdapter[JudgeCard]:
+    return TypeAdapter(JudgeCard)
+
+
+def write_card(path: Path, card: JudgeCard) -> None:
+    """Writes a card's JSON file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, orjson.dumps(as_json(card), option=_OPTIONS))
+
+
+def read_card(path: Path) -> JudgeCard:
+    """Raises InputError, in one line that names the file."""
+    return from_json(read_regular(path, str(path), LARGEST), str(path))
+
+
+def keep_card(run: Path, card: JudgeCard) -> Path:
+    """Puts a card beside a run's journal, in place of an older one of the same judge and rubric; returns its path."""
+    path = run / FOLDER / f"{_file_name(card)}.json"
+    write_card(path, card)
+    return path
+
+
+def cards_of(run: Path) -> list[JudgeCard]:
+    """The cards that lie beside a run's journal, by file name. Raises InputError for one that cannot be read."""
+    folder = run / FOLDER
+    return [read_card(path) for path in sorted(folder.glob("*.json"))] if folder.is_dir() else []
+
+
+def card_for(cards: Iterable[JudgeCard], judge: str, rubric: str, fingerprint: str = "") -> JudgeCard | None:
+    """The card of a judge by a rubric; not that of another prompt or version, where a fingerprint is given."""
+    return next(
+        (
+            card
+            for card in cards
+            if (card.judge, card.rubric) == (judge, rubric) and fingerprint in ("", card.fingerprint)
+        ),
+        None,
+    )
+
+
+def _file_name(card: JudgeCard) -> str:
+    """Letters, digits and a hash: judges' names hold slashes, and one judge has a card for each rubric."""
+    plain = re.sub(r"[^a-z0-9]+", "-", f"{card.judge} {card.rubric}".lower()).strip("-")[:80]
+    digest = hashlib.sha256(f"{card.judge}\x1f{card.rubric}".encode()).hexdigest()[:8]
+    return f"{plain}-{digest}"

@@ -1,0 +1,124 @@
+"""The judge's card: what was measured of a judge, and what its verdicts may therefore be used for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MAY_QUALIFY, MAY_RANK, NEITHER = "may qualify", "may rank", "neither"
+"""How a card ends: the first includes the second."""
+
+SELF_CONSISTENCY = "self-consistency"
+"""What a rate of qualified edits is called where its judge has not passed the gate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number of a card with its 95 % interval over independent pictures.
+
+    Attributes:
+        n: answers behind it.
+        value: a share or a coefficient; None where there is none, for the `reason`.
+        low, high: None where nothing can be said.
+        pictures: independent pictures behind it.
+        kind: what the number is, and its key in JSON: "rate", "gap", "kappa", "alpha".
+        reason: why there is no value or no interval; "" with both.
+    """
+
+    n: int
+    value: float | None
+    low: float | None
+    high: float | None
+    pictures: int
+    kind: str = "rate"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What a judge may be used for.
+
+    Attributes:
+        qualify, rank: whether its verdicts may say that an edit qualifies, and whether they may rank editors.
+        why: the reasons, a line each.
+        cells: by modality ("all" for all together) and criterion: "may qualify", "may rank" or "neither".
+    """
+
+    qualify: bool
+    rank: bool
+    why: tuple[str, ...]
+    cells: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def standing(self) -> str:
+        """In a word: "may qualify", "may rank", "neither"."""
+        return MAY_QUALIFY if self.qualify else MAY_RANK if self.rank else NEITHER
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCard:
+    """What was measured of a judge.
+
+    Attributes:
+        judge: "provider/model"; of a panel its members, separated by commas.
+        fingerprint: of judge and prompt, as the run that asked it recorded it.
+        rubric: name of what it judged by.
+        pictures: independent pictures, by modality.
+        set: which pictures, in words.
+        gate: what follows.
+        controls: how often an edit of that kind was accepted, by name.
+        gaps: right minus wrong of each criterion, by modality ("all" for all together).
+        defects: how often a planted defect was caught, by name.
+        repeats: how alike the judge answers when it is asked again.
+        agreement: with other judges, and with people.
+        drift: verdicts by the model that said it answered and the day, where there were several.
+        cost_usd, seconds: of one card, and of one verdict; None where unknown.
+        verdicts, unanswered: answers, and requests without one.
+        left_out: why edits could not be made, with how often.
+    """
+
+    judge: str
+    fingerprint: str
+    rubric: str
+    gate: Gate
+    pictures: Mapping[str, int] = field(default_factory=dict)
+    set: str = ""
+    controls: Mapping[str, Figure] = field(default_factory=dict)
+    gaps: Mapping[str, Mapping[str, Figure]] = field(default_factory=dict)
+    defects: Mapping[str, Figure] = field(default_factory=dict)
+    repeats: Mapping[str, Figure] = field(default_factory=dict)
+    agreement: Mapping[str, Figure] = field(default_factory=dict)
+    drift: Mapping[str, Figure] = field(default_factory=dict)
+    cost_usd: float | None = None
+    seconds: float | None = None
+    verdicts: int = 0
+    unanswered: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def line(self) -> str:
+        """The card in one line, to stand beside every number that comes from the judge."""
+        said = [f"{self.judge}: {self.gate.standing}"]
+        if not self.gate.qualify and self.gate.why:
+            said[0] += f" ({self.gate.why[0]})"
+        gap = self.gaps.get("all", {}).get("instruction_compliance") or next(
+            iter(self.gaps.get("all", {}).values()), None
+        )
+        if gap is not None and gap.value is not None:
+            said.append(f"right minus wrong {100 * gap.value:+.0f} points{_between(gap)}")
+        for name in ("blob", "swapped label"):
+            rate = self.controls.get(name)
+            if rate is not None and rate.value is not None:
+                said.append(f"{name} accepted {100 * rate.value:.0f} %{_between(rate)} of {rate.n}")
+        return "; ".join(said)
+
+
+def _between(figure: Figure) -> str:
+    if figure.low is None or figure.high is None:
+        return ""
+    return f" ({100 * figure.low:.0f} to {100 * figure.high:.0f})"
+
+
+def no_card(judge: str) -> str:
+    """What stands beside a judge's numbers when nobody has measured it."""
+    return f"{judge}: no card; nobody has measured what its yes is worth (plantain audit --judge {judge})"

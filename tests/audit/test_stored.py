@@ -1,0 +1,106 @@
+"""Stored attempts under other judges: every verdict beside the old ones, nothing asked twice, nothing generated."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from audit.stored_run import FINDINGS, RuleJudge, seen, stored_run
+from plantain.audit.rejudge import RejudgeRequest, run_rejudge
+from plantain.audit.stored import stored_attempts
+from plantain.journal import JournalReader
+from plantain.journal.tables import call_outcomes, table1
+from plantain.records import InputError, TaskState
+from plantain.runs.settings.terms import Terms
+
+
+def rejudged(run, *judges, **wish):
+    return asyncio.run(run_rejudge(run, RejudgeRequest(judges, **wish), Terms(())))
+
+
+def verdicts(run):
+    with JournalReader.open(run) as reader:
+        return [stored for row in reader.tasks() for stored in reader.verdicts(row.id)]
+
+
+def test_every_verdict_stands_beside_the_old_ones_and_nothing_is_asked_twice(tmp_path):
+    run = stored_run(tmp_path / "run")
+    yes = RuleJudge("rule/yes", lambda request: seen(True))
+    partly = RuleJudge("rule/partly", lambda request: seen(True, True, None, True))
+    done = rejudged(run, yes, partly)
+    # Three images, two findings, two rounds.
+    assert (yes.asked, partly.asked, done.summary.judged) == (12, 12, 24)
+    again = rejudged(run, yes, partly)
+    assert (yes.asked, partly.asked, again.summary.made) == (12, 12, 0)
+    told = verdicts(run)
+    assert sorted({(v.verdict.judge, v.decisive, v.verdict.qualified) for v in told}) == [
+        ("old/judge", True, False),
+        ("rule/partly", False, False),
+        ("rule/yes", False, True),
+    ]
+    # A criterion without an answer leaves no score, so that nobody takes it for a no.
+    assert {v.verdict.score for v in told if v.verdict.judge == "rule/partly"} == {None}
+    with JournalReader.open(run) as reader:
+        assert table1(reader).total.failed == 6
+        assert call_outcomes(reader) == ()  # the run's own calls: it made none
+
+
+def test_another_fingerprint_is_another_column_and_the_same_label_keeps_the_old_one(tmp_path):
+    run = stored_run(tmp_path / "run", images=1)
+    rejudged(run, RuleJudge("rule/one", lambda request: seen(True)))
+    changed = RuleJudge("rule/one", lambda request: seen(False), fingerprint="2")
+    rejudged(run, changed)
+    assert changed.asked == 4
+    mine = [(v.draw, v.verdict.qualified) for v in verdicts(run) if v.verdict.judge == "rule/one"]
+    assert sorted(set(mine)) == [(10_000, True), (20_000, False)]
+
+
+def test_decisive_decides_and_tasks_end_by_what_it_says(tmp_path):
+    run = stored_run(tmp_path / "run", images=2)
+    second = RuleJudge("rule/amd", lambda request: seen("AMD" in request.instruction))
+    rejudged(run, second, decisive=True)
+    with JournalReader.open(run) as reader:
+        ended = {(row.task.finding, row.state, row.round) for row in reader.tasks()}
+        assert ended == {("AMD", TaskState.SUCCESS, 1), ("Cataract", TaskState.FAILED, 2)}
+        for row in reader.tasks():
+            told = reader.verdicts(row.id)
+            assert len(told) == 4 and sum(v.decisive for v in told) == 2
+            assert {v.verdict.judge for v in told if v.decisive} == {"rule/amd"}
+
+
+def test_what_cannot_be_judged_is_named_and_asked_again_only_on_request(tmp_path):
+    run = stored_run(tmp_path / "run", images=2, missing=0)
+    moody = RuleJudge("rule/moody", lambda request: None)
+    done = rejudged(run, moody)
+    assert moody.asked == 4
+    assert sorted(set(done.unjudged.values())) == ["its original is not in this run", "refused: not this one"]
+    rejudged(run, moody)
+    assert moody.asked == 4
+    moody.rule = lambda request: seen(True)
+    assert rejudged(run, moody, retry=True).summary.judged == 4
+    assert moody.asked == 8
+    rejudged(run, moody, retry=True)
+    assert moody.asked == 8
+
+
+def test_a_sample_is_drawn_by_hash_so_that_a_larger_one_holds_it(tmp_path):
+    run = stored_run(tmp_path / "run")
+    with JournalReader.open(run) as reader:
+        few, more, everything = ({one.key for one in stored_attempts(reader, n, 7)} for n in (3, 7, None))
+        other = {one.key for one in stored_attempts(reader, 3, 8)}
+    assert len(few) == 3 and few < more < everything and len(everything) == 3 * len(FINDINGS) * 2
+    assert other != few
+
+
+def test_one_decides_and_no_name_twice(tmp_path):
+    run = stored_run(tmp_path / "run", images=1)
+    yes = RuleJudge("rule/yes", lambda request: seen(True))
+    for judges, wish, told in (
+        ((), {}, "at least one judge"),
+        ((yes, yes), {}, "named twice"),
+        ((yes, RuleJudge("b/b", lambda request: seen(True))), {"decisive": True}, "one judge"),
+    ):
+        with pytest.raises(InputError, match=told):
+            rejudged(run, *judges, **wish)
+    assert yes.asked == 0

@@ -1,0 +1,56 @@
+"""A judge's card as a file: what was written comes back, and anything else is refused in one line."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from plantain.journal.cards import as_json, card_for, cards_of, from_json, keep_card
+from plantain.records import Figure, Gate, InputError, JudgeCard
+
+CARD = JudgeCard(
+    "some/judge",
+    "2",
+    "med-banana",
+    Gate(False, True, ("blobs are accepted",), {"all": {"realism": "may rank"}}),
+    pictures={"fundus": 40},
+    controls={"blob": Figure(40, 0.5, 0.35, 0.65, 40)},
+    gaps={"all": {"instruction_compliance": Figure(40, 0.25, 0.125, 0.375, 40, "gap")}},
+    repeats={"realism": Figure(0, None, None, None, 0, "kappa", "one category only")},
+)
+
+
+def test_a_card_comes_back_as_it_was_kept(tmp_path):
+    keep_card(tmp_path, CARD)
+    assert cards_of(tmp_path) == [CARD]
+    assert card_for([CARD], "some/judge", "med-banana", "2") is CARD
+    assert card_for([CARD], "some/judge", "med-banana", "3") is None
+    assert card_for([CARD], "some/judge", "medebench") is None
+
+
+def test_the_shape_is_the_published_one_and_the_line_says_what_it_rests_on():
+    said = as_json(CARD)
+    assert {"judge", "gate", "controls", "defects", "repeats", "agreement", "cost_usd"} <= said.keys()
+    assert said["controls"]["blob"] == {"n": 40, "rate": 0.5, "low": 0.35, "high": 0.65, "pictures": 40}
+    assert said["line"] == (
+        "some/judge: may rank (blobs are accepted); right minus wrong +25 points (12 to 38); "
+        "blob accepted 50 % (35 to 65) of 40"
+    )
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        b"",
+        b"[]",
+        b'{"judge": "a"}',
+        b'{"judge": "a", "gate": {"qualify": "perhaps", "rank": true, "why": []}, "fingerprint": "", "rubric": ""}',
+        orjson.dumps({**as_json(CARD), "controls": {"blob": {"n": 1}}}),
+        orjson.dumps({**as_json(CARD), "gaps": [1]}),
+        orjson.dumps({**as_json(CARD), "pictures": {"fundus": "many"}}),
+    ],
+)
+def test_what_is_no_card_is_refused_with_its_place(spoilt):
+    with pytest.raises(InputError, match=r"^here: ") as refused:
+        from_json(spoilt, "here")
+    assert "\n" not in str(refused.value)
