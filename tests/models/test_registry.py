@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 from datetime import date
-from importlib.metadata import EntryPoint
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +13,7 @@ import pytest
 from plantain.files.secrets import Secret
 from plantain.models.hosted.addresses import destination
 from plantain.models.hosted.known import endings, known_models, price_of, stale
-from plantain.models.registry import GROUP, provider_names
+from plantain.models.registry import GROUP, brings_its_own_connection, provider, provider_names
 from plantain.models.resolver import resolve_editor, resolve_judge, resolve_writer
 from plantain.records import InputError, Reach
 from plantain.roles.options import ProviderOptions
@@ -23,7 +22,7 @@ from plantain.roles.options import ProviderOptions
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("gemni/x", "did you mean gemini/…?"),
+        ("gemni/x", "did you mean 'gemini'?"),
         ("gemini", "is not provider/model"),
         ("", "is not provider/model"),
         ("offline/template", "did you mean 'offline/templates'"),
@@ -41,7 +40,9 @@ def test_offline_models_fill_their_roles() -> None:
     assert resolve_judge("offline/instruments").name == "offline/instruments"
 
 
-def test_another_packages_provider_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_packages_provider_is_found_by_its_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[tuple[str, str, float]] = []
 
     def load(name: str, role: str, options: ProviderOptions) -> object:
@@ -49,13 +50,24 @@ def test_another_packages_provider_is_found_by_its_entry_point(monkeypatch: pyte
         return SimpleNamespace(name=name, fingerprint="1")
 
     monkeypatch.setitem(sys.modules, "lab_models", SimpleNamespace(MODELS={}, load=load))  # type: ignore[arg-type]
-    entries = [EntryPoint("lab", "lab_models", GROUP), EntryPoint("broken", "no_such_module_here", GROUP)]
-    monkeypatch.setattr("plantain.models.registry.entry_points", lambda group: entries)
-    assert provider_names()[-2:] == ("broken", "lab")
+    monkeypatch.setitem(sys.modules, "no_models", SimpleNamespace())  # type: ignore[arg-type]
+    info = tmp_path / "lab-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lab\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        f"[{GROUP}]\nlab = lab_models\nbroken = no_such_module_here\nother = no_models\noffline = lab_models\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert provider_names()[-3:] == ("broken", "lab", "other")
+    assert provider("offline").MODELS  # of two by one name, ours
+    assert brings_its_own_connection("lab/m")
+    assert not brings_its_own_connection("offline/templates")
     assert resolve_judge("lab/m", ProviderOptions(timeout_s=5)).name == "lab/m"
     assert seen == [("lab/m", "judge", 5)]
-    with pytest.raises(InputError, match="no_such_module_here cannot be imported"):
+    with pytest.raises(InputError, match="no_such_module_here cannot be loaded"):
         resolve_judge("broken/m")
+    with pytest.raises(InputError, match="no module with MODELS and load"):
+        resolve_judge("other/m")
 
 
 def test_known_models_are_dated_priced_and_of_our_providers() -> None:

@@ -25,6 +25,7 @@ COMMANDS = {
     "models": ("plantain.cli.models", "models by provider: roles, prices, keys"),
     "plan": ("plantain.cli.runs.plan", "tasks, calls, disk and time that a recipe needs; calls nothing"),
     "build": ("plantain.cli.runs.build", "run or resume a recipe"),
+    "merge": ("plantain.cli.runs.merge", "the runs of all shards of a plan as one run"),
     "retry": ("plantain.cli.runs.retry", "open tasks again by how they ended"),
     "status": ("plantain.cli.runs.status", "where a run stands"),
     "reconcile": ("plantain.cli.runs.reconcile", "settle money that is held by a provider's bill"),

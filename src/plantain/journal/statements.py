@@ -123,7 +123,7 @@ def add_images(connection: sqlite3.Connection, images: Sequence[tuple[SourceImag
 
 def add_tasks(connection: sqlite3.Connection, tasks: Sequence[EditTask]) -> int:
     gone = account_of(connection)
-    if gone.marks:
+    if gone.marks or gone.others:
         tasks = [task for task in tasks if not gone.holds(f"task {task.id}")]
     cursor = connection.executemany(
         "INSERT INTO task(id, kind, image_id, modality, finding, direction) VALUES (?, ?, ?, ?, ?, ?) "

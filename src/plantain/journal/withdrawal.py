@@ -25,7 +25,9 @@ from plantain.journal.forward import bring_forward, forget_older
 from plantain.records import InputError, Withdrawal
 
 META = "withdrawn"
-_NOTE = "withdrawal"
+NOTE = "withdrawal"
+"""Of a withdrawal that has still something to clear away."""
+
 _ID_BYTES = 16
 
 
@@ -61,6 +63,7 @@ class Account:
         releases: paths of releases that hold something of a group or image, by its mark.
         calls, cost_usd: what the calls that were removed had counted and cost, at the most they can have cost where
             that never became known.
+        others: marks of runs that were merged into this one, by their key.
     """
 
     salt: str = ""
@@ -68,14 +71,44 @@ class Account:
     releases: dict[str, list[str]] = field(default_factory=dict)
     calls: int = 0
     cost_usd: float = 0.0
+    others: dict[str, list[str]] = field(default_factory=dict)
 
     def mark(self, text: str) -> str:
         """The keyed hash that stands for a text."""
-        return hmac.new(bytes.fromhex(self.salt), text.encode(), hashlib.sha256).hexdigest()[: 2 * _ID_BYTES]
+        return _mark(self.salt, text)
+
+    def marks_of(self, text: str) -> list[str]:
+        """The marks under which what this text names was withdrawn; empty where it was not."""
+        known = {**self.others, **({self.salt: list(self.marks)} if self.salt else {})}
+        return [mark for salt, marks in known.items() if (mark := _mark(salt, text)) in marks]
 
     def holds(self, text: str) -> bool:
         """Whether what this text names was withdrawn."""
-        return bool(self.salt) and self.mark(text) in self.marks
+        return bool(self.marks_of(text))
+
+
+def _mark(salt: str, text: str) -> str:
+    return hmac.new(bytes.fromhex(salt), text.encode(), hashlib.sha256).hexdigest()[: 2 * _ID_BYTES]
+
+
+def joined_accounts(accounts: Iterable[Account]) -> Account:
+    """One account of runs that are merged: the marks stay under the keys that they were made with."""
+    joined = Account()
+    for account in accounts:
+        own = {account.salt: list(account.marks)} if account.salt else {}
+        joined = replace(
+            joined,
+            releases=joined.releases | account.releases,
+            calls=joined.calls + account.calls,
+            cost_usd=joined.cost_usd + account.cost_usd,
+            others=joined.others | account.others | own,
+        )
+    return joined
+
+
+def write_account(account: Account) -> str:
+    """As it stands in a run's meta under `META`."""
+    return orjson.dumps(asdict(account)).decode()
 
 
 def account_of(connection: sqlite3.Connection) -> Account:
@@ -141,9 +174,7 @@ def take_out(
             account = _added(connection, account, asked, releases)
             _leave_note(connection, {*asked.groups, *groups})
             _delete(connection)
-            connection.execute(
-                "INSERT OR REPLACE INTO meta VALUES (?, ?)", (META, orjson.dumps(asdict(account)).decode())
-            )
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (META, write_account(account)))
             connection.execute("COMMIT")
         finally:
             if connection.in_transaction:
@@ -181,13 +212,13 @@ def finish(connection: sqlite3.Connection, run: Path, clear: Callable[[Note], No
         raise InputError(
             f"{run}: another process is reading this run; run the same command again when it has ended"
         )
-    connection.execute("DELETE FROM meta WHERE key = ?", (_NOTE,))
+    connection.execute("DELETE FROM meta WHERE key = ?", (NOTE,))
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return True
 
 
 def _note(connection: sqlite3.Connection) -> Note | None:
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (_NOTE,)).fetchone()
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (NOTE,)).fetchone()
     return None if row is None else Note(**{name: tuple(told) for name, told in orjson.loads(row[0]).items()})
 
 
@@ -287,7 +318,7 @@ def _leave_note(connection: sqlite3.Connection, groups: Collection[str]) -> None
         gone("gone_task", before.tasks),
         tuple(sorted({*before.groups, *groups})),
     )
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_NOTE, orjson.dumps(note).decode()))
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (NOTE, orjson.dumps(note).decode()))
 
 
 def _delete(connection: sqlite3.Connection) -> None:

@@ -17,7 +17,7 @@ NEEDS = ("truth", "roi")
 """What a metric can need of a sample: the real image after, the region of interest."""
 
 
-class Pictures(Protocol):
+class MetricSample(Protocol):
     """The pictures of one sample, each read when it is first asked for."""
 
     @property
@@ -65,7 +65,7 @@ class OutputMetric:
         """The score of an output, with whatever a reader should know of the number.
 
         Args:
-            sample: its `Pictures`.
+            sample: its `MetricSample`.
             output: uint8 (H, W, 3), of the sample's size.
 
         Raises:

@@ -1,27 +1,15 @@
-"""The providers of models: our own, and those that other packages bring."""
+"""The providers of models: ours and those of other packages, all by entry point."""
 
 from __future__ import annotations
 
-import difflib
-import importlib
-from importlib.metadata import entry_points
 from typing import Protocol, cast, runtime_checkable
 
+from plantain.files.installed import entry_named, installed, is_ours, load_entry
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
 
-PROVIDERS = {
-    "offline": "plantain.offline.provider",
-    "gemini": "plantain.models.hosted.gemini.provider",
-    "openai": "plantain.models.hosted.openai.provider",
-    "openai-compatible": "plantain.models.hosted.openai.compatible",
-    "diffusers": "plantain.models.diffusers.provider",
-    "process": "plantain.models.process.provider",
-}
-"""Our own providers -> module, imported when one of its models is asked for. Others come by entry points."""
-
 GROUP = "plantain.models"
-"""Entry point group: name of the provider -> a module of the shape of `Provider`."""
+"""Entry point group: name of the provider -> a module of the shape of `Provider`, imported when it is asked for."""
 
 
 class Provider(Protocol):
@@ -51,32 +39,27 @@ async def close_models(*models: object) -> None:
 
 def provider_names() -> tuple[str, ...]:
     """Our own providers, then those that other packages bring."""
-    others = sorted({entry.name for entry in entry_points(group=GROUP)} - set(PROVIDERS))
-    return (*PROVIDERS, *others)
+    return tuple(installed(GROUP))
 
 
 def provider(name: str) -> Provider:
     """The module of a provider, imported now.
 
     Raises:
-        InputError: there is none of that name, or another package's cannot be imported.
+        InputError: there is none of that name, it cannot be imported, or it is no provider.
     """
-    if name in PROVIDERS:
-        return cast(Provider, importlib.import_module(PROVIDERS[name]))
-    for entry in entry_points(group=GROUP):
-        if entry.name == name:
-            try:
-                return cast(Provider, entry.load())
-            except ImportError as error:
-                raise InputError(f"provider {name!r}: {entry.value} cannot be imported: {error}") from error
-    known = provider_names()
-    nearest = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {nearest[0]}/…?" if nearest else f"providers: {', '.join(known)}"
-    raise InputError(f"no provider {name!r}; {hint}")
+    module = load_entry(entry_named(GROUP, name, "provider"), "provider")
+    if not hasattr(module, "MODELS") or not hasattr(module, "load"):
+        raise InputError(f"provider {name!r}: its entry point is no module with MODELS and load")
+    return cast(Provider, module)
+
+
+def brings_its_own_connection(name: str) -> bool:
+    """Whether a model ("provider/model") is another package's, which may connect to wherever it likes."""
+    entry = installed(GROUP).get(name.partition("/")[0])
+    return entry is None or not is_ours(entry)
 
 
 def is_local(name: str) -> bool:
     """Whether a provider declares that its models run on this machine (`LOCAL = True` in its module)."""
-    if name not in provider_names():
-        return False
-    return bool(getattr(provider(name), "LOCAL", False))
+    return name in installed(GROUP) and bool(getattr(provider(name), "LOCAL", False))

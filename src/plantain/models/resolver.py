@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import cast
 
 from plantain.models.presets import presets
-from plantain.models.registry import PROVIDERS, provider, provider_names
+from plantain.models.registry import provider, provider_names
 from plantain.records import InputError
 from plantain.roles import Editor, Judge, Writer
 from plantain.roles.options import ProviderOptions
@@ -34,11 +34,6 @@ def resolve_judge(name: str, options: ProviderOptions | None = None, where: str 
         return cast(Judge, load_model(name, "judge", options))
     except InputError as error:
         raise type(error)(str(error).replace("models.judge:", f"{where}:", 1)) from error
-
-
-def brings_its_own_connection(name: str) -> bool:
-    """Whether a model is another package's, which may connect to wherever it likes."""
-    return name.partition("/")[0] not in PROVIDERS
 
 
 def load_model(name: str, role: str, options: ProviderOptions | None = None) -> object:

@@ -11,8 +11,10 @@ from plantain.pipeline.consent import check_planned_consent
 from plantain.pipeline.forecast import BuildPlan, make_plan
 from plantain.pipeline.method import METHOD, check_known, guarded, method_of
 from plantain.pipeline.pilot import read_pilot
+from plantain.pipeline.plan import enumerate_tasks, plan_digest
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.rounds import Method
+from plantain.pipeline.shards import Shard, Share, counted, lessened, share_begun
 from plantain.runs.door import Door
 from plantain.runs.money.pricing import check_prices
 from plantain.runs.opening import begun_with
@@ -21,12 +23,20 @@ from plantain.runs.settings.transport import check_transports
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A recipe that a build can begin with; whoever asked closes the catalogue."""
+    """A recipe that a build can begin with; whoever asked closes the catalogue.
+
+    Attributes:
+        taxonomy, catalogue, door, method: what it names.
+        plan: digest of its tasks, which changes when they could.
+        share: which part of the tasks a shard takes; None for all of them.
+    """
 
     taxonomy: Taxonomy
     catalogue: Catalogue
     door: Door
     method: Method
+    plan: str
+    share: Share | None
 
 
 def make_ready(
@@ -34,6 +44,7 @@ def make_ready(
     *,
     run: Path | None = None,
     method: Method | None = None,
+    shard: Shard | None = None,
     missing: list[str] | None = None,
 ) -> Ready:
     """Opens what a recipe names, and refuses what cannot go well.
@@ -42,6 +53,7 @@ def make_ready(
         recipe: validated.
         run: folder of the run; one that was begun goes on with the ids that it was begun with.
         method: models to use instead of the recipe's names.
+        shard: which of several runs this is; the terms are its share of the recipe's.
         missing: takes a line for each key that is not set, instead of a refusal: for who calls nothing.
 
     Raises:
@@ -51,15 +63,21 @@ def make_ready(
     taxonomy = load_taxonomy(recipe.data.finding_files)
     check_transports(recipe.terms)
     begun = begun_with(run, METHOD) if run is not None else {}
+    share = share_begun(run, shard)
     if method is None and not begun:
         check_known(recipe)
     check_prices(recipe.terms)
     catalogue = Catalogue.open(recipe.data.catalogue)
     try:
         check_planned_consent(recipe, catalogue, taxonomy)
+        plan = plan_digest(recipe, catalogue, taxonomy)
+        if share is not None:
+            if share.plan != plan:
+                share = counted(enumerate_tasks(recipe, catalogue, taxonomy), share.shard, plan)
+            recipe = lessened(recipe, share)
         door = Door(recipe.terms, begun)
         made = method_of(recipe, door, missing) if method is None else guarded(method, door)
-        return Ready(taxonomy, catalogue, door, made)
+        return Ready(taxonomy, catalogue, door, made, plan, share)
     except BaseException:
         catalogue.close()
         raise

@@ -24,7 +24,7 @@ ENDINGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class EndedTask:
+class RetryableTask:
     """A closed task that did not succeed, and the call that ended it; `step` is "" where no call did."""
 
     task_id: str
@@ -55,10 +55,10 @@ class RetryChoice:
                     raise InputError(f"{what} {value!r}: not one of {', '.join(allowed)}")
 
 
-def ended_tasks(reader: JournalReader, choice: RetryChoice) -> Iterator[EndedTask]:
+def ended_tasks(reader: JournalReader, choice: RetryChoice) -> Iterator[RetryableTask]:
     """The tasks that the choice names, in the order of their ids, streamed; successful ones are never among them."""
     for task in ended_without_success(reader):
-        ended = EndedTask(
+        ended = RetryableTask(
             task.id,
             task.finding,
             task.direction,

@@ -6,8 +6,6 @@ import resource
 from collections.abc import Callable
 from pathlib import Path
 
-from plantain.catalogue.store import Catalogue
-from plantain.findings import Taxonomy
 from plantain.journal import Journal
 from plantain.pipeline.consent import (
     check_pending_consent,
@@ -15,10 +13,11 @@ from plantain.pipeline.consent import (
     learn_from,
 )
 from plantain.pipeline.method import METHOD, fingerprints
-from plantain.pipeline.plan import enumerate_tasks, plan_digest
-from plantain.pipeline.ready import make_ready
+from plantain.pipeline.plan import enumerate_tasks
+from plantain.pipeline.ready import Ready, make_ready
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.rounds import Method
+from plantain.pipeline.shards import Shard, in_words, remember, within
 from plantain.pipeline.text_check import fingerprint, text_check_of
 from plantain.pipeline.walk import Walk
 from plantain.privacy.text import TextReader
@@ -36,6 +35,7 @@ async def run_build(
     method: Method | None = None,
     text_reader: TextReader | None = None,
     limit: int | None = None,
+    shard: Shard | None = None,
     observer: ProgressObserver = SILENT,
     on_commit: Callable[[int], None] | None = None,
     accept_model_change: bool = False,
@@ -49,6 +49,7 @@ async def run_build(
         text_reader: checks what edits do to burned-in text; by default the one of the extra `ocr`, where the
             recipe wants it; none for callers with a method of their own.
         limit: close at most this many tasks.
+        shard: take only the tasks of one of several runs, and their share of budget and limits; see `shards`.
         observer: told how the run goes on.
         on_commit: told the number of durable events so far.
         accept_model_change: go on, and record it, when a provider serves another model than before.
@@ -58,7 +59,7 @@ async def run_build(
             image may not be sent to a hosted model, or a budget meets a model without a price.
     """
     reads = method is None and recipe.data.check_text
-    ready = make_ready(recipe, run=run, method=method)
+    ready = make_ready(recipe, run=run, method=method, shard=shard)
     method = ready.method
     with ready.catalogue as catalogue:
         reader = text_reader or (open_reader() if reads else None)
@@ -72,7 +73,10 @@ async def run_build(
             also_close=(method.writer, method.editor, *method.judges),
         ) as opened:
             journal = opened.journal
-            opened.summary.regrouped = await _plan(recipe, catalogue, ready.taxonomy, journal)
+            if ready.share is not None:
+                observer.note(in_words(recipe, ready.share))
+                await remember(journal, ready.share)
+            opened.summary.regrouped = await _plan(recipe, ready, journal)
             await check_pending_consent(recipe, catalogue, journal)
             opened.planned(journal.reader.counts(), lambda: journal.reader.counts()[TaskState.PENDING] > 0)
             text_check = text_check_of(reader, catalogue, journal)
@@ -97,19 +101,16 @@ def peak_worker_rss_mb() -> float:
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
 
 
-async def _plan(
-    recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, journal: Journal
-) -> tuple[str, ...]:
+async def _plan(recipe: Recipe, ready: Ready, journal: Journal) -> tuple[str, ...]:
     """Journals the tasks once; enumerates again only when the catalogue or the choice of findings changed.
 
     Returns:
         The ids of images that have another group or split now.
     """
-    digest = plan_digest(recipe, catalogue, taxonomy)
-    regrouped: list[str] = []
-    if journal.reader.meta("plan_digest") != digest:
+    catalogue, regrouped = ready.catalogue, list[str]()
+    if journal.reader.meta("plan_digest") != ready.plan:
         hold_to_sources(catalogue, journal.reader)
-        await journal.add_tasks(enumerate_tasks(recipe, catalogue, taxonomy))
+        await journal.add_tasks(within(ready.share, enumerate_tasks(recipe, catalogue, ready.taxonomy)))
         regrouped = await learn_from(catalogue, journal)
-        await journal.set_meta("plan_digest", digest)
+        await journal.set_meta("plan_digest", ready.plan)
     return tuple(regrouped)

@@ -42,6 +42,18 @@ def register(run: Path, out: Path, state: str, image_ids: Iterable[str]) -> None
         database.execute("COMMIT")
 
 
+def copy_register(run: Path, to: Path) -> None:
+    """Lets another run remember the releases of this one too: for a run into which it was merged."""
+    if not (run / REGISTER).is_file():
+        return
+    with _opened(run) as database:
+        for number, path, state in database.execute(
+            "SELECT id, path, state FROM release ORDER BY id"
+        ).fetchall():
+            images = database.execute("SELECT image_id FROM image WHERE release = ?", (number,))
+            register(to, Path(path), state, (image_id for (image_id,) in images))
+
+
 def releases_with(run: Path, image_ids: Collection[str]) -> list[str]:
     """Where releases were written that hold any of these images, sorted."""
     if not (run / REGISTER).is_file():

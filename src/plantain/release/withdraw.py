@@ -97,7 +97,7 @@ def concerned(
         before = {name for name, mark in asked.marks().items() if account.holds(mark)}
         known = frozenset(before | {name for name in asked.names if {name, *behind[name]} & (met | planned)})
         if not ids:
-            marks = [account.mark(asked.marks()[name]) for name in sorted(before)]
+            marks = [mark for name in sorted(before) for mark in account.marks_of(asked.marks()[name])]
             releases = {path for mark in marks for path in account.releases.get(mark, [])}
             told = WithdrawnRun(Extent(), (), tuple(sorted(releases)), before=True, known=known)
             return told if before else None

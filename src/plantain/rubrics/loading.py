@@ -9,12 +9,12 @@ import re
 import tomllib
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from plantain.files.installed import entry_named, load_entry
 from plantain.records import Asked, InputError, Rubric, RubricCriterion
 from plantain.rubrics.policies import POLICIES
 
@@ -69,21 +69,12 @@ def rubric_named(name: str) -> Rubric:
     """
     if name.endswith(".toml"):
         return read_rubric(Path(name))
-    found = {entry.name: entry for entry in entry_points(group=GROUP)}
-    if name not in found:
-        near = difflib.get_close_matches(name, found, n=1)
-        hint = (
-            f"did you mean {near[0]!r}?" if near else f"rubrics: {', '.join(sorted(found))}, or a file.toml"
-        )
-        raise InputError(f"rubric: no rubric {name!r}; {hint}")
-    try:
-        loaded = found[name].load()
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"rubric {name!r}: {found[name].value} cannot be loaded ({error})") from error
+    entry = entry_named(GROUP, name, "rubric", ", or a file.toml")
+    loaded = load_entry(entry, "rubric")
     if isinstance(loaded, Path):
         return read_rubric(loaded)
     if not isinstance(loaded, Rubric):
-        raise InputError(f"rubric {name!r}: {found[name].value} is neither a Rubric nor the path of one")
+        raise InputError(f"rubric {name!r}: {entry.value} is neither a Rubric nor the path of one")
     return loaded
 
 

@@ -17,8 +17,8 @@ from typing import TypeVar, cast
 from plantain.files.secrets import MissingKey
 from plantain.journal import DiskFull, Journal
 from plantain.models.hosted.batch.client import BatchClient
-from plantain.models.registry import close_models
-from plantain.models.resolver import brings_its_own_connection, load_model
+from plantain.models.registry import brings_its_own_connection, close_models
+from plantain.models.resolver import load_model
 from plantain.records import InputError, SourceImage
 from plantain.roles import Describer, Editor, Judge, Writer
 from plantain.roles.options import ProviderOptions

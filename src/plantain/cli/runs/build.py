@@ -21,6 +21,7 @@ from plantain.offline.workers import close_workers
 from plantain.pipeline.consent import warnings
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
+from plantain.pipeline.shards import Shard
 from plantain.release.register import releases_with
 from plantain.report.task_list import unsuccessful
 from plantain.runs.summary import RunSummary
@@ -33,6 +34,10 @@ def build(
     recipe_file: Annotated[Path, typer.Argument(metavar="RECIPE", help="a recipe in TOML")],
     run: Annotated[Path, typer.Option("--run", metavar="DIR", help="the run's folder; made or resumed")],
     limit: Annotated[int | None, typer.Option(min=1, help="close at most this many tasks")] = None,
+    shard: Annotated[
+        str,
+        typer.Option(metavar="K/N", help="take only the K-th of N parts; join them with `plantain merge`"),
+    ] = "",
     accept_model_change: Annotated[
         bool,
         typer.Option("--accept-model-change", help="go on when a provider serves another model than before"),
@@ -44,9 +49,12 @@ def build(
     Example: plantain build cxr-pilot.toml --run runs/cxr-pilot
     """
     recipe = load_recipe(recipe_file)
+    part = Shard.parse(shard) if shard else None
     for warning in warnings(recipe):
         print(f"plantain: warning: {warning}", file=sys.stderr)
-    summary = build_watched(recipe, run, limit=limit, quiet=as_json, accept_model_change=accept_model_change)
+    summary = build_watched(
+        recipe, run, limit=limit, shard=part, quiet=as_json, accept_model_change=accept_model_change
+    )
     for line in _regrouped(run, summary.regrouped):
         print(f"plantain: {line}", file=sys.stderr)
     with JournalReader.open(run) as reader:
@@ -78,6 +86,7 @@ def build_watched(
     run: Path,
     *,
     limit: int | None = None,
+    shard: Shard | None = None,
     quiet: bool = False,
     accept_model_change: bool = False,
 ) -> RunSummary:
@@ -89,6 +98,7 @@ def build_watched(
                     recipe,
                     run,
                     limit=limit,
+                    shard=shard,
                     observer=progress,
                     accept_model_change=accept_model_change,
                 )

@@ -17,6 +17,7 @@ from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
 from plantain.journal.questions.tasks import why_not_done
 from plantain.journal.telemetry import status_summary
+from plantain.pipeline.shards import share_of
 from plantain.pixels.decode import one_line
 from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.runs.money.spending import costs_of
@@ -44,7 +45,9 @@ def status(
         causes = reasons(reader)
         ended = unsuccessful(reader, NAMED)
         held = list(costs_of(Limits(), reader).values())
+        share = share_of(reader)
     told |= {
+        **({} if share is None else {"shard": str(share.shard), "tasks_of_plan": share.of}),
         "held_usd": round(sum(costs.held_usd for costs in held), 6),
         "calls_held": sum(c.lost for c in held),
     }
@@ -55,6 +58,8 @@ def status(
     table = Table(title=f"{name} ({run})", show_header=False)
     table.add_column("what", style="bold")
     table.add_column("how many")
+    if share is not None:
+        table.add_row("shard", f"{share.shard}: {share.tasks:,} of {share.of:,} tasks")
     for section in ("tasks", "rounds", "calls", "outcomes"):
         values = told[section]
         assert isinstance(values, dict)

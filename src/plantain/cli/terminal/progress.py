@@ -88,6 +88,11 @@ class BuildProgress(ProgressObserver):
             self._ticking.cancel()
         self._bar.stop()
 
+    def note(self, line: str) -> None:
+        """Says it on a line of its own."""
+        if self._live or self._plain:
+            print(f"plantain: {line}", file=sys.stderr, flush=True)
+
     def planned(self, tasks: int, counts: dict[TaskState, int], budget: Budget) -> None:
         """Draws the bar as the run stands before its first call."""
         self._total, self._budget = tasks, budget

@@ -1,0 +1,63 @@
+"""`plantain merge`: the runs of all shards become one."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+
+from plantain.cli.terminal.application import application
+from plantain.pipeline.merge import Merged, merge
+from plantain.release.register import copy_register
+
+app = application()
+
+_SAY_EVERY_S = 2.0
+
+
+@app.command(name="merge", epilog="Example: plantain merge runs/part-* --run runs/all")
+def merge_runs(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="the runs of all shards")],
+    run: Annotated[
+        Path, typer.Option("--run", metavar="DIR", help="new folder for the run of the whole plan")
+    ],
+    accept_model_change: Annotated[
+        bool, typer.Option("--accept-model-change", help="join shards that other served models answered")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print what was made as JSON")] = False,
+) -> None:
+    """Joins the runs of `plantain build --shard` into one, and proves that it is whole. The shards stay as they are."""
+    merged = merge(runs, run, accept_model_change=accept_model_change, watch=_Told())
+    for part in runs:
+        copy_register(part, run)
+    if as_json:
+        print(orjson.dumps({"run": str(run), **asdict(merged)}, option=orjson.OPT_INDENT_2).decode())
+    else:
+        print(_in_words(run, merged))
+
+
+def _in_words(run: Path, merged: Merged) -> str:
+    states = ", ".join(f"{n:,} {state}" for state, n in merged.tasks.items() if n)
+    line = (
+        f"{run}: {sum(merged.tasks.values()):,} tasks of {merged.shards} shards ({states}); {merged.blobs:,} pictures "
+        f"({merged.linked:,} linked, not copied), all of them verified; ${merged.spent_usd:,.2f} spent"
+    )
+    pending = merged.tasks.get("pending", 0)
+    return line + (f"\nwhat is pending goes on by: plantain build RECIPE --run {run}" if pending else "")
+
+
+class _Told:
+    """Says on stderr how far it is, now and then."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if time.monotonic() - self._last >= _SAY_EVERY_S:
+            self._last = time.monotonic()
+            print(f"plantain: {what}: {done:,} of {total:,}", file=sys.stderr, flush=True)

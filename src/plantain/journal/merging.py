@@ -1,0 +1,149 @@
+"""Joining journals of disjoint parts of one plan: rows keep what they say, and only their serial numbers change."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from plantain.journal.disk.connect import JOURNAL_NAME, open_for_writing, refuse_foreign
+from plantain.journal.disk.lock import RunLock
+from plantain.journal.forward import bring_forward
+from plantain.journal.schema import create_tables
+from plantain.records import InputError
+
+_SERIAL = ("session", "call", "sent")
+"""Tables whose ids are serial numbers, each counted on from the parts before."""
+
+_BY_KEY = ("task", "attempt", "verdict", "criterion", "score", "batch_job")
+"""Tables whose keys say what a row is; parts that share one are not disjoint."""
+
+_DESTINATIONS = """
+INSERT OR IGNORE INTO main.destination(model, address, reach, agreement)
+  SELECT model, address, reach, agreement FROM part.destination ORDER BY id;
+"""
+_SENT = """
+INSERT INTO main.sent SELECT s.id + :sent, s.picture, s.image, d.id, s.call + :call, s.at FROM part.sent s
+  JOIN part.destination p ON p.id = s.destination
+  JOIN main.destination d USING (model, address, reach, agreement);
+"""
+
+
+@contextlib.contextmanager
+def held_part(run: Path) -> Iterator[sqlite3.Connection]:
+    """A part's database, with nobody else writing to it; an older journal is brought forward.
+
+    Raises:
+        NotARun, NewerJournal, RunLocked: as their names say.
+    """
+    refuse_foreign(run)
+    lock = RunLock(run)
+    try:
+        with contextlib.closing(open_for_writing(run / JOURNAL_NAME)) as connection:
+            bring_forward(connection, run / JOURNAL_NAME)
+            yield connection
+    finally:
+        lock.release()
+
+
+def begin_joined(path: Path) -> sqlite3.Connection:
+    """An empty journal at `path`, for `join` to fill; what an earlier attempt left there goes."""
+    for left in (path, path.with_name(f"{path.name}-journal")):
+        left.unlink(missing_ok=True)
+    connection = sqlite3.connect(path, isolation_level=None)
+    # Nothing reads it before it is whole, and what is not whole is made again.
+    connection.execute("PRAGMA journal_mode = MEMORY")
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute("PRAGMA cache_size = -131072")
+    create_tables(connection)
+    return connection
+
+
+def join(joined: sqlite3.Connection, part: Path) -> None:
+    """Adds all rows of a part but its meta; the counters follow by their triggers.
+
+    Args:
+        joined: from `begin_joined`.
+        part: the run's folder, held by `held_part`.
+
+    Raises:
+        InputError: the part has a task, or an image under the same id with other bytes, that is there already.
+    """
+    joined.execute("ATTACH ? AS part", (str((part / JOURNAL_NAME).absolute()),))
+    try:
+        _refuse_shared(joined, part)
+        joined.execute("BEGIN")
+        first = {table: _last(joined, table) for table in _SERIAL}
+        _add_serial(joined, first)
+        joined.execute(
+            "INSERT INTO main.blob SELECT * FROM part.blob WHERE true ON CONFLICT(sha256) DO UPDATE SET "
+            "pixel_sha256 = COALESCE(blob.pixel_sha256, excluded.pixel_sha256)"
+        )
+        joined.execute("INSERT OR IGNORE INTO main.image SELECT * FROM part.image")
+        for table in _BY_KEY:
+            joined.execute(f"INSERT INTO main.{table} SELECT * FROM part.{table}")
+        joined.execute(
+            "INSERT INTO main.batch_request SELECT key, call + ?, job FROM part.batch_request",
+            (first["call"],),
+        )
+        joined.execute(
+            "INSERT INTO main.billed SELECT call + ?, was_unknown FROM part.billed", (first["call"],)
+        )
+        joined.execute(_DESTINATIONS)
+        joined.execute(_SENT, {"sent": first["sent"], "call": first["call"]})
+        joined.execute("COMMIT")
+    finally:
+        if joined.in_transaction:
+            joined.execute("ROLLBACK")
+        joined.execute("DETACH part")
+
+
+def put_meta(joined: sqlite3.Connection, values: dict[str, str]) -> None:
+    """The header and all that the joined run remembers of itself."""
+    joined.executemany("INSERT INTO meta VALUES (?, ?)", sorted(values.items()))
+
+
+def meta_of(part: sqlite3.Connection) -> dict[str, str]:
+    """Everything that a part remembers of itself, but the version of its tables."""
+    rows = part.execute("SELECT key, value FROM meta WHERE key <> 'schema_version'")
+    return {str(key): str(value) for key, value in rows}
+
+
+def open_jobs(part: sqlite3.Connection) -> int:
+    """Batch jobs whose answers are still to come."""
+    return int(part.execute("SELECT count(*) FROM batch_job WHERE state <> 'closed'").fetchone()[0])
+
+
+def _refuse_shared(joined: sqlite3.Connection, part: Path) -> None:
+    task = joined.execute(
+        "SELECT id FROM part.task WHERE id IN (SELECT id FROM main.task) LIMIT 1"
+    ).fetchone()
+    if task is not None:
+        raise InputError(f"{part}: task {task[0]} is in another part too")
+    image = joined.execute(
+        "SELECT 1 FROM part.image p JOIN main.image m ON m.id = p.id AND m.prepared <> p.prepared LIMIT 1"
+    ).fetchone()
+    if image is not None:
+        raise InputError(f"{part}: an image has other bytes here than in another part, under the same id")
+
+
+def _add_serial(joined: sqlite3.Connection, first: dict[str, int]) -> None:
+    for table in ("session", "call"):
+        names = ", ".join(_columns(joined, table))
+        joined.execute(
+            f"INSERT INTO main.{table}(id, {names}) SELECT id + ?, {names} FROM part.{table} ORDER BY id",
+            (first[table],),
+        )
+    joined.execute(
+        "INSERT INTO main.session_time SELECT session + ?, seconds FROM part.session_time",
+        (first["session"],),
+    )
+
+
+def _columns(joined: sqlite3.Connection, table: str) -> list[str]:
+    return [str(row[1]) for row in joined.execute(f"PRAGMA main.table_info({table})") if row[1] != "id"]
+
+
+def _last(joined: sqlite3.Connection, table: str) -> int:
+    return int(joined.execute(f"SELECT COALESCE(max(id), 0) FROM main.{table}").fetchone()[0])

@@ -1,0 +1,253 @@
+"""Merging shards: the runs of all parts of one plan become one run, as if it had never been split.
+
+The merged run is made beside its place and put there whole. A merge that was cut short is begun again; blobs that are
+there already are kept.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import orjson
+
+from plantain.calls import model_drift
+from plantain.journal import JournalReader
+from plantain.journal.disk.blobs import BlobStore, sync_folder
+from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.merging import begin_joined, held_part, join, meta_of, open_jobs, put_meta
+from plantain.journal.verify import verify
+from plantain.journal.withdrawal import META as WITHDRAWN
+from plantain.journal.withdrawal import NOTE, account_of, joined_accounts, write_account
+from plantain.pipeline.shards import META, Share
+from plantain.records import InputError, TaskState
+
+Watch = Callable[[str, int, int], None]
+"""Told what is under way, how much of it is done, and how much there is."""
+
+_OWN = frozenset({"run_id", META, model_drift.META, model_drift.CHANGES_META, WITHDRAWN, "consent"})
+"""Meta entries that may differ between shards."""
+
+_EVERY = 100
+_NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES})
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A shard's run, held so that nobody writes to it."""
+
+    run: Path
+    database: sqlite3.Connection
+    meta: dict[str, str]
+    share: Share
+
+    @property
+    def served(self) -> dict[str, list[str]]:
+        """The models that answered, by the name they were asked under."""
+        told: dict[str, list[str]] = orjson.loads(self.meta.get(model_drift.META, "{}"))
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge made.
+
+    Attributes:
+        shards: how many runs it joined.
+        tasks: by state.
+        blobs, linked: pictures, and how many of them share their bytes on disk with a shard.
+        spent_usd: by all shards.
+    """
+
+    shards: int
+    tasks: Mapping[str, int] = field(default_factory=dict)
+    blobs: int = 0
+    linked: int = 0
+    spent_usd: float = 0.0
+
+
+def merge(
+    runs: Sequence[Path],
+    run: Path,
+    *,
+    accept_model_change: bool = False,
+    watch: Watch = lambda what, done, total: None,
+) -> Merged:
+    """Joins the runs of all shards of a plan into a new run, and verifies it.
+
+    Args:
+        runs: folders of the shards' runs, in any order; they stay as they are.
+        run: folder of the merged run; it must not be there yet, or be empty.
+        accept_model_change: go on, and record it, where a provider served other models to some shards.
+        watch: told how it goes on.
+
+    Returns:
+        What the merged run holds. Pending tasks go on by `plantain build` on it, without a shard.
+
+    Raises:
+        InputError: a run is no shard, shards are missing, named twice or of different plans or methods, one is being
+            written to or waits for a batch job, a picture is missing or changed; nothing stands at `run` then.
+    """
+    if run.exists() and (not run.is_dir() or any(run.iterdir())):
+        raise InputError(f"{run}: is there already; a merge makes a new run")
+    with ExitStack() as held:
+        parts = [_held(held, path) for path in runs]
+        parts.sort(key=lambda part: part.share.shard.number)
+        _check_complete(parts)
+        _check_alike(parts)
+        meta = _merged_meta(parts, accept_model_change=accept_model_change)
+        making = run.with_name(f"{run.name}.merging")
+        making.mkdir(parents=True, exist_ok=True)
+        with closing(begin_joined(making / JOURNAL_NAME)) as joined:
+            for done, part in enumerate(parts):
+                watch("shards", done, len(parts))
+                join(joined, part.run)
+            put_meta(joined, meta)
+        linked = _take_blobs(parts, BlobStore(making / "blobs"), watch)
+    return _put_in_place(making, run, len(parts), linked, watch)
+
+
+def _held(held: ExitStack, run: Path) -> Part:
+    database = held.enter_context(held_part(run))
+    meta = meta_of(database)
+    if META not in meta:
+        raise InputError(f"{run}: is no shard of a plan; shards are made by `plantain build --shard K/N`")
+    if waiting := open_jobs(database):
+        raise InputError(
+            f"{run}: {waiting} batch jobs are still to answer; run its `plantain build` until they have"
+        )
+    if NOTE in meta:
+        raise InputError(f"{run}: a withdrawal was cut short here; run `plantain withdraw` on it again first")
+    return Part(run, database, meta, Share.from_json(meta[META]))
+
+
+def _check_complete(parts: Sequence[Part]) -> None:
+    """Raises InputError unless each shard of one plan is there once."""
+    if not parts:
+        raise InputError("no run was named; name the runs of all shards")
+    first = parts[0]
+    there: dict[int, Path] = {}
+    for part in parts:
+        shard = part.share.shard
+        if shard.count != first.share.shard.count:
+            raise InputError(
+                f"{part.run}: is shard {shard}, and {first.run} is shard {first.share.shard}: parts of one plan only"
+            )
+        if shard.number in there:
+            raise InputError(f"{part.run}: is shard {shard} once more, beside {there[shard.number]}")
+        there[shard.number] = part.run
+    count = first.share.shard.count
+    if missing := [str(number) for number in range(1, count + 1) if number not in there]:
+        named = ", ".join(f"{number}/{count}" for number in missing[:8])
+        more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
+        raise InputError(f"{'shard' if len(missing) == 1 else 'shards'} {named}{more} missing: name all runs")
+
+
+def _check_alike(parts: Sequence[Part]) -> None:
+    """Raises InputError unless all were made from one plan by one method."""
+    first = parts[0]
+    for part in parts[1:]:
+        for key in sorted((first.meta.keys() | part.meta.keys()) - _OWN):
+            if key not in first.meta or key not in part.meta:
+                if key != "method":  # a shard without tasks has met no model
+                    raise InputError(f"{part.run}: {key} is told in one of {first.run} and {part.run} only")
+            elif first.meta[key] != part.meta[key]:
+                what = (
+                    "another plan: another catalogue or recipe" if key == "plan_digest" else f"another {key}"
+                )
+                raise InputError(f"{part.run}: was made with {what} than {first.run}")
+
+
+def _merged_meta(parts: Sequence[Part], *, accept_model_change: bool) -> dict[str, str]:
+    meta = {key: value for part in reversed(parts) for key, value in part.meta.items()}
+    del meta[META]
+    ids = "\n".join(part.meta["run_id"] for part in parts)
+    meta["run_id"] = hashlib.sha256(ids.encode()).hexdigest()[:16]
+    served, changes = _served(parts, accept_model_change=accept_model_change)
+    if served:
+        meta[model_drift.META] = orjson.dumps(served).decode()
+    if changes:
+        meta[model_drift.CHANGES_META] = orjson.dumps(changes).decode()
+    account = joined_accounts(account_of(part.database) for part in parts)
+    if account.others:
+        meta[WITHDRAWN] = write_account(account)
+    return meta
+
+
+def _served(parts: Sequence[Part], *, accept_model_change: bool) -> tuple[dict[str, list[str]], list[object]]:
+    served: dict[str, list[str]] = {}
+    changes: list[object] = []
+    for part in parts:
+        changes += orjson.loads(part.meta.get(model_drift.CHANGES_META, "[]"))
+        for model, names in part.served.items():
+            known = served.setdefault(model, list(names))
+            for name in names:
+                if name in known:
+                    continue
+                if not accept_model_change:
+                    raise InputError(
+                        f"{part.run}: {model} was served by {name}, and in other shards by {', '.join(known)}: the "
+                        "answers are not of one model; go on with --accept-model-change (it is recorded)"
+                    )
+                at = datetime.now(UTC).isoformat(timespec="seconds")
+                changes.append({"model": model, "from": list(known), "to": name, "at": at})
+                known.append(name)
+    return served, changes
+
+
+def _take_blobs(parts: Iterable[Part], store: BlobStore, watch: Watch) -> int:
+    """Every blob of the parts, by a hard link where the disk has them; returns how many are links."""
+    linked = 0
+    for part in parts:
+        theirs = BlobStore(part.run / "blobs")
+        total = int(part.database.execute("SELECT count(*) FROM blob").fetchone()[0])
+        rows = part.database.execute("SELECT sha256, media_type FROM blob ORDER BY sha256")
+        for done, (sha256, media_type) in enumerate(rows):
+            if done % _EVERY == 0:
+                watch(f"pictures of {part.run.name}", done, total)
+            linked += _take(theirs, store, sha256, media_type)
+    for folder in sorted(store.root.iterdir()) if store.root.is_dir() else ():
+        sync_folder(folder)
+    return linked
+
+
+def _take(theirs: BlobStore, store: BlobStore, sha256: str, media_type: str) -> bool:
+    source, target = theirs.path(sha256), store.path(sha256)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileExistsError:
+        return target.samefile(source)
+    except FileNotFoundError as error:
+        raise InputError(f"{source}: the picture is missing") from error
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        store.put(theirs.read(sha256), media_type)
+        return False
+    return True
+
+
+def _put_in_place(making: Path, run: Path, shards: int, linked: int, watch: Watch) -> Merged:
+    watch("verifying", 0, 1)
+    with JournalReader.open(making) as reader:
+        found = verify(reader)
+        if not found.ok:
+            raise InputError(f"{making}: the merged run is not whole: {found.problems[0]}")
+        tasks = {state.value: n for state, n in reader.counts().items() if n or state is TaskState.PENDING}
+        merged = Merged(shards, tasks, found.blobs, linked, reader.spent_usd())
+    for left in ("-wal", "-shm"):
+        (making / f"{JOURNAL_NAME}{left}").unlink(missing_ok=True)
+    with (making / JOURNAL_NAME).open("rb") as file:
+        os.fsync(file.fileno())
+    sync_folder(making)
+    making.replace(run)
+    sync_folder(run.absolute().parent)
+    return merged

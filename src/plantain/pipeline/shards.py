@@ -1,0 +1,198 @@
+"""Shards: one recipe built by several processes that know nothing of each other, and joined afterwards.
+
+A task belongs to a shard by its id alone, so every machine finds the same ones without asking another. A shard takes
+the share of budget and limits that its tasks have of all tasks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import orjson
+
+from plantain.journal import Journal, JournalReader
+from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.pipeline.recipe import Recipe
+from plantain.records import EditTask, InputError
+from plantain.runs.settings.providers import ProviderSection
+from plantain.runs.settings.terms import Limits
+
+META = "shard"
+"""Meta key under which a run remembers which shard it is."""
+
+PER_MINUTE = ("requests_per_minute", "tokens_per_minute", "images_per_minute")
+MOST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The `number`-th of `count` parts of a plan, from 1.
+
+    Example:
+        >>> Shard.parse("3/16")
+        Shard(number=3, count=16)
+        >>> str(Shard(3, 16))
+        '3/16'
+    """
+
+    number: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """From "3/16". Raises InputError for anything else."""
+        found = re.fullmatch(r"([0-9]{1,5})/([0-9]{1,5})", text.strip())
+        number, count = (int(found[1]), int(found[2])) if found else (0, 0)
+        if not 1 <= number <= count <= MOST:
+            raise InputError(
+                f"--shard {text!r}: write NUMBER/COUNT, from 1/COUNT to COUNT/COUNT, such as 3/16"
+            )
+        return cls(number, count)
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    def has(self, task_id: str) -> bool:
+        """Whether the task of that id is this shard's."""
+        drawn = int.from_bytes(hashlib.sha256(task_id.encode()).digest()[:8], "big")
+        return drawn % self.count == self.number - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a shard has of a plan, as its run remembers it.
+
+    Attributes:
+        shard: which one.
+        tasks: its tasks.
+        of: all tasks of the plan.
+        plan: digest of the plan that was counted.
+    """
+
+    shard: Shard
+    tasks: int
+    of: int
+    plan: str
+
+    @property
+    def fraction(self) -> float:
+        """Of budget and limits, in [0, 1]."""
+        return self.tasks / self.of if self.of else 0.0
+
+    def to_json(self) -> str:
+        return orjson.dumps(
+            {"shard": str(self.shard), "tasks": self.tasks, "of": self.of, "plan": self.plan}
+        ).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        told = orjson.loads(text)
+        return cls(Shard.parse(told["shard"]), int(told["tasks"]), int(told["of"]), str(told["plan"]))
+
+
+def share_of(reader: JournalReader) -> Share | None:
+    """Which shard a run is; None for a run of the whole plan."""
+    told = reader.meta(META)
+    return None if told is None else Share.from_json(told)
+
+
+def share_begun(run: Path | None, asked: Shard | None) -> Share | None:
+    """The share that a run goes on with: of the shard that it was begun as, or of the one that is asked for.
+
+    Args:
+        run: its folder, which may not be there yet.
+        asked: on the command line.
+
+    Returns:
+        The share, not counted yet where the run is new; None for the whole plan.
+
+    Raises:
+        InputError: the run is another shard, or one of the whole plan.
+    """
+    share, planned = None, False
+    if run is not None and (run / JOURNAL_NAME).exists():
+        with JournalReader.open(run) as reader:
+            share, planned = share_of(reader), reader.meta("plan_digest") is not None
+    if asked is None or (share is not None and share.shard == asked):
+        return share
+    if share is None and not planned:
+        return Share(asked, 0, 0, "")
+    what = "a run of the whole plan" if share is None else f"shard {share.shard}"
+    raise InputError(
+        f"{run}: this run was begun as {what}, not as shard {asked}: give each shard a --run of its own"
+    )
+
+
+def counted(tasks: Iterable[EditTask], shard: Shard, plan: str) -> Share:
+    """Counts a plan's tasks, streaming."""
+    mine = total = 0
+    for task in tasks:
+        total += 1
+        mine += shard.has(task.id)
+    return Share(shard, mine, total, plan)
+
+
+def within(share: Share | None, tasks: Iterable[EditTask]) -> Iterator[EditTask]:
+    """The tasks that a run is to carry."""
+    return (task for task in tasks if share is None or share.shard.has(task.id))
+
+
+def lessened(recipe: Recipe, share: Share) -> Recipe:
+    """The recipe with a shard's part of its budget and limits.
+
+    Hours stay, for shards run beside each other; a budget in a shared ledger stays whole, since all shards charge it.
+    """
+    return recipe.model_copy(
+        update={
+            "limits": _limits(recipe.limits, share.fraction),
+            "providers": {
+                name: _provider(section, share.fraction) for name, section in recipe.providers.items()
+            },
+        }
+    )
+
+
+def _limits(limits: Limits, part: float) -> Limits:
+    update: dict[str, object] = {}
+    if limits.budget_usd is not None and limits.ledger is None:
+        update["budget_usd"] = limits.budget_usd * part
+    if limits.max_calls is not None:
+        update["max_calls"] = max(1, int(limits.max_calls * part))
+    return limits.model_copy(update=update)
+
+
+def _provider(section: ProviderSection, part: float) -> ProviderSection:
+    stated = {name: said for name in PER_MINUTE if (said := getattr(section, name)) is not None}
+    return section.model_copy(update={name: said * part for name, said in stated.items()})
+
+
+def in_words(recipe: Recipe, share: Share) -> str:
+    """What a shard takes, in one line, for who starts it."""
+    taken = [f"{share.tasks:,} of {share.of:,} tasks"]
+    mine = lessened(recipe, share)
+    if recipe.limits.budget_usd is not None:
+        whole = f"{recipe.limits.budget_usd:,.2f}"
+        taken.append(
+            f"${whole} shared through the ledger"
+            if recipe.limits.ledger is not None
+            else f"${mine.limits.budget_usd or 0.0:,.2f} of ${whole}"
+        )
+    for name, section in sorted(recipe.providers.items()):
+        for limit in PER_MINUTE:
+            if (said := getattr(section, limit)) is not None:
+                unit = limit.partition("_")[0]
+                taken.append(
+                    f"{getattr(mine.providers[name], limit):,.4g} of {said:,.4g} {unit} a minute at {name}"
+                )
+    return f"shard {share.shard}: {', '.join(taken)}"
+
+
+async def remember(journal: Journal, share: Share) -> None:
+    """Notes in the run which shard it is; what it notes is durable before the first task."""
+    if journal.reader.meta(META) != share.to_json():
+        await journal.set_meta(META, share.to_json())

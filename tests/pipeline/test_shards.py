@@ -1,0 +1,242 @@
+"""Shards of one recipe: each takes its own tasks and its share, and merged they equal a run that was never split."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from quick import CallLog, quick_catalogue, quick_method, quick_recipe
+
+from plantain.cli import main
+from plantain.journal import Journal, JournalReader, RunLocked, verify
+from plantain.pipeline.merge import merge
+from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.run import run_build
+from plantain.pipeline.shards import Shard, Share, in_words, lessened, share_of
+from plantain.records import InputError, TaskState, Withdrawal
+from plantain.release.export import export_run
+from plantain.release.plan import ExportOptions
+from plantain.release.withdraw import concerned
+
+LAYOUTS = ("med-banana", "parquet", "trajectory")
+TABLES = ("task", "attempt", "verdict", "criterion", "score", "image", "blob")
+
+
+def build(recipe: Recipe, run: Path, shard: str = "", limit: int | None = None) -> None:
+    part = Shard.parse(shard) if shard else None
+    method = quick_method(CallLog(None), max_rounds=2)
+    asyncio.run(run_build(recipe, run, method=method, shard=part, limit=limit))
+
+
+def rows(run: Path, table: str) -> list[tuple[object, ...]]:
+    with JournalReader.open(run) as reader:
+        return sorted(map(tuple, reader.connection.execute(f"SELECT * FROM {table}")), key=repr)
+
+
+def exported(run: Path, out: Path) -> dict[str, bytes]:
+    export_run(run, out, ExportOptions(LAYOUTS))
+    return {
+        str(file.relative_to(out)): file.read_bytes() for file in sorted(out.rglob("*")) if file.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    return quick_recipe(quick_catalogue(tmp_path_factory.mktemp("quick") / "catalogue", 4), max_rounds=2)
+
+
+@pytest.fixture(scope="module")
+def whole(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    build(recipe, run := tmp_path_factory.mktemp("whole") / "run")
+    return run
+
+
+@pytest.fixture(scope="module")
+def shards(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Three shards; the second was stopped on its way and went on without being told again what it is."""
+    folder = tmp_path_factory.mktemp("shards")
+    runs = [folder / f"part-{number}" for number in (1, 2, 3)]
+    build(recipe, runs[0], "1/3")
+    build(recipe, runs[1], "2/3", limit=1)
+    build(recipe, runs[1])
+    build(recipe, runs[2], "3/3")
+    return runs
+
+
+def test_merged_shards_are_the_run_that_was_never_split(
+    whole: Path, shards: list[Path], tmp_path: Path
+) -> None:
+    merged = merge([shards[2], shards[0], shards[1]], tmp_path / "all")
+    assert sum(merged.tasks.values()) == 12 and merged.tasks["pending"] == 0
+    assert merged.blobs == merged.linked > 12
+    for table in TABLES:
+        assert rows(tmp_path / "all", table) == rows(whole, table), table
+    same_id = Path(
+        shutil.copytree(whole, tmp_path / "whole")
+    )  # what a run is called is drawn, and stands in a release
+    with (
+        sqlite3.connect(same_id / "journal.sqlite") as database,
+        JournalReader.open(tmp_path / "all") as reader,
+    ):
+        database.execute("UPDATE meta SET value = ? WHERE key = 'run_id'", (reader.header.run_id,))
+    one, other = exported(same_id, tmp_path / "one"), exported(tmp_path / "all", tmp_path / "other")
+    assert one.keys() == other.keys()
+    differing = [name for name in one if one[name] != other[name]]
+    assert differing == [], differing
+    assert [path.name for path in tmp_path.iterdir() if "merging" in path.name] == []
+
+
+def test_tasks_are_shared_out_whole(
+    whole: Path, shards: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    every = {str(row[0]) for row in rows(whole, "task")}
+    found = [{str(row[0]) for row in rows(run, "task")} for run in shards]
+    assert set.union(*found) == every and sum(map(len, found)) == len(every)
+    for number, run in enumerate(shards, start=1):
+        with JournalReader.open(run) as reader:
+            assert main(["status", str(run), "--json"]) == 0
+            assert json.loads(capsys.readouterr().out)["shard"] == f"{number}/3"
+            assert share_of(reader) == Share(
+                Shard(number, 3), len(found[number - 1]), 12, reader.meta("plan_digest")
+            )
+
+
+def test_a_merged_run_goes_on_without_shards(recipe: Recipe, shards: list[Path], tmp_path: Path) -> None:
+    left = tmp_path / "left"
+    build(recipe, left, "1/3", limit=1)
+    merged = merge([left, *shards[1:]], tmp_path / "all")
+    assert merged.tasks["pending"] > 0
+    build(recipe, tmp_path / "all")
+    with JournalReader.open(tmp_path / "all") as reader:
+        assert reader.counts()[TaskState.PENDING] == 0 and verify(reader).ok
+        assert {row[0] for row in reader.connection.execute("SELECT id FROM session")} >= set(range(1, 6))
+
+
+def test_money_and_limits_are_shared_by_tasks(recipe: Recipe) -> None:
+    limited = Recipe.model_validate(
+        {
+            **recipe.model_dump(),
+            "limits": {"budget_usd": 120.0, "max_calls": 1000, "max_hours": 3.0},
+            "providers": {"quick": {"requests_per_minute": 60.0, "tokens_per_minute": 9000.0}},
+        }
+    )
+    share = Share(Shard(2, 5), 3, 12, "")
+    mine = lessened(limited, share)
+    assert (mine.limits.budget_usd, mine.limits.max_calls, mine.limits.max_hours) == (30.0, 250, 3.0)
+    assert mine.providers["quick"].requests_per_minute == 15.0
+    assert mine.frozen_part() == limited.frozen_part()
+    told = in_words(limited, share)
+    assert "3 of 12 tasks" in told and "$30.00 of $120.00" in told and "15 of 60 requests a minute" in told
+    ledger = limited.model_copy(
+        update={"limits": limited.limits.model_copy(update={"ledger": Path("money")})}
+    )
+    assert lessened(ledger, share).limits.budget_usd == 120.0
+    assert "shared through the ledger" in in_words(ledger, share)
+
+
+@pytest.mark.parametrize("text", ["", "3", "0/4", "5/4", "-1/4", "1/0", "a/b", "1/4/2", "²/4", "1/99999"])
+def test_a_shard_is_a_part_of_a_whole(text: str) -> None:
+    with pytest.raises(InputError, match="--shard"):
+        Shard.parse(text)
+
+
+def test_a_run_stays_the_shard_that_it_is(recipe: Recipe, whole: Path, shards: list[Path]) -> None:
+    with pytest.raises(InputError, match="begun as shard 1/3, not as shard 2/3"):
+        build(recipe, shards[0], "2/3")
+    with pytest.raises(InputError, match="a run of the whole plan"):
+        build(recipe, whole, "2/3")
+
+
+def test_what_is_no_whole_is_named(
+    recipe: Recipe, whole: Path, shards: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two, three = shards
+    build(recipe, fourth := tmp_path / "fourth", "4/4")
+    build(recipe, again := tmp_path / "again", "2/3")
+    fewer = recipe.model_copy(update={"data": recipe.data.model_copy(update={"findings": ("AMD",)})})
+    build(fewer, other := tmp_path / "other", "2/3")
+    cases = {
+        "shard 2/3 missing": [one, three],
+        "shards 1/3, 2/3 missing": [three],
+        "is shard 2/3 once more": [one, two, again, three],
+        "is shard 4/4": [one, two, fourth],
+        "another plan": [one, other, three],
+        "is no shard of a plan": [one, whole, three],
+        "is not a run": [one, tmp_path / "nowhere", three],
+    }
+    for said, runs in cases.items():
+        assert main(["merge", *map(str, runs), "--run", str(tmp_path / "all")]) == 2
+        told = capsys.readouterr().err
+        assert said in told and told.count("\n") == 1, told
+        assert not (tmp_path / "all").exists()
+    assert main(["merge", *map(str, shards), "--run", str(whole)]) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_damage_is_found_and_a_cut_merge_is_begun_again(shards: list[Path], tmp_path: Path) -> None:
+    copies = [Path(shutil.copytree(run, tmp_path / run.name)) for run in shards]
+    spoilt = copies[1] / "blobs" / only_in(copies[1], copies[0])
+    kept = spoilt.read_bytes()
+    spoilt.write_bytes(kept[:-1] + b"?")
+    with pytest.raises(InputError, match="not whole"):
+        merge(copies, tmp_path / "all")
+    assert not (tmp_path / "all").exists() and (tmp_path / "all.merging").is_dir()
+    spoilt.write_bytes(kept)  # the link in the unfinished folder is the same file
+    with pytest.raises(RunLocked, match=r"process .* has been writing"), written_to(copies[0]):
+        merge(copies, tmp_path / "all")
+    assert merge(copies, tmp_path / "all").tasks["pending"] == 0
+    missing = copies[2] / "blobs" / only_in(copies[2], copies[0])
+    missing.unlink()
+    with pytest.raises(InputError, match="the picture is missing"):
+        merge(copies, tmp_path / "later")
+
+
+def only_in(run: Path, other: Path) -> Path:
+    """A blob that one of two shards has: pictures of edits are a shard's own, originals are shared."""
+    sha256 = min({str(row[0]) for row in rows(run, "blob")} - {str(row[0]) for row in rows(other, "blob")})
+    return Path(sha256[:2]) / sha256
+
+
+@contextlib.contextmanager
+def written_to(run: Path) -> Iterator[None]:
+    journal = Journal.open(run)
+    try:
+        yield
+    finally:
+        asyncio.run(journal.close())
+
+
+def test_other_served_models_are_refused_or_recorded(shards: list[Path], tmp_path: Path) -> None:
+    copies = [Path(shutil.copytree(run, tmp_path / run.name)) for run in shards]
+    with sqlite3.connect(copies[1] / "journal.sqlite") as database:
+        served = json.dumps({"quick/writer": ["quick/writer@2"]})
+        database.execute("INSERT OR REPLACE INTO meta VALUES ('served_models', ?)", (served,))
+    with pytest.raises(InputError, match=r"was served by quick/writer@2, .* --accept-model-change"):
+        merge(copies, tmp_path / "all")
+    merge(copies, tmp_path / "all", accept_model_change=True)
+    with JournalReader.open(tmp_path / "all") as reader:
+        (change,) = json.loads(reader.meta("model_changes") or "[]")
+        assert change["to"] == "quick/writer@2" and change["from"] == ["quick/writer@1"]
+
+
+def test_what_was_withdrawn_from_a_shard_stays_away(
+    recipe: Recipe, shards: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copies = [Path(shutil.copytree(run, tmp_path / run.name)) for run in shards]
+    gone = str(rows(copies[0], "task")[0][2])
+    for run in copies:
+        main(["withdraw", str(run), "--image", gone])
+    capsys.readouterr()
+    merge(copies, tmp_path / "all")
+    assert gone not in {str(row[2]) for row in rows(tmp_path / "all", "task")}
+    found = concerned(tmp_path / "all", Withdrawal(images=frozenset({gone})))
+    assert found is not None and found.before
+    more = recipe.model_copy(update={"data": recipe.data.model_copy(update={"findings": ("AMD",)})})
+    build(more, tmp_path / "all")
+    assert gone not in {str(row[2]) for row in rows(tmp_path / "all", "task")}
