@@ -96,17 +96,19 @@ MEASURE = """
 import numpy as np
 from types import SimpleNamespace
 from plantain.bench.leaderboard.measures import measure
-from plantain.bench.score.suite import PIXEL_METRICS
+from plantain.bench.score.suite import measured
+from plantain.metrics.networks.available import Networks
+from plantain.metrics.registry import registered
 known = measure("unchanged_share")
 print(known.label, known.low, known.high, known.digits, known.higher_is_better)
-metric = next(metric for metric in PIXEL_METRICS if metric.name == "unchanged_share")
+metric = registered()["unchanged_share"].open(Networks())
 before, roi = np.zeros((4, 4, 3), np.uint8), np.zeros((4, 4), bool)
 roi[:2] = True
 output = before.copy()
 output[0] = 9
 output[3, :2] = 9
-print(metric.measure(SimpleNamespace(before=before, roi=roi, truth=None), output)[0])
-print(metric.measure(SimpleNamespace(before=before, roi=None, truth=None), output)[0].reason)
+print(measured(metric, SimpleNamespace(before=before, roi=roi), output)[0])
+print(measured(metric, SimpleNamespace(before=before, roi=None), output)[0].reason)
 """
 
 

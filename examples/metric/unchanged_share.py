@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from plantain.metrics import OutputMetric
+from plantain.metrics import Metric
 from plantain.records import Score, unscored
 
 
-class UnchangedShare(OutputMetric):
+class UnchangedShare(Metric):
     name, label = "unchanged_share", "share of pixels outside the region left as they were"
     low, high, digits, needs = 0.0, 1.0, 3, ("roi",)
 

@@ -54,7 +54,7 @@ def test_an_edit_of_nothing_has_no_direction():
 
 def test_classes_carry_the_encoder_and_count_cut_texts():
     metrics = ISim(Compass()), TAlign(Compass()), DAlign(Compass())
-    assert [m.label for m in metrics] == [f"{m.name}:compass" for m in metrics]
+    assert [m.name for m in metrics] == ["clip_isim:compass", "clip_talign:compass", "clip_dalign:compass"]
     _, align, direction = metrics
     align.update(patch(60, 80), "green")
     align.update(patch(60, 80), "red")
@@ -96,7 +96,7 @@ def test_lpips_is_given_its_range_and_never_its_name_without_its_weights():
     assert lpips(white, black, Euclid()).value == 2.0
     metric = LPIPS(Euclid())
     assert metric.update(white, white).value == 0.0
-    assert (metric.label, metric.higher_is_better) == ("lpips:euclid", False)
+    assert (metric.name, metric.higher_is_better) == ("lpips:euclid", False)
     with pytest.raises(ValueError, match="differ in shape"):
         lpips(white, white[1:], Euclid())
 
@@ -124,5 +124,5 @@ def test_reward_keeps_the_models_name_and_refuses_nan():
     metric = Reward(Length())
     assert reward(patch(1, 1), "abc", Length()).value == 3.0
     metric.update(patch(1, 1), "")
-    assert metric.label == "image_reward:length"
+    assert metric.name == "image_reward:length"
     assert metric.compute().unscored == {"length gave nan": 1}

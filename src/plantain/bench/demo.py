@@ -91,11 +91,10 @@ async def bench_demo(
         )
         stopped = made.stopped
         if stopped is None:
-            pixel = [metric.name for metric in PIXEL_METRICS]
             scored = await score_run(
                 run,
                 benchmark,
-                ScoreRequest(pixel, (JUDGE,)),
+                ScoreRequest(PIXEL_METRICS, (JUDGE,)),
                 observer=scoring,
             )
             stopped = scored.stopped

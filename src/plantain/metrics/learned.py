@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.metrics.inputs import check_images, check_rgb
-from plantain.metrics.metric import Metric
-from plantain.metrics.networks.encoders import PerceptualNetwork, RewardModel, label
-from plantain.pixels.arrays import Image
+from plantain.metrics.metric import Measured, MetricSample
+from plantain.metrics.networks.encoders import PerceptualNetwork, RewardModel
+from plantain.metrics.networks.metric import NetworkMetric
+from plantain.pixels.arrays import Image, Pixels
 from plantain.records import Score, unscored
 
 LPIPS_WEIGHTS = frozenset({"lpips-alex-0.1", "lpips-vgg-0.1", "lpips-squeeze-0.1"})
@@ -45,7 +46,7 @@ def lpips(before: Image, after: Image, network: PerceptualNetwork) -> Score:
 
     Args:
         before, after: uint8 RGB (H, W, 3), same shape.
-        network: the network; only one with the published weights reports as "lpips" (`LPIPS.label`).
+        network: the network; only one with the published weights reports as "lpips" (`LPIPS.name`).
 
     Raises:
         ValueError: the images differ in shape.
@@ -68,33 +69,37 @@ def reward(image: Image, text: str, model: RewardModel) -> Score:
     return Score(value) if math.isfinite(value) else unscored(f"{model.name} gave {value}")
 
 
-class LPIPS(Metric):
-    """Mean of `lpips` over pairs; `label` is "lpips" only with the published weights."""
+class LPIPS(NetworkMetric[PerceptualNetwork]):
+    """`lpips` of an output and the real image after."""
 
-    name = "lpips"
-    higher_is_better = False
-
-    def __init__(self, network: PerceptualNetwork) -> None:
-        super().__init__()
-        self.network = network
-        self.label = label(self.name, LPIPS_WEIGHTS, network.name)
+    name, label, digits = "lpips", "LPIPS with the truth", 3
+    higher_is_better, low, needs = False, 0.0, ("truth",)
+    uses, published = "perceptual", LPIPS_WEIGHTS
 
     def update(self, before: Image, after: Image) -> Score:
         """Scores one pair and keeps the score for `compute`."""
         return self.keep(lpips(before, after, self.network))
 
+    def measure(self, sample: MetricSample, output: Pixels) -> Measured:
+        assert sample.truth is not None
+        return lpips(sample.truth, output, self.network), {"network": self.network.name}
 
-class Reward(Metric):
-    """Mean of `reward` over samples; `label` is "image_reward" only with the published weights."""
 
-    name = "image_reward"
-    higher_is_better = True
+class Reward(NetworkMetric[RewardModel]):
+    """`reward` of an output for the prompt."""
 
-    def __init__(self, model: RewardModel) -> None:
-        super().__init__()
-        self.model = model
-        self.label = label(self.name, REWARD_WEIGHTS, model.name)
+    name, label, needs = "image_reward", "ImageReward", ("prompt",)
+    uses, published = "reward", REWARD_WEIGHTS
 
     def update(self, image: Image, text: str) -> Score:
         """Scores one sample and keeps the score for `compute`."""
-        return self.keep(reward(image, text, self.model))
+        return self.keep(reward(image, text, self.network))
+
+    def measure(self, sample: MetricSample, output: Pixels) -> Measured:
+        return reward(output, self.text(sample), self.network), {"network": self.network.name}
+
+
+class RewardOfDescription(Reward):
+    """The same, for the description of the change."""
+
+    name, label, needs = "image_reward_d", "ImageReward for the description", ("detailed",)

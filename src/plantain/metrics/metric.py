@@ -1,4 +1,4 @@
-"""What every metric class shares: it keeps the score of each sample and gives their mean, with what is missing."""
+"""What every metric is: one class that measures an output, says of itself what tables need, and gives means."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.records import Score
+
+if TYPE_CHECKING:
+    from plantain.metrics.networks.available import Networks
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +36,101 @@ class Mean:
         return self.n / total if total else None
 
 
-class Metric:
-    """A measure of one sample, accumulated over samples.
+class MetricSample(Protocol):
+    """What a metric is handed of a sample; each picture is read when it is first asked for."""
 
-    A subclass sets `name` and `higher_is_better`, and has an `update` that scores one sample through the
-    function of the same name and keeps it.
+    @property
+    def before(self) -> Pixels:
+        """The image before, uint8 (H, W, 3)."""
+        ...
+
+    @property
+    def truth(self) -> Pixels | None:
+        """The real image after, of the same size; None where there is none."""
+        ...
+
+    @property
+    def roi(self) -> Mask | None:
+        """The region of interest, bool (H, W)."""
+        ...
+
+    @property
+    def roi_grey(self) -> Image | None:
+        """The region as the grey levels of its file, uint8 (H, W)."""
+        ...
+
+    @property
+    def field(self) -> Mask:
+        """What of the image before is picture rather than background, bool (H, W)."""
+        ...
+
+    @property
+    def prompt(self) -> str:
+        """The instruction."""
+        ...
+
+    @property
+    def detailed(self) -> str:
+        """The description of the change; "" where there is none."""
+        ...
+
+
+NEEDS = ("truth", "roi", "prompt", "detailed")
+"""What a metric can need of a sample that not every sample has."""
+
+Measured = Score | tuple[Score, Mapping[str, Any]]
+"""A score, or one with whatever a reader should know of the number."""
+
+
+class Metric:
+    """A measure of one output against its sample, with all that tables say of it; it also accumulates samples.
+
+    A subclass sets the attributes and `measure`. Ours have an `update` too, which scores one sample through the
+    function of the same name and keeps the score for `compute`.
+
+    Attributes:
+        name: in the journal and on the command line; of one that uses a network, followed by that one's name unless it
+            has the published weights.
+        label, unit: for a reader; the unit is "" for a bare number.
+        version: raised whenever a number could change; what another version scored is scored again.
+        higher_is_better: which way is up.
+        low, high: the range, where it is bounded.
+        digits: after the decimal point, in tables.
+        needs: out of `NEEDS`; where a sample lacks one the output is unscored, and `measure` is not called.
+        column: its heading in tables; "" for its name.
+        uses: what of this machine it is made with: a field of `Networks`; "" for nothing.
+        alone: one measurement at a time, for it keeps a network that uses all cores by itself.
     """
 
-    name: ClassVar[str]
-    higher_is_better: ClassVar[bool]
+    name: str
+    label: ClassVar[str]
+    unit: ClassVar[str] = ""
+    version: str = "1"
+    higher_is_better: ClassVar[bool] = True
+    low: ClassVar[float | None] = None
+    high: ClassVar[float | None] = None
+    digits: ClassVar[int] = 2
+    needs: ClassVar[tuple[str, ...]] = ()
+    column: ClassVar[str] = ""
+    uses: ClassVar[str] = ""
+    alone: ClassVar[bool] = False
+
+    @classmethod
+    def open(cls, networks: Networks) -> Metric | str:
+        """The metric, made with what this machine has; or why it cannot be, "" where `networks` says so."""
+        return cls()
+
+    def measure(self, sample: MetricSample, output: Pixels) -> Measured:
+        """The score of an output.
+
+        Args:
+            sample: what it is an edit of.
+            output: uint8 (H, W, 3), of the sample's size.
+
+        Raises:
+            ValueError: an image that this cannot take; the output is then unscored with that reason.
+        """
+        raise NotImplementedError
 
     def __init__(self) -> None:
         self.scores: list[Score] = []

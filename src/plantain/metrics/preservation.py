@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 import cv2
 import numpy as np
 
 from plantain.metrics.inputs import check_images, check_mask, within
-from plantain.metrics.metric import Metric
+from plantain.metrics.metric import Measured, Metric, MetricSample
 from plantain.metrics.ssim import K1, K2, RANGE, masked_ssim, ssim, whole_windows
-from plantain.pixels.arrays import Floats, Image, Mask
+from plantain.pixels.arrays import Floats, Image, Mask, Pixels
 from plantain.records import Score, unscored
 
 THIN = 0.1
@@ -138,28 +139,58 @@ def _normalised(before: Image, after: Image, outside: Mask, window: int = 7) -> 
 
 
 class CPReference(Metric):
-    """Mean of `cp_reference` over samples."""
+    """`cp_reference`: context preservation as MedEBench publishes it."""
 
-    name = "cp_reference"
-    higher_is_better = True
+    name, label, low, high = "cp_reference", "CP as published", -1.0, 1.0
+    needs = ("roi",)
 
     def update(self, before: Image, after: Image, roi: Mask | Image) -> Score:
         """Scores one sample and keeps the score for `compute`."""
         return self.keep(cp_reference(before, after, roi))
 
+    def measure(self, sample: MetricSample, output: Pixels) -> Measured:
+        grey = sample.roi_grey
+        assert grey is not None
+        return cp_reference(sample.before, output, grey), {"roi_share": float(grey.mean()) / 255}
 
-class ContextPreservation(Metric):
-    """Mean of `preservation` over samples; `details` keeps method, region share and support of each."""
 
-    name = "preservation"
-    higher_is_better = True
+class MaskedSSIM(Metric):
+    """`preservation`: SSIM outside the region, of whole windows wherever enough of them fit."""
+
+    name, label, column = "masked_ssim", "context preservation (SSIM outside the region)", "CP"
+    low, high, needs = -1.0, 1.0, ("roi",)
 
     def __init__(self) -> None:
         super().__init__()
         self.details: list[Preservation] = []
 
     def update(self, before: Image, after: Image, roi: Mask, field: Mask | None = None) -> Score:
-        """Scores one sample and keeps the score for `compute`."""
+        """Scores one sample; keeps the score for `compute`, and method, share and support in `details`."""
         detail = preservation(before, after, roi, field)
         self.details.append(detail)
         return self.keep(detail.score)
+
+    def measure(self, sample: MetricSample, output: Pixels) -> Measured:
+        assert sample.roi is not None
+        found = preservation(sample.before, output, sample.roi, self._field(sample))
+        return found.score, {"roi_share": found.roi_share, "method": found.method, "pixels": found.pixels}
+
+    def _field(self, sample: MetricSample) -> Mask | None:
+        return None
+
+
+class MaskedSSIMInField(MaskedSSIM):
+    """The same, of what of the image is picture."""
+
+    name, label, column = "masked_ssim_fov", "CP inside the field of view", ""
+
+    def measure(self, sample: MetricSample, output: Pixels) -> Measured:
+        score, detail = cast(tuple[Score, dict[str, Any]], super().measure(sample, output))
+        return score, {**detail, "field_share": float(sample.field.mean())}
+
+    def _field(self, sample: MetricSample) -> Mask:
+        return sample.field
+
+
+ContextPreservation = MaskedSSIM
+"""Its name in the first edition."""

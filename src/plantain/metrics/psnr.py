@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from plantain.metrics.inputs import check_images
-from plantain.metrics.metric import Metric
-from plantain.pixels.arrays import Image
+from plantain.metrics.metric import Metric, MetricSample
+from plantain.pixels.arrays import Image, Pixels
 from plantain.records import Score, unscored
 
 
@@ -38,11 +38,15 @@ def psnr(before: Image, after: Image) -> Score:
 
 
 class PSNR(Metric):
-    """Mean of `psnr` over pairs; identical pairs are left out and counted."""
+    """`psnr` of an output and the real image after; identical pairs are unscored, and counted."""
 
-    name = "psnr"
-    higher_is_better = True
+    name, label, unit, digits = "psnr", "PSNR with the truth, dB", "dB", 1
+    needs = ("truth",)
 
     def update(self, before: Image, after: Image) -> Score:
         """Scores one pair and keeps the score for `compute`."""
         return self.keep(psnr(before, after))
+
+    def measure(self, sample: MetricSample, output: Pixels) -> Score:
+        assert sample.truth is not None
+        return psnr(sample.truth, output)

@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.metrics.inputs import check_finite, check_rgb
-from plantain.metrics.metric import Metric
-from plantain.metrics.networks.encoders import ImageEncoder, ImageTextEncoder, label
-from plantain.pixels.arrays import Floats, Image
+from plantain.metrics.metric import Measured, MetricSample
+from plantain.metrics.networks.encoders import ImageEncoder, ImageTextEncoder
+from plantain.metrics.networks.metric import NetworkMetric
+from plantain.pixels.arrays import Floats, Image, Pixels
 from plantain.records import Score, unscored
 
 CLIP_WEIGHTS = frozenset({"openai/clip-vit-large-patch14"})
@@ -31,7 +32,7 @@ def isim(edited: Image, truth: Image, encoder: ImageEncoder) -> Score:
 
     Args:
         edited, truth: uint8 RGB (H, W, 3); sizes may differ.
-        encoder: CLIP or another; see `ISim.label`.
+        encoder: CLIP or another; see `ISim.name`.
     """
     return cosine(_image(encoder, edited), _image(encoder, truth))
 
@@ -68,53 +69,63 @@ def _unit(vector: Floats) -> Floats:
     return vector / length if length else vector
 
 
-class _Similarity(Metric):
-    """A similarity under the name of the network that gave it; `cut` counts texts that it did not read to the end."""
+class ISim(NetworkMetric[ImageEncoder]):
+    """`isim` of an output and the real image after."""
 
-    higher_is_better = True
-
-    def __init__(self, encoder: ImageEncoder) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.label = label(self.name, CLIP_WEIGHTS, encoder.name)
-        self.cut = 0
-
-
-class ISim(_Similarity):
-    """Mean of `isim` over samples."""
-
-    name = "clip_isim"
+    name, label, low, high = "clip_isim", "CLIP similarity with the truth", -1.0, 1.0
+    needs, uses, published = ("truth",), "clip", CLIP_WEIGHTS
 
     def update(self, edited: Image, truth: Image) -> Score:
         """Scores one sample and keeps the score for `compute`."""
-        return self.keep(isim(edited, truth, self.encoder))
+        return self.keep(isim(edited, truth, self.network))
+
+    def measure(self, sample: MetricSample, output: Pixels) -> Measured:
+        assert sample.truth is not None
+        return isim(output, sample.truth, self.network), {"network": self.network.name}
 
 
-class TAlign(_Similarity):
-    """Mean of `talign` over samples."""
+class TAlign(NetworkMetric[ImageTextEncoder]):
+    """`talign` of an output and the prompt; `cut` counts texts of which the network saw only the beginning."""
 
-    name = "clip_talign"
-
-    def __init__(self, encoder: ImageTextEncoder) -> None:
-        super().__init__(encoder)
-        self.joint = encoder
+    name, label, low, high = "clip_talign", "CLIP alignment with the text", -1.0, 1.0
+    needs, uses, published = ("prompt",), "clip", CLIP_WEIGHTS
+    cut = 0
 
     def update(self, edited: Image, text: str) -> Score:
         """Scores one sample and keeps the score for `compute`."""
-        self.cut += self.joint.truncated(text)
-        return self.keep(talign(edited, text, self.joint))
+        self.cut += self.network.truncated(text)
+        return self.keep(talign(edited, text, self.network))
+
+    def measure(self, sample: MetricSample, output: Pixels) -> Measured:
+        text = self.text(sample)
+        detail = {"network": self.network.name, "text_cut": self.network.truncated(text)}
+        return self._score(sample, output, text), detail
+
+    def _score(self, sample: MetricSample, output: Pixels, text: str) -> Score:
+        return talign(output, text, self.network)
 
 
-class DAlign(_Similarity):
-    """Mean of `dalign` over samples."""
+class TAlignOfDescription(TAlign):
+    """The same, with the description of the change."""
 
-    name = "clip_dalign"
+    name, label, needs = "clip_talign_d", "CLIP alignment with the description", ("detailed",)
 
-    def __init__(self, encoder: ImageTextEncoder) -> None:
-        super().__init__(encoder)
-        self.joint = encoder
 
-    def update(self, edited: Image, before: Image, text: str) -> Score:
+class DAlign(TAlign):
+    """`dalign` of an output's change and the prompt."""
+
+    name, label = "clip_dalign", "CLIP direction of the edit"
+
+    def update(self, edited: Image, before: Image, text: str) -> Score:  # type: ignore[override]
         """Scores one sample and keeps the score for `compute`."""
-        self.cut += self.joint.truncated(text)
-        return self.keep(dalign(edited, before, text, self.joint))
+        self.cut += self.network.truncated(text)
+        return self.keep(dalign(edited, before, text, self.network))
+
+    def _score(self, sample: MetricSample, output: Pixels, text: str) -> Score:
+        return dalign(output, sample.before, text, self.network)
+
+
+class DAlignOfDescription(DAlign):
+    """The same, with the description of the change."""
+
+    name, label, needs = "clip_dalign_d", "CLIP direction of the edit by the description", ("detailed",)

@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 
 from plantain.metrics.inputs import check_images, check_mask, within
-from plantain.metrics.metric import Metric
-from plantain.pixels.arrays import Floats, Image, Mask
+from plantain.metrics.metric import Metric, MetricSample
+from plantain.pixels.arrays import Floats, Image, Mask, Pixels
 from plantain.records import Score, unscored
 
 RANGE = 255.0
@@ -87,25 +87,18 @@ def masked_ssim(
 
 
 class SSIM(Metric):
-    """Mean of `ssim` over pairs."""
+    """`ssim` of an output and the real image after."""
 
-    name = "ssim"
-    higher_is_better = True
+    name, label, low, high = "ssim", "SSIM with the truth", -1.0, 1.0
+    needs = ("truth",)
 
     def update(self, before: Image, after: Image) -> Score:
         """Scores one pair and keeps the score for `compute`."""
         return self.keep(ssim(before, after))
 
-
-class MaskedSSIM(Metric):
-    """Mean of `masked_ssim` over samples."""
-
-    name = "masked_ssim"
-    higher_is_better = True
-
-    def update(self, before: Image, after: Image, roi: Mask, field: Mask | None = None) -> Score:
-        """Scores one sample and keeps the score for `compute`."""
-        return self.keep(masked_ssim(before, after, roi, field=field))
+    def measure(self, sample: MetricSample, output: Pixels) -> Score:
+        assert sample.truth is not None
+        return ssim(sample.truth, output)
 
 
 def ssim_map(before: Image, after: Image, *, window: int = 7) -> Floats:

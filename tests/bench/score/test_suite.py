@@ -12,10 +12,10 @@ from bench.closed_forms import Distance, Length, Means
 from bench.discs import SIDE, exact, make_bench, weak
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.score.field import field_of_view
-from plantain.bench.score.suite import LEARNED, PIXEL_METRICS, SETS, TEXT, Case, chosen
-from plantain.bench.score.suite_learned import learned_metrics
-from plantain.metrics import cp_reference, masked_ssim, psnr, ssim
+from plantain.bench.score.suite import PIXEL_METRICS, SETS, Case, chosen, measured, open_metrics
+from plantain.metrics import Metric, cp_reference, masked_ssim, psnr, ssim
 from plantain.metrics.networks.available import Networks, find_networks
+from plantain.metrics.registry import registered
 from plantain.records import InputError
 
 
@@ -28,10 +28,22 @@ def case(bench: Benchmark, i: int = 0) -> Case:
     return Case(bench, bench.samples[i])
 
 
+def pixel_metrics() -> list[Metric]:
+    return open_metrics(set(PIXEL_METRICS), Networks())[0]
+
+
+def learned(networks: Networks) -> dict[str, Metric]:
+    return {
+        metric.name: metric
+        for metric in open_metrics(set(registered()) - {"text_kept"}, networks)[0]
+        if metric.alone
+    }
+
+
 def test_pixel_metrics_are_those_of_the_functions(bench: Benchmark) -> None:
     one = case(bench)
     output = weak(one.before, 0)
-    found = {metric.name: metric.measure(one, output) for metric in PIXEL_METRICS}
+    found = {metric.name: measured(metric, one, output) for metric in pixel_metrics()}
     assert one.roi is not None
     assert one.roi_grey is not None
     assert one.truth is not None
@@ -46,14 +58,13 @@ def test_pixel_metrics_are_those_of_the_functions(bench: Benchmark) -> None:
 
 def test_identical_images_have_no_psnr(bench: Benchmark) -> None:
     one = case(bench)
-    metric = next(metric for metric in PIXEL_METRICS if metric.name == "psnr")
-    score, _ = metric.measure(one, exact(one.before, 0))
+    score, _ = measured(registered()["psnr"](), one, exact(one.before, 0))
     assert (score.value, score.reason) == (None, "identical images: PSNR is infinite")
 
 
 def test_without_truth_or_region_there_is_a_reason(tmp_path: Path) -> None:
     one = case(make_bench(tmp_path / "bench", 1, without_truth=True))
-    reasons = {metric.name: metric.measure(one, one.before)[0].reason for metric in PIXEL_METRICS}
+    reasons = {metric.name: measured(metric, one, one.before)[0].reason for metric in pixel_metrics()}
     assert reasons["ssim"] == reasons["psnr"] == "the sample has no ground truth"
     assert reasons["masked_ssim"] == ""
 
@@ -77,12 +88,12 @@ def test_a_photograph_is_field_all_over_and_a_black_frame_too() -> None:
 def test_an_unknown_metric_is_refused_with_the_nearest() -> None:
     with pytest.raises(InputError, match=r"no metric 'psn'; did you mean 'psnr'\?"):
         chosen(["psn"])
-    assert chosen(None) == {m.name for m in PIXEL_METRICS} | {TEXT} | set(LEARNED) | set(SETS)
+    assert chosen(None) == set(registered()) | set(SETS)
 
 
 def test_learned_metrics_bear_the_name_of_their_network(bench: Benchmark) -> None:
     networks = Networks(clip=Means("mean-colour"), perceptual=Distance(), reward=Length())
-    metrics = {metric.name: metric for metric in learned_metrics(networks, chosen(None))}
+    metrics = learned(networks)
     assert sorted(metrics) == [
         "clip_dalign:mean-colour",
         "clip_dalign_d:mean-colour",
@@ -95,33 +106,33 @@ def test_learned_metrics_bear_the_name_of_their_network(bench: Benchmark) -> Non
     ]
     one = case(bench)
     assert one.truth is not None
-    assert metrics["lpips:mean-difference"].measure(one, one.truth)[0].value == 0.0
-    assert metrics["clip_isim:mean-colour"].measure(one, one.truth)[0].value == pytest.approx(1.0)
-    unedited = metrics["clip_dalign:mean-colour"].measure(one, one.before)[0]
+    assert measured(metrics["lpips:mean-difference"], one, one.truth)[0].value == 0.0
+    assert measured(metrics["clip_isim:mean-colour"], one, one.truth)[0].value == pytest.approx(1.0)
+    unedited = measured(metrics["clip_dalign:mean-colour"], one, one.before)[0]
     assert unedited.reason == "nothing was edited: the change has no direction"
     prompt = len(bench.samples[0].prompt)
-    assert metrics["image_reward:length-of-text"].measure(one, one.before)[0].value == prompt
-    cut = metrics["clip_talign_d:mean-colour"].measure(one, one.before)[1]["text_cut"]
+    assert measured(metrics["image_reward:length-of-text"], one, one.before)[0].value == prompt
+    cut = measured(metrics["clip_talign_d:mean-colour"], one, one.before)[1]["text_cut"]
     assert cut is (len(bench.samples[0].detailed) > 30)
 
 
 def test_the_description_is_not_replaced_by_the_prompt(bench: Benchmark) -> None:
-    metrics = {m.name: m for m in learned_metrics(Networks(clip=Means("mean-colour")), chosen(None))}
-    score, _ = metrics["clip_talign_d:mean-colour"].measure(case(bench, 2), case(bench, 2).before)
+    metrics = learned(Networks(clip=Means("mean-colour")))
+    score, _ = measured(metrics["clip_talign_d:mean-colour"], case(bench, 2), case(bench, 2).before)
     assert score.reason == "the sample has no description of the change"
 
 
 def test_published_weights_give_the_published_names() -> None:
     networks = Networks(clip=Means("openai/clip-vit-large-patch14"))
-    names = {metric.name for metric in learned_metrics(networks, chosen(None))}
+    names = set(learned(networks))
     assert names == {"clip_isim", "clip_talign", "clip_talign_d", "clip_dalign", "clip_dalign_d"}
 
 
 def test_an_image_is_embedded_once_for_all_metrics_of_a_sample(bench: Benchmark) -> None:
     encoder = Means("mean-colour")
     one, output = case(bench), weak(case(bench).before, 0)
-    for metric in learned_metrics(Networks(clip=encoder), chosen(None)):
-        metric.measure(one, output)
+    for metric in learned(Networks(clip=encoder)).values():
+        measured(metric, one, output)
     assert encoder.asked == 3  # before, output, truth
 
 

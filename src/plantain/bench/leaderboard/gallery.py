@@ -18,7 +18,7 @@ from plantain.bench.generate.runfile import BenchRun, SampleFacts
 from plantain.bench.leaderboard.sweeps import Sweep
 from plantain.bench.leaderboard.table_rows import Scores, baseline
 from plantain.bench.leaderboard.tables import Table
-from plantain.bench.score.suite import TEXT
+from plantain.bench.score.text_kept import TextKept
 from plantain.journal.questions.benchmark import output_edit
 from plantain.pages.thumbnails import data_uri
 from plantain.pixels.arrays import Mask
@@ -205,7 +205,7 @@ def _values(table: Table, facts: SampleFacts, arm: Arm, k: int) -> tuple[tuple[s
         found = table.scores.outputs.get((arm.label, measure.stored))
         value = found[place, k] if found is not None else np.nan
         values.append((measure.name, f"{value:.2f}" if np.isfinite(value) else "–"))
-    texts = table.scores.outputs.get((arm.label, TEXT))
+    texts = table.scores.outputs.get((arm.label, TextKept.name))
     if texts is not None and texts[place, k] == 0.0:
         values.append(("text", "drawn or changed"))
     return tuple(values)

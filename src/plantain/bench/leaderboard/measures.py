@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plantain.metrics.contract import registered
+from plantain.metrics.registry import registered
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,6 @@ class Measure:
 
 _UNREGISTERED = {
     "ssim_previous": ("ssim_previous", "plain SSIM with the image before", True, -1.0, 1.0, 2),
-    "text_kept": ("text_kept", "share that left burned-in text alone and drew none", True, 0.0, 1.0, 2),
-    "lpips": ("lpips", "LPIPS with the truth", False, 0.0, None, 3),
-    "clip_isim": ("clip_isim", "CLIP similarity with the truth", True, -1.0, 1.0, 2),
-    "clip_talign": ("clip_talign", "CLIP alignment with the text", True, -1.0, 1.0, 2),
-    "clip_dalign": ("clip_dalign", "CLIP direction of the edit", True, -1.0, 1.0, 2),
-    "image_reward": ("image_reward", "ImageReward", True, None, None, 2),
     "attention_iou": ("attention_iou", "overlap of attention and region", True, 0.0, 1.0, 2),
     "attention_chance": (
         "attention_chance",
@@ -58,7 +52,7 @@ _UNREGISTERED = {
     "attention_auroc": ("attention_auroc", "attention ranks the region first", True, 0.0, 1.0, 2),
     "demo_similarity": ("demo_similarity", "likeness to the demonstrations", False, None, None, 2),
 }
-"""What is measured with a network at hand, or beside the outputs, and so is no class of its own."""
+"""What is measured beside the outputs, by `attend` or of an arm, and so is no metric that can be asked for."""
 
 
 def _known() -> dict[str, tuple[str, str, bool, float | None, float | None, int]]:
@@ -70,7 +64,19 @@ def _known() -> dict[str, tuple[str, str, bool, float | None, float | None, int]
     return {**_UNREGISTERED, **told}
 
 
-_FIRST = ("masked_ssim", "masked_ssim_fov", "cp_reference", "ssim_previous", "ssim", "psnr")
+_FIRST = (
+    *(
+        "masked_ssim",
+        "masked_ssim_fov",
+        "cp_reference",
+        "ssim_previous",
+        "ssim",
+        "psnr",
+        "text_kept",
+        "lpips",
+    ),
+    *("clip_isim", "clip_talign", "clip_dalign", "image_reward"),
+)
 """Their order in a table, before all others."""
 
 _JUDGED = {

@@ -10,8 +10,9 @@ from threading import Lock
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun, Output
-from plantain.bench.score.suite import Case, SuiteMetric
+from plantain.bench.score.suite import Case, measured
 from plantain.journal import JournalReader, JsonValue, StoredScore
+from plantain.metrics import Metric
 from plantain.pixels.decode import decode
 from plantain.records import Score, unscored
 
@@ -24,7 +25,7 @@ class Lacking:
     """An output and the metrics that it has no current score of."""
 
     output: Output
-    metrics: tuple[SuiteMetric, ...]
+    metrics: tuple[Metric, ...]
 
 
 def by_sample(run: BenchRun) -> Iterator[tuple[str, list[Output]]]:
@@ -45,9 +46,7 @@ def rows_of(reader: JournalReader, output: Output) -> dict[str, StoredScore]:
     }
 
 
-def lacking(
-    reader: JournalReader, outputs: Iterable[Output], metrics: Sequence[SuiteMetric]
-) -> list[Lacking]:
+def lacking(reader: JournalReader, outputs: Iterable[Output], metrics: Sequence[Metric]) -> list[Lacking]:
     """What each output lacks: no score, one by another version of the metric, or one of another image."""
     found = []
     for output in outputs:
@@ -58,7 +57,7 @@ def lacking(
     return found
 
 
-def _current(row: StoredScore | None, metric: SuiteMetric, output: Output) -> bool:
+def _current(row: StoredScore | None, metric: Metric, output: Output) -> bool:
     return (
         row is not None
         and row.detail.get("version") == metric.version
@@ -105,13 +104,13 @@ def _measured(
         pixels = decode(read(output))
         for metric in metrics:
             try:
-                score, detail = metric.measure(case, pixels)
+                score, detail = measured(metric, case, pixels)
             except ValueError as error:  # an image that this metric cannot take, e.g. smaller than its window
                 score, detail = unscored(str(error)), {}
             rows.append(_row(output, metric, score, detail))
     return rows
 
 
-def _row(output: Output, metric: SuiteMetric, score: Score, detail: Mapping[str, JsonValue]) -> StoredScore:
+def _row(output: Output, metric: Metric, score: Score, detail: Mapping[str, JsonValue]) -> StoredScore:
     said: dict[str, JsonValue] = {"version": metric.version, "blob": output.edited, **detail}
     return StoredScore(output.task_id, output.generation, output.k + 1, metric.name, score, said)

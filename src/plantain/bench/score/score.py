@@ -20,10 +20,9 @@ from plantain.bench.score.judges import Judgement
 from plantain.bench.score.judging import JudgeName, SeatedJudge, asks_for_scores, seat
 from plantain.bench.score.pixel_metrics import Lacking, by_sample, lacking, measure
 from plantain.bench.score.set_distances import measure_sets
-from plantain.bench.score.suite import PIXEL_METRICS, SETS, SuiteMetric, chosen
-from plantain.bench.score.suite_learned import learned_metrics
-from plantain.bench.score.suite_text import find_text_metric
+from plantain.bench.score.suite import SETS, chosen, open_metrics
 from plantain.findings import load_taxonomy
+from plantain.metrics import Metric
 from plantain.metrics.networks.available import Networks, find_networks
 from plantain.records import InputError
 from plantain.roles import Judge
@@ -87,8 +86,8 @@ async def score_run(
     door.check(images=(sample.image for sample in benchmark.samples))
     seats = _seats(wish.judges, judges, door)
     networks = wish.networks if wish.networks is not None else find_networks(wanted)
-    texts, no_texts = find_text_metric(wanted)
-    notes = [f"{name} not measured: {reason}" for name, reason in (*networks.why_not, *no_texts)]
+    metrics, lacking = open_metrics(wanted, networks)
+    notes = [f"{name} not measured: {reason}" for name, reason in lacking]
     for line in notes:
         observer.note(line)
     async with door.open(
@@ -100,7 +99,7 @@ async def score_run(
     ) as opened:
         opened.summary.notes += notes
         scoring = _Scoring(benchmark, BenchRun(opened.journal.reader), opened)
-        opened.summary.measured = await scoring.metrics(wanted, networks, texts)
+        opened.summary.measured = await scoring.metrics(metrics)
         opened.summary.sets = await scoring.sets(wanted, networks)
         opened.summary.judged = await scoring.judges(await seat(opened.journal, seats), wish)
     return opened.summary
@@ -140,10 +139,8 @@ class _Scoring:
     run: BenchRun
     opened: OpenRun
 
-    async def metrics(self, wanted: set[str], networks: Networks, texts: Sequence[SuiteMetric]) -> int:
+    async def metrics(self, metrics: Sequence[Metric]) -> int:
         """Measures what is lacking, a sample per thread."""
-        metrics = [metric for metric in PIXEL_METRICS if metric.name in wanted]
-        metrics += [*texts, *learned_metrics(networks, wanted)]
         self.opened.observer.begun("metrics", len(self.run.samples))
         loop, one_network, stored = asyncio.get_running_loop(), Lock(), 0
 

@@ -1,10 +1,10 @@
-"""The metrics of a benchmark: what each needs of a sample, what it is called in the journal, and how it is measured."""
+"""The metrics of a benchmark: which can be asked for and measured here, and what each is handed of a sample."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from plantain.bench.benchmark.benchmark import Benchmark
@@ -12,13 +12,20 @@ from plantain.bench.benchmark.regions import Grey
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.score.field import field_of_view
 from plantain.journal import JsonValue
-from plantain.metrics.contract import OutputMetric, registered
+from plantain.metrics import Metric
+from plantain.metrics.networks.available import Networks
+from plantain.metrics.networks.encoders import RememberingEncoder
+from plantain.metrics.registry import registered, unusable
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import InputError, Score, unscored
 
 Detail = Mapping[str, JsonValue]
-NO_ROI, NO_TRUTH = "the sample has no region of interest", "the sample has no ground truth"
-LACKING = {"roi": NO_ROI, "truth": NO_TRUTH}
+LACKING = {
+    "roi": "the sample has no region of interest",
+    "truth": "the sample has no ground truth",
+    "prompt": "the sample has no prompt",
+    "detailed": "the sample has no description of the change",
+}
 
 
 class Case:
@@ -48,65 +55,30 @@ class Case:
         """The region as grey levels, as the published code takes it."""
         return None if self.sample.roi is None else self._benchmark.roi_grey(self.sample)
 
+    @property
+    def prompt(self) -> str:
+        """The instruction."""
+        return self.sample.prompt
+
+    @property
+    def detailed(self) -> str:
+        """The description of the change; "" where there is none."""
+        return self.sample.detailed
+
     @cached_property
     def field(self) -> Mask:
         """What of the image before is image, bool (H, W)."""
         return field_of_view(self.before)
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteMetric:
-    """One metric.
-
-    Attributes:
-        name: in the journal; a learned metric has its plain name only with the published weights.
-        version: changes whenever a number could; what was scored by another version is scored again.
-        measure: scores an output (uint8 (H, W, 3), of the sample's size), with what a reader should know of the number.
-        alone: one measurement at a time: it keeps a network in memory that uses all cores by itself.
-    """
-
-    name: str
-    version: str
-    measure: Callable[[Case, Pixels], tuple[Score, Detail]]
-    alone: bool = False
-
-
-def _in_suite(metric: OutputMetric) -> SuiteMetric:
-    """A registered metric as the suite runs it: unscored where the sample lacks what it needs."""
-
-    def measure(case: Case, output: Pixels) -> tuple[Score, Detail]:
-        for need, reason in LACKING.items():
-            if need in metric.needs and getattr(case, need) is None:
-                return unscored(reason), {}
-        found = metric.measure(case, output)
-        return found if isinstance(found, tuple) else (found, {})
-
-    return SuiteMetric(metric.name, metric.version, measure)
-
-
-PIXEL_METRICS = tuple(_in_suite(metric) for metric in registered().values())
-"""Metrics that need no network: ours, and those of installed packages."""
-
-TEXT = "text_kept"
-"""Whether text was left alone and none was drawn, where the extra `ocr` is there; named as a build's check is."""
-
-LEARNED = (
-    "lpips",
-    "clip_isim",
-    "clip_talign",
-    "clip_talign_d",
-    "clip_dalign",
-    "clip_dalign_d",
-    "image_reward",
-    "image_reward_d",
-)
-"""Metrics of a trained network, where its weights are on disk; "_d" takes the change description for the prompt."""
+PIXEL_METRICS = tuple(name for name, kind in registered().items() if not kind.uses)
+"""Metrics that need nothing of this machine: ours, and those of installed packages."""
 
 SETS = ("fid", "kid")
 """Distances between all outputs of an arm and the ground truths."""
 
 
-METRICS = (*(metric.name for metric in PIXEL_METRICS), TEXT, *LEARNED, *SETS)
+METRICS = (*registered(), *SETS)
 """All that can be asked for by name."""
 
 
@@ -114,11 +86,39 @@ def chosen(names: Sequence[str] | None) -> set[str]:
     """The metrics asked for by name, all of them without names.
 
     Raises:
-        InputError: no metric of that name; the nearest is named.
+        InputError: no metric of that name; the nearest is named. Or its package cannot be loaded.
     """
     for name in names or ():
+        if name in unusable():
+            raise InputError(f"--metrics: {unusable()[name]}")
         if name not in METRICS:
             nearest = difflib.get_close_matches(name, METRICS, n=1)
             hint = f"did you mean {nearest[0]!r}?" if nearest else f"metrics: {', '.join(METRICS)}"
             raise InputError(f"--metrics: no metric {name!r}; {hint}")
     return set(names) if names is not None else set(METRICS)
+
+
+def open_metrics(wanted: set[str], networks: Networks) -> tuple[list[Metric], list[tuple[str, str]]]:
+    """The wanted metrics that this machine can measure; and the others with the reason, line by line."""
+    if networks.clip is not None:
+        networks = replace(networks, clip=RememberingEncoder(networks.clip))
+    made: list[Metric] = []
+    lacking = [*networks.why_not, *unusable().items()]
+    for name, kind in registered().items():
+        if name in wanted:
+            metric = kind.open(networks)
+            if isinstance(metric, Metric):
+                made.append(metric)
+            elif metric:
+                lacking.append((name, metric))
+    return made, lacking
+
+
+def measured(metric: Metric, case: Case, output: Pixels) -> tuple[Score, Detail]:
+    """A metric's score of an output, uint8 (H, W, 3); unscored where the sample lacks something."""
+    for need in metric.needs:
+        given = getattr(case, need)
+        if given is None or (isinstance(given, str) and not given):
+            return unscored(LACKING[need]), {}
+    found = metric.measure(case, output)
+    return found if isinstance(found, tuple) else (found, {})

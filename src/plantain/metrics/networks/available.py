@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from plantain.metrics.networks.encoders import ImageEncoder, ImageTextEncoder, PerceptualNetwork, RewardModel
+from plantain.metrics.networks.encoders import (
+    ImageEncoder,
+    ImageTextEncoder,
+    PerceptualNetwork,
+    RewardModel,
+)
+from plantain.metrics.registry import registered
 from plantain.records import InputError
 
 CLIP = "openai/clip-vit-large-patch14"
@@ -47,29 +55,25 @@ def find_networks(
     Raises:
         InputError: the Inception file has another hash.
     """
+    known = registered()
+    used = {known[name].uses for name in wanted if name in known} | {
+        "features" for _ in wanted & {"fid", "kid"}
+    }
+    loaders: dict[str, tuple[str, Callable[[], Any]]] = {
+        "clip": ("clip", lambda: _clip(clip)),
+        "perceptual": ("lpips", _lpips),
+        "reward": ("image_reward", _reward),
+        "features": ("fid and kid", lambda: _inception(inception, inception_sha256)),
+    }
     networks = Networks()
-    if any(name.startswith("clip_") for name in wanted):
-        with_clip = _clip(clip)
-        networks = (
-            networks.but("clip", with_clip)
-            if isinstance(with_clip, str)
-            else replace(networks, clip=with_clip)
-        )
-    if "lpips" in wanted:
-        lp = _lpips()
-        networks = networks.but("lpips", lp) if isinstance(lp, str) else replace(networks, perceptual=lp)
-    if any(name.startswith("image_reward") for name in wanted):
-        model = _reward()
-        networks = (
-            networks.but("image_reward", model) if isinstance(model, str) else replace(networks, reward=model)
-        )
-    if wanted & {"fid", "kid"}:
-        encoder = _inception(inception, inception_sha256)
-        networks = (
-            networks.but("fid and kid", encoder)
-            if isinstance(encoder, str)
-            else replace(networks, features=encoder)
-        )
+    for field, (metrics, load) in loaders.items():
+        if field in used:
+            found = load()
+            networks = (
+                networks.but(metrics, found)
+                if isinstance(found, str)
+                else replace(networks, **{field: found})
+            )
     return networks
 
 

@@ -66,6 +66,40 @@ class RewardModel(Protocol):
         ...
 
 
+class RememberingEncoder:
+    """An encoder that embeds once what several metrics of one sample ask for, one after the other."""
+
+    def __init__(self, encoder: ImageTextEncoder, most: int = 16) -> None:
+        self.name = encoder.name
+        self._encoder = encoder
+        self._most = most
+        self._images: dict[int, tuple[Image, npt.NDArray[np.floating]]] = {}
+        self._texts: dict[str, npt.NDArray[np.floating]] = {}
+
+    def images(self, images: Sequence[Image]) -> npt.NDArray[np.floating]:
+        return np.stack([self._image(image) for image in images])
+
+    def texts(self, texts: Sequence[str]) -> npt.NDArray[np.floating]:
+        return np.stack([self._text(text) for text in texts])
+
+    def truncated(self, text: str) -> bool:
+        return self._encoder.truncated(text)
+
+    def _image(self, image: Image) -> npt.NDArray[np.floating]:
+        _, row = self._images.pop(id(image), None) or (image, self._encoder.images([image])[0])
+        self._images[id(image)] = image, row  # the image is held, or its id could become another's
+        if len(self._images) > self._most:
+            del self._images[next(iter(self._images))]
+        return row
+
+    def _text(self, text: str) -> npt.NDArray[np.floating]:
+        row = self._texts.pop(text, None)
+        self._texts[text] = self._encoder.texts([text])[0] if row is None else row
+        if len(self._texts) > self._most:
+            del self._texts[next(iter(self._texts))]
+        return self._texts[text]
+
+
 def label(metric: str, published: frozenset[str], network: str) -> str:
     """The metric's name if `network` has the weights it was published with, else "metric:network".
 

@@ -15,9 +15,10 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.generate import generate
+from plantain.bench.score import text_kept
 from plantain.bench.score.score import ScoreRequest, score_run
-from plantain.bench.score.suite import TEXT
-from plantain.bench.score.suite_text import find_text_metric
+from plantain.bench.score.suite import open_metrics
+from plantain.bench.score.text_kept import TextKept
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.metrics.networks.available import Networks
@@ -27,6 +28,8 @@ from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
 from plantain.runs.settings.terms import load_terms
+
+TEXT = "text_kept"
 
 
 class Signer:
@@ -92,11 +95,12 @@ def test_table_and_page_show_it(scored: Path, capsys: pytest.CaptureFixture[str]
 def test_without_the_extra_it_says_so_and_measures_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_reader, "why_no_reader", lambda: "rapidocr is not installed")
-    metrics, why = find_text_metric({TEXT, "psnr"})
-    assert metrics == []
+    for module in (text_reader, text_kept):
+        monkeypatch.setattr(module, "why_no_reader", lambda: "rapidocr is not installed")
+    metrics, why = open_metrics({TEXT, "psnr"}, Networks())
+    assert [metric.name for metric in metrics] == ["psnr"]
     assert [name for name, _ in why] == [TEXT]
-    assert find_text_metric({"psnr"}) == ([], [])
+    assert open_metrics({"psnr"}, Networks())[1] == []
 
 
 def test_another_reader_scores_anew(scored: Path) -> None:
@@ -109,7 +113,5 @@ def test_another_reader_scores_anew(scored: Path) -> None:
     bench = Benchmark.load(scored / "bench")
     again = asyncio.run(score_run(scored / "run", bench, ScoreRequest([TEXT], networks=Networks())))
     assert again.measured == 0
-    (metric,) = find_text_metric({TEXT})[0]
-    from plantain.bench.score.suite_text import text_metric
-
-    assert text_metric(Other()).version != metric.version
+    (metric,) = open_metrics({TEXT}, Networks())[0]
+    assert TextKept(Other()).version != metric.version
