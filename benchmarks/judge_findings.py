@@ -6,7 +6,8 @@ hands the judge an unchanged image: passing it is a miss.
 
 Where a finding cannot be drawn on a picture, the next one is taken: a sella is in few slices.
 
-    python benchmarks/judge_findings.py [--seeds 6] [--more FOLDER] [--finding NAME] [--split tuning] [--json]
+    python benchmarks/judge_findings.py [--seeds 6] [--more FOLDER] [--finding NAME] [--round 2]
+                                         [--split tuning] [--json]
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ WAYS = ("added", "undone", "removed", "empty")
 LOOKS = (("moderate", "moderate"), ("large", "marked"), ("moderate", "marked"), ("small", "marked"))
 
 
-def verdicts(finding: Finding, picture: TrialPicture, number: int) -> Iterator[tuple[str, bool | None, str]]:
+def verdicts(
+    finding: Finding, picture: TrialPicture, number: int, round: int
+) -> Iterator[tuple[str, bool | None, str]]:
     """(way, passed, why not) of one drawing of a finding; None where it could not be drawn or found."""
     image, original = picture.image, picture.data
     rng = np.random.default_rng(derive_seed(7, finding.name, image.id, number))
@@ -70,7 +73,7 @@ def verdicts(finding: Finding, picture: TrialPicture, number: int) -> Iterator[t
     yield "undone", *judged(ill, encode_jpeg(pixels), Direction.REMOVE)
     yield "empty", *judged(original, encode_jpeg(pixels), Direction.ADD)
     try:
-        healed = render_instruction(decode(ill), words(Direction.REMOVE), image, seed + 1).pixels
+        healed = render_instruction(decode(ill), words(Direction.REMOVE), image, seed + 1, round).pixels
     except CannotShow as reason:
         yield "removed", None, str(reason)
         return
@@ -78,13 +81,13 @@ def verdicts(finding: Finding, picture: TrialPicture, number: int) -> Iterator[t
 
 
 def drawings(
-    finding: Finding, pictures: Sequence[TrialPicture], wanted: int
+    finding: Finding, pictures: Sequence[TrialPicture], wanted: int, round: int
 ) -> Iterator[list[tuple[str, bool | None, str]]]:
     """The verdicts of so many drawings; pictures are taken in turn, refusing ones count as tries until all refused."""
     turn = cycle(pictures)
     for number in range(wanted):
         for picture in islice(turn, len(pictures)):
-            seen = list(verdicts(finding, picture, number))
+            seen = list(verdicts(finding, picture, number, round))
             yield seen
             if seen[0][1] is not None:
                 break
@@ -97,6 +100,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=6, help="drawings of each finding")
     parser.add_argument("--more", type=Path, help="folder of further pictures, by modality")
     parser.add_argument("--finding", help="only this one")
+    parser.add_argument("--round", type=int, default=1, help="of the loop, in which the editor removes")
     parser.add_argument("--split", choices=SPLITS, default="held-out")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -109,7 +113,7 @@ def main() -> int:
             continue
         counted: dict[str, list[bool | None]] = defaultdict(list)
         why: dict[str, int] = defaultdict(int)
-        for drawing in drawings(finding, own, options.seeds):
+        for drawing in drawings(finding, own, options.seeds, options.round):
             for way, passed, reason in drawing:
                 counted[way].append(passed)
                 if passed is not (way != "empty") and way != "empty":

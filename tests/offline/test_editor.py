@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from plantain.findings import load_taxonomy
+from plantain.offline import editor
 from plantain.offline.brain import RENDERERS as BRAIN
 from plantain.offline.chest import RENDERERS as CHEST
-from plantain.offline.editor import ProceduralEditor, edit_encoded
+from plantain.offline.editor import ProceduralEditor, edit_encoded, render_instruction
 from plantain.offline.fundus import RENDERERS as FUNDUS
 from plantain.offline.language import Intent, compose
+from plantain.offline.rendering import FindingRenderer, Rendering, Scene
 from plantain.offline.workers import close_workers
 from plantain.pixels.blend import dilate
 from plantain.pixels.decode import decode, decode_mask
@@ -78,6 +80,30 @@ def test_edit_is_the_same_in_a_worker_process(
         close_workers()
     here = edit_encoded(data, request.instruction, image, SEED)
     assert isinstance(here, EditedImage) and reply.value == here
+
+
+@pytest.mark.parametrize("support", ["local", "warp"])
+def test_a_removal_goes_another_length_in_every_round(
+    support: str, prepared: dict[str, tuple[SourceImage, bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A removal that takes 40 grey levels off a square; what each round makes of it by hand."""
+    image, data = prepared[IMAGES["fundus"]]
+    original = np.full_like(decode(data), 100)
+
+    def remove(scene: Scene) -> Rendering:
+        pixels = scene.pixels.copy()
+        pixels[100:200, 100:200] -= 40
+        return Rendering(pixels, np.any(pixels != scene.pixels, axis=2), support, "taken away")
+
+    monkeypatch.setattr(editor, "_renderers", lambda modality: {"AMD": FindingRenderer(remove, remove)})
+    words = instruct("fundus", "AMD", Direction.REMOVE)
+    made = [render_instruction(original, words, image, SEED, number).pixels for number in range(1, 6)]
+    assert np.array_equal(made[0], render_instruction(original, words, image, SEED).pixels)
+    lengths = (1, 1.1, 0.92, 1.2, 0.84) if support == "local" else (1, 0.95, 0.9, 0.85, 0.8)
+    assert [int(one[150, 150, 0]) for one in made] == [round(100 - 40 * length) for length in lengths]
+    assert all((one[:100] == 100).all() and (one[200:] == 100).all() for one in made)
+    drawn = render_instruction(original, instruct("fundus", "AMD"), image, SEED, 4).pixels
+    assert int(drawn[150, 150, 0]) == 60  # what is drawn hangs on the seed, which each round has its own of
 
 
 @pytest.mark.parametrize(

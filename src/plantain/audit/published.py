@@ -11,6 +11,7 @@ import numpy as np
 
 from plantain.audit.asking import Asking
 from plantain.audit.pictures import TrialPicture
+from plantain.files.opening import check_inside, read_regular
 from plantain.findings import Taxonomy
 from plantain.offline.language import Intent, compose
 from plantain.pixels.arrays import Pixels
@@ -46,6 +47,10 @@ class PublishedEdit:
     finding: Finding
     direction: Direction
 
+    def read(self) -> bytes:
+        """Its bytes. Raises InputError."""
+        return read_regular(self.path, self.path.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
@@ -70,6 +75,7 @@ def published_edits(folder: Path, taxonomy: Taxonomy) -> list[PublishedEdit]:
             match = NAME.match(path.name)
             if match is None or match["finding"] not in known:
                 continue
+            check_inside(folder, path)
             direction = Direction.ADD if match["task"] == "edit" else Direction.REMOVE
             found.append(PublishedEdit(path, modality, match["source"], known[match["finding"]], direction))
     if not found:
@@ -117,7 +123,7 @@ async def _ask(
         JudgeRequest(
             image=image,
             original=EncodedImage(original, "image/jpeg"),
-            edited=EncodedImage(made_from(normalise(edit.path.read_bytes()), original), "image/jpeg"),
+            edited=EncodedImage(made_from(normalise(edit.read()), original), "image/jpeg"),
             instruction=compose(Intent(edit.finding.name, edit.direction), edit.finding),
             finding=edit.finding,
             direction=edit.direction,
@@ -129,7 +135,7 @@ async def _ask(
 
 
 def _pixels(edit: PublishedEdit) -> Pixels:
-    pixels = decode_untrusted(edit.path.read_bytes(), edit.path.name)
+    pixels = decode_untrusted(edit.read(), edit.path.name)
     return settle_grey(pixels) if edit.modality != "fundus" else pixels
 
 

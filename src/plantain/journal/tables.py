@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plantain.journal.reader import JournalReader
-from plantain.journal.telemetry import costs, status_summary
+from plantain.journal.telemetry import came_back, costs, status_summary
 from plantain.journal.units import NOTHING, OF_CRITERIA, UNITS, decision_rates, rates, snapshot
 from plantain.journal.verdicts import JUDGED_AGAIN
 from plantain.metrics.statistics.clusters import Rate
@@ -84,6 +84,7 @@ class Judged:
         opinion_agrees: how often that opinion equals the run's policy.
         attempts: all attempts of current generations; `judged` of them have a verdict.
         unjudged: why the others have none, with counts.
+        came_back: how many brought a picture, byte for byte, that an earlier round of their task had brought.
         code_totals: failed criterion and code, with counts, for the heat map.
     """
 
@@ -96,6 +97,7 @@ class Judged:
     attempts: int
     judged: int
     unjudged: tuple[tuple[str, int], ...]
+    came_back: int
     code_totals: tuple[tuple[str, str, int], ...]
 
 
@@ -217,6 +219,7 @@ def table2(reader: JournalReader, weights: Mapping[str, float]) -> Judged:
         attempts=attempts,
         judged=judged,
         unjudged=unjudged,
+        came_back=came_back(reader),
         code_totals=codes,
     )
 

@@ -40,13 +40,24 @@ def costs(reader: JournalReader) -> tuple[StepCost, ...]:
     )
 
 
+def came_back(reader: JournalReader) -> int:
+    """Attempts of current generations whose picture, byte for byte, an earlier round of the task had brought."""
+    return int(
+        reader.connection.execute(
+            "SELECT count(*) FROM attempt a JOIN task t ON t.id = a.task AND t.kind = 'edit' WHERE a.superseded = 0"
+            " AND a.edited IS NOT NULL AND EXISTS (SELECT 1 FROM attempt b WHERE b.task = a.task"
+            " AND b.generation = a.generation AND b.round < a.round AND b.edited = a.edited)"
+        ).fetchone()[0]
+    )
+
+
 def status_summary(reader: JournalReader) -> dict[str, object]:
     """Where a run stands, in the shape that scripts rely on (design, section 4).
 
     `tasks` and `rounds` count tasks of every kind (`rounds`: successes by the round that succeeded); `attempts` those
-    of current generations; `calls.made` and `outcomes` every settled try of every generation; `calls.replayed` the
-    answers that sessions took from the journal; `cost_usd` sums what is known. `report` is the path of the HTML
-    report, or None while there is none.
+    of current generations, `came_back_unchanged` those of them whose picture an earlier round had brought; `calls.made`
+    and `outcomes` every settled try of every generation; `calls.replayed` the answers that sessions took from the
+    journal; `cost_usd` sums what is known. `report` is the path of the HTML report, or None while there is none.
     """
     connection = reader.connection
     states = dict.fromkeys((state.value for state in TaskState), 0)
@@ -65,6 +76,7 @@ def status_summary(reader: JournalReader) -> dict[str, object]:
         "rounds": {str(number): n for number, n in reader.success_rounds().items()},
         "attempts": attempts,
         "attempts_superseded": superseded,
+        "came_back_unchanged": came_back(reader),
         "calls": {
             "made": sum(outcomes.values()),
             "replayed": replayed or 0,

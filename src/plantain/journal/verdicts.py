@@ -98,6 +98,33 @@ def put_verdict(connection: sqlite3.Connection, stored: StoredVerdict) -> None:
     connection.executemany(_PUT_CRITERION, rows)
 
 
+_SAME_VERDICT = (
+    "INSERT OR IGNORE INTO verdict SELECT task, generation, :round, judge, draw, decisive, opinion, reason, "
+    "differences, qualified_all_pass, qualified_weighted, score, qualified FROM verdict"
+)
+_SAME_CRITERION = (
+    "INSERT OR IGNORE INTO criterion SELECT task, generation, :round, judge, draw, name, kind, place, passed, value, "
+    "confidence, codes, reason FROM criterion"
+)
+_SAME_SCORE = (
+    "INSERT OR IGNORE INTO score SELECT task, generation, :round, metric, value, reason, detail FROM score"
+)
+
+
+def repeat_verdict(
+    connection: sqlite3.Connection, task_id: str, generation: int, round: int, earlier: int
+) -> None:
+    """Gives an attempt all verdicts and scores of an earlier round's, whose picture and instruction it shares."""
+    key = {"task": task_id, "generation": generation, "round": round, "earlier": earlier}
+    for statement in (_SAME_VERDICT, _SAME_CRITERION, _SAME_SCORE):
+        where = " WHERE task = :task AND generation = :generation AND round = :earlier"
+        connection.execute(statement + where, key)
+    connection.execute(
+        "UPDATE attempt SET judge_outcome = 'ok' WHERE task = :task AND generation = :generation AND round = :round",
+        key,
+    )
+
+
 def read_verdicts(
     connection: sqlite3.Connection, where: str, values: Iterable[str | int]
 ) -> Iterator[StoredVerdict]:

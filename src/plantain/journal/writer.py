@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from plantain.journal import money, payload, sending, statements
+from plantain.journal import money, payload, sending, statements, verdicts
 from plantain.journal.batches import BatchLedger
 from plantain.journal.commit import Committer
 from plantain.journal.disk.blobs import BlobStore, sync_folder
@@ -259,6 +259,11 @@ class Journal:
             extended += await self._submit(partial(statements.extend_tasks, ids=batch))
         return extended
 
+    async def repeat_verdict(self, task_id: str, generation: int, *, round: int, earlier: int) -> None:
+        """Gives an attempt the verdicts and scores of an earlier one, whose picture and instruction it shares."""
+        again = partial(verdicts.repeat_verdict, task_id=task_id, generation=generation)
+        await self._submit(partial(again, round=round, earlier=earlier))
+
     async def add_scores(self, scores: Iterable[StoredScore]) -> int:
         """Stores scores; a metric computed again replaces its old value. Returns how many were stored."""
         stored = 0
@@ -289,16 +294,8 @@ class Journal:
         text = payload.to_json(dict(detail))
         unit = 1e6 if sys.platform == "darwin" else 1024
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-        await self._submit(
-            partial(
-                statements.end_session,
-                session=self._session,
-                now=_now(),
-                replayed=replayed,
-                peak=peak,
-                detail=text,
-            )
-        )
+        ended = partial(statements.end_session, session=self._session, now=_now(), replayed=replayed)
+        await self._submit(partial(ended, peak=peak, detail=text))
 
     async def backup(self, to: Path) -> None:
         """Copies the journal, live and consistent, to the file `to` by SQLite's own backup. No blobs."""

@@ -40,7 +40,7 @@ async def edit_until_qualified(rounds: Rounds) -> Closing:
             history.append(attempt)
             continue
 
-        attempt = await rounds.judge(attempt)
+        attempt = await rounds.judge(attempt, history)
         if attempt.verdict is None:
             assert attempt.judge_outcome is not None
             return stopped(attempt.judge_outcome, number, "judge")

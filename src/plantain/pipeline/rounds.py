@@ -152,6 +152,7 @@ class Rounds:
                     seed,
                     concept=self.finding.name if about else "",
                     direction=self.task.direction if about else None,
+                    round=attempt.round,
                 )
             )
 
@@ -200,9 +201,17 @@ class Rounds:
             blobs=tuple(dict.fromkeys(blobs)),
         )
 
-    async def judge(self, attempt: Attempt) -> Attempt:
-        """The attempt with its verdict; of a panel, the majority's. Without one when a judge gave no report."""
+    async def judge(self, attempt: Attempt, history: Sequence[Attempt] = ()) -> Attempt:
+        """The attempt with its verdict; of a panel, the majority's. Without one when a judge gave no report.
+
+        A picture that came back unchanged from an earlier round, asked for with the same words, has been judged.
+        """
         assert attempt.edited is not None
+        known = next((earlier for earlier in history if _same_edit(earlier, attempt)), None)
+        if known is not None and not self.calls.answers(Step.JUDGE, attempt.round):
+            key = (self.task.id, self.generation)
+            await self.journal.repeat_verdict(*key, round=attempt.round, earlier=known.round)
+            return replace(attempt, judge_outcome=OK, verdict=known.verdict)
         edited = await self._read(attempt.edited)
         objections: tuple[str, ...] = ()
         if self.text_check is not None:
@@ -293,6 +302,12 @@ class Rounds:
         if not self.pictures.holds(sha256):
             await asyncio.to_thread(self.pictures.read, sha256)
         return self.pictures.image(sha256)
+
+
+def _same_edit(earlier: Attempt, attempt: Attempt) -> bool:
+    """True where an editor was asked the same, brought the same bytes, and these have a verdict (one rubric a run)."""
+    same = (earlier.edited, earlier.instruction) == (attempt.edited, attempt.instruction)
+    return same and earlier.verdict is not None
 
 
 def _told(attempt: Attempt) -> list[object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plantain.journal import JournalReader, StoredVerdict, TaskRow
@@ -31,13 +32,17 @@ PAGE = Size(640, 120_000)
 
 @dataclass(frozen=True, slots=True)
 class RoundStory:
-    """One attempt with its pictures as data URIs; None where there is none. `panel` holds the members' verdicts."""
+    """One attempt with its pictures as data URIs; None where there is none.
+
+    `panel` holds the members' verdicts, `same_as` the earlier round that had brought the same picture, or 0.
+    """
 
     attempt: Attempt
     edited: str | None
     difference: str | None
     outlined: bool
     panel: tuple[StoredVerdict, ...]
+    same_as: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +107,34 @@ def tell(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = Fals
         original=None
         if before is None
         else data_uri(before, size.side, size.limit, synthetic=image.synthetic),
-        rounds=tuple(_round(reader, attempt, before, members, size) for attempt in attempts),
+        rounds=tuple(
+            _round(reader, attempt, before, members, size, came_back_from(attempt, attempts))
+            for attempt in attempts
+        ),
         remark=remark(task, image),
         whole=whole,
     )
 
 
+def came_back_from(attempt: Attempt, attempts: Sequence[Attempt]) -> int:
+    """The first earlier round of the generation that brought the same bytes, or 0."""
+    earlier = (a for a in attempts if (a.generation, a.edited) == (attempt.generation, attempt.edited))
+    first = next(earlier, attempt).round
+    return first if attempt.edited and first < attempt.round else 0
+
+
 def _round(
-    reader: JournalReader, attempt: Attempt, before: Pixels | None, members: list[StoredVerdict], size: Size
+    reader: JournalReader,
+    attempt: Attempt,
+    before: Pixels | None,
+    members: list[StoredVerdict],
+    size: Size,
+    same_as: int,
 ) -> RoundStory:
     here = (attempt.generation, attempt.round)
     panel = tuple(v for v in members if (v.generation, v.round) == here)
     if attempt.edited is None or not there(reader, attempt.edited):
-        return RoundStory(attempt, None, None, False, panel)
+        return RoundStory(attempt, None, None, False, panel, same_as)
     after = decode(reader.read_blob(attempt.edited))
     mask: Mask | None = None
     if attempt.mask is not None and there(reader, attempt.mask):
@@ -123,9 +143,8 @@ def _round(
     if before is not None and after.shape == before.shape:
         usable = mask if mask is not None and mask.shape == before.shape[:2] else None
         changed = difference(before, after, size.side, size.limit, usable)
-    return RoundStory(
-        attempt, data_uri(after, size.side, size.limit, synthetic=True), changed, mask is not None, panel
-    )
+    edited = data_uri(after, size.side, size.limit, synthetic=True)
+    return RoundStory(attempt, edited, changed, mask is not None, panel, same_as)
 
 
 def remark(task: TaskRow, image: SourceImage) -> str:

@@ -16,7 +16,7 @@ from plantain.journal.tables import snapshot, table1
 from plantain.pages.wording import count, decimal, percent, plain, words
 from plantain.records import Attempt, CriterionResult, SourceImage, Verdict
 from plantain.report.absent import absence
-from plantain.report.gallery import remark
+from plantain.report.gallery import came_back_from, remark
 from plantain.report.labels import DIRECTIONS, STATES, fact_words, interval, judge_name, modality
 from plantain.report.task_list import ListedTask
 
@@ -79,8 +79,9 @@ def story(reader: JournalReader, task: TaskRow) -> RenderableType:
         _heading(task, image),
         *([_path("original", reader, image.prepared_sha256, image)] if image.prepared_sha256 else []),
     ]
-    for attempt in reader.attempts(task.id):
-        parts.append(_attempt(reader, attempt, image))
+    attempts = reader.attempts(task.id)
+    for attempt in attempts:
+        parts.append(_attempt(reader, attempt, image, came_back_from(attempt, attempts)))
         for stored in reader.verdicts(task.id, attempt.generation):
             if stored.round == attempt.round and not stored.decisive:
                 parts.append(_verdict(stored.verdict, f"panel member, draw {stored.draw}: "))
@@ -105,13 +106,15 @@ def _heading(task: TaskRow, image: SourceImage) -> Panel:
     return Panel(lines, title=title, title_align="left")
 
 
-def _attempt(reader: JournalReader, attempt: Attempt, image: SourceImage) -> RenderableType:
+def _attempt(reader: JournalReader, attempt: Attempt, image: SourceImage, same_as: int) -> RenderableType:
     superseded = ", superseded" if attempt.superseded else ""
     text = Text(f"\nGeneration {attempt.generation}, round {attempt.round}{superseded}\n", style="bold")
     text.append(plain(attempt.instruction), style="not bold")
     for name, outcome in (("edit", attempt.edit_outcome), ("judge", attempt.judge_outcome)):
         if outcome is not None and not outcome.ok:
             text.append(f"\n{name}: {outcome.kind.value}: {plain(outcome.reason)}", style="not bold yellow")
+    if same_as:
+        text.append(f"\ncame back unchanged: the picture of round {same_as}", style="not bold yellow")
     paths = [
         _path(name, reader, sha, image)
         for name, sha in (("edited", attempt.edited), ("raw", attempt.raw), ("mask", attempt.mask))

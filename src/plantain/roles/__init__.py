@@ -103,6 +103,7 @@ class EditRequest:
             that the editor says are `adjustable`.
         concept: what the edit is about, in a word or two, for editors that read no sentences; "" when unknown.
         direction: which way it goes; None when unknown.
+        round: of the loop, from 1: an editor without chance of its own can try another way in a later one.
     """
 
     image: SourceImage
@@ -114,6 +115,7 @@ class EditRequest:
     parameters: Mapping[str, float] = field(default_factory=dict)
     concept: str = ""
     direction: Direction | None = None
+    round: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from plantain.files.opening import check_received
 from plantain.journal.disk.blobs import sync_folder
 from plantain.records import InputError
 
@@ -101,6 +102,7 @@ def load(
     path = next((p for p in (folder / NAME, folder / OLD) if (p / "state.json").exists()), None)
     if path is None:
         return None
+    check_received(path)
     try:
         text = json.loads((path / "state.json").read_text(encoding="utf-8"))
         state = Checkpoint(int(text["step"]), str(text["identity"]), tuple(text["log"]), str(text["stopped"]))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plantain.files.opening import read_inside
+from plantain.files.writing import replace_file
 from plantain.records import InputError
 
 DONE = "training.json"
@@ -18,11 +21,12 @@ def read_finished(path: Path, identity: str) -> dict[str, Any] | None:
     Raises:
         InputError: it is of another training, or cannot be read.
     """
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return None
-    except (OSError, ValueError) as error:
+    data = read_inside(path.parent, path)
+    try:
+        found = json.loads(data)
+    except (RecursionError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     if not isinstance(found, dict) or found.get("identity") != identity:
         raise InputError(
@@ -35,9 +39,7 @@ def read_finished(path: Path, identity: str) -> dict[str, Any] | None:
 def write_json(path: Path, value: object) -> None:
     """Replaces the file at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".part")
-    unfinished.write_text(json.dumps(value, indent=1, ensure_ascii=False), encoding="utf-8")
-    unfinished.replace(path)
+    replace_file(path, json.dumps(value, indent=1, ensure_ascii=False).encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +55,12 @@ def trainings(folder: Path) -> list[Learned]:
     """Every finished training below a folder. Raises InputError where one does not say what it learned from."""
     found = []
     for path in sorted(folder.rglob(DONE)):
+        data = read_inside(folder, path)
         try:
-            told = json.loads(path.read_text(encoding="utf-8"))
+            told = json.loads(data)
             ids = told.get("trained_on")
             examples = None if ids is None else frozenset(map(str, ids))
             found.append(Learned(path.parent, str(told["source"]["name"]), examples))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (RecursionError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{path}: does not say what it learned from ({error})") from error
     return found

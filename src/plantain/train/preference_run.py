@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from plantain.files.opening import read_inside
 from plantain.records import InputError, derive_seed
 from plantain.train.base import TrainingBase
 from plantain.train.editor_folder import Card, save_editor
@@ -314,8 +315,8 @@ def _finished(out: Path, wanted: str, pairs: int, held_out: int) -> PreferenceRe
 
 def _read_curve(work: Path) -> tuple[tuple[int, Preference], ...]:
     try:
-        return _points(json.loads((work / CURVE).read_text(encoding="utf-8")))
-    except (OSError, ValueError):
+        return _points(json.loads(read_inside(work, work / CURVE)))
+    except (InputError, ValueError):
         return ()
 
 

@@ -14,6 +14,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from plantain.catalogue.groups import Groups
+from plantain.files.opening import check_received
 from plantain.journal import JsonValue
 from plantain.pixels.decode import BadImage, decode_mask, decode_untrusted
 from plantain.records import InputError, SourceImage
@@ -172,7 +173,8 @@ class ReleasePreferences:
 
 
 def _files(release: Path, table: str) -> list[Path]:
-    """A table's shards. Raises InputError when there is none."""
+    """A table's shards. Raises InputError when there is none, or a link in the release leads out of it."""
+    check_received(release)
     files = sorted((release / TABLES / table).glob("*.parquet"))
     if not files:
         raise InputError(

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
+from typing import cast
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plantain.files import redaction
+from plantain.journal.batches import BatchLedger, JobRow
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.batch.answers import index
-from plantain.models.hosted.batch.service import BatchJob, JobState
+from plantain.models.hosted.batch.files import JobFiles
+from plantain.models.hosted.batch.job_poller import JobPoller
+from plantain.models.hosted.batch.service import BatchJob, BatchService, JobState
+from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.scrub import text
-from plantain.records import OutcomeKind
+from plantain.records import Outcome, OutcomeKind
+from plantain.roles.batch_rules import BatchRules
 
 
 def key_of(answer: JsonObject) -> str:
@@ -69,3 +77,30 @@ def test_unanswered_request_ends_by_the_state_of_its_job(
     assert (fault.outcome.kind, fault.outcome.fatal) == (kind, fatal)
     assert "batches/b1" in fault.outcome.reason
     assert (fault.usage is None) == billed  # None: nobody knows what was billed, so that money stays held
+
+
+def test_what_was_downloaded_has_no_name_until_keys_are_out_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "sk-fake-0123456789abcdef-plantain"
+    monkeypatch.setattr(redaction, "_keys", {})
+    redaction.hide(key)
+    seen: list[list[str]] = []
+
+    class Service:
+        async def fetch(self, file_id: str, to: Path) -> None:
+            to.write_text(f'{{"key": "1", "said": "{key}"}}\nwhole\n')
+            seen.append([path.name for path in (tmp_path / "jobs").iterdir()])
+            if len(seen) == 1:
+                raise Fault(Outcome(OutcomeKind.TRANSPORT, "cut"))
+
+    class Ledger:
+        async def note(self, key: str, trouble: str) -> None: ...
+
+    files, rules = JobFiles(tmp_path / "jobs"), BatchRules(poll_s=0.001)
+    poller = JobPoller(cast(BatchService, Service()), cast(BatchLedger, Ledger()), files, rules)
+    job = JobRow("job", "a/model", "/v1", "running", "id")
+    asyncio.run(poller._fetch(job, BatchJob("id", JobState.DONE, answers=("file",))))
+    assert seen == [[], []]
+    assert files.answer("job", 0).read_text() == '{"key":"1","said":"[key]"}\nwhole\n'
+    assert [path.name for path in (tmp_path / "jobs").iterdir()] == ["job.answers-0.jsonl"]

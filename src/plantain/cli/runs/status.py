@@ -70,7 +70,8 @@ def status(
         table.add_row("success in" if section == "rounds" else section, ", ".join(told_values) or "none")
         if section == "tasks" and causes:
             table.add_row("", "\n".join(cause.strip() for cause in causes))
-    table.add_row("attempts", str(told["attempts"]))
+    again = f", {told['came_back_unchanged']} came back unchanged" if told["came_back_unchanged"] else ""
+    table.add_row("attempts", f"{told['attempts']}{again}")
     cost = told["cost_usd"]
     table.add_row("cost", "unknown" if cost is None else f"${cost:.4f}")
     if told["calls_held"]:

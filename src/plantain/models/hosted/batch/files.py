@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 from plantain.files.writing import create
 from plantain.journal.disk.blobs import sync_folder
@@ -59,6 +61,13 @@ class JobFiles:
             os.fsync(file.fileno())
         temporary.replace(final)
         sync_folder(self._folder)
+
+    @contextlib.contextmanager
+    def nameless(self) -> Iterator[tuple[IO[bytes], Path]]:
+        """A file that no folder lists and no kill leaves behind, and a path under which this process can write it."""
+        self._folder.mkdir(exist_ok=True)
+        with tempfile.TemporaryFile(dir=self._folder) as file:
+            yield file, Path(f"/dev/fd/{file.fileno()}")
 
     def drop_requests(self, job: str) -> None:
         """The provider has them."""

@@ -6,6 +6,7 @@ import asyncio
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 from plantain.files.redaction import redacted_line
 from plantain.files.writing import create
@@ -100,25 +101,23 @@ class JobPoller:
             final = self._files.answer(job.key, number)
             tries = 0
             while not final.exists():
-                temporary = final.with_suffix(".new")
                 try:
-                    temporary.parent.mkdir(exist_ok=True)
-                    with self._files.full_disk_told(0):
-                        await self._service.fetch(file_id, temporary)
-                        await asyncio.to_thread(self._keep, temporary, final)
+                    with self._files.full_disk_told(0), self._files.nameless() as (raw, path):
+                        await self._service.fetch(file_id, path)
+                        await asyncio.to_thread(self._keep, raw, final)
                 except Fault as fault:
                     if fault.status == 404:
                         break
                     await self._sit_out(job, fault, tries)
                     tries += 1
 
-    def _keep(self, temporary: Path, final: Path) -> None:
-        """Names a downloaded file, without keys, which no file of ours may hold."""
-        clean = temporary.with_suffix(".clean")
-        with temporary.open("rb") as source, create(clean) as sink:
-            for line in source:
+    def _keep(self, raw: IO[bytes], final: Path) -> None:
+        """Gives what was downloaded a name, without keys, which no file of ours may hold."""
+        clean = final.with_suffix(".clean")
+        raw.seek(0)
+        with create(clean) as sink:
+            for line in raw:
                 sink.write(redacted_line(line))
-        temporary.unlink()
         self._files.keep(clean, final)
 
     async def _sit_out(self, job: JobRow, fault: Fault, tries: int) -> None:
