@@ -117,10 +117,12 @@ def test_call_without_an_answer_ends_at_its_deadline_as_transport(catalogue: Pat
         late = [
             c for row in reader.tasks() for c in reader.calls(row.task.id) if c.tries == 1 and not c.final
         ]
-        # the one that hangs, and on a busy machine others beside it
-        assert late and {(c.outcome and c.outcome.kind, c.outcome and c.outcome.reason) for c in late} == {
-            (OutcomeKind.TRANSPORT, "no answer within 1 s")
-        }
+        # the one that hangs, and on a busy machine others beside it, within a deadline that has doubled since
+        said = {(c.outcome.kind, c.outcome.reason) for c in late if c.outcome}
+        assert (OutcomeKind.TRANSPORT, "no answer within 1 s") in said
+        assert all(
+            kind is OutcomeKind.TRANSPORT and why.startswith("no answer within ") for kind, why in said
+        )
         assert late[0].cost_usd is None and late[0].reserved_usd is not None
 
 
@@ -164,7 +166,7 @@ def test_model_that_answers_nobody_is_waited_for_and_then_halts_the_run(
 
 def wait_for(path: Path) -> str:
     """What another process writes into a file."""
-    for _ in range(500):
+    for _ in range(5_000):
         if path.exists() and path.read_text():
             return path.read_text()
         time.sleep(0.02)

@@ -165,7 +165,7 @@ def test_outputs_of_one_sample_share_a_batch_job(tmp_path: Path) -> None:
         file = settings(tmp_path, server)
         file.write_text(
             file.read_text()
-            + 'transport = "batch"\n[providers.gemini.batch]\nrequests = 6\nimages = 6\nquiet_s = 0.1\npoll_s = 0.03\n'
+            + 'transport = "batch"\n[providers.gemini.batch]\nrequests = 6\nimages = 6\nquiet_s = 60.0\npoll_s = 0.03\n'
         )
         wanted = ArmRequest(editors=(EDITOR,), seeds=3)
         summary = made(benchmark, run, wanted, file)
