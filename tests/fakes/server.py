@@ -90,6 +90,8 @@ class FakeProvider:
         self.routes = list(routes)
         self.spoil = spoil
         self.script: list[Spoil] = []
+        self.key = KEY
+        """That it wants; "" for any."""
         self.latency_s = latency_s
         self.calls: list[Request] = []
         self._lock = threading.Lock()
@@ -115,7 +117,7 @@ class FakeProvider:
             self.calls.append(request)
             step = self.script.pop(0) if self.script else self.spoil
             limited = not self._admits(request.at)
-        if request.key != KEY and not request.path.startswith(SESSION):
+        if self.key and request.key != self.key and not request.path.startswith(SESSION):
             said = f"Incorrect API key provided: {request.key}"
             return json_answer({"error": {"message": said, "code": "invalid_api_key"}}, 401)
         if limited:
