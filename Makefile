@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 DEMO_DIR ?= demo-run
 APT_TEST := chromium strace
 
-.PHONY: demo test test-fast fuzz check bench format clean
+.PHONY: demo test test-fast fuzz hostile stale check bench format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/plantain demo $(DEMO_DIR)
@@ -30,6 +30,10 @@ fuzz: $(VENV)/.dev
 	@echo "seed $(SEED); the same again: make fuzz SEED=$(SEED)"
 	$(BIN)/pytest -n 2 --dist loadfile -q -m hypothesis --hypothesis-profile fuzz --hypothesis-seed $(SEED) $(ARGS)
 	$(BIN)/python benchmarks/fuzz.py --minutes 1 --seed $(SEED)
+
+# Everything that a stranger could send, with every command that reads it, under a tracer (twenty minutes).
+hostile: $(VENV)/.dev debian
+	PYTHONPATH=tests $(BIN)/python -m hostile.trace $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests benchmarks
