@@ -185,24 +185,14 @@ def _trace(home: Path, every: int, jobs: int) -> int:
         "MPLCONFIGDIR": f"{tempfile.gettempdir()}/plantain-mpl",
     }
     again = [sys.executable, "-m", "hostile.trace", "--every", str(every), "--jobs", str(jobs), "--work"]
-    calls = "trace=open,openat,creat,execve,access,faccessat,faccessat2,rename,renameat,renameat2,unlink,unlinkat,mkdir,"
-    calls += "mkdirat,rmdir,symlink,symlinkat,link,linkat,truncate,chmod,fchmodat,chown,mknod,mknodat"
+    calls = (
+        "trace=open,openat,creat,execve,access,faccessat,faccessat2,rename,renameat,renameat2,unlink,unlinkat,"
+        "mkdir,mkdirat,rmdir,symlink,symlinkat,link,linkat,truncate,chmod,fchmodat,chown,mknod,mknodat"
+    )
+    tracer = ["strace", "-f", "-y", "-qq", "-s", "400", "--seccomp-bpf", "-e", calls]
     workers = [
         subprocess.Popen(
-            [
-                "strace",
-                "-f",
-                "-y",
-                "-qq",
-                "-s",
-                "400",
-                "--seccomp-bpf",
-                "-e",
-                calls,
-                "-o",
-                f"{home}/trace-{part}",
-            ]
-            + [*again, str(templates), str(home / "pairs"), str(part)],
+            [*tracer, "-o", f"{home}/trace-{part}", *again, str(templates), str(home / "pairs"), str(part)],
             env=environment,
         )
         for part in range(jobs)
@@ -222,8 +212,8 @@ def _trace(home: Path, every: int, jobs: int) -> int:
         print(line)
     print(
         f"{seen.pairs} pairs in {time.monotonic() - begun:.0f} s, {seen.opened} files opened: "
-        f"{len(seen.outside)} opened or changed outside, {len(seen.started)} unexpected processes ({dict(seen.expected)} of our own), {len(wrong)} "
-        f"tracebacks or other faults; at most {most[0]:.0f} MB ({most[1]})"
+        f"{len(seen.outside)} opened or changed outside, {len(seen.started)} unexpected processes "
+        f"({seen.expected.total()} of our own), {len(wrong)} tracebacks or other faults; at most {most[0]:.0f} MB ({most[1]})"
     )
     return int(bool(seen.outside or seen.started or wrong or any(failed) or not seen.pairs))
 
