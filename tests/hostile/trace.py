@@ -213,7 +213,8 @@ def _trace(home: Path, every: int, jobs: int) -> int:
     print(
         f"{seen.pairs} pairs in {time.monotonic() - begun:.0f} s, {seen.opened} files opened: "
         f"{len(seen.outside)} opened or changed outside, {len(seen.started)} unexpected processes "
-        f"({seen.expected.total()} of our own), {len(wrong)} tracebacks or other faults; at most {most[0]:.0f} MB ({most[1]})"
+        f"({seen.expected.total()} of our own), {len(wrong)} tracebacks or other faults; "
+        f"at most {most[0]:.0f} MB ({most[1]})"
     )
     return int(bool(seen.outside or seen.started or wrong or any(failed) or not seen.pairs))
 
