@@ -18,7 +18,7 @@ from plantain.pipeline.run import run_build
 
 
 def child(catalogue: Path, run: Path, log: Path, kill_at: int | None) -> int:
-    recipe = quick_recipe(catalogue, findings=("AMD", "Cataract"))
+    recipe = quick_recipe(catalogue, findings=("AMD",))
     pid = os.fork()
     if pid == 0:
 

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from plantain.files.opening import MAX_TEXT_BYTES, read_inside
@@ -107,8 +108,7 @@ class PromptLibrary:
         if folder is not None:
             _refuse_strangers(folder)
         self._versions = {name: _version(name, text) for name, text in self._sources.items()}
-        sources = {f"{name}.md.j2": text for name, text in self._sources.items()}
-        self._templates = StrangersTemplates(sources, as_data)
+        self._templates = _compiled(tuple((f"{name}.md.j2", text) for name, text in self._sources.items()))
 
     def sha256(self, name: str) -> str:
         """Hash of a prompt's wording, shared parts included."""
@@ -135,6 +135,12 @@ class PromptLibrary:
         text = self._templates.fill(f"{name}.md.j2", values)
         text = re.sub(r"\n{3,}", "\n\n", text).strip()
         return Prompt(name, self._versions[name], self.sha256(name), self._system(name), text)
+
+
+@lru_cache(maxsize=8)
+def _compiled(sources: tuple[tuple[str, str], ...]) -> StrangersTemplates:
+    """Templates of one wording, once a process: reading them takes as long as a hundred calls."""
+    return StrangersTemplates(dict(sources), as_data)
 
 
 def edition_of(fingerprint: str, folder: Path | None) -> int:
