@@ -15,10 +15,10 @@ APT_TEST := chromium strace
 demo: $(VENV)/.demo
 	$(BIN)/plantain demo $(DEMO_DIR)
 
-# The same examples each time, on two processes; a file of tests stays on one of them. In another order:
-# make test ARGS='--shuffle 7'
+# The same examples each time, on three processes, since some tests wait for a disk or a browser; a file of tests stays
+# on one of them, long files first. In another order: make test ARGS='--shuffle 7'
 test: $(VENV)/.dev debian
-	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # The inner loop: what takes no model, no browser and no process of its own.
 test-fast: $(VENV)/.dev

@@ -85,9 +85,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A file's tests stay together, for its fixtures are costly; each place in the order is drawn by name."""
+    """A file's tests stay together, for its fixtures are costly; each place in the order is drawn by name.
+
+    Long files come first, so that at the end no process has one left while the others have nothing.
+    """
     seed = config.getoption("--shuffle")
-    if seed is not None:
+    if seed is None:
+        items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in SLOW.split())
+    else:
         items.sort(key=lambda item: (_drawn(seed, item.path.name), str(item.path), _drawn(seed, item.nodeid)))
 
 

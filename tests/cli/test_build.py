@@ -22,6 +22,7 @@ seed = 3
 [data]
 catalogue = "catalogue"
 findings = ["AMD", "Cataract"]
+check_text = false
 [loop]
 max_rounds = 2
 """

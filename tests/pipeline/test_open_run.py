@@ -29,6 +29,7 @@ seed = 3
 catalogue = "catalogue"
 findings = ["AMD", "Cataract"]
 directions = ["add"]
+check_text = false
 [models]
 writer = "offline/templates"
 editor = "diffusers/{folder}"
