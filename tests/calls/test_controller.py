@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections import Counter
 
@@ -113,11 +114,12 @@ def test_gate_keeps_a_limit_that_is_announced_from_the_first_answer_on(kind: str
     assert provider.refused_share(60, 240) < 0.01
 
 
-def test_gate_waits_where_an_answer_says_that_nothing_is_left() -> None:
+@pytest.mark.parametrize("per_minute", [6_000.0, math.inf], ids=["a limit", "a pause alone"])
+def test_gate_waits_where_an_answer_says_that_nothing_is_left(per_minute: float) -> None:
     async def scene() -> float:
         gate = gate_with(ModelLimits(8, requests_per_minute=6_000.0))
         async with gate.admit("hosted/model", Step.EDIT) as ticket:
-            ticket.announced([AnnouncedLimit("requests", 6_000.0, left=0.0, reset_s=12.5)])
+            ticket.announced([AnnouncedLimit("requests", per_minute, left=0.0, reset_s=12.5)])
             ticket.settle(OK, Usage())
         await call(gate, seconds=0.0)
         return asyncio.get_running_loop().time()

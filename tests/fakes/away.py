@@ -78,3 +78,6 @@ class Anything:
 
     async def clear(self, model: str, to: Destination, pictures: Collection[Outgoing]) -> None:
         self.asked.append((to, {picture.sha256 for picture in pictures}))
+
+    async def connected(self, to: Destination, ip: str) -> None:
+        """Needs no record of it."""

@@ -131,8 +131,10 @@ def test_what_goes_is_recorded_by_its_bytes_and_printed(
     assert len(told["sent"]) == len(sent) and edits <= {row["picture"] for row in told["sent"]}
     assert {line["address"].rpartition(":")[0] for line in told["summary"]} == {f"http://{NAME}"}
     assert {line["licence"] for line in told["summary"]} == {"credentialed"}
+    assert {tuple(line["connected_to"]) for line in told["summary"]} == {("127.0.0.1",)}  # where the name led
     assert main(["consent", str(tmp_path / "run")]) == 0
-    assert "credentialed" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "credentialed" in printed and "(connected to 127.0.0.1)" in printed
     made = len(server.calls)
     assert build(recipe, tmp_path / "run").made == 0 and len(server.calls) == made
 

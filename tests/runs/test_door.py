@@ -5,8 +5,10 @@ The provider under test is Gemini's, under a name that is not loopback; other ro
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,18 +21,24 @@ sys.path.append(str(Path(__file__).parents[1] / "pipeline"))
 from test_consent import licensed_catalogue
 
 from bench.prepare.test_preparing_hosted import route as describing_route
-from bench.small_bench import small_bench
+from bench.small_bench import Brightener, small_bench
 from fakes import gemini_format
 from fakes.away import NAME, RecordedConnections, look_hosted
 from fakes.gemini_format import gemini_route
 from fakes.medebench_tree import picture, spot, write_png
 from fakes.openai_format import openai_route
-from fakes.server import KEY, FakeProvider
+from fakes.server import KEY, Answer, FakeProvider, Request, json_answer
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.score.judges import Judgement
 from plantain.cli import main
+from plantain.cli.train import measuring
 from plantain.journal import JournalReader
 from plantain.journal.sending import sent_pictures
 from plantain.offline.workers import close_workers
-from plantain.records import Licence
+from plantain.privacy import lineage
+from plantain.records import InputError, Licence
+from plantain.runs.settings.terms import load_terms
 
 MODEL = "gemini/gemini-3.8-flash"
 EDITOR = "gemini/gemini-3.1-flash-image"
@@ -195,6 +203,12 @@ def describing_or(route: Callable[..., object]) -> Callable[..., object]:
     return answer
 
 
+def in_a_new_process(arguments: list[str]) -> int:
+    """The command, knowing only what files say: whatever a process noted of derived pictures is gone."""
+    lineage._SOURCES.clear()
+    return main(arguments)
+
+
 def placed(
     folder: Path, servers: tuple[FakeProvider, FakeProvider], licence: Licence, patch: pytest.MonkeyPatch
 ) -> Place:
@@ -218,7 +232,7 @@ def test_nothing_credentialed_leaves(
             monkeypatch.setattr(f"{module}.check_consent", lambda *given: None)
     capsys.readouterr()
     with RecordedConnections() as connections:
-        code = main(made.arguments)
+        code = in_a_new_process(made.arguments)
     said = capsys.readouterr().err
     port = int(servers[0].url.rpartition(":")[2])
     assert servers[0].calls == [] and port not in {there[1] for there in connections}
@@ -239,7 +253,7 @@ def test_what_goes_is_journalled_asked_once_and_within_the_budget(
     assert main(CASES[name](place, "concurrency = 2\nmax_calls = 1").arguments) == 3
     assert len(away.calls) <= 1
     made = CASES[name](place, "concurrency = 2")
-    assert main(made.arguments) == 0
+    assert in_a_new_process(made.arguments) == 0
     with JournalReader.open(made.run) as reader:
         calls = [
             call for row in reader.tasks() for call in reader.calls(row.id) if call.model in (MODEL, EDITOR)
@@ -268,6 +282,117 @@ def test_a_probe_goes_through_the_door_too(
             assert sum(reader.outcomes().values()) == number == len(servers[0].calls)
 
 
+@pytest.mark.parametrize("licence", [Licence.CREDENTIALED, Licence.OPEN])
+def test_what_training_measures_is_judged_through_the_door(
+    licence: Licence,
+    servers: tuple[FakeProvider, FakeProvider],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`train finetune` edits the held-out samples here and has them judged by whatever --judge names."""
+    place = placed(tmp_path, servers, licence, monkeypatch)
+    terms = load_terms(Path(place.settings("concurrency = 2")), (MODEL,))
+    held_out, away, run = Benchmark.load(bench(place)), servers[0], tmp_path / "measured"
+    trained = measuring.MeasuredModel(held_out, 1, (0,), {}, tmp_path)
+    monkeypatch.setattr(measuring, "_editors", lambda *given: {"base": Brightener("diffusers/base")})
+    monkeypatch.setattr(measuring, "write_learning", lambda *given: tmp_path / "page")
+
+    def measured() -> int:
+        lineage._SOURCES.clear()
+        return asyncio.run(measuring.measure_trained(trained, run, "t", terms, MODEL, quiet=True))[0]
+
+    with RecordedConnections() as connections:
+        if licence is Licence.CREDENTIALED:
+            with pytest.raises(InputError, match="credentialed"):
+                measured()
+            assert away.calls == [] and connections == []
+            return
+        assert measured() == 0
+    with JournalReader.open(run) as reader:
+        shown = {sent.picture for sent in sent_pictures(reader)}
+    assert shown == {
+        hashlib.sha256(sent).hexdigest() for call in away.calls for sent in gemini_format.pictures_sent(call)
+    }
+    asked = len(away.calls)
+    assert asked and measured() == 0 and len(away.calls) == asked
+
+
+def test_only_what_runs_here_can_be_attended(
+    servers: tuple[FakeProvider, FakeProvider],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Attention is watched inside a pipeline of this process: a hosted editor's outputs are refused in one line."""
+    made = generate()(Place(tmp_path, servers[0].url, servers[1].url, Licence.OPEN), "concurrency = 2")
+    assert main(made.arguments) == 0
+    asked = len(servers[0].calls)
+    place = placed(tmp_path, servers, Licence.OPEN, monkeypatch)
+    with RecordedConnections() as connections:
+        named = ["--editor", EDITOR, "--settings", place.settings("concurrency = 2")]
+        assert main(["bench", "attend", str(made.run), *named]) == 2
+    assert "only open editors (diffusers/…) can be watched" in capsys.readouterr().err
+    assert connections == [] and len(servers[0].calls) == asked
+
+
+def test_an_output_inherits_from_the_demonstrations_that_its_editor_was_shown(
+    servers: tuple[FakeProvider, FakeProvider],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Made here from open samples and credentialed examples, then judged elsewhere by another process."""
+    away = servers[0]
+    made = generate("--shots", "1")(
+        Place(tmp_path, away.url, servers[1].url, Licence.OPEN), "concurrency = 2"
+    )
+    assert main(made.arguments) == 0
+    asked = len(away.calls)
+    with BenchRun.open(made.run) as opened:
+        (arm,) = (arm for arm in opened.arms.values() if arm.shots)
+        shown = {name for ids in arm.demonstrations.values() for name in ids[:1]}
+    with sqlite3.connect(made.run / "journal.sqlite") as db:
+        for name in shown:
+            db.execute(
+                "UPDATE image SET record = json_set(record, '$.licence', 'credentialed') WHERE id = ?",
+                (name,),
+            )
+    every = Judgement.outstanding
+    monkeypatch.setattr(
+        Judgement, "outstanding", lambda self: (one for one in every(self) if one[0].arm == arm.label)
+    )
+    place = placed(tmp_path, servers, Licence.OPEN, monkeypatch)
+    arguments = score(place, "concurrency = 2").arguments
+    with RecordedConnections() as connections:
+        code = in_a_new_process(arguments)
+    said = capsys.readouterr().err
+    assert code in (1, 2) and "credentialed" in said, said
+    assert len(away.calls) == asked and connections == []
+
+
+def test_the_lists_of_models_are_asked_for_through_the_door(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each provider's list is a call of the run that keeps them; one that does not answer is named."""
+
+    def lists(request: Request) -> Answer | None:
+        return json_answer({"models": []}) if request.path.startswith("/v1beta/models?") else None
+
+    run = tmp_path / "probes"
+    with FakeProvider([lists]) as away:
+        url = look_hosted(monkeypatch, away.url)
+        assert main(["models", "--drift", "--base-url", url, "--run", str(run), "--json"]) == 1
+    assert "openai" in json.loads(capsys.readouterr().out)["unanswered"]
+    with JournalReader.open(run) as reader:
+        calls = [
+            (call.model, call.outcome.ok)
+            for row in reader.tasks()
+            for call in reader.calls(row.id)
+            if call.outcome
+        ]
+    assert sorted(calls) == [("gemini/…", True), ("openai/…", False)]
+
+
 def test_another_packages_model_is_asked_only_what_was_cleared(tmp_path: Path) -> None:
     """It has a connection of its own, so that what it is handed is cleared before it is called."""
     from quick import CallLog, quick_method, quick_recipe
@@ -279,7 +404,5 @@ def test_another_packages_model_is_asked_only_what_was_cleared(tmp_path: Path) -
     with pytest.MonkeyPatch.context() as patch:
         for module in ("plantain.runs.door", "plantain.pipeline.consent"):
             patch.setattr(f"{module}.check_consent", lambda *given: None)
-        import asyncio
-
         summary = asyncio.run(run_build(quick_recipe(catalogue), tmp_path / "run", method=quick_method(log)))
     assert summary.failed and "is credentialed" in str(summary.stopped) and log.lines() == []

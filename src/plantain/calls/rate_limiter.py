@@ -247,7 +247,7 @@ class RateLimiter:
         """The provider has stated a limit: what is known need not be guessed."""
         now = _now()
         rate = self._tokens if limit.what == "tokens" else self.requests
-        if rate.announced(limit.per_minute, now):
+        if math.isfinite(limit.per_minute) and rate.announced(limit.per_minute, now):
             self.history.note(now - self._began, f"{limit.what}_per_minute", rate.per_minute, "announced")
         if limit.left is not None and limit.left < 1.0 and limit.reset_s is not None:
             rate.block(now + min(limit.reset_s, LONGEST_BLOCK_S))

@@ -18,13 +18,12 @@ from rich.table import Table
 from plantain.cli.terminal.application import application
 from plantain.models.extras import has_module
 from plantain.models.facts import facts_of
-from plantain.models.hosted.drift import Drift, drift
-from plantain.models.hosted.faults import Fault
+from plantain.models.hosted.drift import drift
 from plantain.models.hosted.known import KnownModel, endings, known_models, price_of
 from plantain.models.presets import Preset, presets
 from plantain.models.registry import provider, provider_names
 from plantain.records import InputError, Price
-from plantain.roles.options import ProviderOptions
+from plantain.runs.probing import listed
 from plantain.runs.probing import probe as probe_model
 from plantain.runs.settings.providers import ProviderSection
 from plantain.runs.settings.terms import Terms
@@ -56,7 +55,7 @@ def models(
     if probe:
         return _probe(probe, base_url, run, as_json)
     if drifted:
-        return _drift(base_url, as_json)
+        return _drift(base_url, run, as_json)
     rows = model_rows()
     if as_json:
         print(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
@@ -235,7 +234,7 @@ def _probe(name: str, base_url: str, run: Path | None, as_json: bool) -> int:
     section = ProviderSection(base_url=base_url, timeout_s=60.0, max_output_tokens=512)
     terms = Terms((name,), providers={name.partition("/")[0]: section})
     with tempfile.TemporaryDirectory() as folder:
-        done, said, _ = asyncio.run(probe_model(terms, run or Path(folder) / "probe"))
+        done, said = asyncio.run(probe_model(terms, run or Path(folder) / "probe"))
     if as_json:
         print(orjson.dumps({"name": name, "ok": done, "said": said}).decode())
     else:
@@ -243,18 +242,13 @@ def _probe(name: str, base_url: str, run: Path | None, as_json: bool) -> int:
     return 0 if done else 1
 
 
-def _drift(base_url: str, as_json: bool) -> int:
+def _drift(base_url: str, run: Path | None, as_json: bool) -> int:
     """Asks every provider that has a table and a key; exit code 1 where one does not answer."""
-    found: list[Drift] = []
-    silent: dict[str, str] = {}
-    options = ProviderOptions(base_url=base_url, timeout_s=60.0)
-    for name in provider_names():
-        module = provider(name)
-        if hasattr(module, "seen"):
-            try:
-                found.append(drift(name, asyncio.run(module.seen(options))))
-            except (InputError, Fault) as error:
-                silent[name] = str(error)
+    section = ProviderSection(base_url=base_url, timeout_s=60.0)
+    terms = Terms((), providers=dict.fromkeys(provider_names(), section) if base_url else {})
+    with tempfile.TemporaryDirectory() as folder:
+        seen, silent = asyncio.run(listed(terms, run or Path(folder) / "probe"))
+    found = [drift(name, ids) for name, ids in seen.items()]
     if as_json:
         print(orjson.dumps({"drift": found, "unanswered": silent}, option=orjson.OPT_INDENT_2).decode())
         return 1 if silent else 0

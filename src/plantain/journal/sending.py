@@ -6,9 +6,14 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import orjson
+
 from plantain.journal import payload
 from plantain.journal.reader import JournalReader
 from plantain.records import SourceImage
+
+CONNECTIONS = "sent.connections"
+"""Key of the run's meta: destinations -> the IP addresses that were really connected to, as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,11 @@ def add_sent(connection: sqlite3.Connection, rows: Sequence[SentPicture]) -> Non
             "WHERE model = ? AND address = ? AND reach = ? AND agreement = ?",
             (row.picture, row.image, row.call, row.at, *there),
         )
+
+
+def connections(reader: JournalReader) -> dict[str, list[str]]:
+    """Every IP address that was connected to, by the destination's address, in the order of their first use."""
+    return dict(orjson.loads(reader.meta(CONNECTIONS) or "{}"))
 
 
 def sent_pictures(reader: JournalReader) -> Iterable[SentPicture]:

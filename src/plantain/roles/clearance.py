@@ -14,3 +14,7 @@ class Clearance(Protocol):
     async def clear(self, model: str, to: Destination, pictures: Collection[Outgoing]) -> None:
         """Returns when every picture may go there and that is recorded. Raises NotAllowed."""
         ...
+
+    async def connected(self, to: Destination, ip: str) -> None:
+        """Records which address a connection was really made to, before anything is sent over it."""
+        ...

@@ -13,7 +13,7 @@ class AnnouncedLimit:
 
     Attributes:
         what: what is counted.
-        per_minute: how many a minute.
+        per_minute: how many a minute; infinite where only a pause was asked for.
         left: how many of them are left now; None where that was not said.
         reset_s: seconds until all of them are there again.
     """

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import orjson
+
 from plantain.journal import Journal, JournalReader
 from plantain.journal.batches import current_call
-from plantain.journal.sending import SentPicture, sources_of_picture
+from plantain.journal.sending import CONNECTIONS, SentPicture, connections, sources_of_picture
 from plantain.privacy import lineage
 from plantain.privacy.permission import agreements
 from plantain.records import Consent, Destination, NotAllowed, Outgoing, SourceImage
@@ -28,6 +30,18 @@ class ConsentGate:
         self._section = terms.consent_section
         self._given = None if given is None else Consent(given.by, given.agreement)
         self.journal: Journal | None = None
+        self._connections: dict[str, list[str]] | None = None
+
+    async def connected(self, to: Destination, ip: str) -> None:
+        """Records an address that was connected to, once for each destination."""
+        if self.journal is None:
+            return
+        if self._connections is None:
+            self._connections = connections(self.journal.reader)
+        known = self._connections.setdefault(to.address, [])
+        if ip not in known:
+            known.append(ip)
+            await self.journal.set_meta(CONNECTIONS, orjson.dumps(self._connections).decode())
 
     async def clear(self, model: str, to: Destination, pictures: Collection[Outgoing]) -> None:
         """Returns when all may go and that is recorded. Raises NotAllowed."""

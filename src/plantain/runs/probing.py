@@ -1,24 +1,31 @@
-"""One cheap call to a model, through the door like any other: journalled, within the budget, once."""
+"""What `plantain models` asks of providers, through the door like any other call: journalled, within the budget."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import orjson
+
 from plantain.calls import CallSpec
 from plantain.journal import CallResult
-from plantain.models.registry import provider
+from plantain.models.hosted.faults import Fault
+from plantain.models.registry import provider, provider_names
 from plantain.records import Direction, EditTask, InputError, Outcome, OutcomeKind, Step, TaskKind, TaskState
 from plantain.roles import Reply
+from plantain.roles.options import ProviderOptions
 from plantain.runs.door import Door
 from plantain.runs.opening import Beginning
 from plantain.runs.settings.terms import Terms
-from plantain.runs.summary import RunSummary
+
+Question = Callable[[ProviderOptions], Awaitable[tuple[bool, str]]]
+"""Asks a provider something: whether it answered, and what it said. Raises InputError or Fault."""
 
 
-async def probe(terms: Terms, run: Path) -> tuple[bool, str, RunSummary]:
-    """Whether the model of the terms answers, and what it said. Each probe asks anew: it is asked what is true now.
+async def probe(terms: Terms, run: Path) -> tuple[bool, str]:
+    """Whether the model of the terms answers, and what it said.
 
     Args:
         terms: whose one model is asked.
@@ -32,36 +39,64 @@ async def probe(terms: Terms, run: Path) -> tuple[bool, str, RunSummary]:
     look = getattr(provider(provider_name), "probe", None)
     if not model or look is None:
         raise InputError(f"--probe {name!r}: only hosted models can be probed, e.g. gemini/gemini-3.8-flash")
+    answers, troubles = await _asked(terms, run, {name: lambda options: look(name, options)})
+    if name in troubles:
+        raise troubles[name]
+    return answers[name]
+
+
+async def listed(terms: Terms, run: Path) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """The ids of models that the keys can see, by provider that lists them; and why others gave no list."""
+
+    def listing(name: str) -> Question:
+        async def ask(options: ProviderOptions) -> tuple[bool, str]:
+            return True, orjson.dumps(await provider(name).seen(options)).decode()  # type: ignore[attr-defined]
+
+        return ask
+
+    names = [name for name in provider_names() if hasattr(provider(name), "seen")]
+    answers, troubles = await _asked(terms, run, {f"{name}/…": listing(name) for name in names})
+    seen = {model.partition("/")[0]: orjson.loads(said) for model, (done, said) in answers.items() if done}
+    silent = {model: said for model, (done, said) in answers.items() if not done}
+    silent |= {model: str(trouble) for model, trouble in troubles.items()}
+    return seen, {model.partition("/")[0]: said for model, said in silent.items()}
+
+
+async def _asked(
+    terms: Terms, run: Path, questions: Mapping[str, Question]
+) -> tuple[dict[str, tuple[bool, str]], dict[str, InputError]]:
+    """Every question's answer by the name of its model; each is asked anew, for it is asked what is true now."""
     door = Door(terms)
     door.check()
-    options = door.options(name)
-    said: list[tuple[bool, str]] = []
-    trouble: list[InputError] = []
+    answers: dict[str, tuple[bool, str]] = {}
+    troubles: dict[str, InputError] = {}
 
-    async def send() -> Reply[str]:
+    async def reply(name: str) -> Reply[str]:
         try:
-            done, words = await look(name, options)
+            done, said = await questions[name](door.options(name))
         except InputError as error:
-            trouble.append(error)
+            troubles[name] = error
             return Reply(None, Outcome(OutcomeKind.MALFORMED, str(error)))
-        said.append((done, words))
-        return Reply(words) if done else Reply(None, Outcome(OutcomeKind.MALFORMED, words))
+        except Fault as fault:
+            done, said = False, str(fault)
+        answers[name] = done, said
+        return Reply(said) if done else Reply(None, Outcome(OutcomeKind.MALFORMED, said))
 
-    async def settle(reply: Reply[str], draft: CallResult) -> CallResult:
-        return replace(draft, answer=reply.value or "")
+    async def settle(answered: Reply[str], draft: CallResult) -> CallResult:
+        return replace(draft, answer=answered.value or "")
 
-    task = EditTask(os.urandom(10).hex(), "none", "none", "probe", Direction.CHANGE, TaskKind.BENCH)
     async with door.open(run, Beginning("probes", 0, {"kind": "probes"})) as opened:
 
-        async def carry(one: EditTask) -> None:
-            await opened.journal.add_tasks([one])
-            spec = CallSpec(Step.WRITE, 1, 0, name, {"probe": one.id}, send, settle, alone=True)
-            answer = await opened.calls(one.id, 1).answer(spec)
+        async def carry(name: str) -> None:
+            task = EditTask(os.urandom(10).hex(), "none", "none", "probe", Direction.CHANGE, TaskKind.BENCH)
+            await opened.journal.add_tasks([task])
+            spec = CallSpec(
+                Step.WRITE, 1, 0, name, {"probe": task.id}, lambda: reply(name), settle, alone=True
+            )
+            answer = await opened.calls(task.id, 1).answer(spec)
             state = TaskState.SUCCESS if answer.outcome.ok else TaskState.FAILED
-            await opened.close_task(one.id, state, 1, answer.outcome.reason)
+            await opened.close_task(task.id, state, 1, answer.outcome.reason)
 
-        await opened.walk([task], carry)
-    if trouble:
-        raise trouble[0]
-    done, words = said[-1] if said else (False, opened.summary.stopped or "was not asked")
-    return done, words, opened.summary
+        await opened.walk(questions, carry)
+    unasked = opened.summary.stopped or "was not asked"
+    return {name: answers.get(name, (False, unasked)) for name in questions if name not in troubles}, troubles

@@ -10,9 +10,12 @@ import httpx2
 import openai
 import pytest
 
+from fakes.server import KEY, Answer, FakeProvider, Request, json_answer
 from plantain.models.hosted.announced import announced_in_error, announced_in_headers
 from plantain.models.hosted.faults import http_fault
+from plantain.models.hosted.guarded import GuardedTransport
 from plantain.roles.exchange import AnnouncedLimit, Exchange, exchange
+from plantain.roles.options import ProviderOptions
 
 OPENAI = {
     "x-ratelimit-limit-requests": "60",
@@ -109,3 +112,24 @@ def test_headers_reach_the_caller_through_the_sdk() -> None:
         return here.limits
 
     assert asyncio.run(scene()) == [AnnouncedLimit("requests", 60.0, 59.0, 1.0)]
+
+
+@pytest.mark.parametrize(("status", "pause"), [(200, 7.0), (429, None)])
+def test_an_answer_that_asks_to_wait_is_a_pause_for_all(status: int, pause: float | None) -> None:
+    """A 429 waits by its outcome; Retry-After beside an answer (RFC 9110, 10.2.3) holds the next request back."""
+
+    def answer(request: Request) -> Answer:
+        return json_answer({}, status, Retry_After="7")
+
+    async def asked(url: str) -> list[AnnouncedLimit]:
+        seen = Exchange()
+        exchange.set(seen)
+        async with httpx2.AsyncClient(
+            transport=GuardedTransport("openai/m", url, ProviderOptions(base_url=url))
+        ) as client:
+            await client.post(url, json={}, headers={"Authorization": f"Bearer {KEY}"})
+        return seen.limits
+
+    with FakeProvider([answer]) as server:
+        limits = asyncio.run(asked(server.url))
+    assert [limit.reset_s for limit in limits] == ([] if pause is None else [pause])

@@ -25,6 +25,7 @@ from plantain.calls import Answer, CallSpec, ModelClient, TaskCalls
 from plantain.findings import Taxonomy
 from plantain.journal import CallResult, Journal, StoredScore
 from plantain.journal.payload import to_json
+from plantain.privacy.lineage import made_from
 from plantain.records import Finding, InputError, Observations, Step, derive_seed
 from plantain.roles import EncodedImage, JudgeRequest, Reply
 from plantain.rubrics import MEDEBENCH
@@ -98,6 +99,10 @@ class Judgement:
         async def send() -> Reply[Observations]:
             previous, truth = await self._own_pictures(sample)
             edited = await asyncio.to_thread(self.run.read, output)
+            for shown in self._demonstrations(output, sample):
+                made_from(
+                    edited, (await self._own_pictures(shown))[0].data
+                )  # it may show what its editor was shown
             return await seated.judge.judge(
                 JudgeRequest(
                     image=sample.image,
@@ -117,6 +122,11 @@ class Judgement:
             return draft if reply.value is None else replace(draft, answer=to_json(reply.value))
 
         return CallSpec(Step.JUDGE, output.k + 1, draw, name.model, identity, send, settle)
+
+    def _demonstrations(self, output: Output, sample: Sample) -> Iterator[Sample]:
+        """The samples that the output's editor was shown as worked examples."""
+        arm = self.run.arms[output.arm]
+        return map(self.benchmark.sample, arm.demonstrations.get(sample.task, ())[: arm.shots or 0])
 
     async def _own_pictures(self, sample: Sample) -> tuple[EncodedImage, EncodedImage | None]:
         """The sample's images as lossless PNGs of the previous image's size, made once for neighbours in the queue."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +12,7 @@ import typer
 
 from plantain.cli.terminal.application import application
 from plantain.journal import JournalReader
-from plantain.journal.sending import SentPicture, sent_pictures
+from plantain.journal.sending import SentPicture, connections, sent_pictures
 
 app = application()
 
@@ -24,22 +24,25 @@ def consent(
 ) -> None:
     """What left this machine: for each address and agreement, how many pictures of which datasets were sent to it.
 
-    Recorded before each request goes out, by the SHA-256 of the very bytes. Models that run here are not in it.
+    Recorded before each request goes out: the SHA-256 of the very bytes, and the IP address really connected to (a
+    proxy's, where one stands between). Models that run here are not in it.
 
     Example: plantain consent runs/cxr-pilot
     """
     with JournalReader.open(run) as reader:
         rows = sent_rows(reader)
+        ips = connections(reader)
     if as_json:
-        told = {"sent": rows, "summary": summary_of(rows)}
+        told = {"sent": rows, "summary": summary_of(rows, ips)}
         print(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
         return
     if not rows:
         print("nothing was sent beyond this machine")
         return
-    for line in summary_of(rows):
+    for line in summary_of(rows, ips):
+        connected = _connected(ips.get(str(line["address"]), []))
         print(
-            f"{line['model']} at {line['address']}, under {line['agreement']}:\n"
+            f"{line['model']} at {line['address']}{connected}, under {line['agreement']}:\n"
             f"  {line['dataset']} ({line['licence'] or 'licence unknown'}): {line['images']} images, "
             f"{line['pictures']} pictures, in {line['requests']} requests from {line['from']} to {line['to']}"
         )
@@ -65,8 +68,14 @@ def _named(reader: JournalReader, sent: SentPicture) -> tuple[str, str]:
     return " ".join(filter(None, (image.dataset, image.version))), image.licence.value
 
 
-def summary_of(rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
-    """One line for each model, address, dataset, licence and agreement."""
+def _connected(ips: Sequence[str]) -> str:
+    return f" (connected to {', '.join(ips)})" if ips else ""
+
+
+def summary_of(
+    rows: Iterable[dict[str, object]], ips: Mapping[str, Sequence[str]]
+) -> list[dict[str, object]]:
+    """One line for each model, address, dataset, licence and agreement, with the IP addresses connected to."""
     grouped: dict[tuple[str, ...], list[dict[str, object]]] = {}
     for row in rows:
         key = tuple(str(row[name]) for name in ("model", "address", "dataset", "licence", "agreement"))
@@ -75,6 +84,7 @@ def summary_of(rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
         {
             "model": model,
             "address": address,
+            "connected_to": list(ips.get(address, [])),
             "dataset": dataset,
             "licence": licence,
             "agreement": agreement,

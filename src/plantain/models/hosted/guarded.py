@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import ssl
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,9 +15,11 @@ import httpx2
 
 from plantain.models.hosted.addresses import destination, loopback_addresses, origin_of
 from plantain.models.hosted.announced import announced_in_headers
+from plantain.models.hosted.faults import retry_after
 from plantain.models.hosted.outgoing import cleared_file, pictures_in, pictures_in_lines
 from plantain.records import Destination, NotAllowed, Outgoing, Reach
-from plantain.roles.exchange import announce, patience
+from plantain.roles.clearance import Clearance
+from plantain.roles.exchange import AnnouncedLimit, announce, patience
 from plantain.roles.options import ProviderOptions
 
 UNBOUNDED = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
@@ -69,6 +72,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             request.extensions["timeout"] = {**timeouts, "read": None, "write": None, "pool": None}
         response = await transport.handle_async_request(request)
         announce(announced_in_headers(response.headers))
+        pause = retry_after(response.headers, {}) if response.is_success else None
+        if pause:  # answered, and asked to wait all the same
+            announce([AnnouncedLimit("requests", math.inf, left=0.0, reset_s=pause)])
         return response
 
     async def clear_file(self, file: Path) -> None:
@@ -105,8 +111,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         plain = self._url.startswith("http:")
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else tls_context(self._options)
         transport = httpx2.AsyncHTTPTransport(verify=tls, limits=UNBOUNDED, proxy=self._proxy(to))
+        # There is no public way to hand a backend in.
         if to.reach is Reach.LOOPBACK:
-            transport._pool._network_backend = LoopbackOnly()  # there is no public way to hand it in
+            transport._pool._network_backend = LoopbackOnly()
+        elif self._options.clearance is not None:
+            transport._pool._network_backend = RecordedNetwork(to, self._options.clearance)
         return transport
 
     def _proxy(self, to: Destination) -> str | None:
@@ -146,6 +155,30 @@ class LoopbackOnly(httpcore2.AsyncNetworkBackend):
             except httpcore2.ConnectError:
                 continue
         return await self._inner.connect_tcp(addresses[-1], port, timeout, local_address, socket_options)
+
+    async def sleep(self, seconds: float) -> None:
+        await self._inner.sleep(seconds)
+
+
+class RecordedNetwork(httpcore2.AsyncNetworkBackend):
+    """Connects to wherever the resolver says, and records that address before anything is sent there."""
+
+    def __init__(self, to: Destination, clearance: Clearance) -> None:
+        self._inner = httpcore2.AnyIOBackend()
+        self._to, self._clearance = to, clearance
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109  # the base class has it
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """A connection; of a proxy, the proxy's address is recorded, since no other is known here."""
+        stream = await self._inner.connect_tcp(host, port, timeout, local_address, socket_options)
+        await self._clearance.connected(self._to, str(stream.get_extra_info("server_addr")[0]))
+        return stream
 
     async def sleep(self, seconds: float) -> None:
         await self._inner.sleep(seconds)
