@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from textwrap import shorten
 
 import orjson
 
@@ -49,15 +50,39 @@ async def open_journal(run: Path, beginning: Beginning) -> Journal:
         value, recorded = frozen.get(key), journal.header.frozen.get(key)
         if recorded != value:
             await journal.close()
+            where, now, was = _difference(value, recorded, key)
             raise InputError(
-                f"{run}: the {key} is now {_said(value)}, but this run was begun with {_said(recorded)}; models, "
+                f"{run}: the {where} is now {_shown(now)}, but this run was begun with {_shown(was)}; models, "
                 "sampling, loop and seed are frozen in a run: use a new --run folder, or go back to what it was"
             )
     return journal
 
 
-def _said(value: JsonValue) -> str:
-    return "not given" if value is None else str(value)
+def _difference(now: JsonValue, was: JsonValue, where: str) -> tuple[str, JsonValue, JsonValue]:
+    """The first place in which two settings differ, as "rubric.criteria.unhurt.weight", and what stands there."""
+    now, was = _opened(now), _opened(was)
+    if isinstance(now, dict) and isinstance(was, dict):
+        for key in was | now:
+            if key != "sha256" and now.get(key) != was.get(key):
+                return _difference(now.get(key), was.get(key), where if key == "text" else f"{where}.{key}")
+    return where, now, was
+
+
+def _opened(value: JsonValue) -> JsonValue:
+    """A rubric's text as the settings in it, and a list of named things by their names."""
+    if isinstance(value, str) and value.startswith("{"):
+        return dict(orjson.loads(value))
+    if isinstance(value, list) and value and all(isinstance(one, dict) and "name" in one for one in value):
+        return {str(one["name"]): one for one in value if isinstance(one, dict)}
+    return value
+
+
+def _shown(value: JsonValue) -> str:
+    if value is None:
+        return "not given"
+    if isinstance(value, dict) and "name" in value:
+        return str(value["name"])
+    return shorten(str(value), 160, placeholder=" …")
 
 
 async def open_client(
