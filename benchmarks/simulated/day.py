@@ -138,7 +138,7 @@ async def live_through(
             task += 1
             calls = TaskCalls(client, f"task-{task}", 0, [])
             try:
-                for step in Step:
+                for step in PRICES:
 
                     async def send(step: Step = step) -> Reply[str]:
                         return await provider.ask(step)

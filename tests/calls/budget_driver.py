@@ -102,7 +102,7 @@ async def walk(calls: TaskCalls, biller: Biller) -> None:
     async def settle(reply: Reply[str], draft: CallResult) -> CallResult:
         return replace(draft, answer=reply.value or "")
 
-    for step in Step:
+    for step in MODELS:
 
         async def send(step: Step = step) -> Reply[str]:
             return await biller.answer(step)

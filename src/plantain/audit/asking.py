@@ -9,14 +9,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from plantain.audit.jury import Jury, ask
 from plantain.audit.pictures import TrialPicture
-from plantain.calls import CallSpec
-from plantain.journal import CallResult
-from plantain.journal.payload import observations_from_json, to_json
-from plantain.privacy.lineage import sha256_of
-from plantain.records import EditTask, InputError, Observations, Step, TaskKind, TaskState
-from plantain.roles import Judge, JudgeRequest, Reply, fingerprint_of
-from plantain.rubrics import identity_of
+from plantain.records import EditTask, InputError, Observations, TaskKind, TaskState
+from plantain.roles import Judge, JudgeRequest
 from plantain.runs.door import Door
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
@@ -43,23 +39,6 @@ class Asking:
 
     async def observations(self, name: str, request: JudgeRequest) -> tuple[Observations | None, str]:
         """What the judge saw, recorded now or before; or None and why. `name` tells the edits of an audit apart."""
-        identity: dict[str, object] = {
-            "fingerprint": fingerprint_of(self.judge, request.rubric),
-            "seed": request.seed,
-            "original": sha256_of(request.original.data),
-            "edited": sha256_of(request.edited.data),
-            "instruction": request.instruction,
-            "finding": request.finding.name if request.finding else "",
-            "direction": request.direction.value,
-            "rubric": identity_of(request.rubric),
-        }
-
-        async def send() -> Reply[Observations]:
-            return await self.judge.judge(request)
-
-        async def settle(reply: Reply[Observations], draft: CallResult) -> CallResult:
-            return draft if reply.value is None else replace(draft, answer=to_json(reply.value))
-
         about = request.finding.name if request.finding else "edit"
         task = EditTask(
             hashlib.sha256(f"audit\x1f{name}".encode()).hexdigest()[:20],
@@ -70,13 +49,11 @@ class Asking:
             TaskKind.BENCH,
         )
         await self.opened.journal.add_tasks([task])
-        spec = CallSpec(Step.JUDGE, 1, 0, self.judge.name, identity, send, settle)
-        answer = await self.opened.calls(task.id, 1).answer(spec)
-        state = TaskState.SUCCESS if answer.outcome.ok else TaskState.STOPPED
-        await self.opened.close_task(task.id, state, 1, answer.outcome.reason)
-        if not answer.outcome.ok:
-            return None, answer.outcome.reason
-        return observations_from_json(answer.text), ""
+        jury = Jury(self.judge.name, (self.judge,), request.rubric)
+        seen, outcome = await ask(jury, self.opened.calls(task.id, 1), request, round=1, draw=0)
+        state = TaskState.SUCCESS if outcome.ok else TaskState.STOPPED
+        await self.opened.close_task(task.id, state, 1, outcome.reason)
+        return seen, outcome.reason
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plantain.calls import CallSpec, TaskCalls
+from plantain.calls.looking import look_first, seen_in
 from plantain.journal import CallResult, StoredVerdict
 from plantain.journal.payload import observations_from_json, to_json
 from plantain.privacy.lineage import sha256_of
@@ -112,7 +113,12 @@ async def ask(
     reports: list[Observations] = []
     for number, judge in enumerate(jury.members):
         last = number == len(jury.members) - 1
-        spec = _call(judge, request, known, round, draw + number, reports, jury, verdicts if last else None)
+        handed, looked = await look_first(
+            calls, judge, request, round=round, draw=draw + number, identity=known
+        )
+        if not looked.ok:
+            return None, looked
+        spec = _call(judge, handed, known, round, draw + number, reports, jury, verdicts if last else None)
         answer = await calls.answer(spec)
         if not answer.outcome.ok:
             return None, answer.outcome
@@ -138,6 +144,7 @@ def _call(
         "finding": request.finding.name if request.finding else "",
         "direction": request.direction.value,
         "rubric": identity_of(request.rubric),
+        **seen_in(request),
     }
 
     async def send() -> Reply[Observations]:

@@ -19,7 +19,7 @@ from plantain.calls.stops import LimitReached
 from plantain.records import Outcome, OutcomeKind, Price, Step, Usage
 from plantain.roles.exchange import AnnouncedLimit
 
-TYPICAL_TOKENS = {Step.WRITE: 3_000, Step.EDIT: 3_000, Step.JUDGE: 5_000}
+TYPICAL_TOKENS = {Step.WRITE: 3_000, Step.EDIT: 3_000, Step.LOOK: 5_000, Step.JUDGE: 5_000}
 """What a call is taken to consume of a token limit before the limiter has seen one."""
 
 SMOOTHING = 0.1

@@ -222,7 +222,8 @@ def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str], start: St
         if row is None:
             continue
         generation, number, failed = row
-        again = _STEPS[_STEPS.index(failed) + 1 :] if failed else []
+        # Of a panel, others have judged before one failed to look: what they gave stays.
+        again = _STEPS[_STEPS.index(failed) + 1 :] if failed and failed != Step.LOOK else []
         if failed and start is not None and _STEPS.index(start.value) < _STEPS.index(failed):
             again = _STEPS[_STEPS.index(start.value) :]
             key = (task_id, generation, number)

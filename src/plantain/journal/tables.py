@@ -302,7 +302,7 @@ def call_outcomes(reader: JournalReader) -> tuple[OutcomeRow, ...]:
             "SELECT c.step, c.outcome, count(*) FROM call c JOIN task t ON t.id = c.task"
             " AND t.generation = c.generation WHERE c.final = 1 AND t.kind = 'edit'"
             f" AND c.draw < {JUDGED_AGAIN} GROUP BY 1, 2"
-            " ORDER BY CASE c.step WHEN 'write' THEN 1 WHEN 'edit' THEN 2 ELSE 3 END, 2"
+            " ORDER BY CASE c.step WHEN 'write' THEN 1 WHEN 'edit' THEN 2 WHEN 'look' THEN 3 ELSE 4 END, 2"
         )
     )
 

@@ -35,7 +35,7 @@ def costs(reader: JournalReader) -> tuple[StepCost, ...]:
         for step, model, served, *rest in reader.connection.execute(
             "SELECT step, model, group_concat(DISTINCT nullif(served_model, '')), count(*), sum(final = 1),"
             " sum(cost_usd), count(cost_usd), avg(latency_s) FROM call WHERE state = 'settled' GROUP BY 1, 2"
-            " ORDER BY CASE step WHEN 'write' THEN 1 WHEN 'edit' THEN 2 ELSE 3 END, 2"
+            " ORDER BY CASE step WHEN 'write' THEN 1 WHEN 'edit' THEN 2 WHEN 'look' THEN 3 ELSE 4 END, 2"
         )
     )
 

@@ -29,13 +29,14 @@ BYTES_PER_IMAGE = 330_000
 TYPICAL_USAGE = {
     Step.WRITE: Usage(input_tokens=2_200, output_tokens=850, thinking_tokens=600),
     Step.EDIT: Usage(input_tokens=1_500, input_image_tokens=1_300, output_tokens=1_120, images=1),
+    Step.LOOK: Usage(input_tokens=3_500, output_tokens=1_400, thinking_tokens=900),
     Step.JUDGE: Usage(input_tokens=3_800, output_tokens=1_250, thinking_tokens=900),
 }
 """Our own reckoning from prompt lengths and the tokens of a 1024x1024 image; a pilot replaces it. What an edit writes
 goes by the model's own table where there is one (`typical_usage`)."""
 
-HOSTED_LATENCY_S = {Step.WRITE: 6.0, Step.EDIT: 12.0, Step.JUDGE: 9.0}
-LOCAL_LATENCY_S = {Step.WRITE: 0.02, Step.EDIT: 0.7, Step.JUDGE: 1.5}
+HOSTED_LATENCY_S = {Step.WRITE: 6.0, Step.EDIT: 12.0, Step.LOOK: 9.0, Step.JUDGE: 9.0}
+LOCAL_LATENCY_S = {Step.WRITE: 0.02, Step.EDIT: 0.7, Step.LOOK: 1.5, Step.JUDGE: 1.5}
 """Seconds a call without a pilot: guesses for hosted models, measured for the offline ones on one core."""
 
 OPEN_LATENCY_S = (0.5, 5.0, 120.0)
@@ -45,7 +46,7 @@ SPREAD = (0.7, 1.0, 1.5)
 """How much a guessed cost or latency may be off, low to high."""
 
 BATCH_HOURS = (0.2, 1.0, 24.0)
-"""Of one batch job; every wave of tasks takes three for each of its rounds, one after the other."""
+"""Of one batch job; every wave of tasks takes one for each step of its rounds, one after the other."""
 
 
 @dataclass(slots=True)
@@ -98,7 +99,8 @@ def make_plan(
     plan.images = len(images)
     plan.rounds = _rounds(recipe, plan, pilot)
     for step, model in _roles(recipe):
-        tries = pilot.tries[step] / (len(recipe.models.judges) if step is Step.JUDGE else 1) if pilot else 1.0
+        shared = sum(other is step for other, _ in _roles(recipe))  # by the members of a panel
+        tries = pilot.tries[step] / shared if pilot and pilot.tries[step] else 1.0
         known = plan.calls_by.get((step, model), NOTHING)
         plan.calls_by[(step, model)] = known + plan.rounds.times(tries)
     edits, controls = (Step.EDIT, recipe.models.editor), CallEstimate(*(plan.controls,) * 3)
@@ -125,6 +127,7 @@ def _roles(recipe: Recipe) -> list[tuple[Step, str]]:
     return [
         (Step.WRITE, models.writer),
         (Step.EDIT, models.editor),
+        *((Step.LOOK, judge) for judge in models.judges if recipe.terms.provider(judge).form == "blind"),
         *((Step.JUDGE, judge) for judge in models.judges),
     ]
 
@@ -185,7 +188,8 @@ def _duration(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstim
     if any(recipe.terms.provider(model).transport == "batch" for _, model in plan.calls_by):
         rounds = CallEstimate(1.0, float(math.ceil(recipe.loop.max_rounds)), float(recipe.loop.max_rounds))
         waves = math.ceil(plan.tasks / recipe.limits.wave)
-        return rounds.times(*(waves * 3 * 3600.0 * hours for hours in BATCH_HOURS))
+        jobs = len({step for step, _ in plan.calls_by})  # of a round, one after the other
+        return rounds.times(*(waves * jobs * 3600.0 * hours for hours in BATCH_HOURS))
     waiting = computing = longest = NOTHING
     for (step, model), calls in plan.calls_by.items():
         seconds = _seconds(pilot, step, model, calls)

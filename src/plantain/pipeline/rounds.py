@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import orjson
 
 from plantain.calls import CallSpec, TaskCalls
+from plantain.calls.looking import look_first, seen_in
 from plantain.journal import BlobRef, CallResult, Journal, StoredVerdict
 from plantain.journal.payload import clean_text, dumps, observations_from_json, to_json
 from plantain.pipeline.text_check import NAME, TextCheck, object_to, veto
@@ -220,46 +221,62 @@ class Rounds:
             )
         panel: list[tuple[str, Observations]] = []
         for draw in range(len(self.method.judges)):
-            answer = await self.calls.answer(self._judge_call(attempt, edited, draw, panel, objections))
+            request, outcome = await self._looked(attempt, edited, draw)
+            if not outcome.ok:
+                return replace(attempt, judge_outcome=outcome)
+            answer = await self.calls.answer(self._judge_call(attempt, request, draw, panel, objections))
             if not answer.outcome.ok:
                 return replace(attempt, judge_outcome=answer.outcome)
             panel.append((self.method.judges[draw].name, observations_from_json(answer.text)))
         return replace(attempt, judge_outcome=OK, verdict=self._decide(panel, objections))
 
+    async def _looked(
+        self, attempt: Attempt, edited: EncodedImage, draw: int
+    ) -> tuple[JudgeRequest, Outcome]:
+        """What a judge is handed, with what it saw in the pictures alone where it looks first."""
+        request = JudgeRequest(
+            image=self.image,
+            original=self.original,
+            edited=edited,
+            instruction=attempt.instruction,
+            finding=self.finding,
+            direction=self.task.direction,
+            rubric=self.method.rubric,
+            seed=self._seed(attempt.round, Step.JUDGE, draw),
+        )
+        return await look_first(
+            self.calls,
+            self.method.judges[draw],
+            request,
+            round=attempt.round,
+            draw=draw,
+            identity={"image": self.image.prepared_sha256, "edited": attempt.edited},
+            unanswered=lambda why, draft: replace(draft, attempt=replace(attempt, judge_outcome=why)),
+        )
+
     def _judge_call(
         self,
         attempt: Attempt,
-        edited: EncodedImage,
+        request: JudgeRequest,
         draw: int,
         before: list[tuple[str, Observations]],
         objections: tuple[str, ...],
     ) -> CallSpec[Observations]:
         judge = self.method.judges[draw]
-        seed = self._seed(attempt.round, Step.JUDGE, draw)
         identity: dict[str, object] = {
             "fingerprint": fingerprint_of(judge, self.method.rubric),
-            "seed": seed,
+            "seed": request.seed,
             "image": self.image.prepared_sha256,
             "edited": attempt.edited,
             "instruction": attempt.instruction,
             "finding": self.task.finding,
             "direction": self.task.direction.value,
             "rubric": identity_of(self.method.rubric),
+            **seen_in(request),
         }
 
         async def send() -> Reply[Observations]:
-            return await judge.judge(
-                JudgeRequest(
-                    image=self.image,
-                    original=self.original,
-                    edited=edited,
-                    instruction=attempt.instruction,
-                    finding=self.finding,
-                    direction=self.task.direction,
-                    rubric=self.method.rubric,
-                    seed=seed,
-                )
-            )
+            return await judge.judge(request)
 
         async def settle(reply: Reply[Observations], draft: CallResult) -> CallResult:
             if reply.value is None:

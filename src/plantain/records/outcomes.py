@@ -7,10 +7,11 @@ from enum import StrEnum
 
 
 class Step(StrEnum):
-    """The three model calls of a round."""
+    """The model calls of a round, in their order; only a judge that is asked blind looks before it judges."""
 
     WRITE = "write"
     EDIT = "edit"
+    LOOK = "look"
     JUDGE = "judge"
 
 

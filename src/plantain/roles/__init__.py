@@ -138,6 +138,22 @@ class EditedImage:
 
 
 @dataclass(frozen=True, slots=True)
+class LookRequest:
+    """What a judge that looks first is handed in its first turn: two pictures, and no word of what was asked.
+
+    Attributes:
+        original, edited: the image before the edit, and the edit; the judge is not told which is which.
+        seed: of the judge's draws.
+        edited_first: the edit is shown before the original.
+    """
+
+    original: EncodedImage
+    edited: EncodedImage
+    seed: int
+    edited_first: bool
+
+
+@dataclass(frozen=True, slots=True)
 class JudgeRequest:
     """What a judge is handed. Never the editor's mask.
 
@@ -151,6 +167,8 @@ class JudgeRequest:
         seed: of the judge's draws.
         truth: the real image after the procedure, where a benchmark has one and the judge is to see it.
         variant: of a benchmark, what `instruction` is: "P" (the prompt) or "D" (a description of the change).
+        seen: what a judge that looks first answered in its first turn; "" for the others.
+        edited_first: which picture it is shown first; None to draw that from the seed.
     """
 
     image: SourceImage
@@ -163,6 +181,14 @@ class JudgeRequest:
     seed: int
     truth: EncodedImage | None = None
     variant: str = "P"
+    seen: str = ""
+    edited_first: bool | None = None
+
+    @property
+    def pictures_alone(self) -> LookRequest:
+        """What a judge that looks first is handed before this."""
+        first = bool(self.seed % 2) if self.edited_first is None else self.edited_first
+        return LookRequest(self.original, self.edited, self.seed, first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +309,19 @@ class Judge(Protocol):
     def fingerprint(self) -> str: ...
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]: ...
+
+
+@runtime_checkable
+class LooksFirst(Protocol):
+    """A judge that is shown the pictures alone in a call of its own, and told in a second one what was asked.
+
+    What it saw is kept as the text that it gave, and handed back to it as `JudgeRequest.seen`. See `calls.looking`.
+    """
+
+    @property
+    def looks_first(self) -> bool: ...
+
+    async def look(self, request: LookRequest) -> Reply[str]: ...
 
 
 @runtime_checkable

@@ -19,6 +19,7 @@ PUBLIC = ("googleapis.com", "openai.com", "openai.azure.com", "anthropic.com")
 
 THINKING = ("", "none", "minimal", "low", "medium", "high")
 LENIENCY = ("balanced", "strict")
+FORMS = ("plain", "blind")
 
 
 class BatchJobs(Protocol):
@@ -69,6 +70,8 @@ class ProviderOptions:
         safety: Gemini's threshold for its adjustable filters, e.g. "BLOCK_ONLY_HIGH".
         image_size, image_quality: of an edited image, in the provider's words ("1K"; "high").
         leniency: how the judge's prompt weighs small imperfections: "balanced" or "strict".
+        form: how a judge is asked: "plain", at once, or "blind", in two calls, of which the first shows it the two
+            pictures alone.
         prompts: folder whose templates replace ours, by file name.
         edition: of our prompts; 0 for the latest. A run that goes on has the one that it was begun with.
         price: overrides the table of known models.
@@ -107,6 +110,7 @@ class ProviderOptions:
     image_size: str = ""
     image_quality: str = ""
     leniency: str = "balanced"
+    form: str = "plain"
     prompts: Path | None = None
     edition: int = 0
     price: Price | None = None
@@ -164,6 +168,7 @@ class ProviderOptions:
         for name, value, choices in (
             ("thinking", self.thinking, THINKING),
             ("leniency", self.leniency, LENIENCY),
+            ("form", self.form, FORMS),
         ):
             if value not in choices:
                 near = difflib.get_close_matches(value, choices, n=1)

@@ -13,7 +13,7 @@ from plantain.roles.clearance import Clearance
 
 T = TypeVar("T")
 
-ASKED = frozenset({"write", "edit", "judge", "score", "describe"})
+ASKED = frozenset({"write", "edit", "look", "judge", "score", "describe"})
 """What models are asked to do, each with one request."""
 
 

@@ -216,6 +216,8 @@ def test_older_prompts_are_shipped_word_for_word_and_found_by_what_a_run_recorde
     for names in (("write_initial", "refine", "again"), ("judge_add", "judge_remove", "again"), ("edit",)):
         labels = ",".join(FIRST_EDITION[name] for name in names)
         assert edition_of(f"hosted@1 gemini/x prompts={labels} leniency=balanced", None) == 1
+        own = "rubric=mine@1:0123456789ab"  # of the first edition too, under a rubric of one's own
+        assert edition_of(f"hosted@1 gemini/x prompts={labels} leniency=balanced {own}", None) == 1
         newest = ",".join(LIBRARY.label(name) for name in names)
         assert edition_of(f"hosted@1 gemini/x prompts={newest}", None) == LATEST
     assert edition_of("hosted@1 gemini/x prompts=edit@1:000000000000", None) == 0

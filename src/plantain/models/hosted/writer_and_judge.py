@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
+from functools import partial
 
 import orjson
 
+from plantain.models.hosted import blind
 from plantain.models.hosted.answers import JsonObject, Unreadable, read_instruction
 from plantain.models.hosted.asking import MOST_ASKS, Conversation, Question, ask_until_readable
 from plantain.models.hosted.describer import HostedDescriber
 from plantain.models.hosted.prompts import (
+    Prompt,
     PromptLibrary,
+    blind_prompt,
     checked_library,
     form_asked,
     judge_prompt,
+    look_prompt,
     write_prompt,
 )
 from plantain.models.hosted.reports import Declined, Incomplete, read_report, report_schema
 from plantain.records import Observations, Outcome, OutcomeKind, Rubric
-from plantain.roles import JudgeRequest, Reply, WriteRequest, failed
+from plantain.roles import EncodedImage, JudgeRequest, LookRequest, Reply, WriteRequest, failed
 from plantain.roles.options import ProviderOptions
 from plantain.rubrics import MED_BANANA, MEDEBENCH, digest_of
 
@@ -52,13 +58,14 @@ class HostedJudge:
 
     MedEBench's paper draws its two steps, differences and scores, as two; its published judge answers both at once, and
     so does this one: each draw is one call. A folder's own wording that asks for no JSON gets none: the answer is read
-    as it comes, and asked for once.
+    as it comes, and asked for once. In the blind form it looks at the pictures alone in a call before; see `blind`.
     """
 
     def __init__(self, model: Conversation, options: ProviderOptions) -> None:
         self._model = model
         self._library = checked_library(options.prompts, options.edition)
         self._leniency = options.leniency
+        self.looks_first = options.form == "blind"
         self.name = model.name
         self.fingerprint = self.fingerprint_by(MED_BANANA)
 
@@ -69,6 +76,8 @@ class HostedJudge:
             InputError: the rubric names a template that there is not.
         """
         asked = rubric.asked
+        if self.looks_first:
+            return self._blind_fingerprint(rubric)
         own = () if asked.system == "system" else (asked.system,)
         form = self._form(rubric)
         schema = "none" if form is None else hashlib.sha256(orjson.dumps(form)).hexdigest()[:12]
@@ -81,25 +90,53 @@ class HostedJudge:
         known = f"{rubric.name}@{rubric.version}:{digest_of(rubric)[:12]}"
         return f"{prompts} leniency={self._leniency} rubric={known} schema={schema}"
 
+    def _blind_fingerprint(self, rubric: Rubric) -> str:
+        blind.check_blind(rubric)
+        prompts = _fingerprint(self._library, self._model, (blind.LOOK, blind.JUDGE, "again"))
+        forms = orjson.dumps([blind.LOOK_SCHEMA, report_schema(rubric)])
+        known = f"{rubric.name}@{rubric.version}:{digest_of(rubric)[:12]}"
+        schema = hashlib.sha256(forms).hexdigest()[:12]
+        return f"{prompts} leniency={self._leniency} form=blind rubric={known} schema={schema}"
+
+    async def look(self, request: LookRequest) -> Reply[str]:
+        """The first turn of the blind form: what differs between two pictures and which findings are in which, as JSON.
+
+        The model learns nothing of instruction, finding or case; `malformed` when nothing could be read twice.
+        """
+        prompt, first = look_prompt(self._library), request.edited_first
+        parts = blind.shown(prompt.text, request, first)
+        question = Question(prompt.system, tuple(parts), request.seed, blind.LOOK_SCHEMA)
+        read = partial(blind.read_look, edited_first=first)
+        return await ask_until_readable(self._model, question, prompt, self._library, read)
+
+    def _put(self, request: JudgeRequest) -> tuple[Prompt, list[str | EncodedImage], str]:
+        """The prompt, what is shown with it in order, and what was seen before in words."""
+        if self.looks_first:
+            seen = blind.seen_of(request.seen)
+            prompt = blind_prompt(self._library, request, self._leniency, seen.letters, seen.lines)
+            return prompt, blind.shown(prompt.text, request, seen.edited_first), seen.told()
+        prompt = judge_prompt(self._library, request, self._leniency)
+        pictures = (request.original, request.edited, request.truth)
+        shown = [
+            part
+            for pair in zip(request.rubric.asked.pictures, pictures, strict=True)
+            if pair[1]
+            for part in pair
+            if part
+        ]
+        return prompt, [*shown, prompt.text], ""
+
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        """Observations per criterion; never a default.
+        """Observations per criterion; never a default. In the blind form `request.seen` is what `look` gave.
 
         An answer that lacks some numbers is asked for again once, and then taken with those that it has; the others
         are unscored with the reason. A judge that says that it will not is `refused`, a report that could not be read
         twice `malformed`.
         """
         rubric = request.rubric
-        prompt = judge_prompt(self._library, request, self._leniency)
-        pictures = (request.original, request.edited, request.truth)
-        shown = [
-            part
-            for pair in zip(rubric.asked.pictures, pictures, strict=True)
-            if pair[1]
-            for part in pair
-            if part
-        ]
-        form = self._form(rubric)
-        question = Question(prompt.system, (*shown, prompt.text), request.seed, form)
+        prompt, shown, seen = self._put(request)
+        form = report_schema(rubric) if self.looks_first else self._form(rubric)
+        question = Question(prompt.system, tuple(shown), request.seed, form)
         unread: list[Unreadable] = []
 
         def read(text: str) -> Observations:
@@ -112,11 +149,14 @@ class HostedJudge:
         reply = await ask_until_readable(
             self._model, question, prompt, self._library, read, 1 if form is None else MOST_ASKS
         )
+        if reply.value is not None:
+            return replace(reply, value=replace(reply.value, differences=seen or reply.value.differences))
         if reply.outcome.kind is not OutcomeKind.MALFORMED:
             return reply
         partial = [error.report for error in unread if isinstance(error, Incomplete)]
         best = max(partial, key=_scored, default=None)
         if best is not None and _scored(best):
+            best = replace(best, differences=seen or best.differences)
             return Reply(best, usage=reply.usage, raw=reply.raw)
         for error in reversed(unread):
             if isinstance(error, Declined):

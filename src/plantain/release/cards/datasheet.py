@@ -155,7 +155,7 @@ def render(template: str, **told: object) -> str:
 
 def models(facts: RunFacts) -> list[tuple[str, str, str]]:
     """(step, model asked for, model that answered), for a table."""
-    order = {"write": 0, "edit": 1, "judge": 2}
+    order = {"write": 0, "edit": 1, "look": 2, "judge": 3}
     rows = [(step, pair[0], pair[1]) for step, pairs in facts.models.items() for pair in pairs]
     return sorted(rows, key=lambda row: (order.get(row[0], 9), row))
 

@@ -111,6 +111,7 @@ class ProviderSection(BaseModel):
     image_size: str = ""
     image_quality: str = ""
     leniency: str = "balanced"
+    form: str = "plain"
     prompts: Path | None = None
 
     dtype: Literal["", "float32", "float16", "bfloat16"] = ""
@@ -174,6 +175,7 @@ SAMPLING = (
     "image_size",
     "image_quality",
     "leniency",
+    "form",
     "dtype",
     "steps",
     "guidance",

@@ -30,6 +30,7 @@ TAKES = frozenset(
         "max_output_tokens",
         "safety",
         "image_size",
+        "form",
     }
 )
 

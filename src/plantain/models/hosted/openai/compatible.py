@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 KEYS = ("OPENAI_COMPATIBLE_API_KEY",)
 MODELS: dict[str, tuple[str, ...]] = {}
-TAKES = frozenset({"temperature", "top_p", "use_seed", "thinking", "max_output_tokens"})
+TAKES = frozenset({"temperature", "top_p", "use_seed", "thinking", "max_output_tokens", "form"})
 
 
 def load(name: str, role: str, options: ProviderOptions) -> object:

@@ -19,7 +19,9 @@ EXTRA = ("openai", "openai", "pybase64")
 MODELS = {name: model.roles for name, model in known_models().items() if name.startswith("openai/")}
 ADDRESS = "https://api.openai.com/v1"
 
-TAKES = frozenset({"temperature", "top_p", "thinking", "max_output_tokens", "image_size", "image_quality"})
+TAKES = frozenset(
+    {"temperature", "top_p", "thinking", "max_output_tokens", "image_size", "image_quality", "form"}
+)
 
 
 def load(name: str, role: str, options: ProviderOptions) -> object:

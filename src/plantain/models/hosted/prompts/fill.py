@@ -59,6 +59,28 @@ def judge_prompt(library: PromptLibrary, request: JudgeRequest, leniency: str) -
     return replace(prompt, system=library.render(rubric.asked.system, {}).text)
 
 
+def look_prompt(library: PromptLibrary) -> Prompt:
+    """What a judge that looks first is told beside the two pictures: the same for all."""
+    return library.render("look", {})
+
+
+def blind_prompt(
+    library: PromptLibrary,
+    request: JudgeRequest,
+    leniency: str,
+    letters: tuple[str, str],
+    seen: Sequence[str],
+) -> Prompt:
+    """The prompt of such a judge's second turn.
+
+    Args:
+        letters: of the original and of the edit.
+        seen: what it reported in its first turn, line by line.
+    """
+    values = _judged(request, leniency) | {"original": letters[0], "edited": letters[1], "seen": list(seen)}
+    return library.render("blind", values)
+
+
 def form_asked(library: PromptLibrary, rubric: Rubric) -> bool:
     """Whether a prompt for numbers asks for JSON with the rubric's names, as ours does; else any words will do."""
     finding, image, picture = _example()
@@ -123,6 +145,8 @@ def rehearse(library: PromptLibrary) -> None:
                         image, picture, picture, "example", known, direction, rubric, 0, truth, variant
                     )
                     judge_prompt(library, asked, "strict")
+                    blind_prompt(library, asked, "strict", ("A", "B"), ("example",))
+    look_prompt(library)
     library.render("describe_system", {})
     for prompt in ("", "example"):
         library.render("describe", _pair("example", "example", prompt, {"modality": "example"}))

@@ -21,6 +21,8 @@ ASKED = (
     "judge_add",
     "judge_remove",
     "rubric",
+    "look",
+    "blind",
     "edit",
     "edit_by_example",
     "again",
@@ -41,10 +43,11 @@ named by its number; a run goes on under the edition that it was begun with."""
 ADDED = {"judge_system": 2}
 """Prompts that an edition added, by its number."""
 
-SYSTEMS = dict.fromkeys(("judge_add", "judge_remove", "rubric"), "judge_system")
+SYSTEMS = dict.fromkeys(("judge_add", "judge_remove", "rubric", "look", "blind"), "judge_system")
 """Which prompt's words stand before these requests instead of `system`, where the edition has it."""
 
 _VERSION = re.compile(r"\A\{#-? *version: *(\d+)\b")
+_PROMPTS = re.compile(r"\bprompts=(\S+)")
 _LABEL = re.compile(r"(\w+)@\d+:[0-9a-f]{12}")
 _LONGEST = 4000
 _HIDDEN = re.compile(
@@ -150,7 +153,8 @@ def edition_of(fingerprint: str, folder: Path | None) -> int:
         fingerprint: holds labels, "name@version:hash".
         folder: of templates that replace ours, as today.
     """
-    labels = {found.group(1): found.group() for found in _LABEL.finditer(fingerprint)}
+    said = _PROMPTS.search(fingerprint)  # a rubric of one's own has a label beside them
+    labels = {found.group(1): found.group() for found in _LABEL.finditer(said.group(1) if said else "")}
     for edition in range(LATEST, 0, -1):
         library = PromptLibrary(folder, edition)
         if labels and all(name in ASKED and library.label(name) == label for name, label in labels.items()):

@@ -1,0 +1,149 @@
+"""The blind form of a hosted judge: it looks at two pictures alone, and is told in a second call what was asked.
+
+Which of the two is shown as A is drawn from the call's seed and recorded with what the judge saw, so that a bias of
+position can be measured. Both turns put what never changes before the pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from plantain.models.hosted.answers import JsonObject, Unreadable, read_object
+from plantain.records import InputError, Rubric
+from plantain.roles import EncodedImage, JudgeRequest, LookRequest
+
+PICTURES = "<pictures>"
+"""Where the pictures stand in a prompt; no value can hold it, since angle brackets are taken out of values."""
+
+LOOK, JUDGE = "look", "blind"
+"""The prompts of the two turns."""
+
+OWN_FORM = frozenset({"judge_add", "judge_remove", "rubric"})
+"""Prompts of ours that ask the rubric's questions; a rubric that names another is put in words of its own."""
+
+_TEXT: JsonObject = {"type": "string"}
+_FLAG: JsonObject = {"type": "boolean"}
+_NUMBER: JsonObject = {"type": "number"}
+
+
+def _list_of(entry: JsonObject) -> JsonObject:
+    known = {"type": "object", "properties": entry, "required": list(entry), "additionalProperties": False}
+    return {"type": "array", "items": known}
+
+
+_LISTS: JsonObject = {
+    "differences": _list_of({"place": _TEXT, "in_a": _TEXT, "in_b": _TEXT, "confidence": _NUMBER}),
+    "findings": _list_of(
+        {"evidence": _TEXT, "name": _TEXT, "in_a": _FLAG, "in_b": _FLAG, "confidence": _NUMBER}
+    ),
+}
+
+LOOK_SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": _LISTS,
+    "required": list(_LISTS),
+    "additionalProperties": False,
+}
+"""Of the first turn's answer: evidence before what it amounts to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a judge saw in two pictures.
+
+    Attributes:
+        edited_first: the edit was shown as picture A.
+        lines: one for each difference and finding, in the judge's words.
+    """
+
+    edited_first: bool
+    lines: tuple[str, ...]
+
+    @property
+    def letters(self) -> tuple[str, str]:
+        """Of the original and of the edit."""
+        return ("B", "A") if self.edited_first else ("A", "B")
+
+    def told(self) -> str:
+        """In words, for people and for the record of a verdict."""
+        original, edited = self.letters
+        return "\n".join((f"Picture {original} is the original, picture {edited} the edit.", *self.lines))
+
+
+def check_blind(rubric: Rubric) -> None:
+    """Refuses a rubric that is put in words of its own: the blind form has its own. Raises InputError."""
+    other = [name for name in rubric.asked.templates if name not in OWN_FORM]
+    if other or rubric.asked.system != "system":
+        raise InputError(
+            f'form = "blind": the rubric {rubric.name} is put by {other[0] if other else rubric.asked.system}, in '
+            'words of its own; the blind form is for the judge of a build: use form = "plain" here'
+        )
+
+
+def shown(text: str, request: LookRequest | JudgeRequest, edited_first: bool) -> list[str | EncodedImage]:
+    """A prompt's words with the two pictures where they belong, under their letters."""
+    before, _, after = text.partition(PICTURES)
+    a, b = (request.edited, request.original) if edited_first else (request.original, request.edited)
+    parts = (before.strip(), "Picture A:", a, "Picture B:", b, after.strip())
+    return [part for part in parts if part]
+
+
+def read_look(text: str, *, edited_first: bool) -> str:
+    """The first turn's answer as the journal keeps it: JSON with the order, the differences and the findings.
+
+    Raises:
+        Unreadable: no such object, or an entry that does not say what was asked.
+    """
+    found = read_object(text, set(_LISTS))
+    kept: JsonObject = {"edited_first": edited_first}
+    for name, schema in _LISTS.items():
+        entries, asked = found.get(name), schema["items"]["properties"]  # type: ignore[index]
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise Unreadable(f"{name} must be a list of objects")
+        kept[name] = [_entry(entry, name, asked) for entry in entries]
+    return orjson.dumps(kept).decode()
+
+
+def _entry(entry: JsonObject, name: str, asked: JsonObject) -> JsonObject:
+    said: JsonObject = {}
+    for key, schema in asked.items():
+        value = entry.get(key)
+        if schema == _TEXT and not (isinstance(value, str) and value.strip()):
+            raise Unreadable(f"{name}: {key} must be some words")
+        if schema == _FLAG and not isinstance(value, bool):
+            raise Unreadable(f"{name}: {key} must be true or false")
+        if schema == _NUMBER and not _is_share(value):
+            continue  # how sure it is decides nothing
+        said[key] = value
+    return said
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def seen_of(look: str) -> Seen:
+    """What the journal keeps of a first turn. Raises ValueError where there was none."""
+    if not look:
+        raise ValueError("a judge that looks first is handed what it saw; see calls.looking")
+    told = orjson.loads(look)
+    lines = [
+        f"Difference, {one['place']}: in A {one['in_a']}; in B {one['in_b']}{_sure(one)}"
+        for one in told["differences"]
+    ] or ["No difference between A and B."]
+    lines += [
+        f"Finding, {one['name']}, in {_where(one)}: {one['evidence']}{_sure(one)}" for one in told["findings"]
+    ] or ["No finding in A or in B."]
+    return Seen(told["edited_first"], tuple(lines))
+
+
+def _where(entry: dict[str, object]) -> str:
+    letters: Sequence[str] = [letter for letter, key in (("A", "in_a"), ("B", "in_b")) if entry[key]]
+    return " and ".join(letters) or "neither"
+
+
+def _sure(entry: dict[str, object]) -> str:
+    return f" (sure to {entry['confidence']:g})" if "confidence" in entry else ""

@@ -1,0 +1,159 @@
+"""Whole runs with a judge that is asked blind: two calls each, online and in jobs, and none of them bought twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from quick import quick_catalogue
+from test_batch_run import check_whole, recipe, rows, run
+from test_crash import derived
+
+from fakes.batch_jobs import FakeJobs
+from fakes.faults import status
+from fakes.gemini_format import gemini_route, step_of
+from fakes.openai_format import openai_route
+from fakes.server import KEY, Answer, FakeProvider, Request
+from plantain.catalogue.store import Catalogue
+from plantain.cli import main
+from plantain.findings import load_taxonomy
+from plantain.journal import JournalReader
+from plantain.pipeline.forecast import make_plan
+from plantain.pipeline.recipe import Recipe
+from plantain.records import InputError, Step, TaskState
+
+SEED = 8
+"""With which the edit is shown first in some calls and last in others."""
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quick_catalogue(tmp_path_factory.mktemp("blind") / "catalogue", images=1)
+
+
+@pytest.fixture
+def jobs() -> FakeJobs:
+    return FakeJobs(lambda request: gemini_route(request) or openai_route(request))
+
+
+@pytest.fixture
+def server(jobs: FakeJobs) -> Iterator[FakeProvider]:
+    with FakeProvider([jobs, gemini_route, openai_route]) as provider:
+        yield provider
+
+
+def blind(made: Recipe, judges: int = 1, findings: int = 1, **limits: object) -> Recipe:
+    """The recipe with its judge asked blind, and a panel of it where wanted; of its three findings the first ones."""
+    told = made.model_dump(mode="json")
+    told["data"]["findings"] = told["data"]["findings"][:findings]
+    for section in told["providers"].values():
+        section["form"] = "blind"
+    told["models"]["judge"] = told["models"]["judge"] * judges
+    told["limits"] |= limits
+    told["seed"] = SEED
+    return Recipe.model_validate(told)
+
+
+def steps(folder: Path) -> Counter[str]:
+    return Counter(dict(rows(folder, "SELECT step, count(*) FROM call WHERE final = 1 GROUP BY step")))
+
+
+@pytest.mark.parametrize("form", ["gemini", "openai"])
+def test_a_run_in_jobs_equals_the_online_run_and_records_the_order(
+    form: str, catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+) -> None:
+    made = blind(recipe(catalogue, server.url, form, "online"), findings=2)
+    assert run(made, tmp_path / "online").stopped is None
+    in_jobs = blind(recipe(catalogue, server.url, form, requests=2, images=2), findings=2)
+    check_whole(tmp_path / "jobs", run(in_jobs, tmp_path / "jobs"), jobs)
+    assert derived(tmp_path / "jobs") == derived(tmp_path / "online")
+    counted = steps(tmp_path / "jobs")
+    assert counted["look"] == counted["judge"] > 0
+    looks = rows(tmp_path / "online", "SELECT answer FROM call WHERE step = 'look'")
+    assert {json.loads(answer)["edited_first"] for (answer,) in looks} == {True, False}
+    with JournalReader.open(tmp_path / "online") as reader:
+        for row in reader.tasks():
+            for attempt in reader.attempts(row.task.id):
+                assert (
+                    attempt.verdict is None or "is the original" in attempt.verdict.observations.differences
+                )
+
+
+def test_stopped_between_the_turns_nothing_is_bought_twice(
+    catalogue: Path, server: FakeProvider, tmp_path: Path
+) -> None:
+    """Every process may make one call more than the last: so a run of a panel of two ends after each call once."""
+    made = recipe(catalogue, server.url, "gemini", "online", rounds=1)
+    ends = [run(blind(made, 2, max_calls=calls), tmp_path / "run").stopped for calls in range(3, 7)]
+    assert ["max_calls" in (end or "") for end in ends] == [True, True, True, False] and ends[-1] is None
+    whole = run(blind(made, 2), tmp_path / "whole")
+    assert whole.stopped is None and derived(tmp_path / "run") == derived(tmp_path / "whole")
+    assert steps(tmp_path / "run") == {"write": 1, "edit": 1, "look": 2, "judge": 2}
+    posted = Counter(request.body for request in server.calls if request.method == "POST")
+    assert set(posted.values()) == {
+        2
+    }  # once by each of the two runs: seeds and orders make all bodies differ
+
+
+def test_a_look_that_failed_is_tried_again_alone(
+    catalogue: Path, server: FakeProvider, tmp_path: Path
+) -> None:
+    """Of a panel the first has looked and judged when the second cannot look: only its look is asked again."""
+    made, seen = blind(recipe(catalogue, server.url, "gemini", "online", rounds=1), 2), Counter[str]()
+    refused = status(400, "the request was blocked", "INVALID_ARGUMENT", "invalid_prompt")("gemini")
+
+    def spoil(request: Request, good: Answer) -> Answer:
+        seen[step_of(request)] += request.method == "POST"
+        return refused(request, good) if step_of(request) == "look" and seen["look"] % 2 == 0 else good
+
+    server.spoil = spoil
+    assert run(made, tmp_path / "run").closed == {TaskState.STOPPED: 1}
+    server.spoil = None
+    before = Counter(step_of(call) for call in server.calls if call.method == "POST")
+    with JournalReader.open(tmp_path / "run") as reader:
+        ended = {row.reason.partition(":")[0] for row in reader.tasks() if row.state is TaskState.STOPPED}
+    assert ended == {"judge"}
+    assert main(["retry", str(tmp_path / "run"), "--outcome", "refused,malformed", "--step", "look"]) == 0
+    assert run(made, tmp_path / "run").stopped is None
+    again = Counter(step_of(call) for call in server.calls if call.method == "POST") - before
+    assert again == {"look": 1, "judge": 1}
+
+
+def test_plan_prices_both_turns(catalogue: Path) -> None:
+    made = blind(recipe(catalogue, "http://127.0.0.1:1", "gemini", "online", rounds=1))
+    with Catalogue.open(catalogue) as pictures:
+        plan = make_plan(made, pictures, load_taxonomy())
+        at_once = made.model_dump(mode="json")
+        at_once["providers"]["gemini"]["form"] = "plain"
+        plain = make_plan(Recipe.model_validate(at_once), pictures, load_taxonomy())
+    look, judge = (plan.calls_by[(step, "gemini/j")] for step in (Step.LOOK, Step.JUDGE))
+    assert look == judge and look.expected == 1  # one task, one round
+    read, written = plan.tokens_by[(Step.LOOK, "gemini/j")]
+    assert plan.cost_usd is not None and plain.cost_usd is not None
+    # At $1 and $4 a million tokens.
+    assert plan.cost_usd.expected - plain.cost_usd.expected == pytest.approx((read + 4 * written) / 1e6)
+
+
+def test_the_form_is_frozen(catalogue: Path, server: FakeProvider, tmp_path: Path) -> None:
+    made = recipe(catalogue, server.url, "gemini", "online", rounds=1, limits={"max_calls": 1})
+    run(made, tmp_path / "run")
+    with pytest.raises(InputError, match="form"):
+        asyncio.run(_again(blind(made), tmp_path / "run"))
+
+
+async def _again(made: Recipe, folder: Path) -> None:
+    from quick import NoText
+
+    from plantain.pipeline.run import run_build
+
+    await run_build(made, folder, text_reader=NoText())
