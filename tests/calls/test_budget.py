@@ -136,7 +136,8 @@ def test_ten_thousand_concurrent_calls_never_commit_more_than_the_budget() -> No
                 ticket.settle(Outcome(kind), Usage() if unknown else usage)
 
         ended = await asyncio.gather(
-            *(one(rng.choice((Step.WRITE, Step.EDIT, Step.JUDGE))) for _ in range(10_000)), return_exceptions=True
+            *(one(rng.choice((Step.WRITE, Step.EDIT, Step.JUDGE))) for _ in range(10_000)),
+            return_exceptions=True,
         )
         return budget, list(ended)
 

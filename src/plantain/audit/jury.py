@@ -63,7 +63,13 @@ def models_of(judge: str) -> tuple[str, ...]:
 
 
 def jury_of(
-    door: Door, judge: str | Judge, rubric: Rubric, prompts: Path | None = None, label: str = ""
+    door: Door,
+    judge: str | Judge,
+    rubric: Rubric,
+    prompts: Path | None = None,
+    label: str = "",
+    *,
+    edition: int = 0,
 ) -> Jury:
     """A judge by its name, or a model that somebody made, ready to be asked.
 
@@ -73,12 +79,16 @@ def jury_of(
         rubric: by which it judges.
         prompts: a folder of prompts of its own.
         label: what its verdicts are stored under, where that is not its name.
+        edition: of our prompts; 0 for the latest.
 
     Raises:
         InputError: there is no such judge, or it cannot judge by this rubric.
     """
     if isinstance(judge, str):
-        members = tuple(door.judge(name, prompts=prompts, named_by="--judge") for name in models_of(judge))
+        members = tuple(
+            door.judge(name, prompts=prompts, edition=edition, named_by="--judge")
+            for name in models_of(judge)
+        )
     else:
         members = (door.guarded(judge),)
     found = Jury(label or ",".join(member.name for member in members), members, rubric)

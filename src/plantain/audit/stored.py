@@ -122,6 +122,7 @@ class StoredJudging:
         taxonomy: where findings come from; one that it does not know is judged without.
         policy, threshold: what qualifies, see `plantain.rubrics.decide`.
         retry: ask again where a judge gave no answer before.
+        paired: every jury is asked with the same seed, so that what differs between them is not the draw.
         unjudged: why attempts have no verdict of a jury, by (jury, task, generation, round).
     """
 
@@ -130,6 +131,7 @@ class StoredJudging:
     policy: str
     threshold: float
     retry: bool = False
+    paired: bool = False
     unjudged: dict[tuple[str, str, int, int], str] = field(default_factory=dict)
     pictures: ImageCache = field(init=False)
 
@@ -190,6 +192,7 @@ class StoredJudging:
 
     def _request(self, one: StoredAttempt, image: SourceImage, seated: SeatedJury) -> JudgeRequest:
         assert one.attempt.edited is not None
+        draw = 0 if self.paired else seated.draw
         return JudgeRequest(
             image=image,
             original=self.pictures.image(image.prepared_sha256),
@@ -198,7 +201,7 @@ class StoredJudging:
             finding=self._finding(one.task),
             direction=one.task.direction,
             rubric=seated.jury.rubric,
-            seed=derive_seed(self.opened.journal.header.seed, *one.key, "judged again", seated.draw),
+            seed=derive_seed(self.opened.journal.header.seed, *one.key, "judged again", draw),
         )
 
     def _finding(self, task: EditTask) -> Finding | None:

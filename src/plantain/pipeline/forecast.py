@@ -16,6 +16,7 @@ from plantain.pipeline.plan import enumerate_tasks
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Price, Step, TaskKind, Usage
 from plantain.runs.money.pricing import ON_THIS_MACHINE, OPEN_MODELS, price_under
+from plantain.runs.money.typical import SPREAD, TYPICAL_USAGE
 
 EXPECTED_ROUNDS = 3.15
 """Mean rounds per task: 57.2 per cent succeed, of them 58, 25 and 17 per cent in rounds 1, 2 and 3 to 5 (taken as 4);
@@ -26,24 +27,12 @@ BYTES_PER_ATTEMPT = 420_000
 
 BYTES_PER_IMAGE = 330_000
 
-TYPICAL_USAGE = {
-    Step.WRITE: Usage(input_tokens=2_200, output_tokens=850, thinking_tokens=600),
-    Step.EDIT: Usage(input_tokens=1_500, input_image_tokens=1_300, output_tokens=1_120, images=1),
-    Step.LOOK: Usage(input_tokens=3_500, output_tokens=1_400, thinking_tokens=900),
-    Step.JUDGE: Usage(input_tokens=3_800, output_tokens=1_250, thinking_tokens=900),
-}
-"""Our own reckoning from prompt lengths and the tokens of a 1024x1024 image; a pilot replaces it. What an edit writes
-goes by the model's own table where there is one (`typical_usage`)."""
-
 HOSTED_LATENCY_S = {Step.WRITE: 6.0, Step.EDIT: 12.0, Step.LOOK: 9.0, Step.JUDGE: 9.0}
 LOCAL_LATENCY_S = {Step.WRITE: 0.02, Step.EDIT: 0.7, Step.LOOK: 1.5, Step.JUDGE: 1.5}
 """Seconds a call without a pilot: guesses for hosted models, measured for the offline ones on one core."""
 
 OPEN_LATENCY_S = (0.5, 5.0, 120.0)
 """Seconds an edit with open weights takes its device: between a small model on a GPU and one on a processor."""
-
-SPREAD = (0.7, 1.0, 1.5)
-"""How much a guessed cost or latency may be off, low to high."""
 
 BATCH_HOURS = (0.2, 1.0, 24.0)
 """Of one batch job; every wave of tasks takes one for each step of its rounds, one after the other."""

@@ -49,7 +49,7 @@ class Door:
         self._begun = begun
         self._jobs = BatchClient()
         self._gate = ConsentGate(terms)
-        self._made: dict[tuple[str, str, str, Path | None], object] = {}
+        self._made: dict[tuple[str, str, str, Path | None, int], object] = {}
 
     def check(self, *, images: Iterable[SourceImage] = ()) -> None:
         """Refuses what cannot be, before anything is made for it.
@@ -86,6 +86,7 @@ class Door:
         missing: list[str] | None = None,
         *,
         prompts: Path | None = None,
+        edition: int = 0,
         named_by: str = "models.judge",
     ) -> Judge:
         """The judge of that name; raises as `writer` does.
@@ -93,10 +94,11 @@ class Door:
         Args:
             name, remembered, missing: as for a writer.
             prompts: a folder of prompts of its own.
+            edition: of our prompts; 0 for the one that the run was begun with, or the latest.
             named_by: the field or option that named it, for messages.
         """
         try:
-            return cast(Judge, self._model(name, "judge", remembered, missing, prompts))
+            return cast(Judge, self._model(name, "judge", remembered, missing, prompts, edition))
         except InputError as error:
             raise type(error)(str(error).replace("models.judge:", f"{named_by}:", 1)) from error
 
@@ -127,11 +129,13 @@ class Door:
         remembered: str = "",
         missing: list[str] | None = None,
         prompts: Path | None = None,
+        edition: int = 0,
     ) -> object:
-        key = (name, role, remembered, prompts)
+        key = (name, role, remembered, prompts, edition)
         if key not in self._made:
             options = self.options(name, remembered)
             options = options if prompts is None else replace(options, prompts=prompts)
+            options = replace(options, edition=edition) if edition else options
             try:
                 model = load_model(name, role, options)
             except MissingKey as error:
