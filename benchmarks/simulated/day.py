@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import cast
+from unittest.mock import patch
 
 from plantain.calls import (
     AdmissionController,
@@ -18,6 +20,7 @@ from plantain.calls import (
     ModelLimits,
     RunHalted,
     TaskCalls,
+    circuit_breaker,
 )
 from plantain.journal import CallResult, Journal, StartedCall
 from plantain.records import OK, Outcome, OutcomeKind, Price, Step, Usage
@@ -124,6 +127,19 @@ async def live_through(
             concurrency, price=PRICES[Step(model.partition("/")[2])], deadline_s=180.0, outage_s=12 * 3600.0
         )
 
+    outages = SimpleNamespace(Random=lambda: random.Random(seed))  # their pauses, the same every time
+    with patch.object(circuit_breaker, "random", outages):
+        return await _through(budget_usd, budget, provider, limits, seed, concurrency)
+
+
+async def _through(
+    budget_usd: float,
+    budget: Budget,
+    provider: Provider,
+    limits: Callable[[str], ModelLimits],
+    seed: int,
+    concurrency: int,
+) -> Day:
     controller = AdmissionController(limits, budget)
     client = ModelClient(cast(Journal, Unwritten()), controller, jitter=random.Random(seed))
     loop = asyncio.get_running_loop()

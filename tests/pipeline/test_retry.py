@@ -155,7 +155,7 @@ def test_from_knows_its_words(run: Path, capsys: pytest.CaptureFixture[str]) -> 
     ("arguments", "message"),
     [
         (["--outcome", "refuse"], "--outcome 'refuse': not one of refused, malformed"),
-        (["--outcome", "refused", "--step", "paint"], "--step 'paint': not one of write, edit, judge"),
+        (["--outcome", "refused", "--step", "paint"], "--step 'paint': not one of write, edit, look, judge"),
         (["--outcome", "refused", "--finding", "AMDD"], "--finding 'AMDD': not one of AMD"),
         (["--outcome", ","], "name at least one"),
     ],
