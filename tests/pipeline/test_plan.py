@@ -187,7 +187,7 @@ findings = ["AMD"]
         ('writer = "openai-compatible/llava"', "providers.openai-compatible.base_url: is missing"),
         ('editor = "process/mine"', "nobody has said how it is started"),
         ('editor = "offline/procedurl"', "did you mean 'offline/procedural'?"),
-        ('editor = "gemin/x"', "did you mean gemini/…?"),
+        ('editor = "gemin/x"', "did you mean 'gemini'?"),
         ('judge = "gemini/gemini-3.8-flash"\n[providers.gemini]\nsafety = "OFFF"', "gemini.safety: 'OFFF'"),
         (
             'judge = "offline/instruments"\n[providers.offline]\ntemperature = 1.0',
