@@ -77,13 +77,13 @@ def test_a_release_gives_pairs_and_preferences(
     recipe = quick_recipe(quick_catalogue(tmp_path / "catalogue", images=4))
     asyncio.run(run_build(recipe, run, method=quick_method(CallLog(None))))
     export_run(run, release, ExportOptions(("parquet", "preference")))
-    both = ["--originals", run, "--model", model, "--settings", settings, "--json", "--side", "64"]
+    both = ["--model", model, "--settings", settings, "--json", "--side", "64"]
     args = ["train", "finetune", release, *both, "--out", tmp_path / "ft", "--tasks", "1", "--sizes", "0,1"]
     args += ["--seeds", "1", "--steps-per-sample", "1", "--no-measure"]
     assert main([str(arg) for arg in args]) == 0
     told = json.loads(capsys.readouterr().out)
     assert len(list(Path(told["models"]).rglob("training.json"))) == 1
-    pairs = ReleasePairs(release, Originals(run))
+    pairs = ReleasePairs(release, Originals(release))
     held_out = write_held_out(pairs.read([pairs.listed()[0].id]), tmp_path / "held-out", "Ours", "1")
     assert (len(held_out), held_out.samples[0].aligned) == (1, True)
     assert held_out.roi(held_out.samples[0]).any()
@@ -113,7 +113,7 @@ def test_a_release_gives_pairs_and_preferences(
         (["finetune", "{bench}", "--model", "gemini/x", "--sizes", "1"], "diffusers/FOLDER"),
         (["finetune", "{bench}", "--model", "diffusers/x/y", "--sizes", "a"], "--sizes"),
         (["finetune", "{bench}", "--model", "diffusers/x/y", "--sizes", "16"], "too few"),
-        (["finetune", "{release}", "--model", "diffusers/x/y"], "--originals"),
+        (["finetune", "{release}", "--model", "diffusers/x/y"], "no table data/success"),
         (["dpo", "{bench}", "--model", "diffusers/x/y", "--originals", "nowhere"], "nowhere"),
         (["tune"], "did you mean 'finetune'"),
     ],

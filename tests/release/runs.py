@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,8 @@ from plantain.journal import (
     StoredVerdict,
     TaskRow,
 )
-from plantain.pixels.encode import encode_jpeg, encode_mask
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.encode import encode_jpeg, encode_mask, encode_source
 from plantain.pixels.fingerprint import pixel_sha256
 from plantain.records import (
     OK,
@@ -67,9 +69,23 @@ STORIES = (
 
 def picture(number: int, side: int = SIDE) -> bytes:
     """An edited picture in normal form; a different piece of a real retina for every number."""
-    retina = skimage.data.retina()
+    return encode_jpeg(_piece(number, side))
+
+
+@cache
+def original(number: int, side: int = SIDE) -> bytes:
+    """A prepared source image, which has no mark: another piece of the same retina."""
+    return encode_source(_piece(number + 7, side))
+
+
+def _piece(number: int, side: int) -> Pixels:
     y, x = (number * 37) % (1400 - side), (number * 53) % (1400 - side)
-    return encode_jpeg(np.ascontiguousarray(retina[y : y + side, x : x + side]))
+    return np.ascontiguousarray(_retina()[y : y + side, x : x + side])
+
+
+@cache
+def _retina() -> Pixels:
+    return np.asarray(skimage.data.retina())
 
 
 def source_image(number: int, licence: Licence = Licence.OPEN) -> SourceImage:
@@ -82,7 +98,7 @@ def source_image(number: int, licence: Licence = Licence.OPEN) -> SourceImage:
         labels=("normal",),
         licence=licence,
         source_sha256=digest,
-        prepared_sha256=hashlib.sha256(f"prepared {number}".encode()).hexdigest(),
+        prepared_sha256=hashlib.sha256(original(number)).hexdigest(),
         geometry=Geometry(1000, 900, "pad", 0, 51, 1024, 922),
         group=f"patient {number // 2}" if number % 3 else None,
         note=f"a photograph, eye {number}",
@@ -115,26 +131,25 @@ def make_run(
     licence: Licence = Licence.OPEN,
     side: int = SIDE,
     distinct: int | None = None,
+    sources: Sequence[SourceImage] | None = None,
 ) -> Path:
-    """A run of `images` times two findings, plus a control task; every story of STORIES in turn.
+    """A run of `images` (or of these) times two findings, plus a control task; every story of STORIES in turn.
 
     `distinct` reuses that many pictures, for runs of many attempts that need little disk.
     """
-    asyncio.run(_make(folder, images, licence, side, distinct))
+    sources = sources or [source_image(number, licence) for number in range(images)]
+    asyncio.run(_make(folder, sources, side, distinct))
     return folder
 
 
-async def _make(folder: Path, images: int, licence: Licence, side: int, distinct: int | None) -> None:
+async def _make(folder: Path, sources: Sequence[SourceImage], side: int, distinct: int | None) -> None:
     frozen = {"seed": 7, "loop": {"max_rounds": 5, "policy": "all-pass", "threshold": 0.7}, "models": {}}
     header = RunHeader("0123456789abcdef", "a small run", 13, dict(frozen), "0.1.0")
     async with await asyncio.to_thread(Journal.create, folder, header) as journal:
         ink = _Ink(journal, side, distinct)
-        sources = [source_image(number, licence) for number in range(images)]
-        await journal.add_images(
-            (image, BlobRef(image.prepared_sha256, 0, "image/jpeg")) for image in sources
-        )
-        for image in sources:
-            await asyncio.to_thread(journal.put_blob, image.id.encode(), "image/jpeg")
+        known = {hashlib.sha256(original(number)).hexdigest(): original(number) for number in range(20)}
+        prepared = [journal.put_blob(known[image.prepared_sha256], "image/jpeg") for image in sources]
+        await journal.add_images(zip(sources, prepared, strict=True))
         await journal.add_recorded(_tasks(sources, ink))
         await _some_calls(journal)
         await journal.add_tasks([_task(sources[0], "Myopia", Direction.ADD)])
@@ -165,7 +180,7 @@ def _task(image: SourceImage, finding: str, direction: Direction, kind: TaskKind
     return EditTask(name, image.id, image.modality, finding, direction, kind)
 
 
-def _tasks(sources: list[SourceImage], ink: _Ink) -> Iterator[RecordedTask]:
+def _tasks(sources: Sequence[SourceImage], ink: _Ink) -> Iterator[RecordedTask]:
     number = 0
     for image in sources:
         for finding, direction in (("AMD", Direction.ADD), ("Diabetic Macular Edema", Direction.REMOVE)):

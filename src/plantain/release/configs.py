@@ -8,8 +8,8 @@ from plantain.release.plan import TableConfig
 from plantain.release.splits import SPLITS
 from plantain.release.staging import Staging
 
-_LAYOUTS = ("images", "trajectories", "preference")
-_FIRST = ("success", "failed", "trajectories", "preference")
+_LAYOUTS = ("images", "train", "originals", "trajectories", "preference")
+_FIRST = ("success", "train", "failed", "trajectories", "preference", "originals")
 
 
 def table_configs(staging: Staging) -> tuple[TableConfig, ...]:

@@ -238,7 +238,7 @@ def _manifest(out: Path) -> tuple[dict[_Image, tuple[str, str]], dict[str, str]]
         reader = ManifestReader(path)
         try:
             for entry, _ in reader:
-                if entry.task is not None and entry.role != "mask":
+                if entry.is_edit and entry.task is not None:
                     key = (entry.task, entry.generation or 0, entry.round or 0)
                     images[key] = (entry.role, entry.pixel_sha256 or entry.source_sha256 or entry.sha256)
                 if not entry.embedded and entry.role != BESIDE:

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from plantain.release.configs import table_configs
 from plantain.release.finish import finish_release
 from plantain.release.layouts.trajectory import write_trajectories
 from plantain.release.licences.licences import PARTS
-from plantain.release.licences.permission import released_terms
+from plantain.release.licences.permission import original_terms, released_terms
 from plantain.release.licences.terms import as_json
 from plantain.release.pictures import Pictures
 from plantain.release.plan import LAYOUTS, STAGING, ExportOptions, Release, ReleaseFile, RunFacts, Signer
@@ -52,6 +52,7 @@ class PartLicence:
 class ExportSummary:
     """What an export left behind.
 
+    `images` are edited ones, in all layouts together; `originals` are source images, each once.
     `resumed` says that an earlier, unfinished one was continued; `complete` that there was nothing left to do.
     """
 
@@ -60,6 +61,7 @@ class ExportSummary:
     licences: tuple[PartLicence, ...]
     files: int
     images: int
+    originals: int
     bytes: int
     resumed: bool = False
     complete: bool = False
@@ -146,6 +148,7 @@ def _finished(out: Path, live: JournalReader, options: ExportOptions) -> ExportS
         _licences(out),
         told["files"],
         told["images"],
+        _carried(kept["facts"]),
         told["bytes"],
         complete=True,
     )
@@ -157,6 +160,8 @@ def _state(reader: JournalReader, options: ExportOptions) -> str:
     asked = [list(options.layouts), options.shard_bytes, options.sign_cert is not None]
     terms = as_json(released_terms(reader, options))
     told = [counted, asked, options.redistribution_approved, terms]
+    if options.originals != "none":
+        told.append([options.originals, as_json(original_terms(reader, options))])
     return hashlib.sha256(orjson.dumps(told)).hexdigest()
 
 
@@ -208,8 +213,13 @@ def _write(
     sources = orjson.loads(staging.meta("sources") or "{}")
     release = Release(staging.out, facts, configs, sources, StagedFiles(staging))
     finish_release(release, reader, options)
-    counted = totals["files"], totals["images"], totals["bytes"]
+    counted = totals["files"], totals["images"], _carried({"originals": facts.originals}), totals["bytes"]
     return ExportSummary(staging.out, facts, _licences(staging.out), *counted)
+
+
+def _carried(facts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> int:
+    """How many source images came with their original, of what `run.json` says."""
+    return sum(told["carried"] for told in facts.get("originals", {}).values())
 
 
 def _licences(out: Path) -> tuple[PartLicence, ...]:
@@ -219,6 +229,9 @@ def _licences(out: Path) -> tuple[PartLicence, ...]:
 
 
 def _write_layouts(options: ExportOptions, staging: Staging, pictures: Pictures, say: RowLabels) -> None:
+    from plantain.release.layouts.columns import columns_of
+
+    columns = columns_of(orjson.loads(staging.meta("facts") or "{}").get("frozen", {}))
     say("trajectory")
     write_trajectories(staging)
     if "med-banana" in options.layouts:
@@ -226,18 +239,24 @@ def _write_layouts(options: ExportOptions, staging: Staging, pictures: Pictures,
 
         say("med-banana")
         write_tree(staging, pictures)
+    if "med-banana" in options.layouts or "trajectory" in options.layouts:
+        from plantain.release.layouts.originals import write_originals
+
+        write_originals(staging, pictures)
     if "parquet" in options.layouts or "preference" in options.layouts:
         from plantain.release.layouts import parquet
 
         say("parquet")
-        parquet.write_images(staging, pictures)
-        parquet.write_trajectory_tables(staging)
-        parquet.write_preferences(staging, pictures)
+        parquet.write_originals(staging, pictures, columns)
+        parquet.write_images(staging, pictures, columns)
+        parquet.write_training(staging, pictures, columns)
+        parquet.write_trajectory_tables(staging, columns)
+        parquet.write_preferences(staging, pictures, columns)
     if "webdataset" in options.layouts:
         from plantain.release.layouts.webdataset import write_webdataset
 
         say("webdataset")
-        write_webdataset(staging, pictures)
+        write_webdataset(staging, pictures, columns)
 
 
 def _signer(options: ExportOptions) -> Signer | None:
@@ -252,7 +271,7 @@ def _totals(staging: Staging) -> dict[str, int]:
     """Data files, images (of which one can stand in several layouts), and bytes of the files."""
     files, images, size = staging.connection.execute(
         "SELECT COUNT(*) FILTER (WHERE row IS NULL AND member IS NULL), "
-        "COUNT(*) FILTER (WHERE task IS NOT NULL AND role <> 'mask'), "
+        "COUNT(*) FILTER (WHERE task IS NOT NULL AND role NOT IN ('mask', 'original')), "
         "TOTAL(bytes) FILTER (WHERE row IS NULL AND member IS NULL) FROM file WHERE path <> ?",
         (FACTS,),
     ).fetchone()

@@ -24,7 +24,9 @@ from plantain.release.cards.citation import citation
 from plantain.release.cards.croissant import croissant
 from plantain.release.cards.datasheet import ImageCounts, datasheet, gather
 from plantain.release.licences.licences import decide_parts, licence_files
+from plantain.release.licences.published import ATTRIBUTION, attribution, original_parts
 from plantain.release.licences.terms import from_json
+from plantain.release.originals import FOLDER
 from plantain.release.plan import STAGING, ExportOptions, Release, ReleaseFile
 from plantain.release.proof.manifest import BESIDE, MANIFEST, rows_in, write_manifest
 from plantain.release.proof.pixel_hashes import PixelHashes
@@ -32,7 +34,7 @@ from plantain.release.proof.provenance import PROVENANCE, embedded_manifest
 from plantain.release.proof.sums import SUMS, SUMS_FOLDER, write_file, write_sums
 
 _PROVENANCE_FIELDS = ("task", "generation", "round", "raw_sha256", "container", "manifest_bytes")
-_OUTSIDE_TREE = ("data/", "wds/", "trajectories/")
+_OUTSIDE_TREE = ("data/", "wds/", "trajectories/", f"{FOLDER}/")
 
 
 def finish_release(release: Release, reader: JournalReader, options: ExportOptions) -> None:
@@ -40,20 +42,25 @@ def finish_release(release: Release, reader: JournalReader, options: ExportOptio
 
     `reader` reads the snapshot of the journal that the data files came from.
     """
-    parts = decide_parts(release.sources, options.redistribution_approved, from_json(release.facts.terms))
+    facts = release.facts
+    parts = decide_parts(release.sources, options.redistribution_approved, from_json(facts.terms))
+    originals = original_parts(release.sources, facts.originals, from_json(facts.original_terms))
+    parts = (*originals, *parts)  # whoever looks a dataset up by its name finds the edits, as ever
     numbers = gather(reader)
     images = _count_images(release.files, reader.blobs)
     beside: list[ReleaseFile] = []
     embedded = _write_provenance(release, reader, beside)
     texts = {
-        "README.md": card(release.facts, release.configs, numbers, parts, images, options.layouts),
-        "DATASHEET.md": datasheet(release.facts, numbers, parts, images, embedded),
-        "CHANGELOG.md": changelog(release.facts, images.roles, options.layouts),
-        "CITATION.cff": citation(release.facts, parts, release.sources),
+        "README.md": card(facts, release.configs, numbers, parts, images, options.layouts),
+        "DATASHEET.md": datasheet(facts, numbers, parts, images, embedded),
+        "CHANGELOG.md": changelog(facts, images.roles, options.layouts),
+        "CITATION.cff": citation(facts, parts, release.sources),
     }
     documents = {name: text.encode() for name, text in texts.items()}
-    documents["croissant.json"] = croissant(release.out, release.facts, release.configs, parts, release.files)
+    documents["croissant.json"] = croissant(release.out, facts, release.configs, parts, release.files)
     documents.update(licence_files(parts))
+    if originals:
+        documents[ATTRIBUTION] = attribution(originals).encode()
     for path, data in documents.items():
         beside.append(_document(release.out, path, data))
     beside += _table_sums(release)
@@ -95,10 +102,10 @@ def _entry(path: str, written: tuple[str, int]) -> ReleaseFile:
 def _count_images(files: Iterable[ReleaseFile], blobs: BlobStore) -> ImageCounts:
     """Edited images, each once however many layouts hold it."""
     roles: Counter[str] = Counter()
-    seen: set[tuple[str, int | None, int | None]] = set()
+    seen: set[tuple[str | None, int | None, int | None]] = set()
     signed = unmarked = 0
     for file in files:
-        if file.task is None or file.role == "mask" or (file.task, file.generation, file.round) in seen:
+        if not file.is_edit or (file.task, file.generation, file.round) in seen:
             continue
         seen.add((file.task, file.generation, file.round))
         roles[file.role] += 1
@@ -128,6 +135,8 @@ def _groups_of(path: str, release: Release) -> Iterator[str]:
             yield config.name
     if path.startswith("wds/"):
         yield "webdataset"
+    elif path.startswith(f"{FOLDER}/"):
+        yield FOLDER
     elif "/" in path and not path.startswith(_OUTSIDE_TREE):
         yield "med-banana"
 

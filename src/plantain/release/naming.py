@@ -46,7 +46,12 @@ def task_word(record: TaskRecord) -> str:
 def slug(record: TaskRecord) -> str:
     """Modality and direction, as part of a table's name, e.g. "chest_xray_add"."""
     word = "control" if record.kind is TaskKind.CONTROL else record.direction.value
-    return f"{safe(record.modality).replace('.', '_').replace('-', '_')}_{word}"
+    return f"{modality_slug(record.modality)}_{word}"
+
+
+def modality_slug(modality: str) -> str:
+    """A modality as part of a table's name."""
+    return safe(modality).replace(".", "_").replace("-", "_")
 
 
 class Pseudonyms:

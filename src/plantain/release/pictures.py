@@ -29,8 +29,8 @@ class Released:
 
     def listed(
         self,
-        task: str,
-        attempt: AttemptRecord,
+        task: str | None,
+        attempt: AttemptRecord | None,
         role: str,
         *,
         path: str = "",
@@ -45,8 +45,8 @@ class Released:
             role=role,
             pixel_sha256=self.picture.pixel_sha256,
             task=task,
-            generation=attempt.generation,
-            round=attempt.round,
+            generation=attempt.generation if attempt else None,
+            round=attempt.round if attempt else None,
             row=row,
             member=member,
             source_sha256="" if self.sha256 == self.picture.sha256 else self.picture.sha256,

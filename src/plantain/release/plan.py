@@ -25,6 +25,9 @@ SHARD_BYTES = 700_000_000
 IMPORTED = "imported_release"
 """Meta key of a run that was made by an import: what its release said of the original run."""
 
+ORIGINAL = "original"
+"""Role of a source image as it was prepared."""
+
 STAGING = ".export"
 """Folder inside an unfinished release; it says what is done and is removed last. Never part of a release."""
 
@@ -36,10 +39,11 @@ class ReleaseFile:
     Attributes:
         path: of the file, POSIX, relative to the release.
         sha256, bytes: of the whole file; of the image alone when `row` or `member` is set.
-        role: "success", "failed", "superseded", "unjudged", "control" for edited images; "mask"; "shard" for a
-            Parquet or tar file that holds images; "record" for JSON.
+        role: "success", "failed", "superseded", "unjudged", "control" for edited images; "mask"; ORIGINAL; "shard"
+            for a Parquet or tar file that holds images; "record" for JSON.
         pixel_sha256: of the decoded uint8 (H, W, 3) RGB bytes, as recorded at normalisation; None when it was not.
-        task, generation, round: which attempt an image belongs to; None for files that are no image.
+        task, generation, round: which attempt an image belongs to; None for files that are no image. An original
+            stands for itself, and has none of them, or beside its edit, and has the same.
         row: 0-based row of the Parquet file that embeds the image.
         member: name inside the tar that holds the image, or the column of the Parquet row ("image", "jpg_0").
         source_sha256: blob in the journal when signing changed the bytes; "" when they are the blob's own.
@@ -62,6 +66,11 @@ class ReleaseFile:
         """True for an image inside a file, which has no line of its own in SHA256SUMS."""
         return self.row is not None or self.member is not None
 
+    @property
+    def is_edit(self) -> bool:
+        """True for an edited image, wherever it stands."""
+        return self.task is not None and self.role not in ("mask", ORIGINAL)
+
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
@@ -73,6 +82,8 @@ class ExportOptions:
         sign_cert, sign_key: PEM chain and key for C2PA; None leaves the images unsigned.
         shard_bytes: payload of one shard.
         licences: terms that the images' owner names, each "LICENCE" or "DATASET=LICENCE".
+        originals: "auto": source images go along where their licence allows it; "none": they do not.
+        original_licences: under what terms their owner publishes the source images, each "DATASET=LICENCE".
     """
 
     layouts: tuple[str, ...]
@@ -81,6 +92,8 @@ class ExportOptions:
     sign_key: Path | None = None
     shard_bytes: int = SHARD_BYTES
     licences: tuple[str, ...] = ()
+    originals: str = "auto"
+    original_licences: tuple[str, ...] = ()
 
 
 def export_options(
@@ -91,12 +104,17 @@ def export_options(
     sign_key: Path | None = None,
     shard_bytes: int = SHARD_BYTES,
     licences: tuple[str, ...] = (),
+    originals: str = "auto",
+    original_licences: tuple[str, ...] = (),
 ) -> ExportOptions:
     """What a person asked for, with each layout once and in our order.
 
     Raises:
-        InputError: the extra `release` is not installed, or of certificate and key only one is given.
+        InputError: the extra `release` is not installed, of certificate and key only one is given, or `originals` is
+            neither "auto" nor "none".
     """
+    if originals not in ("auto", "none"):
+        raise InputError(f"--originals {originals}: choose auto (where their licence allows it) or none")
     if importlib.util.find_spec("pyarrow") is None:
         raise InputError("plantain export needs pyarrow: pip install -e '.[release]'")
     if (sign_cert is None) != (sign_key is None):
@@ -104,7 +122,14 @@ def export_options(
     order = {name: number for number, name in enumerate(LAYOUTS)}
     asked = sorted(dict.fromkeys(layouts), key=lambda name: (order.get(name, -1), name))
     return ExportOptions(
-        tuple(asked), redistribution_approved, sign_cert, sign_key, shard_bytes, tuple(licences)
+        tuple(asked),
+        redistribution_approved,
+        sign_cert,
+        sign_key,
+        shard_bytes,
+        tuple(licences),
+        originals,
+        tuple(original_licences),
     )
 
 
@@ -149,6 +174,9 @@ class RunFacts:
         canary: GUID carried by every row of the test split.
         method: what the run remembers of prompts, versions of offline models and rubric, by role.
         terms: licences that the images' owner named, by dataset.
+        originals: by dataset, how many of its images came with their original ("carried") and how many without
+            ("left_out"); empty in releases that were made before any carried originals.
+        original_terms: under what terms their owner publishes the source images, by dataset, where somebody said so.
     """
 
     run_id: str
@@ -167,6 +195,8 @@ class RunFacts:
     canary: str
     method: Mapping[str, str] = field(default_factory=dict)
     terms: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    originals: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    original_terms: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

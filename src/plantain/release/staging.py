@@ -19,6 +19,7 @@ from typing import BinaryIO
 from plantain.files.writing import create
 from plantain.journal.disk.blobs import sync_folder
 from plantain.release.plan import STAGING, ReleaseFile
+from plantain.release.task_record import RecordedPicture
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -30,6 +31,9 @@ CREATE TABLE IF NOT EXISTS entry(
   PRIMARY KEY (layout, stem, shard, pos)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS entry_task ON entry(task, layout);
+CREATE TABLE IF NOT EXISTS original(
+  sha256 TEXT PRIMARY KEY, bytes INTEGER NOT NULL, media_type TEXT NOT NULL, path TEXT NOT NULL, told BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS file(
   path TEXT NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL, role TEXT NOT NULL, pixel_sha256 TEXT,
   task TEXT, generation INTEGER, round INTEGER, row INTEGER, member TEXT, source_sha256 TEXT NOT NULL
@@ -135,6 +139,23 @@ class Staging:
     def add_entries(self, rows: Sequence[tuple[str, str, int, int, int, int, int, str]]) -> None:
         """Rows of (layout, stem, shard, position, task, first, second, path)."""
         self.connection.executemany(_ENTRY, rows)
+
+    def add_original(self, picture: RecordedPicture, path: str, told: bytes) -> None:
+        """An original that the release carries: where the tree has it, and what is said of it, as JSON."""
+        values = (picture.sha256, picture.bytes, picture.media_type, path, told)
+        self.connection.execute("INSERT INTO original VALUES (?, ?, ?, ?, ?)", values)
+
+    def original(self, sha256: str) -> RecordedPicture | None:
+        """An original that the release carries; None for any other picture."""
+        query = "SELECT sha256, bytes, media_type FROM original WHERE sha256 = ?"
+        row = self.connection.execute(query, (sha256,)).fetchone()
+        return None if row is None else RecordedPicture(*row)
+
+    def told_of_original(self, sha256: str) -> tuple[str, bytes]:
+        """The path in the tree, and what is said of it, as JSON."""
+        query = "SELECT path, told FROM original WHERE sha256 = ?"
+        path, told = self.connection.execute(query, (sha256,)).fetchone()
+        return str(path), bytes(told)
 
     def records(self, folder: str | None = None) -> Iterator[bytes]:
         """Every task's record in the order of the ids, streamed; of one folder of the tree when named."""

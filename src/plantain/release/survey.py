@@ -13,10 +13,12 @@ from plantain.catalogue.groups import Groups
 from plantain.journal import JournalReader, JsonValue
 from plantain.journal.questions.release import closed_images, models_that_answered, stored_pictures
 from plantain.records import Licence, SourceImage, TaskKind, TaskState
-from plantain.release.licences.licences import STRICTEST_LAST, LicenceText
-from plantain.release.licences.permission import released_terms
+from plantain.release.licences.licences import STRICTEST_LAST, LicenceText, SourcePart
+from plantain.release.licences.permission import original_terms, released_terms
+from plantain.release.licences.published import original_parts
 from plantain.release.licences.terms import as_json
-from plantain.release.naming import Pseudonyms, safe, slug, task_word
+from plantain.release.naming import Pseudonyms, modality_slug, safe, slug, task_word
+from plantain.release.originals import FOLDER, MEDIA, Originals, decide_originals
 from plantain.release.pairs import WITHIN_TASK_SUCCESS, pairs_of, why_no_pair
 from plantain.release.plan import IMPORTED, ExportOptions, RunFacts
 from plantain.release.splits import SPLITS, canary_of, split_of
@@ -74,6 +76,10 @@ class Survey:
         self._imported: dict[str, JsonValue] | None = None if told is None else orjson.loads(told)
         self._pseudonyms = Pseudonyms(run, imported=told is not None)
         self._shards = _Shards(staging, options.shard_bytes)
+        self._originals = Originals({}, frozenset())
+        self._sharing: dict[str, list[SourceImage]] = defaultdict(list)
+        self._original_terms: Mapping[str, LicenceText] = {}
+        self._parts: Mapping[str, SourcePart] = {}
         self._paths: set[str] = set()
         self._counts: dict[str, Counter[str]] = defaultdict(Counter)
 
@@ -84,6 +90,7 @@ class Survey:
             InputError: there is nothing to release, or a source needs an agreement that was not named.
         """
         terms = released_terms(self._reader, self._options)
+        self._original_terms = original_terms(self._reader, self._options)
         images = self._images()
         self._staging.connection.execute("BEGIN IMMEDIATE")
         try:
@@ -101,8 +108,14 @@ class Survey:
         return {image.id: self._pseudonyms.released(image) for image in images}
 
     def _fill(self, images: dict[str, SourceImage], terms: Mapping[str, LicenceText]) -> None:
-        for table in ("task", "entry"):
+        for table in ("task", "entry", "original"):
             self._staging.connection.execute(f"DELETE FROM {table}")
+        self._originals = decide_originals(self._reader, images.values(), self._options.originals)
+        parts = original_parts(_sources(images), self._originals.counts, self._original_terms)
+        self._parts = {part.dataset: part for part in parts}
+        for _, image in sorted(images.items()):
+            if image.prepared_sha256 in self._originals.carried:
+                self._sharing[image.prepared_sha256].append(image)
         run_id, seed = self._identity()
         groups = Groups(images.values())
         canary = canary_of(run_id)
@@ -110,6 +123,7 @@ class Survey:
         for seq, record in enumerate(self._records(images, split, canary)):
             self._staging.add_task(seq, _folder(record), to_json(record))
             self._count(record)
+            self._place_original(seq, record)
             self._place(seq, record)
         self._shards.flush()
         facts = self._facts(groups, images, canary, terms)
@@ -163,6 +177,7 @@ class Survey:
         layouts = self._options.layouts
         part = f"{slug(record)}-{record.split}"
         size = sum(len(a.instruction or "") for a in record.attempts) + 4000
+        original = self._originals.carried.get(record.image.prepared_sha256)
         if "parquet" in layouts:
             self._shards.add("trajectories", f"data/trajectories/{part}", seq, -1, -1, size)
         for index, attempt in enumerate(record.attempts):
@@ -170,8 +185,11 @@ class Survey:
                 continue
             whole = attempt.edited.bytes + size
             if "parquet" in layouts:
-                mask = attempt.mask.bytes if attempt.mask else 0
-                self._shards.add("images", f"data/{attempt.role}/{part}", seq, index, -1, whole + mask)
+                weight = whole + (attempt.mask.bytes if attempt.mask else 0)
+                if attempt.role == "success" and original is not None:
+                    weight += original.bytes
+                    self._shards.add("train", f"data/train/{part}", seq, index, -1, weight)
+                self._shards.add("images", f"data/{attempt.role}/{part}", seq, index, -1, weight)
             if "webdataset" in layouts:
                 self._shards.add("webdataset", f"wds/{attempt.role}-{record.split}", seq, index, -1, whole)
                 if attempt.mask is not None and self._carried(attempt.mask):
@@ -190,14 +208,62 @@ class Survey:
                     self._shards.add("preference", f"data/preference/{part}", seq, *order, whole)
 
     def _carried(self, picture: RecordedPicture) -> bool:
-        """Whether the run has the bytes: one that was imported may only know that they exist."""
+        """Whether the run has the bytes, and they are not those of an original that must stay here.
+
+        A run that was imported may only know that they exist.
+        """
+        if picture.sha256 in self._originals.barred:
+            return False
         return self._imported is None or self._reader.blob_path(picture.sha256).exists()
+
+    def _place_original(self, seq: int, record: TaskRecord) -> None:
+        """Where the original of a task goes, when it is the first of its tasks; `_sharing` knows those to come."""
+        sha256 = record.image.prepared_sha256
+        sharing = self._sharing.pop(sha256, None)
+        if sharing is None:
+            return
+        picture, first, layouts = self._originals.carried[sha256], sharing[0], self._options.layouts
+        ending = MEDIA[picture.media_type]
+        path = self._free(f"{FOLDER}/{safe(first.dataset)}/{safe(first.id)}.{ending}", sha256[:8])
+        self._staging.add_original(picture, path, self._told(sha256, sharing))
+        if "parquet" in layouts or "preference" in layouts:
+            stem = f"data/originals/{modality_slug(record.modality)}-{record.split}"
+            self._shards.add("originals", stem, seq, -1, -1, picture.bytes + 1000)
+        if "webdataset" in layouts:
+            kind = "" if ending == "jpeg" else f"-{ending}"
+            self._shards.add(
+                "wds-originals", f"wds/originals{kind}-{record.split}", seq, -1, -1, picture.bytes
+            )
+        if "med-banana" in layouts or "trajectory" in layouts:
+            self._shards.add_file("tree-originals", FOLDER, seq, -1, path)
+
+    def _told(self, sha256: str, sharing: list[SourceImage]) -> bytes:
+        """What is said of an original: as `ORIGINAL_TABLE`, without the picture."""
+        first = sharing[0]
+        part = self._parts[first.dataset]
+        return orjson.dumps(
+            {
+                "sha256": sha256,
+                "image_id": first.id,
+                "dataset": first.dataset,
+                "shared_by": [f"{image.dataset}/{image.id}" for image in sharing],
+                "modality": first.modality,
+                "labels": list(first.labels),
+                "licence": max((image.licence for image in sharing), key=STRICTEST_LAST.index).value,
+                "terms": part.licence.spdx,
+                "credit": part.credit,
+                "synthetic": first.synthetic,
+            }
+        )
 
     def _unused(self, path: str, record: TaskRecord, attempt: AttemptRecord) -> str:
         """The path, or one that says more where two images would share it (or would on macOS)."""
+        return self._free(path, f"{record.task_id[:8]}-{attempt.generation}-{attempt.round}")
+
+    def _free(self, path: str, more: str) -> str:
         if path.lower() in self._paths:
             stem, dot, ending = path.rpartition(".")
-            path = f"{stem}-{record.task_id[:8]}-{attempt.generation}-{attempt.round}{dot}{ending}"
+            path = f"{stem}-{more}{dot}{ending}"
         self._paths.add(path.lower())
         return path
 
@@ -234,6 +300,8 @@ class Survey:
             ungrouped_images=groups.ungrouped,
             canary=canary,
             terms=as_json(terms),
+            originals=self._originals.counts if self._options.originals == "auto" else {},
+            original_terms=as_json(self._original_terms),
         )
 
 

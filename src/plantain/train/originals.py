@@ -1,8 +1,9 @@
-"""The images that were edited, which a release names by hash and does not carry."""
+"""The images that were edited: out of the release itself, the run that made it, or a catalogue."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
 
 from plantain.catalogue.store import Catalogue
 from plantain.journal.disk.blobs import BlobStore
@@ -11,40 +12,62 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError
 from plantain.train.pairs import ListedExample
+from plantain.train.release_originals import ReleaseOriginals
+
+_WHERE = (
+    "a release has those that it may pass on: put your own back with `plantain release attach`, or name the run or the "
+    "catalogue that it was made from with --originals"
+)
+
+
+class _Store(Protocol):
+    def has(self, sha256: str) -> bool: ...
+
+    def read(self, sha256: str) -> bytes: ...
 
 
 class Originals:
-    """Prepared source images by the SHA-256 of their bytes, out of a run's folder or a catalogue.
+    """Prepared source images by the SHA-256 of their bytes, out of a release, a run's folder or a catalogue.
 
     Raises:
-        InputError: the folder is neither.
+        InputError: the folder is none of them.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        if (folder / JOURNAL_NAME).is_file():
-            self._blobs = BlobStore(folder / "blobs")
+        self._store: _Store
+        if ReleaseOriginals.recognised(folder):
+            self._store = ReleaseOriginals(folder)
+        elif (folder / JOURNAL_NAME).is_file():
+            self._store = _Blobs(BlobStore(folder / "blobs"))
         else:
             with Catalogue.open(folder) as catalogue:
-                self._blobs = catalogue.blobs
+                self._store = _Blobs(catalogue.blobs)
 
     def has(self, prepared_sha256: str) -> bool:
-        return self._blobs.path(prepared_sha256).is_file()
+        return self._store.has(prepared_sha256)
 
     def some(self, listed: list[ListedExample], release: str) -> list[ListedExample]:
         """What was listed, unless nothing was. Raises InputError then: no original is here."""
         if not listed:
-            raise InputError(
-                f"{self.folder}: holds no original of {release}; a release does not carry them: name the run or the "
-                "catalogue that it was made from"
-            )
+            raise InputError(f"{self.folder}: holds no original of {release}; {_WHERE}")
         return listed
 
     def read(self, prepared_sha256: str, image: str) -> Pixels:
         """The image, uint8 (H, W, 3). Raises InputError when it is not here, or damaged."""
         if not self.has(prepared_sha256):
             raise InputError(
-                f"{self.folder}: the original of image {image!r} ({prepared_sha256[:12]}…) is not here; a release does "
-                "not carry originals: name the run or the catalogue that it was made from"
+                f"{self.folder}: the original of image {image!r} ({prepared_sha256[:12]}…) is not here; {_WHERE}"
             )
-        return decode(self._blobs.read(prepared_sha256))
+        return decode(self._store.read(prepared_sha256))
+
+
+class _Blobs:
+    def __init__(self, blobs: BlobStore) -> None:
+        self._blobs = blobs
+
+    def has(self, sha256: str) -> bool:
+        return self._blobs.path(sha256).is_file()
+
+    def read(self, sha256: str) -> bytes:
+        return self._blobs.read(sha256)

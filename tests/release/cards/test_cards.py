@@ -55,9 +55,9 @@ def run_snippet(out: Path, home: Path, text: str = "") -> str:
 @pytest.mark.slow
 def test_loading_snippet_of_the_card_runs_offline(release: Path, small_run: Path, tmp_path: Path) -> None:
     text = (release / "README.md").read_text(encoding="utf-8")
-    # The default table, and the failures by the line that the comment gives.
+    # The default table, and by the lines that comments give the one to train on, and the failures.
     told = dict(re.findall(r'load_dataset\(.*?, "(\w+)", split="(\w+)"\)', text))
-    assert list(told) == ["success", "failed"]
+    assert list(told) == ["success", "train", "failed"]
     rows = {
         name: re.search(rf"\| `{name}`(?: \(default\))? \| {split} \| (\d+) \|", text)
         for name, split in told.items()
@@ -78,8 +78,10 @@ def test_loading_snippet_of_the_card_runs_offline(release: Path, small_run: Path
 def test_card_is_one_that_the_hub_reads(release: Path) -> None:
     loaded = DatasetCard.load(release / "README.md")
     names = [config["config_name"] for config in loaded.data.to_dict()["configs"]]
-    assert names[:4] == ["success", "failed", "trajectories", "preference"]
-    assert loaded.data.license == "cc-by-4.0"
+    assert names[:6] == ["success", "train", "failed", "trajectories", "preference", "originals"]
+    # edits under the licence that was chosen, originals under their owners' own
+    assert loaded.data.license == "other"
+    assert loaded.data.license_name == "CC-BY-4.0 and LicenseRef-Source-Open"
     for config in loaded.data.to_dict()["configs"]:
         for split in config["data_files"]:
             assert all(list(release.glob(pattern)) for pattern in split["path"])

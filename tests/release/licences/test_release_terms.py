@@ -136,13 +136,15 @@ def test_licence_is_unknown_where_only_a_part_of_a_release_was_imported(tmp_path
     import_release(tmp_path / "out", tmp_path / "imported")
     export_run(tmp_path / "imported", tmp_path / "again", ExportOptions(("parquet",)))
     told = json.loads((tmp_path / "again" / "LICENSES" / "parts.json").read_text())
-    assert {part["licence"] for part in told if part["dataset"]} == {"LicenseRef-Source-Unknown"}
+    images = {part["licence"] for part in told if part["part"].startswith("images of")}
+    assert images == {"LicenseRef-Source-Unknown"}
     assert verify_release(tmp_path / "again").problems == ()
 
 
 def test_card_names_a_hub_licence_where_there_is_one(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", images=3)
-    export_run(run, tmp_path / "out", ExportOptions(("trajectory",), licences=("ODbL-1.0",)))
+    options = ExportOptions(("trajectory",), licences=("ODbL-1.0",), originals="none")
+    export_run(run, tmp_path / "out", options)
     assert "license: odbl\n" in (tmp_path / "out" / "README.md").read_text()
 
 

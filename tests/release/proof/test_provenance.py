@@ -140,7 +140,7 @@ def test_sources_pixels_are_in_no_file_of_a_signed_release(signed: Path) -> None
 def test_signed_release_holds_and_hashes_were_taken_after_signing(signed: Path, small_run: Path) -> None:
     assert verify_release(signed, against=small_run, pixels=True).problems == ()
     subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=signed, check=True)
-    images = [entry for entry, _ in entries_of(signed) if entry.task is not None and entry.role != "mask"]
+    images = [entry for entry, _ in entries_of(signed) if entry.is_edit]
     assert images and all(entry.source_sha256 and entry.source_sha256 != entry.sha256 for entry in images)
     assert "carry a C2PA manifest" in (signed / "DATASHEET.md").read_text(encoding="utf-8")
 

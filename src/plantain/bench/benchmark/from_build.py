@@ -19,6 +19,7 @@ from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample
 from plantain.catalogue.groups import Groups
 from plantain.findings import Taxonomy, load_taxonomy, say_place
 from plantain.journal import BlobStore, JournalReader, TaskRow
+from plantain.journal.reader import BLOBS_ABSENT
 from plantain.offline.language import Intent, compose, read_instruction
 from plantain.offline.wordings import presentation
 from plantain.pixels.arrays import Mask, Pixels
@@ -102,10 +103,13 @@ def benchmark_from_build(
         edits = (row for row in reader.tasks(TaskState.SUCCESS) if row.task.kind is TaskKind.EDIT)
         for done, row in enumerate(edits, 1):
             attempt, finding = _success(reader, row), _finding(taxonomy, row)
+            image = reader.image(row.task.image_id)
             if attempt is None or finding is None:
                 tally.left_out["no edited image" if finding else f"unknown finding {row.task.finding!r}"] += 1
+            elif absent := _absent(reader, image, attempt):
+                tally.left_out[absent] += 1
             else:
-                image, cluster = names.told(reader.image(row.task.image_id))
+                image, cluster = names.told(image)
                 success = _Success(row, attempt, finding, image, cluster, taxonomy, blobs, side)
                 for sample, pixels in success.samples(real_only):
                     writer.add(sample, *pixels)
@@ -169,6 +173,15 @@ def _success(reader: JournalReader, row: TaskRow) -> Attempt | None:
         if attempt.round == row.round and attempt.edited is not None:
             return attempt
     return None
+
+
+def _absent(reader: JournalReader, image: SourceImage, attempt: Attempt) -> str:
+    """Which picture an imported run does not have; "" where both are there, and of any other run."""
+    if reader.meta(BLOBS_ABSENT) is None:
+        return ""
+    held = {"original": image.prepared_sha256, "edited image": attempt.edited or ""}
+    missing = next((name for name, sha256 in held.items() if not reader.has_blob(sha256)), "")
+    return f"no {missing}: it was not in the release that this run was imported from" if missing else ""
 
 
 def _finding(taxonomy: Taxonomy, row: TaskRow) -> Finding | None:

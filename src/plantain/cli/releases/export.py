@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,6 +43,17 @@ def export(
             help="Your licence for the edits: an SPDX id, a web address, or a file. Asked for where it is needed.",
         ),
     ] = None,
+    originals: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|none",
+            help="Source images: where their licence lets them be passed on (open, attribution), or none.",
+        ),
+    ] = "auto",
+    original_licence: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DATASET=TERMS", help="The owner's own licence of source images that go along."),
+    ] = None,
     sign: Annotated[
         Path | None, typer.Option("--sign", metavar="CERT", help="Add C2PA manifests: PEM chain, leaf first.")
     ] = None,
@@ -61,6 +73,8 @@ def export(
         sign_key=key,
         shard_bytes=shard_mb * 1_000_000,
         licences=tuple(licence or ()),
+        originals=originals,
+        original_licences=tuple(original_licence or ()),
     )
     from plantain.release.export import export_run
 
@@ -90,6 +104,7 @@ def _document(summary: ExportSummary) -> dict[str, object]:
         "out": str(summary.out),
         "files": summary.files,
         "images": summary.images,
+        "originals": summary.originals,
         "bytes": summary.bytes,
         "tasks": facts.tasks,
         "left_out": facts.left_out,
@@ -108,6 +123,12 @@ def _licence_line(summary: ExportSummary) -> str:
     """What the release lets others do."""
     told = ", ".join(f"{part.part} {part.licence}" for part in summary.licences)
     return f"licences: {told}; read LICENSES/ before you publish"
+
+
+def _originals_line(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """Which sources' originals go along, and which stay."""
+    told = [f"{name} {count['carried']} of {sum(count.values())}" for name, count in counts.items()]
+    return f"originals: {', '.join(told)}; those of credentialed or unknown sources never leave"
 
 
 def _lines(summary: ExportSummary) -> str:
@@ -135,6 +156,8 @@ def _lines(summary: ExportSummary) -> str:
             "only equal files are kept on one side of the split"
         )
     lines.append(_licence_line(summary))
+    if facts.originals:
+        lines.append(_originals_line(facts.originals))
     if facts.left_out:
         lines.append(f"left out: {facts.left_out} tasks that are not closed yet")
     if summary.complete:

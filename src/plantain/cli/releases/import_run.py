@@ -38,5 +38,14 @@ def import_run(
             f"{summary.signed} images were signed: they are kept as they were judged, without their manifests; the "
             "signatures were not checked here (plantain verify does that)"
         )
+    if summary.originals or summary.without_original:
+        print(
+            f"{summary.originals} originals came along, {summary.without_original} did not"
+            + (
+                "; `plantain release attach` puts your own back before an import"
+                if summary.without_original
+                else ""
+            )
+        )
     if summary.missing:
         print(f"{summary.missing} images are named but did not come along; their hashes are kept")

@@ -1,4 +1,4 @@
-"""`plantain release`: what can be done with releases as a whole; for now, telling two apart."""
+"""`plantain release`: what can be done with releases as a whole: telling two apart, putting originals back."""
 
 from __future__ import annotations
 
@@ -50,4 +50,36 @@ def diff(
             typer.echo(f"  {change.how:<8} {change.name}" + (f": {change.detail}" if change.detail else ""))
         if len(changes) > SHOWN:
             typer.echo(f"  and {sum(counts.values()) - SHOWN:,} more (--json names them)")
+    return 0
+
+
+@app.command(epilog="Example: plantain release attach releases/theirs --from catalogues/mimic")
+def attach(
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="Your copy of a release.")],
+    source: Annotated[
+        Path, typer.Option("--from", metavar="CATALOGUE", help="Your own catalogue (or run) of its sources.")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+) -> int:
+    """Put your own licensed originals back beside a release, found by hash.
+
+    They go to RELEASE/attached and stay yours: they are no part of the release, and `plantain verify` says so. An
+    import of RELEASE then has them, and so does training.
+    """
+    from plantain.models.extras import require_extra
+
+    require_extra("plantain release attach", "release", "pyarrow")
+    from plantain.release.attach import attach_originals
+
+    done = attach_originals(release, source)
+    if as_json:
+        typer.echo(json.dumps(asdict(done)))
+        return 0
+    typer.echo(
+        f"{done.attached:,} originals attached, {done.there:,} were there, {done.missing:,} not found in {source}"
+    )
+    if done.missing:
+        typer.echo(
+            "an original is found only where it was prepared in the same way (`plantain ingest`, --stretch or not)"
+        )
     return 0

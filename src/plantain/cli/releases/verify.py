@@ -61,11 +61,14 @@ def verify(
             "images": proof.images,
             "release": proof.release,
             "skipped": proof.skipped,
+            "attached": proof.attached,
             "problems": [{"path": p.path, "kind": p.kind, "detail": p.detail} for p in proof.problems],
         }
         typer.echo(json.dumps(told, indent=1))
         return 0 if proof.ok else 1
     size = f"{proof.files:,} files, {proof.bytes / 1e6:,.1f} MB, {proof.images:,} edited images"
+    if proof.attached:
+        size += f", beside {proof.attached:,} attached originals that are not part of it"
     if proof.ok:
         typer.echo(f"OK: {size}; release {proof.release[:16]}")
         return 0

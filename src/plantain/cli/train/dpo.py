@@ -28,13 +28,13 @@ STOPPED = 3
 @app.command()
 def dpo(
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="a release with the preference table")],
-    originals: Annotated[
-        Path, typer.Option(help="run or catalogue with its originals, which it does not carry")
-    ],
     model: Annotated[
         str, typer.Option("--model", help="an InstructPix2Pix: diffusers/FOLDER or diffusers/HUB-ID")
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="made, or gone on with")],
+    originals: Annotated[
+        Path | None, typer.Option(help="run or catalogue with its originals; default: those that it carries")
+    ] = None,
     steps: Annotated[int, typer.Option(help="of preference training")] = 400,
     supervised_steps: Annotated[
         int, typer.Option(help="on the winners, before; 0 where the model was fine-tuned already")
@@ -61,7 +61,7 @@ def dpo(
     Ends early when the winner's own error on held-out pairs grows beyond the bound. Ctrl-C keeps what is trained; the
     same command goes on.
 
-    Example: plantain train dpo release --originals runs/demo --model diffusers/runs/ft/models/x --out runs/dpo
+    Example: plantain train dpo release --model diffusers/runs/ft/models/x --out runs/dpo
     """
     plan = PreferencePlan(
         steps=steps,
@@ -78,7 +78,7 @@ def dpo(
         every=every,
     )
     plan.check()
-    source = ReleasePreferences(release, Originals(originals))
+    source = ReleasePreferences(release, Originals(originals or release))
     base = open_base(model, load_terms(settings, (model,)).provider(model).options())
     with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar.say) as stop:
         result = train_preferences(source, base, plan, out, observer=_Watch(bar), stop=stop)

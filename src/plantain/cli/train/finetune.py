@@ -43,7 +43,8 @@ def finetune(
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="made, or gone on with")],
     originals: Annotated[
-        Path | None, typer.Option(help="run or catalogue with the originals of a release, which carries none")
+        Path | None,
+        typer.Option(help="run or catalogue with the originals of a release; default: those that it carries"),
     ] = None,
     sizes: Annotated[str, typer.Option(help="samples of each task that are learned from")] = ",".join(
         map(str, SIZES)
@@ -133,12 +134,7 @@ def finetune(
 def open_source(source: Path, originals: Path | None) -> tuple[PairSource, Benchmark | None]:
     """Pairs of a benchmark or a release, and the benchmark where it is one. Raises InputError."""
     if (source / TABLES).is_dir():
-        if originals is None:
-            raise InputError(
-                f"--originals: {source} is a release, which carries no originals: name the run or the catalogue that "
-                "it was made from"
-            )
-        return ReleasePairs(source, Originals(originals)), None
+        return ReleasePairs(source, Originals(originals or source)), None
     benchmark = Benchmark.load(source)
     return BenchmarkPairs(benchmark), benchmark
 

@@ -54,6 +54,8 @@ def snippet(configs: Sequence[TableConfig], layouts: Sequence[str]) -> str:
         first = next((config for config in configs if config.default), configs[0])
         failed = next((config for config in configs if config.name == "failed"), first)
         more = "" if failed is first else f"\n\n# what the judge did not let pass: {_loading(failed)}"
+        if train := next((config for config in configs if config.name == "train"), None):
+            more = f"\n\n# original, instruction, edited, mask, to train an editor: {_loading(train)}{more}"
         return (
             "from pathlib import Path\n\nfrom datasets import load_dataset\n\n"
             f"rows = {_loading(first)}\nprint(len(rows), rows.column_names){more}"
@@ -61,7 +63,7 @@ def snippet(configs: Sequence[TableConfig], layouts: Sequence[str]) -> str:
     if "webdataset" in layouts:
         return (
             "from pathlib import Path\n\nimport webdataset as wds\n\n"
-            'shards = sorted(str(path) for path in Path("wds").glob("[!m]*.tar"))\n'
+            'shards = sorted(str(path) for path in Path("wds").glob("[!mo]*.tar"))\n'
             'rows = list(wds.WebDataset(shards, shardshuffle=False).decode("pil"))\n'
             'print(len(rows), rows[0]["json"]["task_id"])'
         )

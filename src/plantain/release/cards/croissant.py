@@ -19,7 +19,10 @@ from plantain.release.plan import ReleaseFile, RunFacts, TableConfig
 
 TRAJECTORIES = "trajectories/trajectories.jsonl"
 
-WHOLE_TABLES = ("success", "failed", "superseded", "unjudged", "control", "trajectories", "preference")
+WHOLE_TABLES = (
+    *("success", "train", "failed", "superseded", "unjudged", "control"),
+    *("trajectories", "preference", "originals"),
+)
 """Tables that become record sets; those by modality and direction are parts of them."""
 
 _CONTEXT: dict[str, JsonValue] = {
@@ -192,9 +195,9 @@ def _field(table: str, column: pa.Field) -> JsonValue:
         kind, repeated = kind.value_type, True
     if column.name in _IMAGE_COLUMNS:
         data_type = "sc:ImageObject"
-    elif column.name in ("image", "mask") and pa.types.is_struct(kind):
-        if column.name == "mask":
-            return None  # null where an edit has none, which the image loader does not accept
+    elif column.name in ("image", "mask", "original", "edited") and pa.types.is_struct(kind):
+        if column.name == "mask" or (column.name == "original" and table != "train"):
+            return None  # null where there is none, which the image loader does not accept
         data_type = "sc:ImageObject"
         source["transform"] = {"jsonPath": "bytes"}
     elif pa.types.is_string(kind):

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -21,6 +21,7 @@ from plantain.records import InputError, SourceImage
 from plantain.release.importing.published import PublishedTree, tree_id
 from plantain.release.importing.reading import OurRelease, ReleaseSource, digest
 from plantain.release.licences.terms import as_json, from_json
+from plantain.release.originals import media_type_of
 from plantain.release.plan import IMPORTED
 from plantain.release.proof.provenance import PROVENANCE, without_manifest
 from plantain.release.task_record import TaskRecord, journal_parts
@@ -30,7 +31,8 @@ from plantain.release.task_record import TaskRecord, journal_parts
 class ImportSummary:
     """What an import brought.
 
-    `missing` counts images that are named but did not come along, `signed` those whose C2PA manifest was taken off:
+    `originals` counts source images that came along, `without_original` those that did not. `missing` counts edited
+    images and masks that are named but did not come along, `signed` those whose C2PA manifest was taken off:
     what stands in the run is what was judged. Their signatures are not checked; `plantain verify` does that.
     """
 
@@ -41,17 +43,20 @@ class ImportSummary:
     images: int
     missing: int
     signed: int
+    originals: int
+    without_original: int
 
 
 @dataclass(slots=True)
 class _Survey:
-    """What the records name: hashes of pictures that a release carries, and source images that it does not.
+    """What the records name: hashes of edits, of other pictures, and of originals, which a release may carry.
 
     `returned` has the sizes of source images that an editor returned as they were: its raw answer is one of them.
     """
 
     edited: set[bytes]
     others: set[bytes]
+    originals: set[bytes]
     images: dict[str, str]
     returned: dict[str, int]
     tasks: int = 0
@@ -60,10 +65,11 @@ class _Survey:
 
 @dataclass(slots=True)
 class _Taken:
-    """Pictures that came along, and how many of them had been signed."""
+    """Pictures that came along, how many of them had been signed, and size and type of every original."""
 
     found: int = 0
     signed: int = 0
+    originals: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
 def import_release(path: Path, run: Path) -> ImportSummary:
@@ -115,7 +121,15 @@ def import_release(path: Path, run: Path) -> ImportSummary:
         shutil.rmtree(part, ignore_errors=True)
     named = len(survey.edited | survey.others)
     return ImportSummary(
-        run, kind, survey.tasks, survey.attempts, taken.found, named - taken.found, taken.signed
+        run=run,
+        kind=kind,
+        tasks=survey.tasks,
+        attempts=survey.attempts,
+        images=taken.found,
+        missing=named - taken.found,
+        signed=taken.signed,
+        originals=len(taken.originals),
+        without_original=len(survey.originals) - len(taken.originals),
     )
 
 
@@ -135,6 +149,7 @@ def _our_header(ours: OurRelease) -> tuple[RunHeader, dict[str, JsonValue]]:
             "left_out": int(str(facts.get("left_out", 0))),
             "method": cast("JsonValue", dict(cast("dict[str, object]", facts.get("method", {})))),
             # Without run.json nobody knows whether a licence was named: an export must not put its own in that place.
+            "original_terms": cast("JsonValue", as_json(from_json(facts.get("original_terms", {})))),
             "terms": cast("JsonValue", as_json(from_json(facts.get("terms", {}))) if facts else None),
         }
     except (TypeError, ValueError) as error:
@@ -150,7 +165,7 @@ async def _fill(
         raise InputError("the release has no task in it")
     async with Journal.create(run, header) as journal:
         taken = await asyncio.to_thread(_take_pictures, journal, source, survey)
-        await journal.add_images(_images(source, survey.returned))
+        await journal.add_images(_images(source, survey.returned, taken))
         await journal.add_recorded(_recorded(source))
         await journal.set_meta(IMPORTED, orjson.dumps(told).decode())
         await journal.set_meta(BLOBS_ABSENT, "1")
@@ -159,12 +174,12 @@ async def _fill(
 
 def _look(source: ReleaseSource) -> _Survey:
     """A first pass that checks every record before anything is written."""
-    survey = _Survey(set(), set(), {}, {})
+    survey = _Survey(set(), set(), set(), {}, {})
     for record in _once(source):
         survey.tasks += 1
         survey.attempts += len(record.attempts)
         if record.image.prepared_sha256:
-            _hash(record.image.prepared_sha256, record)
+            survey.originals.add(_hash(record.image.prepared_sha256, record))
         known = survey.images.setdefault(record.image.id, record.image.dataset)
         if known != record.image.dataset:
             raise InputError(
@@ -193,12 +208,17 @@ def _take_pictures(journal: Journal, source: ReleaseSource, survey: _Survey) -> 
 
     What is no picture, or too large to be looked at later, is refused.
     """
-    wanted = survey.edited | survey.others
+    wanted, originals = survey.edited | survey.others, set(survey.originals)
     taken = _Taken()
     for where, data in source.pictures():
         judged = data
         name = bytes.fromhex(digest(data))
-        if name not in survey.edited and name not in survey.others:
+        if name in originals:
+            check_header(data, where)
+            media_type = media_type_of(data)
+            taken.originals[journal.put_blob(data, media_type).sha256] = (len(data), media_type)
+            originals.discard(name)
+        if name not in survey.edited and name not in survey.others and name not in survey.originals:
             judged = without_manifest(data)
             name = bytes.fromhex(digest(judged))
         if name in wanted:
@@ -210,14 +230,17 @@ def _take_pictures(journal: Journal, source: ReleaseSource, survey: _Survey) -> 
     return taken
 
 
-def _images(source: ReleaseSource, returned: dict[str, int]) -> Iterator[tuple[SourceImage, BlobRef]]:
+def _images(
+    source: ReleaseSource, returned: dict[str, int], taken: _Taken
+) -> Iterator[tuple[SourceImage, BlobRef]]:
     seen: set[str] = set()
     for record in _once(source):
         if record.image.id not in seen:
             seen.add(record.image.id)
-            # A release has no source image: its hash is a reference to what the owner may hand out.
+            # Where the release has no original, its hash is a reference to what the owner may hand out.
             sha256 = record.image.prepared_sha256
-            yield record.image, BlobRef(sha256, returned.get(sha256, 0), "image/jpeg")
+            size, media_type = taken.originals.get(sha256, (returned.get(sha256, 0), "image/jpeg"))
+            yield record.image, BlobRef(sha256, size, media_type)
 
 
 def _recorded(source: ReleaseSource) -> Iterator[RecordedTask]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +12,7 @@ import orjson
 
 from plantain.records import InputError
 from plantain.release.layouts.trajectory import PATH as TRAJECTORIES
+from plantain.release.originals import ATTACHED, FOLDER
 from plantain.release.task_record import TaskRecord, from_json
 
 LARGEST_LINE = 64_000_000
@@ -82,7 +83,10 @@ class OurRelease:
 
     def pictures(self) -> Iterator[tuple[str, bytes]]:
         for path in sorted(self.root.glob("data/*/*.parquet")):
-            if path.parent.name != "trajectories":
+            # A training table has nothing that the table of successes has not.
+            if path.parent.name != "trajectories" and not (
+                path.parent.name == "train" and any(self.root.glob("data/success/*.parquet"))
+            ):
                 yield from _pictures_of_table(path)
         for path in sorted(self.root.glob("wds/*.tar")):
             for name, data in _members(path, (".jpg", ".png")):
@@ -90,11 +94,23 @@ class OurRelease:
         for folder in sorted(self.root.iterdir()):
             if folder.is_dir() and not folder.is_symlink() and folder.name not in ("data", "wds"):
                 yield from tree_pictures(folder)
+        yield from _pictures_in(self.root / ATTACHED)
 
 
 def tree_pictures(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """JPEG files two levels down: `{dataset}-{task}/{disease}/*.jpeg`. Links are not followed."""
-    for path in sorted((*folder.glob("*/*.jpeg"), *folder.glob("*/*.jpg"))):
+    """Pictures two levels down: `{dataset}-{task}/{disease}/*.jpeg`, and originals. Links are not followed."""
+    endings = ("jpeg", "jpg", "png") if folder.name == FOLDER else ("jpeg", "jpg")
+    yield from _plain(path for ending in endings for path in folder.glob(f"*/*.{ending}"))
+
+
+def _pictures_in(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """What a recipient attached (`attach.py`); nothing where the folder is a link."""
+    if not folder.is_symlink():
+        yield from _plain((*folder.glob("*.jpeg"), *folder.glob("*.png")))
+
+
+def _plain(paths: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
+    for path in sorted(paths):
         if path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_IMAGE:
             yield str(path), path.read_bytes()
 
@@ -174,7 +190,9 @@ def _pictures_of_table(path: Path) -> Iterator[tuple[str, bytes]]:
     try:
         with pq.ParquetFile(path) as table:
             wanted = [
-                name for name in ("image", "mask", "jpg_0", "jpg_1") if name in table.schema_arrow.names
+                name
+                for name in ("image", "edited", "mask", "original", "jpg_0", "jpg_1")
+                if name in table.schema_arrow.names
             ]
             if too_far := unpacks_too_far(table, frozenset(wanted)):
                 raise InputError(f"{path}: {too_far}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import TypeAlias
 
@@ -12,8 +12,9 @@ import pyarrow as pa
 from plantain.findings import load_taxonomy
 from plantain.journal import JsonValue
 from plantain.journal.payload import dumps
-from plantain.records import Criterion, Direction
+from plantain.records import Direction, Rubric, Verdict
 from plantain.release.task_record import AttemptRecord, TaskRecord
+from plantain.rubrics import recorded
 
 Cell: TypeAlias = (
     "str | int | float | bool | bytes | list[str] | dict[str, bytes | str] | list[dict[str, Cell]] | None"
@@ -35,26 +36,13 @@ TASK: Mapping[str, pa.DataType] = {
     "generation": pa.int16(),
     "source_labels": pa.list_(pa.string()),
     "source_ref": pa.string(),
+    "original_sha256": pa.string(),
     "licence": pa.string(),
     "synthetic_source": pa.bool_(),
     "canary": pa.string(),
 }
-"""What every table says of the task. `source_ref` names the source image, whose bytes are not released."""
-
-VERDICT: Mapping[str, pa.DataType] = {
-    "judge": pa.string(),
-    "qualified": pa.bool_(),
-    "qualified_all_pass": pa.bool_(),
-    "qualified_weighted": pa.bool_(),
-    "score": pa.float64(),
-    **{criterion.value: pa.bool_() for criterion in Criterion},
-    "has_disease": pa.bool_(),
-    "other_disease": pa.bool_(),
-    "opinion": pa.bool_(),
-    "codes": pa.list_(pa.string()),
-    "reason": pa.string(),
-}
-"""The deciding verdict; all null where nobody judged."""
+"""What every table says of the task. `source_ref` names the source image, `original_sha256` its prepared picture, which
+is the key of the table `originals` where the release carries it."""
 
 ATTEMPT: Mapping[str, pa.DataType] = {
     "round": pa.int8(),
@@ -68,43 +56,206 @@ ATTEMPT: Mapping[str, pa.DataType] = {
     "pixel_sha256": pa.string(),
     "support": pa.string(),
     "labels_after": pa.list_(pa.string()),
-    **VERDICT,
 }
-"""One attempt. `labels_after` is null unless it succeeded; see `labels_after`."""
+"""One attempt, without its verdict. `labels_after` is null unless it succeeded; see `labels_after`."""
+
+INSTRUCTIONS: Mapping[str, pa.DataType] = {
+    "positive_instructions": pa.list_(pa.string()),
+    "negative_instructions": pa.list_(pa.string()),
+}
+"""Of the task: the instruction whose edit qualified, and those whose edits were judged and did not."""
 
 PLAUSIBLE_NORMAL = "plausible normal, not this patient"
 """The label of an image from which the last finding was removed: nobody knows what lay under it."""
 
-IMAGE_TABLE = pa.schema({**TASK, **ATTEMPT, "evidence": pa.string(), "image": IMAGE, "mask": IMAGE})
-
-TRAJECTORY_TABLE = pa.schema({**TASK, "rounds": pa.list_(pa.struct(dict(ATTEMPT))), "record": pa.string()})
-
-PREFERENCE_TABLE = pa.schema(
+ORIGINAL_TABLE = pa.schema(
     {
-        "jpg_0": pa.binary(),
-        "jpg_1": pa.binary(),
-        "label_0": pa.int8(),
-        "caption": pa.string(),
-        "caption_0": pa.string(),
-        "caption_1": pa.string(),
-        "same_instruction": pa.bool_(),
-        "pair_kind": pa.string(),
-        "judge_margin": pa.float64(),
-        **{
-            f"{name}_{slot}": kind
-            for slot in (0, 1)
-            for name, kind in {
-                "round": pa.int8(),
-                "sha256": pa.string(),
-                "score": pa.float64(),
-                "qualified": pa.bool_(),
-                **{criterion.value: pa.bool_() for criterion in Criterion},
-            }.items()
-        },
-        **TASK,
-        "record": pa.string(),
+        "sha256": pa.string(),
+        "image_id": pa.string(),
+        "dataset": pa.string(),
+        "shared_by": pa.list_(pa.string()),
+        "modality": pa.string(),
+        "labels": pa.list_(pa.string()),
+        "licence": pa.string(),
+        "terms": pa.string(),
+        "credit": pa.string(),
+        "synthetic": pa.bool_(),
+        "image": IMAGE,
     }
 )
+"""One original a row, each picture once. `licence` is its owner's class, `terms` their licence, `shared_by` every
+image, as DATASET/ID, that has this very picture."""
+
+
+class Columns:
+    """The tables of one run: criteria and facts are those of its rubric.
+
+    Attributes:
+        tables: the schema of every table by its folder's name.
+        criteria: column of each criterion, by its name; one with a scale has a second column, NAME_value.
+        facts: column of each fact that the rubric asks for, by its name.
+    """
+
+    def __init__(self, rubric: Rubric) -> None:
+        fixed = {*TASK, *ATTEMPT, *_JUDGED, *_SAID, *INSTRUCTIONS, *_PICTURES}
+        self.criteria = {c.name: _unlike(c.name, fixed, "criterion") for c in rubric.criteria}
+        self.facts = {name: _unlike(name, {*fixed, *self.criteria.values()}, "fact") for name in rubric.facts}
+        self._values = {c.name: f"{self.criteria[c.name]}_value" for c in rubric.criteria if c.scale}
+        self._passed = {column: pa.bool_() for column in self.criteria.values()}
+        self.verdict: Mapping[str, pa.DataType] = {
+            **_JUDGED,
+            **self._passed,
+            **dict.fromkeys(self._values.values(), pa.float64()),
+            **dict.fromkeys(self.facts.values(), pa.bool_()),
+            **_SAID,
+        }
+        attempt = {**ATTEMPT, **self.verdict}
+        image = {**TASK, **attempt, "evidence": pa.string(), "image": IMAGE, "mask": IMAGE}
+        self._image = pa.schema(image)
+        self.tables: Mapping[str, pa.Schema] = {
+            "success": pa.schema({**image, **INSTRUCTIONS, "original": IMAGE}),
+            "train": pa.schema(
+                {
+                    "original": IMAGE,
+                    "instruction": pa.string(),
+                    "edited": IMAGE,
+                    "mask": IMAGE,
+                    **TASK,
+                    "sha256": pa.string(),
+                    "labels_after": pa.list_(pa.string()),
+                    **INSTRUCTIONS,
+                    **self.verdict,
+                }
+            ),
+            "trajectories": pa.schema(
+                {**TASK, **INSTRUCTIONS, "rounds": pa.list_(pa.struct(attempt)), "record": pa.string()}
+            ),
+            "preference": pa.schema(self._preference()),
+            "originals": ORIGINAL_TABLE,
+        }
+
+    def table(self, name: str) -> pa.Schema:
+        """The schema of a table; of one that is not in `tables`, that of edited images."""
+        return self.tables.get(name, self._image)
+
+    def _preference(self) -> Mapping[str, pa.DataType]:
+        slot = {
+            "round": pa.int8(),
+            "sha256": pa.string(),
+            "judge": pa.string(),
+            "score": pa.float64(),
+            "qualified": pa.bool_(),
+            **self._passed,
+        }
+        return {
+            "jpg_0": pa.binary(),
+            "jpg_1": pa.binary(),
+            "label_0": pa.int8(),
+            "caption": pa.string(),
+            "caption_0": pa.string(),
+            "caption_1": pa.string(),
+            "positive_instruction": pa.string(),
+            "negative_instruction": pa.string(),
+            "same_instruction": pa.bool_(),
+            "pair_kind": pa.string(),
+            "judge": pa.string(),
+            "judge_margin": pa.float64(),
+            **{f"{name}_{number}": kind for number in (0, 1) for name, kind in slot.items()},
+            **TASK,
+            "record": pa.string(),
+        }
+
+    # --- cells --------------------------------------------------------------------------------------
+
+    def attempt_cells(self, record: TaskRecord, attempt: AttemptRecord) -> dict[str, Cell]:
+        """Values of an attempt and of the verdict that decided it."""
+        edit, edited, judged = attempt.edit_outcome, attempt.edited, attempt.judge_outcome
+        return {
+            "round": attempt.round,
+            "attempt_generation": attempt.generation,
+            "superseded": attempt.superseded,
+            "instruction": attempt.instruction,
+            "edit_outcome": edit.kind.value if edit else None,
+            "edit_reason": edit.reason or None if edit else None,
+            "judge_outcome": judged.kind.value if judged else None,
+            "sha256": edited.sha256 if edited else None,
+            "pixel_sha256": edited.pixel_sha256 if edited else None,
+            "support": attempt.support,
+            "labels_after": labels_after(record, attempt),
+            **self.verdict_cells(attempt.verdict),
+        }
+
+    def verdict_cells(self, verdict: Verdict | None) -> dict[str, Cell]:
+        """Values of the columns of a verdict; all null where nobody judged."""
+        if verdict is None:
+            return dict.fromkeys(self.verdict)
+        seen = verdict.observations
+        results = {name: seen.criteria.get(name) for name in self.criteria}
+        codes = [code for result in seen.criteria.values() for code in result.codes]
+        return {
+            "judge": verdict.judge,
+            "qualified": verdict.qualified,
+            "qualified_all_pass": verdict.qualified_all_pass,
+            "qualified_weighted": verdict.qualified_weighted,
+            "score": verdict.score,
+            **{self.criteria[name]: told.passed if told else None for name, told in results.items()},
+            **{
+                column: told.value if (told := results[name]) else None
+                for name, column in self._values.items()
+            },
+            **{column: seen.facts.get(name) for name, column in self.facts.items()},
+            "opinion": seen.opinion,
+            "codes": list(dict.fromkeys(codes)),
+            "reason": seen.reason,
+        }
+
+    def slot_cells(self, attempt: AttemptRecord) -> dict[str, Cell]:
+        """Of a verdict, what a pair says of each side."""
+        seen = self.verdict_cells(attempt.verdict)
+        return {name: seen[name] for name in ("judge", "score", "qualified", *self._passed)}
+
+
+_JUDGED: Mapping[str, pa.DataType] = {
+    "judge": pa.string(),
+    "qualified": pa.bool_(),
+    "qualified_all_pass": pa.bool_(),
+    "qualified_weighted": pa.bool_(),
+    "score": pa.float64(),
+}
+_SAID: Mapping[str, pa.DataType] = {
+    "opinion": pa.bool_(),
+    "codes": pa.list_(pa.string()),
+    "reason": pa.string(),
+}
+_PICTURES = ("evidence", "image", "mask", "original", "edited", "record", "rounds")
+
+
+def columns_of(frozen: Mapping[str, object]) -> Columns:
+    """The columns of a run by what it froze. Raises InputError, KeyError, TypeError: its rubric cannot be read."""
+    return Columns(recorded(frozen))
+
+
+def _unlike(name: str, taken: Collection[str], prefix: str) -> str:
+    """A column's name that no other column has."""
+    return f"{prefix}_{name}" if name in taken else name
+
+
+def instruction_cells(record: TaskRecord) -> dict[str, Cell]:
+    """Values of the columns of INSTRUCTIONS; of the current generation only."""
+    positive, negative = [], []
+    for attempt in record.attempts:
+        if attempt.instruction and not attempt.superseded:
+            if attempt.role == "success":
+                positive.append(attempt.instruction)
+            elif attempt.role == "failed":
+                negative.append(attempt.instruction)
+    return {"positive_instructions": positive, "negative_instructions": negative}
+
+
+def original_cells(told: bytes, picture: bytes, name: str) -> dict[str, Cell]:
+    """A row of ORIGINAL_TABLE, of what the plan says of the original."""
+    said: dict[str, Cell] = orjson.loads(told)
+    return {**said, "image": {"bytes": picture, "path": name}}
 
 
 def task_cells(record: TaskRecord) -> dict[str, Cell]:
@@ -124,6 +275,7 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
         "source_labels": list(image.labels),
         "source_ref": f"{image.dataset}/{image.id}"
         + (f"@{image.source_sha256}" if image.source_sha256 else ""),
+        "original_sha256": image.prepared_sha256 or None,
         "licence": image.licence.value,
         "synthetic_source": image.synthetic,
         "canary": record.canary,
@@ -149,47 +301,6 @@ def labels_after(record: TaskRecord, attempt: AttemptRecord) -> list[str] | None
 def _normal_classes() -> frozenset[str]:
     taxonomy = load_taxonomy()
     return frozenset(taxonomy.normal(modality).name for modality in taxonomy.modalities)
-
-
-def attempt_cells(record: TaskRecord, attempt: AttemptRecord) -> dict[str, Cell]:
-    """Values of the columns of ATTEMPT."""
-    edit, edited, judged = attempt.edit_outcome, attempt.edited, attempt.judge_outcome
-    return {
-        "round": attempt.round,
-        "attempt_generation": attempt.generation,
-        "superseded": attempt.superseded,
-        "instruction": attempt.instruction,
-        "edit_outcome": edit.kind.value if edit else None,
-        "edit_reason": edit.reason or None if edit else None,
-        "judge_outcome": judged.kind.value if judged else None,
-        "sha256": edited.sha256 if edited else None,
-        "pixel_sha256": edited.pixel_sha256 if edited else None,
-        "support": attempt.support,
-        "labels_after": labels_after(record, attempt),
-        **verdict_cells(attempt),
-    }
-
-
-def verdict_cells(attempt: AttemptRecord) -> dict[str, Cell]:
-    """Values of the columns of VERDICT."""
-    verdict = attempt.verdict
-    if verdict is None:
-        return dict.fromkeys(VERDICT)
-    seen = verdict.observations
-    codes = [code for result in seen.criteria.values() for code in result.codes]
-    return {
-        "judge": verdict.judge,
-        "qualified": verdict.qualified,
-        "qualified_all_pass": verdict.qualified_all_pass,
-        "qualified_weighted": verdict.qualified_weighted,
-        "score": verdict.score,
-        **{name.value: seen.criteria[name].passed if name in seen.criteria else None for name in Criterion},
-        "has_disease": seen.facts.get("has_disease"),
-        "other_disease": seen.facts.get("other_disease"),
-        "opinion": seen.opinion,
-        "codes": list(dict.fromkeys(codes)),
-        "reason": seen.reason,
-    }
 
 
 def evidence_of(attempt: AttemptRecord) -> str | None:

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import orjson
 
-from plantain.files.writing import create
 from plantain.journal import JsonValue
 from plantain.records import TaskKind, TaskState
 from plantain.release.layouts import conversations
+from plantain.release.layouts.batches import write_batches
 from plantain.release.pictures import PictureRequest, Pictures
 from plantain.release.plan import ReleaseFile
-from plantain.release.staging import (
-    HashingFile,
-    StagedEntry,
-    Staging,
-    make_folder,
-    part_name,
-    sync_everything,
-)
+from plantain.release.staging import HashingFile, StagedEntry, Staging
 from plantain.release.task_record import TaskRecord, from_json
 
 Entries = Callable[[bytes, TaskRecord, dict[int, str]], Iterator[bytes]]
@@ -29,39 +21,17 @@ Entries = Callable[[bytes, TaskRecord, dict[int, str]], Iterator[bytes]]
 
 def write_tree(staging: Staging, pictures: Pictures) -> None:
     """Writes the images in batches that become durable together, then the JSON files of every folder."""
-    with ThreadPoolExecutor(max_workers=2, thread_name_prefix="plantain-tree") as pool:
-        for stem, shards, _ in staging.shards("med-banana"):
-            for shard in range(shards):
-                batch = list(staging.entries("med-banana", stem, shard))
-                if not all(staging.is_done(entry.path) for entry in batch):
-                    _write_batch(staging, pictures, batch, pool)
-    for folder in staging.folders():
-        _write_json_files(staging, folder)
 
-
-def _write_batch(
-    staging: Staging, pictures: Pictures, batch: list[StagedEntry], pool: ThreadPoolExecutor
-) -> None:
-    records = [from_json(entry.record) for entry in batch]
-    for folder in sorted({(staging.out / entry.path).parent for entry in batch}):
-        make_folder(staging.out, folder)
-
-    def write(entry: StagedEntry, record: TaskRecord) -> ReleaseFile:
+    def read(entry: StagedEntry) -> tuple[bytes, ReleaseFile]:
+        record = from_json(entry.record)
         attempt = record.attempts[entry.first]
         assert attempt.edited is not None
         image = pictures.read(PictureRequest(attempt.edited, record.task_id, attempt.round or 0))
-        with create(part_name(staging.out / entry.path)) as file:
-            file.write(image.data)
-        return image.listed(record.task_id, attempt, attempt.role, path=entry.path)
+        return image.data, image.listed(record.task_id, attempt, attempt.role, path=entry.path)
 
-    files = list(pool.map(write, batch, records))
-    targets = [staging.out / entry.path for entry in batch]
-    # Data first, then names: a name must never stand for bytes that a power cut can take back.
-    sync_everything(staging.out, [part_name(target) for target in targets])
-    for target in targets:
-        part_name(target).replace(target)
-    sync_everything(staging.out, targets)
-    staging.record(files)
+    write_batches(staging, "med-banana", read)
+    for folder in staging.folders():
+        _write_json_files(staging, folder)
 
 
 def _write_json_files(staging: Staging, folder: str) -> None:

@@ -4,61 +4,78 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plantain.release.layouts.columns import (
-    IMAGE_TABLE,
-    PREFERENCE_TABLE,
-    TRAJECTORY_TABLE,
     Cell,
-    attempt_cells,
+    Columns,
     evidence_of,
+    instruction_cells,
+    labels_after,
+    original_cells,
     task_cells,
     with_features,
 )
+from plantain.release.layouts.originals import original_of
 from plantain.release.layouts.preference import preference_rows
-from plantain.release.pictures import PictureRequest, Pictures
-from plantain.release.plan import ReleaseFile
+from plantain.release.originals import MEDIA
+from plantain.release.pictures import PictureRequest, Pictures, Released
+from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.staging import HashingFile, StagedEntry, Staging
-from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
+from plantain.release.task_record import AttemptRecord, RecordedPicture, TaskRecord, from_json
 
 GROUP_BYTES = 32_000_000
 GROUP_ROWS = 100
 """A row group ends at either: viewers of hubs fail on larger ones, and memory stays flat."""
 
-_HEAVY = {"image.bytes", "mask.bytes", "jpg_0", "jpg_1"}
+_HEAVY = {"image.bytes", "mask.bytes", "original.bytes", "edited.bytes", "jpg_0", "jpg_1"}
 """JPEG and PNG do not compress further."""
 
-_REPEATED = {"dataset", "modality", "disease", "task", "outcome", "judge"}
+_REPEATED = ("dataset", "modality", "disease", "task", "outcome", "judge", "licence", "terms", "credit")
+"""Few values, many rows."""
 
 Row = tuple[dict[str, Cell], int, list[ReleaseFile]]
 """Cells, their weight in bytes, and the images among them."""
 
 
-def write_images(staging: Staging, pictures: Pictures) -> None:
-    """`data/success`, `data/failed` and the like: one edited image a row."""
-    _write(staging, "images", IMAGE_TABLE, lambda entries: _image_rows(entries, pictures))
+def write_images(staging: Staging, pictures: Pictures, columns: Columns) -> None:
+    """`data/success`, `data/failed` and the like: one edited image a row, in `success` beside its original."""
+    _write(staging, "images", columns, lambda entries: _image_rows(entries, staging, pictures, columns))
 
 
-def write_trajectory_tables(staging: Staging) -> None:
+def write_training(staging: Staging, pictures: Pictures, columns: Columns) -> None:
+    """`data/train`: the successes whose original is there, as an editor is trained on them."""
+    _write(staging, "train", columns, lambda entries: _training_rows(entries, staging, pictures, columns))
+
+
+def write_originals(staging: Staging, pictures: Pictures, columns: Columns) -> None:
+    """`data/originals`: one source image a row, each picture once."""
+    _write(staging, "originals", columns, lambda entries: _original_rows(entries, staging, pictures))
+
+
+def write_trajectory_tables(staging: Staging, columns: Columns) -> None:
     """`data/trajectories`: one task a row, images by hash."""
-    _write(staging, "trajectories", TRAJECTORY_TABLE, _trajectory_rows)
+    _write(staging, "trajectories", columns, lambda entries: _trajectory_rows(entries, columns))
 
 
-def write_preferences(staging: Staging, pictures: Pictures) -> None:
+def write_preferences(staging: Staging, pictures: Pictures, columns: Columns) -> None:
     """`data/preference`: one pair a row, in the columns of Diffusion-DPO."""
-    _write(staging, "preference", PREFERENCE_TABLE, lambda entries: preference_rows(entries, pictures))
+    _write(staging, "preference", columns, lambda entries: preference_rows(entries, pictures, columns))
 
 
 def _write(
-    staging: Staging, layout: str, schema: pa.Schema, rows: Callable[[Iterable[StagedEntry]], Iterator[Row]]
+    staging: Staging, layout: str, columns: Columns, rows: Callable[[Iterable[StagedEntry]], Iterator[Row]]
 ) -> None:
     for stem, shards, _ in staging.shards(layout):
+        schema = columns.table(stem.split("/")[1])
         for shard in range(shards):
 
-            def fill(file: HashingFile, stem: str = stem, shard: int = shard) -> Iterator[ReleaseFile]:
+            def fill(
+                file: HashingFile, stem: str = stem, shard: int = shard, schema: pa.Schema = schema
+            ) -> Iterator[ReleaseFile]:
                 return _fill(file, schema, rows(staging.entries(layout, stem, shard)))
 
             role = "record" if layout == "trajectories" else "shard"
@@ -72,9 +89,7 @@ def _fill(file: HashingFile, schema: pa.Schema, rows: Iterator[Row]) -> Iterator
         file,
         schema,
         compression={path: "none" if path in _HEAVY else "zstd" for path in sorted(leaves)},
-        use_dictionary=[
-            path for path in ("dataset", "modality", "disease", "task", "outcome", "judge") if path in leaves
-        ],
+        use_dictionary=[path for path in _REPEATED if path in leaves],
         write_statistics=sorted(leaves - _HEAVY),
         store_schema=True,
     ) as writer:
@@ -107,42 +122,121 @@ def _leaves(field: pa.Field, above: str = "") -> Iterator[str]:
         yield path
 
 
-def _image_rows(entries: Iterable[StagedEntry], pictures: Pictures) -> Iterator[Row]:
-    planned: deque[tuple[TaskRecord, AttemptRecord, bool]] = deque()
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """An attempt with its pictures; mask and original where they are known and here."""
+
+    record: TaskRecord
+    attempt: AttemptRecord
+    edited: Released
+    mask: Released | None
+    original: Released | None
+
+    def pictures(self, edited: str) -> tuple[dict[str, Cell], int, Iterator[tuple[str, str, Released]]]:
+        """Cells, their weight in bytes, and (column, role, picture); `edited` is the edit's column."""
+        task, attempt = self.record.task_id, self.attempt
+        name = f"{task}-g{attempt.generation}-r{attempt.round or 0}"
+        held = [(edited, attempt.role, self.edited, f"{name}.jpeg")]
+        if self.mask:
+            held.append(("mask", "mask", self.mask, f"{name}-mask.png"))
+        if self.original:
+            picture = self.original.picture
+            held.append((ORIGINAL, ORIGINAL, self.original, f"{task}-original.{MEDIA[picture.media_type]}"))
+        cells: dict[str, Cell] = {"mask": None, ORIGINAL: None}
+        cells |= {column: {"bytes": one.data, "path": path} for column, _, one, path in held}
+        weight = sum(len(one.data) for _, _, one, _ in held)
+        return cells, weight, ((column, role, one) for column, role, one, _ in held)
+
+
+def _samples(entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures) -> Iterator[_Sample]:
+    """Every planned attempt; the original comes along for successes only."""
+    planned: deque[tuple[TaskRecord, AttemptRecord, bool, bool]] = deque()
 
     def wanted() -> Iterator[PictureRequest]:
         for entry in entries:
             record = from_json(entry.record)
             attempt = record.attempts[entry.first]
             assert attempt.edited is not None
-            masked = attempt.mask is not None and pictures.holds(attempt.mask)
-            planned.append((record, attempt, masked))
+            mask: RecordedPicture | None = attempt.mask
+            if mask is not None and not pictures.holds(mask):
+                mask = None
+            success = attempt.role == "success"
+            original = staging.original(record.image.prepared_sha256) if success else None
+            planned.append((record, attempt, mask is not None, original is not None))
             yield PictureRequest(attempt.edited, record.task_id, attempt.round or 0)
-            if attempt.mask is not None and masked:
-                yield PictureRequest(attempt.mask, record.task_id, attempt.round or 0, edited=False)
+            for picture in (mask, original):
+                if picture is not None:
+                    yield PictureRequest(picture, record.task_id, attempt.round or 0, edited=False)
 
     stream = pictures.stream(wanted())
-    for number, edited in enumerate(stream):
-        record, attempt, masked = planned.popleft()
+    for edited in stream:
+        record, attempt, masked, with_original = planned.popleft()
         mask = next(stream) if masked else None
-        name = f"{record.task_id}-g{attempt.generation}-r{attempt.round or 0}"
+        yield _Sample(record, attempt, edited, mask, next(stream) if with_original else None)
+
+
+def _image_rows(
+    entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures, columns: Columns
+) -> Iterator[Row]:
+    for number, sample in enumerate(_samples(entries, staging, pictures)):
+        held, weight, listed = sample.pictures("image")
         cells: dict[str, Cell] = {
-            **task_cells(record),
-            **attempt_cells(record, attempt),
-            "sha256": edited.sha256,
-            "evidence": evidence_of(attempt),
-            "image": {"bytes": edited.data, "path": f"{name}.jpeg"},
-            "mask": {"bytes": mask.data, "path": f"{name}-mask.png"} if mask else None,
+            **task_cells(sample.record),
+            **columns.attempt_cells(sample.record, sample.attempt),
+            **instruction_cells(sample.record),
+            "sha256": sample.edited.sha256,
+            "evidence": evidence_of(sample.attempt),
+            **held,
         }
-        embedded = [edited.listed(record.task_id, attempt, attempt.role, row=number, member="image")]
-        if mask:
-            embedded.append(mask.listed(record.task_id, attempt, "mask", row=number, member="mask"))
-        yield cells, len(edited.data) + (len(mask.data) if mask else 0), embedded
+        yield cells, weight, _embedded(sample, number, listed)
 
 
-def _trajectory_rows(entries: Iterable[StagedEntry]) -> Iterator[Row]:
+def _training_rows(
+    entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures, columns: Columns
+) -> Iterator[Row]:
+    for number, sample in enumerate(_samples(entries, staging, pictures)):
+        held, weight, listed = sample.pictures("edited")
+        cells: dict[str, Cell] = {
+            **task_cells(sample.record),
+            **instruction_cells(sample.record),
+            **columns.verdict_cells(sample.attempt.verdict),
+            "instruction": sample.attempt.instruction,
+            "labels_after": labels_after(sample.record, sample.attempt),
+            "sha256": sample.edited.sha256,
+            **held,
+        }
+        yield cells, weight, _embedded(sample, number, listed)
+
+
+def _embedded(sample: _Sample, row: int, held: Iterable[tuple[str, str, Released]]) -> list[ReleaseFile]:
+    return [
+        one.listed(sample.record.task_id, sample.attempt, role, row=row, member=column)
+        for column, role, one in held
+    ]
+
+
+def _original_rows(entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures) -> Iterator[Row]:
+    planned: deque[RecordedPicture] = deque()
+
+    def wanted() -> Iterator[PictureRequest]:
+        for entry in entries:
+            planned.append(original_of(staging, entry))
+            yield PictureRequest(planned[-1], "", 0, edited=False)
+
+    for number, image in enumerate(pictures.stream(wanted())):
+        picture = planned.popleft()
+        path, told = staging.told_of_original(picture.sha256)
+        cells = original_cells(told, image.data, path.rpartition("/")[2])
+        yield cells, len(image.data), [image.listed(None, None, ORIGINAL, row=number, member="image")]
+
+
+def _trajectory_rows(entries: Iterable[StagedEntry], columns: Columns) -> Iterator[Row]:
     for entry in entries:
         record = from_json(entry.record)
-        rounds = [attempt_cells(record, attempt) for attempt in record.attempts]
-        cells: dict[str, Cell] = {**task_cells(record), "rounds": rounds, "record": entry.record.decode()}
+        cells: dict[str, Cell] = {
+            **task_cells(record),
+            **instruction_cells(record),
+            "rounds": [columns.attempt_cells(record, attempt) for attempt in record.attempts],
+            "record": entry.record.decode(),
+        }
         yield cells, 8 * len(entry.record), []

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from plantain.records import Criterion
-from plantain.release.layouts.columns import Cell, task_cells, verdict_cells
+from plantain.release.layouts.columns import Cell, Columns, task_cells
 from plantain.release.pairs import WITHIN_TASK_SUCCESS, AttemptPair, pairs_of
 from plantain.release.pictures import PictureRequest, Pictures, Released
 from plantain.release.plan import ReleaseFile
@@ -17,7 +16,7 @@ Slot = tuple[AttemptRecord, Released]
 
 
 def preference_rows(
-    entries: Iterable[StagedEntry], pictures: Pictures
+    entries: Iterable[StagedEntry], pictures: Pictures, columns: Columns
 ) -> Iterator[tuple[dict[str, Cell], int, list[ReleaseFile]]]:
     """Cells, weight in bytes and images of every planned pair."""
     planned: deque[tuple[StagedEntry, TaskRecord, AttemptPair]] = deque()
@@ -41,7 +40,10 @@ def preference_rows(
         if not pair.chosen_first:
             slots.reverse()
         cells = {
-            **_pair_cells(record, slots, pair.chosen_first),
+            **_pair_cells(record, slots, pair.chosen_first, columns),
+            "positive_instruction": better.instruction,
+            "negative_instruction": worse.instruction,
+            "judge": better.verdict.judge if better.verdict else None,
             "judge_margin": _margin(better, worse),
             **task_cells(record),
             "record": entry.record.decode(),
@@ -53,7 +55,9 @@ def preference_rows(
         yield cells, len(chosen.data) + len(rejected.data), embedded
 
 
-def _pair_cells(record: TaskRecord, slots: list[Slot], chosen_first: bool) -> dict[str, Cell]:
+def _pair_cells(
+    record: TaskRecord, slots: list[Slot], chosen_first: bool, columns: Columns
+) -> dict[str, Cell]:
     (first, first_image), (second, second_image) = slots
     cells: dict[str, Cell] = {
         "jpg_0": first_image.data,
@@ -66,11 +70,9 @@ def _pair_cells(record: TaskRecord, slots: list[Slot], chosen_first: bool) -> di
         "pair_kind": WITHIN_TASK_SUCCESS,
     }
     for slot, (attempt, image) in enumerate(slots):
-        seen = verdict_cells(attempt)
         cells[f"round_{slot}"] = attempt.round
         cells[f"sha256_{slot}"] = image.sha256
-        for name in ("score", "qualified", *(criterion.value for criterion in Criterion)):
-            cells[f"{name}_{slot}"] = seen[name]
+        cells |= {f"{name}_{slot}": value for name, value in columns.slot_cells(attempt).items()}
     return cells
 
 

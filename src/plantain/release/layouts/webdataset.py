@@ -4,39 +4,30 @@ from __future__ import annotations
 
 import tarfile
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import orjson
 
-from plantain.release.layouts.columns import attempt_cells, task_cells
+from plantain.release.layouts.columns import Columns, instruction_cells, task_cells
+from plantain.release.layouts.originals import original_of
 from plantain.release.pictures import PictureRequest, Pictures, Released
-from plantain.release.plan import ReleaseFile
+from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.staging import HashingFile, StagedEntry, Staging
 from plantain.release.task_record import AttemptRecord, RecordedPicture, TaskRecord, from_json
 
-_Planned = deque[tuple[StagedEntry, TaskRecord, AttemptRecord]]
+Sample = tuple[list[tuple[str, bytes]], ReleaseFile]
+"""Members of a tar by name, and the line of the one that is a picture."""
 
 
-def write_webdataset(staging: Staging, pictures: Pictures) -> None:
-    """`wds/success-train-00000.tar` and the like, and masks under the same keys in tars of their own.
+def write_webdataset(staging: Staging, pictures: Pictures, columns: Columns) -> None:
+    """`wds/success-train-00000.tar` and the like; masks under the same keys, and originals, in tars of their own.
 
     Samples of one tar all have the same fields, which readers expect; so masks, which only some edits have, lie
-    apart. The index is the release's manifest.
+    apart, and originals, which many edits share. The index is the release's manifest.
     """
-    for layout, mask in (("webdataset", False), ("masks", True)):
-        for stem, shards, _ in staging.shards(layout):
-            for shard in range(shards):
-
-                def fill(
-                    file: HashingFile,
-                    layout: str = layout,
-                    stem: str = stem,
-                    shard: int = shard,
-                    mask: bool = mask,
-                ) -> Iterator[ReleaseFile]:
-                    return _fill(file, staging.entries(layout, stem, shard), pictures, mask)
-
-                staging.write(f"{stem}-{shard:05d}.tar", "shard", fill)
+    _write(staging, "webdataset", lambda entries: _edits(entries, pictures, columns))
+    _write(staging, "masks", lambda entries: _masks(entries, pictures))
+    _write(staging, "wds-originals", lambda entries: _originals(entries, staging, pictures))
 
 
 def sample_key(record: TaskRecord, attempt: AttemptRecord) -> str:
@@ -44,41 +35,85 @@ def sample_key(record: TaskRecord, attempt: AttemptRecord) -> str:
     return f"{record.task_id}-g{attempt.generation}-r{attempt.round or 0}"
 
 
-def _fill(
-    file: HashingFile, entries: Iterator[StagedEntry], pictures: Pictures, mask: bool
-) -> Iterator[ReleaseFile]:
-    planned: _Planned = deque()
-    for image in pictures.stream(_wanted(entries, planned, mask)):
-        entry, record, attempt = planned.popleft()
-        key = sample_key(record, attempt)
-        name = f"{key}.png" if mask else f"{key}.jpg"
-        _add(file, name, image.data)
-        if not mask:
-            _add(file, f"{key}.json", _sample_json(entry, record, attempt, image))
-        yield image.listed(record.task_id, attempt, "mask" if mask else attempt.role, member=name)
+def _write(
+    staging: Staging, layout: str, samples: Callable[[Iterator[StagedEntry]], Iterator[Sample]]
+) -> None:
+    for stem, shards, _ in staging.shards(layout):
+        for shard in range(shards):
+
+            def fill(file: HashingFile, stem: str = stem, shard: int = shard) -> Iterator[ReleaseFile]:
+                return _fill(file, samples(staging.entries(layout, stem, shard)))
+
+            staging.write(f"{stem}-{shard:05d}.tar", "shard", fill)
+
+
+def _fill(file: HashingFile, samples: Iterator[Sample]) -> Iterator[ReleaseFile]:
+    for members, listed in samples:
+        for name, data in members:
+            _add(file, name, data)
+        yield listed
     # Two empty blocks end an archive, and its length is a multiple of the record size.
     file.write(bytes(2 * tarfile.BLOCKSIZE + -(file.size + 2 * tarfile.BLOCKSIZE) % tarfile.RECORDSIZE))
 
 
-def _wanted(entries: Iterator[StagedEntry], planned: _Planned, mask: bool) -> Iterator[PictureRequest]:
-    for entry in entries:
-        record = from_json(entry.record)
-        attempt = record.attempts[entry.first]
-        picture: RecordedPicture | None = attempt.mask if mask else attempt.edited
-        assert picture is not None
-        planned.append((entry, record, attempt))
-        yield PictureRequest(picture, record.task_id, attempt.round or 0, edited=not mask)
+def _edits(entries: Iterator[StagedEntry], pictures: Pictures, columns: Columns) -> Iterator[Sample]:
+    for entry, record, attempt, image in _read(entries, pictures, lambda attempt: attempt.edited):
+        key = sample_key(record, attempt)
+        told = {
+            **task_cells(record),
+            **columns.attempt_cells(record, attempt),
+            **instruction_cells(record),
+            "sha256": image.sha256,
+            "role": attempt.role,
+        }
+        said = orjson.dumps(told)[:-1] + b',"record":' + entry.record + b"}"
+        members = [(f"{key}.jpg", image.data), (f"{key}.json", said)]
+        yield members, image.listed(record.task_id, attempt, attempt.role, member=f"{key}.jpg")
 
 
-def _sample_json(entry: StagedEntry, record: TaskRecord, attempt: AttemptRecord, image: Released) -> bytes:
-    """What a training loop needs at hand, and the whole record of the task."""
-    told = {
-        **task_cells(record),
-        **attempt_cells(record, attempt),
-        "sha256": image.sha256,
-        "role": attempt.role,
-    }
-    return orjson.dumps(told)[:-1] + b',"record":' + entry.record + b"}"
+def _masks(entries: Iterator[StagedEntry], pictures: Pictures) -> Iterator[Sample]:
+    for _, record, attempt, image in _read(entries, pictures, lambda attempt: attempt.mask):
+        name = f"{sample_key(record, attempt)}.png"
+        yield [(name, image.data)], image.listed(record.task_id, attempt, "mask", member=name)
+
+
+def _originals(entries: Iterator[StagedEntry], staging: Staging, pictures: Pictures) -> Iterator[Sample]:
+    """Under the hash that `original_sha256` of a sample names."""
+    planned: deque[RecordedPicture] = deque()
+
+    def wanted() -> Iterator[PictureRequest]:
+        for entry in entries:
+            planned.append(original_of(staging, entry))
+            yield PictureRequest(planned[-1], "", 0, edited=False)
+
+    for image in pictures.stream(wanted()):
+        picture = planned.popleft()
+        name = f"{picture.sha256}.{'jpg' if picture.media_type == 'image/jpeg' else 'png'}"
+        _, told = staging.told_of_original(picture.sha256)
+        members = [(name, image.data), (f"{picture.sha256}.json", told)]
+        yield members, image.listed(None, None, ORIGINAL, member=name)
+
+
+def _read(
+    entries: Iterator[StagedEntry],
+    pictures: Pictures,
+    choose: Callable[[AttemptRecord], RecordedPicture | None],
+) -> Iterator[tuple[StagedEntry, TaskRecord, AttemptRecord, Released]]:
+    """Every planned attempt with the picture of it that is chosen."""
+    planned: deque[tuple[StagedEntry, TaskRecord, AttemptRecord]] = deque()
+
+    def wanted() -> Iterator[PictureRequest]:
+        for entry in entries:
+            record = from_json(entry.record)
+            attempt = record.attempts[entry.first]
+            picture = choose(attempt)
+            assert picture is not None
+            planned.append((entry, record, attempt))
+            edited = picture is attempt.edited
+            yield PictureRequest(picture, record.task_id, attempt.round or 0, edited=edited)
+
+    for image in pictures.stream(wanted()):
+        yield (*planned.popleft(), image)
 
 
 def _add(file: HashingFile, name: str, data: bytes) -> None:

@@ -102,6 +102,7 @@ class SourcePart:
         images: source images that were used.
         source_licence: what the source's owner allows, as recorded at ingest.
         agreement: the reference that allows redistribution, for credentialed sources.
+        credit: whom to name, where that is known.
         decided: "owner": named by whoever owns the images; "source": their own, or they leave no choice; "default":
             ours: of the records, and of releases that were made before a licence had to be named.
     """
@@ -114,6 +115,7 @@ class SourcePart:
     licence: LicenceText
     agreement: str = ""
     decided: str = "source"
+    credit: str = ""
 
     @property
     def duty(self) -> str:
@@ -205,6 +207,7 @@ def licence_files(parts: tuple[SourcePart, ...]) -> dict[str, bytes]:
             "agreement": part.agreement,
             "duty": part.duty,
             "decided": part.decided,
+            "credit": part.credit,
         }
         for part in parts
     ]

@@ -11,7 +11,7 @@ from plantain.journal import JournalReader
 from plantain.journal.questions.tasks import licences_of_closed
 from plantain.records import InputError, Licence
 from plantain.release.licences.licences import STRICTEST_LAST, UNKNOWN, LicenceText, is_ours_to_choose
-from plantain.release.licences.terms import KNOWN, from_json, named_terms
+from plantain.release.licences.terms import KNOWN, from_json, named_original_terms, named_terms
 from plantain.release.plan import IMPORTED, ExportOptions
 
 
@@ -40,6 +40,23 @@ def released_terms(reader: JournalReader, options: ExportOptions) -> Mapping[str
         )
     terms = orjson.loads(told).get("terms", {})
     return dict.fromkeys(classes, UNKNOWN) if terms is None else from_json(terms)
+
+
+def original_terms(reader: JournalReader, options: ExportOptions) -> Mapping[str, LicenceText]:
+    """The licences under which owners publish their images, by dataset, where somebody named one.
+
+    Raises:
+        InputError: a licence or a dataset that is not known, or one whose originals cannot be passed on.
+    """
+    told = reader.meta(IMPORTED)
+    if told is None:
+        return named_original_terms(options.original_licences, _classes(reader))
+    if options.original_licences:
+        raise InputError(
+            f"--original-licence {options.original_licences[0]}: {reader.run} was imported; its originals keep the "
+            "licence they came under"
+        )
+    return from_json(orjson.loads(told).get("original_terms", {}))
 
 
 def unnamed(reader: JournalReader, options: ExportOptions) -> list[str]:

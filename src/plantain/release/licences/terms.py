@@ -112,6 +112,29 @@ def named_terms(said: Sequence[str], classes: Mapping[str, Licence]) -> dict[str
     return terms | own
 
 
+def named_original_terms(said: Sequence[str], classes: Mapping[str, Licence]) -> dict[str, LicenceText]:
+    """The licence under which the owner of each dataset publishes it, where a person named one.
+
+    Args:
+        said: each "DATASET=LICENCE", LICENCE as for `named_terms`.
+        classes: what the owner of each dataset allows.
+
+    Raises:
+        InputError: no such licence or dataset, or one whose originals are not passed on anyway.
+    """
+    terms = {}
+    for text in said:
+        dataset, _, rest = text.partition("=")
+        if classes.get(dataset) not in (Licence.OPEN, Licence.ATTRIBUTION):
+            told = ", ".join(f"{name} ({allowed})" for name, allowed in sorted(classes.items()))
+            raise InputError(
+                f"--original-licence {text}: expected DATASET=TERMS for a source that is open or asks for attribution "
+                f"alone; this run has {told}"
+            )
+        terms[dataset] = _licence(rest, text, "--original-licence")
+    return terms
+
+
 def as_json(terms: Mapping[str, LicenceText]) -> dict[str, dict[str, str]]:
     """For run.json."""
     return {dataset: asdict(licence) for dataset, licence in sorted(terms.items())}
@@ -132,7 +155,7 @@ def _strings(fields: object) -> dict[str, str]:
     return {str(name): value for name, value in fields.items()}
 
 
-def _licence(named: str, said: str) -> LicenceText:
+def _licence(named: str, said: str, option: str = "--licence") -> LicenceText:
     if named in KNOWN:
         return KNOWN[named]
     if _ADDRESS.fullmatch(named):
@@ -142,23 +165,23 @@ def _licence(named: str, said: str) -> LicenceText:
         )
     path = Path(named)
     if named and path.is_file():
-        return _from_file(path)
+        return _from_file(path, option)
     nearest = _nearest(named, KNOWN)
     hint = f"did you mean {nearest}? " if nearest else ""
     raise InputError(
-        f"--licence {said}: {hint}it takes an SPDX id ({', '.join(KNOWN)}), a web address, or a file with the terms; "
+        f"{option} {said}: {hint}it takes an SPDX id ({', '.join(KNOWN)}), a web address, or a file with the terms; "
         "DATASET= in front of it means one source only"
     )
 
 
-def _from_file(path: Path) -> LicenceText:
+def _from_file(path: Path, option: str) -> LicenceText:
     try:
         data = path.read_bytes()
         text = data.decode("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--licence {path}: not a readable text file in UTF-8: {error}") from error
+        raise InputError(f"{option} {path}: not a readable text file in UTF-8: {error}") from error
     if not text or len(data) > LARGEST_TEXT:
-        raise InputError(f"--licence {path}: empty, or longer than {LARGEST_TEXT:,} bytes")
+        raise InputError(f"{option} {path}: empty, or longer than {LARGEST_TEXT:,} bytes")
     return LicenceText(_reference(path.stem, text), "Terms that the owner of the images names", "", text)
 
 

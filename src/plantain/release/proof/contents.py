@@ -19,12 +19,11 @@ import pyarrow.parquet as pq
 
 from plantain.pixels.decode import BadImage, check_header
 from plantain.pixels.fingerprint import pixel_sha256
-from plantain.release.layouts.columns import IMAGE, IMAGE_TABLE, PREFERENCE_TABLE, TRAJECTORY_TABLE
+from plantain.release.layouts.columns import IMAGE, Columns
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.problems import ReleaseProblem
 from plantain.release.proof.unpacking import is_packed, unpacks_too_far
 
-_KNOWN_TABLES = {"trajectories": TRAJECTORY_TABLE, "preference": PREFERENCE_TABLE}
 _LONGEST_LINE = 64 << 20
 _RAISED = (
     pa.ArrowException,
@@ -40,10 +39,19 @@ _RAISED = (
 
 @dataclass(frozen=True, slots=True)
 class Looking:
-    """How closely: `pixels` decodes every image and compares the hash of its pixels; `signatures` needs c2pa-python."""
+    """How closely, and by what.
+
+    Attributes:
+        pixels: decode every image and compare the hash of its pixels.
+        signatures: check them, which needs c2pa-python.
+        columns: of the release's tables.
+        format: of the release; tables of format 1 may lack columns.
+    """
 
     pixels: bool
     signatures: bool
+    columns: Columns
+    format: int
 
 
 def check_contents(
@@ -64,7 +72,7 @@ def check_contents(
             return list(_tar(path, file, inside, looking))
         if inside:
             return [ReleaseProblem(file.path, "manifest", "cannot have images inside it")]
-        if file.task is not None and file.role != "mask" and (looking.pixels or file.source_sha256):
+        if file.is_edit and (looking.pixels or file.source_sha256):
             return list(_image(path.read_bytes(), file, looking, hashed=True))
     except _RAISED as error:
         return [
@@ -129,7 +137,7 @@ def _parquet(
 ) -> Iterator[ReleaseProblem]:
     with pq.ParquetFile(path, pre_buffer=False) as table:
         schema = table.schema_arrow
-        expected = _table_schema(file.path)
+        expected = _expected(file.path, schema, looking)
         if schema.names != expected.names or schema.types != expected.types:
             differing = sorted(set(schema.names) ^ set(expected.names)) or "types"
             yield ReleaseProblem(
@@ -145,7 +153,8 @@ def _parquet(
         columns = [
             column.name for column in schema if column.type == IMAGE or pa.types.is_binary(column.type)
         ]
-        if too_far := unpacks_too_far(table, frozenset(("task_id", *columns))):
+        named = [name for name in ("task_id",) if name in schema.names]
+        if too_far := unpacks_too_far(table, frozenset((*named, *columns))):
             yield ReleaseProblem(file.path, "rows", too_far)
             return
         leaves = frozenset(f"{name}.bytes" if schema.field(name).type == IMAGE else name for name in columns)
@@ -156,7 +165,7 @@ def _parquet(
             return
         start = 0
         for group in range(table.num_row_groups):
-            part = table.read_row_group(group, columns=["task_id", *columns])
+            part = table.read_row_group(group, columns=[*named, *columns])
             listed = {}
             while waiting and _row(waiting[0]) < start + part.num_rows:
                 entry = waiting.popleft()
@@ -176,9 +185,13 @@ def _absent(entry: ReleaseFile) -> ReleaseProblem:
     return ReleaseProblem(entry.path, "image", detail)
 
 
-def _table_schema(path: str) -> pa.Schema:
+def _expected(path: str, found: pa.Schema, looking: Looking) -> pa.Schema:
+    """The columns that a table has to have; of format 1 only those that it has, in the same order."""
     folders = path.split("/")
-    return _KNOWN_TABLES.get(folders[1] if len(folders) > 2 else "", IMAGE_TABLE)
+    whole = looking.columns.table(folders[1] if len(folders) > 2 else "")
+    if looking.format > 1:
+        return whole
+    return pa.schema([field for field in whole if field.name in found.names])
 
 
 def _rows(
@@ -189,7 +202,8 @@ def _rows(
     listed: dict[tuple[int | None, str | None], ReleaseFile],
     looking: Looking,
 ) -> Iterator[ReleaseProblem]:
-    tasks = part["task_id"].to_pylist()
+    """A table of originals names no tasks: a picture there stands for itself."""
+    tasks = part["task_id"].to_pylist() if "task_id" in part.column_names else [None] * part.num_rows
     for name in columns:
         column = part[name].combine_chunks()
         cells = column.field("bytes") if column.type == IMAGE else column

@@ -16,8 +16,9 @@ from plantain.release.proof.sums import write_file
 from plantain.release.proof.unpacking import unpacks_too_far
 
 MANIFEST = "manifest.parquet"
-FORMAT = 1
-"""Version of what stands beside the data files; `verify` refuses a newer one instead of misreading it."""
+FORMAT = 2
+"""Version of what a release holds; `verify` refuses a newer one instead of misreading it. 2: originals, and columns
+that tables of 1 do not have."""
 
 SCHEMA = pa.schema(
     {
@@ -92,11 +93,10 @@ class ManifestReader:
             schema = self._file.schema_arrow
         except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
             raise BadManifest(f"is not a readable Parquet file: {_short(error)}") from error
-        told = (self._file.metadata.metadata or {}).get(_KEY.encode(), b"")
-        if told != str(FORMAT).encode():
-            raise BadManifest(
-                f"is of format {told.decode(errors='replace')[:20] or 'none'}; this plantain reads {FORMAT}"
-            )
+        told = (self._file.metadata.metadata or {}).get(_KEY.encode(), b"").decode(errors="replace")
+        if told not in [str(number) for number in range(1, FORMAT + 1)]:
+            raise BadManifest(f"is of format {told[:20] or 'none'}; this plantain reads 1 to {FORMAT}")
+        self.format = int(told)
         if schema.names != SCHEMA.names or schema.types != SCHEMA.types:
             raise BadManifest("does not have the columns of a manifest")
         # A few kilobytes can claim billions of rows; no honest manifest packs more than these into a byte.

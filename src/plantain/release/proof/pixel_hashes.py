@@ -80,7 +80,5 @@ class PixelHashes:
 
 
 def _blob(file: ReleaseFile) -> str | None:
-    """The journal's blob behind an edited image; None for masks and for files that are no image."""
-    if file.task is None or file.role == "mask":
-        return None
-    return file.source_sha256 or file.sha256
+    """The journal's blob behind an edited image; None for any other file."""
+    return (file.source_sha256 or file.sha256) if file.is_edit else None

@@ -14,9 +14,11 @@ import orjson
 
 from plantain.journal import JournalReader
 from plantain.journal.questions.release import closed_count
+from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence
 from plantain.release.licences.licences import PARTS
-from plantain.release.plan import ReleaseFile
+from plantain.release.licences.published import PART
+from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.proof.contents import json_entries
 from plantain.release.proof.problems import ReleaseProblem
 from plantain.release.proof.sums import why_unsafe
@@ -46,16 +48,26 @@ class Listed:
         files: every file with its hash.
         images: edited images by (task, generation, round): (path of one file, role, hash in the journal); each is
             taken out when its record is found.
+        originals: hash of every original -> one file that it stands in.
+        beside: (task, hash) of the originals that stand beside edits -> the file.
+        attached: hash of every original that the recipient put beside the release -> its file.
         trajectory_rows: rows of the Parquet tables of trajectories, by folder.
     """
 
     files: dict[str, str] = field(default_factory=dict)
     images: dict[ImageKey, tuple[str, str, str]] = field(default_factory=dict)
+    originals: dict[str, str] = field(default_factory=dict)
+    beside: dict[tuple[str, str], str] = field(default_factory=dict)
+    attached: dict[str, str] = field(default_factory=dict)
     trajectory_rows: Counter[str] = field(default_factory=Counter)
     conflicting: list[ReleaseProblem] = field(default_factory=list)
 
     def add_image(self, entry: ReleaseFile) -> None:
-        if entry.task is None or entry.role == "mask":
+        if entry.role == ORIGINAL:
+            self.originals.setdefault(entry.sha256, entry.path)
+            if entry.task is not None:
+                self.beside.setdefault((entry.task, entry.sha256), entry.path)
+        if not entry.is_edit:
             return
         key = (entry.task, entry.generation, entry.round)
         sha256 = entry.source_sha256 or entry.sha256
@@ -128,6 +140,7 @@ def _trajectories(
     against: JournalReader | None,
 ) -> Iterator[ReleaseProblem]:
     unmatched = listed.images
+    unnamed = dict(listed.originals)
     last = ""
     with (out / TRAJECTORIES).open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -144,12 +157,33 @@ def _trajectories(
             tasks[record.outcome] += 1
             licences.setdefault(record.image.dataset, set()).add(record.image.licence.value)
             yield from _attempts(record, unmatched)
+            yield from _original(record, listed, unnamed)
             if against is not None:
                 yield from _compare(record, against)
     for (task, _, round), (path, role, _) in sorted(unmatched.items(), key=str):
         yield ReleaseProblem(
             path, "reference", f"its {role} image of task {task}, round {round}, is of no recorded attempt"
         )
+    for (task, _), path in sorted(listed.beside.items()):
+        yield ReleaseProblem(path, "reference", f"its original of task {task} is of another image")
+    for path in sorted(listed.attached.values()):
+        yield ReleaseProblem(path, "extra", "is the original of no image of the release")
+    for sha256, path in sorted(unnamed.items(), key=lambda one: one[1]):
+        yield ReleaseProblem(path, "reference", f"its original {sha256[:16]} is of no recorded image")
+
+
+def _original(record: TaskRecord, listed: Listed, unnamed: dict[str, str]) -> Iterator[ReleaseProblem]:
+    """Whether the original of a task may be here. Those of no task stay in `unnamed`, or in `beside`."""
+    image = record.image
+    listed.attached.pop(image.prepared_sha256, None)
+    path = listed.originals.get(image.prepared_sha256)
+    if path is None:
+        return
+    unnamed.pop(image.prepared_sha256, None)
+    listed.beside.pop((record.task_id, image.prepared_sha256), None)
+    if image.licence not in FREE_TO_LEAVE:
+        detail = f"holds the original of {image.id} of {image.dataset}, whose licence class is {image.licence.value}"
+        yield ReleaseProblem(path, "licence", detail)
 
 
 def _attempts(
@@ -272,7 +306,10 @@ def _matched(path: str, patterns: list[str], listed: Listed) -> Iterator[Release
 
 
 def _licences(out: Path, listed: Listed, licences: Mapping[str, set[str]]) -> Iterator[ReleaseProblem]:
-    parts = {part["dataset"]: part for part in orjson.loads(_read(out / PARTS))}
+    told = orjson.loads(_read(out / PARTS))
+    parts = {part["dataset"]: part for part in told if not part["part"].startswith(PART)}
+    if listed.originals and not any(part["part"].startswith(PART) for part in told):
+        yield ReleaseProblem(PARTS, "licence", "says nothing of the originals that the release holds")
     for dataset in sorted(licences.keys() - parts.keys()):
         yield ReleaseProblem(PARTS, "licence", f"says nothing of images of {dataset}")
     for dataset, part in sorted(parts.items()):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,17 +17,25 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+import orjson
+
+from plantain.files.opening import open_plain
 from plantain.journal import JournalReader
 from plantain.records import InputError
+from plantain.release.attach import IGNORE, NOTE
+from plantain.release.layouts.columns import Columns, columns_of
+from plantain.release.originals import ATTACHED, MEDIA
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.contents import Looking, check_contents
-from plantain.release.proof.manifest import BESIDE, MANIFEST, BadManifest, ManifestReader
+from plantain.release.proof.manifest import BESIDE, FORMAT, MANIFEST, BadManifest, ManifestReader
 from plantain.release.proof.problems import ReleaseProblem
-from plantain.release.proof.recorded import NEEDED, Listed, check_records
+from plantain.release.proof.recorded import FACTS, NEEDED, Listed, check_records
 from plantain.release.proof.resume import Checked
 from plantain.release.proof.sums import SUMS, read_sums, why_unsafe
 from plantain.release.proof.walk import EMPTY, Stamp, walk
 
+_ATTACHED = re.compile(rf"{ATTACHED}/([0-9a-f]{{64}})\.({'|'.join(MEDIA.values())})")
+_LARGEST_FACTS = 64 << 20
 _GROUP_BYTES = 16 << 20
 _GROUP_FILES = 64
 _MOST_INSIDE = 20_000
@@ -42,6 +51,7 @@ class Proof:
         images: edited images of the manifest, each counted once.
         release: SHA-256 of SHA256SUMS: the one hash that stands for the release; "" without that file.
         skipped: files that an earlier, interrupted check had found whole.
+        attached: originals that the recipient put beside it; they are no part of it.
         problems: sorted by path.
     """
 
@@ -50,6 +60,7 @@ class Proof:
     images: int
     release: str
     skipped: int
+    attached: int
     problems: tuple[ReleaseProblem, ...]
 
     @property
@@ -81,6 +92,8 @@ class _Check:
     problems: list[ReleaseProblem] = field(default_factory=list)
     whole: set[str] = field(default_factory=set)
     listed: Listed = field(default_factory=Listed)
+    columns: Columns = field(default_factory=lambda: columns_of({}))
+    format: int = FORMAT
     skipped: int = 0
     signed: bool = False
     can_read_signatures: bool = field(default_factory=lambda: importlib.util.find_spec("c2pa") is not None)
@@ -116,6 +129,7 @@ def verify_release(
         stack.callback(checked.close)
         check = _Check(out, pixels, present, {}, checked, problems)
         _read_sums_file(check)
+        attached = _attached(check)
         pool = stack.enter_context(ThreadPoolExecutor(workers or os.cpu_count() or 1, "plantain-verify"))
         _run(check, pool)
         if check.signed and not check.can_read_signatures:
@@ -129,8 +143,29 @@ def verify_release(
         images=images,
         release=_hash(out / SUMS) if SUMS in present else "",
         skipped=check.skipped,
+        attached=attached,
         problems=tuple(sorted(set(_without_echo(problems)))),
     )
+
+
+def _attached(check: _Check) -> int:
+    """Takes what a recipient attached out of the release's own files, each held to the hash in its name; how many."""
+    for path in [
+        path for path in check.present if path.startswith(f"{ATTACHED}/") and path not in check.sums
+    ]:
+        del check.present[path]
+        name = _ATTACHED.fullmatch(path)
+        if path in (NOTE, IGNORE):
+            continue
+        if name is None:
+            check.problems.append(
+                ReleaseProblem(path, "extra", "is no original that `release attach` put there")
+            )
+        elif _hash(check.out / path) != name[1]:
+            check.problems.append(ReleaseProblem(path, "checksum", "is not the original of its name"))
+        else:
+            check.listed.attached[name[1]] = path
+    return len(check.listed.attached)
 
 
 def _without_echo(problems: list[ReleaseProblem]) -> list[ReleaseProblem]:
@@ -278,12 +313,24 @@ def _manifest(check: _Check) -> Iterator[tuple[ReleaseFile, int | None, list[Rel
         return
     try:
         reader = ManifestReader(path)
+        check.format = reader.format
+        if reader.format > 1:
+            check.columns = _columns(check.out)
         try:
             yield from reader.by_file()
         finally:
             reader.close()
     except BadManifest as error:
         check.problems.append(ReleaseProblem(MANIFEST, "manifest", str(error)))
+
+
+def _columns(out: Path) -> Columns:
+    """The columns of its tables by the rubric that run.json names; what is wrong with that file is told elsewhere."""
+    try:
+        with open_plain(out / FACTS) as file:
+            return columns_of(orjson.loads(file.read(_LARGEST_FACTS))["facts"]["frozen"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, InputError):
+        return columns_of({})
 
 
 # --- one file ---------------------------------------------------------------------------------------
@@ -311,7 +358,7 @@ def _check_file(check: _Check, job: _Job) -> tuple[str, list[ReleaseProblem]]:
     if by_sums and by_manifest:
         if entry is None or entry.role == BESIDE:
             return found, []
-        looking = Looking(check.pixels, check.can_read_signatures)
+        looking = Looking(check.pixels, check.can_read_signatures, check.columns, check.format)
         return found, check_contents(path, entry, job.rows, job.inside, looking)
     if by_manifest and entry is not None:
         return found, [

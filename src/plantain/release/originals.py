@@ -1,0 +1,90 @@
+"""Which original pictures a release carries: decided source by source, and never one that may not be passed on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from plantain.journal import JournalReader
+from plantain.journal.questions.release import stored_pictures
+from plantain.privacy.permission import FREE_TO_LEAVE
+from plantain.records import Licence, SourceImage
+from plantain.release.licences.licences import STRICTEST_LAST
+from plantain.release.task_record import RecordedPicture
+
+FOLDER = "originals"
+INDEX = f"{FOLDER}/{FOLDER}.jsonl"
+"""A line for every picture of the folder: its path, its hash, and the images that it is the original of."""
+
+MEDIA = {"image/jpeg": "jpeg", "image/png": "png"}
+"""What a prepared picture can be, and how its name then ends."""
+
+_ASKED_AT_ONCE = 500
+
+
+ATTACHED = "attached"
+"""Folder of a recipient's copy: originals of their own, beside the release and no part of it (`attach.py`)."""
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def media_type_of(data: bytes) -> str:
+    """Of a prepared picture, by its first bytes."""
+    return "image/png" if data.startswith(_PNG) else "image/jpeg"
+
+
+@dataclass(frozen=True, slots=True)
+class Originals:
+    """What a release may and does carry.
+
+    Attributes:
+        carried: pictures by hash, each once, however many images and tasks have it.
+        barred: hashes of originals that must not leave, under whatever name.
+        counts: by dataset: how many of its images came with their original, and how many without.
+    """
+
+    carried: Mapping[str, RecordedPicture]
+    barred: frozenset[str]
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+def decide_originals(reader: JournalReader, released: Collection[SourceImage], mode: str) -> Originals:
+    """Decides for the images of closed tasks.
+
+    A dataset whose images have different licences is as strict as the strictest of them, and a picture that is also the
+    original of a restricted image stays here whoever else has it.
+
+    Args:
+        reader: of the run, also of images that no closed task uses.
+        released: images of closed tasks.
+        mode: "auto" or "none", as in `ExportOptions`.
+    """
+    classes = strictest(reader.images())
+    barred = frozenset(
+        image.prepared_sha256
+        for image in reader.images()
+        if classes[image.dataset] not in FREE_TO_LEAVE and image.prepared_sha256
+    )
+    wanted = {image.prepared_sha256 for image in released} - barred - {""} if mode == "auto" else set()
+    carried = {}
+    ordered = sorted(wanted)
+    for first in range(0, len(ordered), _ASKED_AT_ONCE):
+        for sha256, _, media_type, _ in stored_pictures(reader, ordered[first : first + _ASKED_AT_ONCE]):
+            if media_type in MEDIA and reader.has_blob(sha256):
+                size = reader.blob_path(sha256).stat().st_size
+                carried[sha256] = RecordedPicture(sha256, size, media_type)
+    counts: dict[str, Counter[str]] = {}
+    for image in released:
+        held = "carried" if image.prepared_sha256 in carried else "left_out"
+        counts.setdefault(image.dataset, Counter(carried=0, left_out=0))[held] += 1
+    return Originals(carried, barred, {name: dict(counts[name]) for name in sorted(counts)})
+
+
+def strictest(images: Iterable[SourceImage]) -> dict[str, Licence]:
+    """What the owner of each dataset allows: of its images, the strictest."""
+    classes: dict[str, Licence] = {}
+    for image in images:
+        known = classes.get(image.dataset, image.licence)
+        classes[image.dataset] = max(known, image.licence, key=STRICTEST_LAST.index)
+    return classes

@@ -1,0 +1,302 @@
+"""Originals in releases: whose may go along does, in every layout and once; whose may not is in no byte of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tarfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from plantain.bench.benchmark.from_build import benchmark_from_build
+from plantain.catalogue.store import Catalogue
+from plantain.cli import main
+from plantain.journal import JournalReader
+from plantain.records import InputError, Licence, TaskState
+from plantain.release.attach import attach_originals
+from plantain.release.export import export_run
+from plantain.release.importing.importing import import_release
+from plantain.release.plan import LAYOUTS, ExportOptions, export_options
+from plantain.release.proof.verify import verify_release
+from plantain.train.originals import Originals
+from plantain.train.release_pairs import ReleasePairs, ReleasePreferences
+from release.resealing import reseal
+from release.runs import make_run, original, source_image, tree
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+MIXED = {0: Licence.CREDENTIALED, 1: Licence.ATTRIBUTION, 2: Licence.UNKNOWN, 3: Licence.OPEN}
+APPROVED = ExportOptions(LAYOUTS, shard_bytes=60_000, redistribution_approved="DUA 7")
+
+
+def sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def mixed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight images of four datasets, one of each licence class."""
+    images = [
+        replace(source_image(n, MIXED[n % 4]), dataset=MIXED[n % 4].value, id=f"eye {n}", group=None)
+        for n in range(8)
+    ]
+    return make_run(tmp_path_factory.mktemp("mixed") / "run", sources=images)
+
+
+@pytest.fixture(scope="module")
+def mixed(mixed_run: Path) -> Path:
+    out = mixed_run.parent / "release"
+    export_run(mixed_run, out, APPROVED)
+    return out
+
+
+def every_byte(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Every file as it lies there, and unpacked: each cell of a table, each member of a tar."""
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file():
+            continue
+        yield str(path), path.read_bytes()
+        if path.suffix == ".parquet":
+            for row in pq.read_table(path).to_pylist():
+                for name, cell in row.items():
+                    data = cell.get("bytes") if isinstance(cell, dict) else cell
+                    if isinstance(data, bytes):
+                        yield f"{path}: {name}", data
+        elif path.suffix == ".tar":
+            with tarfile.open(path) as tar:
+                for member in tar:
+                    file = tar.extractfile(member)
+                    assert file is not None
+                    yield f"{path}: {member.name}", file.read()
+
+
+def test_no_byte_of_a_credentialed_or_unknown_original_leaves_and_all_others_do(mixed: Path) -> None:
+    found = dict.fromkeys(range(8), 0)
+    for _, data in every_byte(mixed):
+        for n in found:
+            # neither the file nor its compressed scan, whatever stands around it
+            found[n] += data == original(n) or original(n)[700:] in data
+    assert {n for n, times in found.items() if times} == {n for n in range(8) if n % 4 in (1, 3)}
+    assert verify_release(mixed, pixels=True).problems == ()
+
+
+def test_each_layout_has_each_original_once(mixed: Path) -> None:
+    carried = {sha(original(n)) for n in range(8) if n % 4 in (1, 3)}
+    tables = [
+        row for path in mixed.glob("data/originals/*.parquet") for row in pq.read_table(path).to_pylist()
+    ]
+    files = [sha(path.read_bytes()) for path in mixed.glob("originals/*/*.jpeg")]
+    members = [place.rpartition(": ")[2] for place, _ in every_byte(mixed / "wds") if "/originals-" in place]
+    assert sorted(sha(row["image"]["bytes"]) for row in tables) == sorted(files) == sorted(carried)
+    assert sorted(name for name in members if name.endswith(".jpg")) == sorted(
+        f"{name}.jpg" for name in carried
+    )
+    assert {(row["dataset"], row["licence"]) for row in tables} == {("attribution",) * 2, ("open",) * 2}
+    index = [json.loads(line) for line in (mixed / "originals/originals.jsonl").read_text().splitlines()]
+    assert {line["sha256"]: sha((mixed / line["path"]).read_bytes()) for line in index} == {
+        s: s for s in carried
+    }
+    assert [line["shared_by"] for line in index] == [
+        [f"{line['dataset']}/{line['image_id']}"] for line in index
+    ]
+
+
+def test_training_table_has_the_successes_whose_original_is_there(
+    mixed: Path, mixed_run: Path, tmp_path: Path
+) -> None:
+    import datasets
+
+    rows = [
+        row
+        for part in datasets.load_dataset(str(mixed), "train", cache_dir=str(tmp_path)).values()
+        for row in part
+    ]
+    with JournalReader.open(mixed_run) as reader:
+        wanted = {
+            row.id: row
+            for row in reader.tasks(TaskState.SUCCESS)
+            if reader.image(row.task.image_id).licence in (Licence.OPEN, Licence.ATTRIBUTION)
+        }
+        assert {row["task_id"] for row in rows} == wanted.keys()
+        for row in rows:
+            attempts = reader.attempts(row["task_id"], wanted[row["task_id"]].generation)
+            won = next(a for a in attempts if a.round == wanted[row["task_id"]].round)
+            assert row["instruction"] == won.instruction
+            assert row["original"].size == row["edited"].size == (64, 64)
+            assert (row["mask"] is None) == (won.mask is None)
+            assert row["sha256"] == won.edited
+            lost = [a.instruction for a in attempts if a.verdict is not None and not a.verdict.qualified]
+            assert (row["positive_instructions"], row["negative_instructions"]) == ([won.instruction], lost)
+    successes = [
+        row for path in mixed.glob("data/success/*.parquet") for row in pq.read_table(path).to_pylist()
+    ]
+    assert (
+        {row["task_id"] for row in successes if row["original"]}
+        == wanted.keys()
+        < {r["task_id"] for r in successes}
+    )
+
+
+def test_their_licence_and_whom_to_credit_stand_beside_them(mixed: Path) -> None:
+    parts = {part["part"]: part for part in json.loads((mixed / "LICENSES/parts.json").read_bytes())}
+    assert {name for name in parts if name.startswith("originals")} == {
+        "originals of attribution",
+        "originals of open",
+    }
+    for name in ("originals of attribution", "originals of open"):
+        assert (mixed / parts[name]["file"]).is_file()
+        assert f"## {parts[name]['dataset']}" in (mixed / "LICENSES/ATTRIBUTION.md").read_text()
+
+
+def test_their_owner_s_own_licence_can_be_named(mixed_run: Path, tmp_path: Path) -> None:
+    terms = tmp_path / "terms.txt"
+    terms.write_text("Use it, and say that it is from Peking.")
+    options = replace(APPROVED, original_licences=(f"attribution={terms}", "open=CC0-1.0"))
+    export_run(mixed_run, tmp_path / "out", options)
+    parts = {part["part"]: part for part in json.loads((tmp_path / "out/LICENSES/parts.json").read_bytes())}
+    assert parts["originals of open"]["licence"] == "CC0-1.0"
+    assert "from Peking" in (tmp_path / "out" / parts["originals of attribution"]["file"]).read_text()
+    import_release(tmp_path / "out", tmp_path / "imported")
+    export_run(tmp_path / "imported", tmp_path / "again", APPROVED)
+    assert tree(tmp_path / "again") == tree(tmp_path / "out")
+    with pytest.raises(InputError, match="--original-licence credentialed=MIT"):
+        export_run(mixed_run, tmp_path / "no", replace(options, original_licences=("credentialed=MIT",)))
+
+
+def test_none_means_none_and_is_another_release(mixed_run: Path, mixed: Path, tmp_path: Path) -> None:
+    export_run(mixed_run, tmp_path / "out", replace(APPROVED, originals="none"))
+    assert not any(original(n)[700:] in data for n in range(8) for _, data in every_byte(tmp_path / "out"))
+    assert verify_release(tmp_path / "out").ok
+    assert not (tmp_path / "out/data/train").exists()
+    with pytest.raises(InputError, match="with other options"):
+        export_run(mixed_run, mixed, replace(APPROVED, originals="none"))
+    with pytest.raises(InputError, match="--originals some: choose auto"):
+        export_options(["parquet"], originals="some")
+
+
+def test_a_picture_of_two_sources_is_as_restricted_as_the_stricter(tmp_path: Path) -> None:
+    first, second = source_image(1, Licence.CREDENTIALED), source_image(2, Licence.OPEN)
+    twin = replace(second, dataset="open", prepared_sha256=first.prepared_sha256)
+    mine = replace(source_image(3, Licence.OPEN), dataset="half open")
+    half = replace(source_image(5, Licence.UNKNOWN), dataset="half open")
+    run = make_run(tmp_path / "run", sources=[replace(first, dataset="hospital"), twin, mine, half])
+    export_run(run, tmp_path / "out", APPROVED)
+    assert not any(original(n)[700:] in data for n in (1, 3, 5) for _, data in every_byte(tmp_path / "out"))
+
+
+def test_one_picture_of_two_images_is_there_once(tmp_path: Path) -> None:
+    first = source_image(1)
+    twin = replace(source_image(2), prepared_sha256=first.prepared_sha256)
+    export_run(make_run(tmp_path / "run", sources=[first, twin]), tmp_path / "out", ExportOptions(LAYOUTS))
+    (row,) = [
+        r for path in (tmp_path / "out").glob("data/originals/*") for r in pq.read_table(path).to_pylist()
+    ]
+    assert row["shared_by"] == ["ODIR-5K/eye 1", "ODIR-5K/eye 2"]
+    assert len(list((tmp_path / "out").glob("originals/*/*"))) == 1
+    assert verify_release(tmp_path / "out").ok
+
+
+@pytest.mark.parametrize("layout", ["parquet", "webdataset", "med-banana", "trajectory"])
+def test_one_layout_alone_brings_its_originals_back(layout: str, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", images=4)
+    export_run(run, tmp_path / "out", ExportOptions((layout,), shard_bytes=60_000))
+    assert import_release(tmp_path / "out", tmp_path / "imported").originals == 4
+    with JournalReader.open(run) as before, JournalReader.open(tmp_path / "imported") as after:
+        for image in after.images():
+            assert after.read_blob(image.prepared_sha256) == before.read_blob(image.prepared_sha256)
+
+
+def test_an_imported_release_is_enough_for_a_benchmark_and_for_training(mixed: Path, tmp_path: Path) -> None:
+    summary = import_release(mixed, tmp_path / "imported")
+    assert (summary.originals, summary.without_original) == (4, 4)
+    made = benchmark_from_build(tmp_path / "imported", tmp_path / "bench")
+    # of 8 successes 4 are of a finding that the taxonomy has; 2 of these are of a credentialed image
+    assert (made.successes, made.real, made.synthetic, made.licences) == (8, 2, 2, {"open": 4})
+    assert made.left_out["no original: it was not in the release that this run was imported from"] == 2
+    pairs = ReleasePairs(mixed, Originals(mixed))
+    listed = pairs.listed()
+    assert len(listed) == 4
+    for pair in pairs.read([example.id for example in listed]):
+        assert pair.before.shape == pair.after.shape == (64, 64, 3)
+    preferences = ReleasePreferences(mixed, Originals(mixed))
+    ids = [example.id for example in preferences.listed()]
+    assert len(list(preferences.read(ids))) == len(ids) > 0
+
+
+def test_a_recipient_s_own_originals_are_put_back_and_stay_theirs(mixed: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    shutil.copytree(mixed, mine)
+    with Catalogue.create(tmp_path / "catalogue") as catalogue:
+        catalogue.add(source_image(0, Licence.CREDENTIALED), original(0))
+        catalogue.add(source_image(9), original(9))
+    done = attach_originals(mine, tmp_path / "catalogue")
+    assert (done.attached, done.there, done.missing) == (1, 4, 3)
+    assert attach_originals(mine, tmp_path / "catalogue").attached == 0
+    assert {k: v for k, v in tree(mine).items() if not k.startswith("attached/")} == tree(mixed)
+    proof = verify_release(mine)
+    assert (proof.problems, proof.attached) == ((), 1)
+    assert len(ReleasePairs(mine, Originals(mine)).listed()) > len(
+        ReleasePairs(mixed, Originals(mixed)).listed()
+    )
+    assert import_release(mine, tmp_path / "imported").originals == 5
+    export_run(tmp_path / "imported", tmp_path / "again", APPROVED)
+    assert tree(tmp_path / "again") == tree(mixed)
+
+    (attached,) = (mine / "attached").glob("*.jpeg")
+    shutil.copy(attached, mine / "attached" / f"{sha(original(9))}.jpeg")
+    (mine / "attached" / f"{sha(original(8))}.jpeg").write_bytes(original(8))
+    (mine / "attached" / "diary.txt").write_text("x")
+    attached.write_bytes(attached.read_bytes()[:-1] + b"x")
+    assert sorted((p.kind, Path(p.path).stem[:5]) for p in verify_release(mine).problems) == sorted(
+        [
+            ("checksum", attached.stem[:5]),
+            ("checksum", sha(original(9))[:5]),
+            ("extra", "diary"),
+            ("extra", sha(original(8))[:5]),
+        ]
+    )
+
+
+def test_attach_and_export_at_the_command_line(
+    mixed: Path, mixed_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["release", "attach", str(mixed_run), "--from", str(mixed_run), "--json"]) == 2
+    assert "is no release" in capsys.readouterr().err
+    asked = [
+        "--redistribution-approved",
+        "DUA",
+        "--licence",
+        "CC-BY-4.0",
+        "--licence",
+        "attribution=CC-BY-4.0",
+    ]
+    out = tmp_path / "out"
+    assert main(["export", str(mixed_run), "--to", str(out), "--layout", "parquet", *asked, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["originals"] == 4
+    assert main(["export", str(mixed_run), "--to", str(out), "--layout", "parquet", *asked]) == 0
+    told = capsys.readouterr().out
+    assert "originals: attribution 2 of 2, credentialed 0 of 2, open 2 of 2, unknown 0 of 2" in told
+    assert main(["export", str(mixed_run), "--to", str(out), "--originals", "all", *asked]) == 2
+
+
+def test_a_release_that_smuggles_a_credentialed_original_is_found_out(mixed: Path, tmp_path: Path) -> None:
+    """Its hashes are made right again: only the records tell."""
+    spoilt = Path(shutil.copytree(mixed, tmp_path / "spoilt"))
+    path = next(spoilt.glob("originals/open/*.jpeg"))
+    path.write_bytes(original(0))
+    reseal(spoilt)
+    told = [(p.kind, p.path, p.detail) for p in verify_release(spoilt).problems]
+    name = path.relative_to(spoilt).as_posix()
+    assert [(kind, where) for kind, where, _ in told] == [("licence", name)]
+    assert "licence class is credentialed" in told[0][2]
+    path.write_bytes(original(15))
+    reseal(spoilt)
+    (problem,) = verify_release(spoilt).problems
+    assert (problem.kind, problem.path) == ("reference", name)
+    assert "of no recorded image" in problem.detail
