@@ -20,16 +20,18 @@ from plantain.bench.leaderboard.tables import make_table
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import PIXEL_METRICS
+from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.metrics import PSNR
 from plantain.metrics.networks.available import Networks
 from plantain.privacy.text_reader import why_no_reader
 from plantain.records import CriterionResult, InputError, Observations, Outcome, OutcomeKind, Usage
 from plantain.roles import JudgeRequest, Reply, failed
-from plantain.rubrics import MEDEBENCH
+from plantain.rubrics import MEDEBENCH, rubric_named
 from plantain.runs.settings.terms import Limits, Terms
 from plantain.runs.summary import RunSummary
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 ARMS = ("copy-input", "ground-truth", "jpeg-75", "resize-only", *PLANTED)
 IMAGES = 3 * len(ARMS) - 1
 """One planted editor refuses one of three samples."""
@@ -273,6 +275,43 @@ def test_scores_in_another_wording_have_a_name_of_their_own(folder: Path, tmp_pa
     assert cells["EA"] is not None and apart is not None
     assert (cells["EA"].estimate.value, apart.estimate.value) == (0.5, 0.9)
     assert {m.name for m in table.main} == {"EA", "VQ"}
+
+
+def test_a_users_own_rubric_is_judged_by_and_tabulated(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One criterion of 1 to 5, of which the draws say 3 and 4, and one that passes in one draw of two."""
+    own = tmp_path / "teaching.toml"
+    own.write_text((EXAMPLES / "rubric" / "teaching_rubric" / "teaching.toml").read_text())
+    rubric = rubric_named(str(own))
+    numbers = iter([(3.0, True), (4.0, False)] * 100)
+
+    def answer(request: JudgeRequest) -> Observations:
+        assert request.rubric == rubric and request.finding is None
+        value, unhurt = next(numbers)
+        results = {
+            "recognisable": CriterionResult(value >= 4, value=value),
+            "unhurt": CriterionResult(unhurt),
+        }
+        return Observations(results, {"distracting": False})
+
+    name = JudgeName("spoken/judge", "P", draws=2, rubric=rubric)
+    wish, terms = ScoreRequest(metrics=["psnr"], judges=(name,)), Terms((), Limits(concurrency=1))
+    judge = SpokenJudge(answer)
+    assert run_score(folder, wish, judges=[judge], terms=terms).judged == 2 * (IMAGES + 1)
+    asked = len(judge.seen)
+    assert run_score(folder, wish, judges=[judge], terms=terms).judged == 0 and len(judge.seen) == asked
+    with BenchRun.open(folder / "run") as run:
+        table = make_table(read_scores(run))
+    found = {m.stored: table.cell("planted/exact", "overall", m.name) for m in table.measures}
+    seen = found["recognisable:teaching@spoken/judge/P"], found["unhurt:teaching@spoken/judge/P"]
+    # ((3 + 4) / 2 - 1) / (5 - 1), and one of two
+    assert [cell.estimate.value for cell in seen if cell] == [0.625, 0.5]
+    given = ["bench", "score", str(folder / "run"), "--metrics", "psnr", "--rubric", str(own)]
+    assert main(given) == 2  # the instruments, who judge where nobody is named
+    assert "offline/instruments cannot judge by the rubric 'teaching'" in capsys.readouterr().err
+    assert main([*given[:-1], "medbench"]) == 2
+    assert "did you mean 'medebench'?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("variant", "draws"), [("X", None), ("P", 0), ("P", 101)])

@@ -104,6 +104,10 @@ def measure(stored: str, judge: str | None = None) -> Measure:
         return Measure(
             stored, stored, f"{_JUDGED[base][1]} by {who}, asked in the words of {wording}", True, 0.0, 1.0
         )
+    if who:  # by a rubric of somebody's own: the share of its scale
+        return Measure(
+            stored, stored, f"{base.replace('_', ' ')} by {who}, by the rubric {wording}", True, 0.0, 1.0
+        )
     base, _, variant = stored.partition(":")
     known = _known()
     if base not in known and base.rpartition("_")[0] in known:  # "clip_talign_d", "image_reward_p"

@@ -14,7 +14,6 @@ from plantain.bench.benchmark.organs import ORGANS
 from plantain.bench.generate.arms import Arm, ArmKind
 from plantain.bench.generate.baselines import BASELINES
 from plantain.bench.generate.runfile import BenchRun, SampleFacts
-from plantain.bench.score.judging import MOST
 from plantain.bench.score.set_distances import SETS, Distance
 from plantain.journal.questions.benchmark import draw_scores, output_scores, outputs_made
 from plantain.pixels.arrays import Floats
@@ -162,7 +161,7 @@ def _draw_variances(
     for label, sample, k, metric, scores in draw_scores(run.reader):
         if sample in place and 0 <= k < grids.get(label, 0) and len(scores) > 1:
             variances = found.setdefault((label, metric), np.full((len(samples), grids[label]), np.nan))
-            variances[place[sample], k] = np.var(np.divide(scores, MOST), ddof=1)
+            variances[place[sample], k] = np.var(scores, ddof=1)
     return found
 
 

@@ -28,7 +28,6 @@ from plantain.journal.payload import to_json
 from plantain.privacy.lineage import made_from
 from plantain.records import Finding, InputError, Observations, Step, derive_seed
 from plantain.roles import EncodedImage, JudgeRequest, Reply
-from plantain.rubrics import MEDEBENCH
 
 KEPT = 24
 """Samples whose encoded pictures are kept at hand; outputs come sample by sample."""
@@ -77,7 +76,7 @@ class Judgement:
         # All at once: draws that wait for batch jobs wait for the same one.
         asked = [calls.answer(self._call(output, seated, sample, k, draw)) for k, draw in enumerate(numbers)]
         answers = await asyncio.gather(*asked, return_exceptions=True)
-        draws = [(draw, _report(answer)) for draw, answer in zip(numbers, answers, strict=True)]
+        draws = [(draw, _report(answer, seated)) for draw, answer in zip(numbers, answers, strict=True)]
         return put_together(seated, output, draws)
 
     def _call(
@@ -111,7 +110,7 @@ class Judgement:
                     instruction=text,
                     finding=self._finding(sample),
                     direction=sample.direction,
-                    rubric=MEDEBENCH,
+                    rubric=name.rubric,
                     seed=seed,
                     truth=truth if name.truth else None,
                     variant=name.variant,
@@ -150,13 +149,14 @@ class Judgement:
             return None  # a finding of its maker's own: nothing is known of how it shows
 
 
-def _report(answer: Answer | BaseException) -> Observations:
+def _report(answer: Answer | BaseException, seated: SeatedJudge) -> Observations:
     """What a draw came to; what stopped it is raised once all draws have ended."""
     if isinstance(answer, BaseException):
         raise answer
     if answer.outcome.ok:
         return report_from_json(answer.text)
-    return failed_report(f"{answer.outcome.kind.value}: {answer.outcome.reason}".rstrip(": "))
+    why = f"{answer.outcome.kind.value}: {answer.outcome.reason}".rstrip(": ")
+    return failed_report(why, seated.name.rubric)
 
 
 def _obstacle(output: Output, seated: SeatedJudge, sample: Sample) -> str:

@@ -17,7 +17,16 @@ import orjson
 from plantain.bench.generate.runfile import Output
 from plantain.journal import CallRow, Journal, JsonValue, StoredScore
 from plantain.journal.payload import observations_of
-from plantain.records import CriterionResult, InputError, Observations, Score, Step, unscored
+from plantain.records import (
+    CriterionResult,
+    InputError,
+    Observations,
+    Rubric,
+    RubricCriterion,
+    Score,
+    Step,
+    unscored,
+)
 from plantain.roles import Judge, fingerprint_of
 from plantain.rubrics import MEDEBENCH
 
@@ -26,10 +35,6 @@ VARIANTS = ("P", "D")
 JUDGES = "bench.judges"
 """Key of the run's meta: the judges in the order of their numbers."""
 MOST_DRAWS, MOST_AGAIN = 100, 100
-WORDING = ("scale.md.j2", "scale_system.md.j2")
-"""The files that word a judge's question."""
-MOST = 10
-"""Of MedEBench's scale; stored scores are shares of it."""
 VERSION = "1"
 """Of how draws are put together."""
 
@@ -44,6 +49,7 @@ class JudgeName:
         truth: the judge sees the real image after.
         draws: how often each output is judged; None for once where the judge repeats itself, else three times.
         prompts: folder with another wording of the question; its scores have a name of their own. None for ours.
+        rubric: by what it is judged; by any but MedEBench's, the scores bear that one's name.
     """
 
     model: str
@@ -51,6 +57,7 @@ class JudgeName:
     truth: bool = True
     draws: int | None = None
     prompts: Path | None = None
+    rubric: Rubric = MEDEBENCH
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
@@ -61,10 +68,9 @@ class JudgeName:
             raise InputError(f"--draws: {self.draws}; from 1 to {MOST_DRAWS}")
         if self.prompts is not None and self.model.startswith("offline/"):
             raise InputError(f"--prompts: {self.model} reads no prompts")
-        if self.prompts is not None and not asks_for_scores(self.prompts):
-            raise InputError(
-                f"--prompts: {self.prompts}: holds no {' or '.join(WORDING)}: nothing to ask with"
-            )
+        if self.prompts is not None and not asks_for_scores(self.prompts, self.rubric):
+            files = " or ".join(wording_files(self.rubric))
+            raise InputError(f"--prompts: {self.prompts}: holds no {files}: nothing to ask with")
 
     @property
     def label(self) -> str:
@@ -77,6 +83,13 @@ class JudgeName:
         if self.prompts is None:
             return ""
         return re.sub(r"[^a-z0-9]+", "-", self.prompts.resolve().name.lower()).strip("-") or "prompts"
+
+    @property
+    def variety(self) -> str:
+        """What stands between a score's criterion and its judge: the rubric's name, unless it is MedEBench's, and that
+        of another wording; "" for neither."""
+        own = "" if self.rubric == MEDEBENCH else self.rubric.name
+        return "-".join(filter(None, (own, self.wording)))
 
     @property
     def times(self) -> int:
@@ -93,7 +106,7 @@ class SeatedJudge:
 
     @property
     def fingerprint(self) -> str:
-        return fingerprint_of(self.judge, MEDEBENCH)
+        return fingerprint_of(self.judge, self.name.rubric)
 
     def draw(self, k: int, again: int = 0) -> int:
         return (self.number * MOST_AGAIN + again) * MOST_DRAWS + k
@@ -104,7 +117,7 @@ async def seat(journal: Journal, judges: Sequence[tuple[JudgeName, Judge]]) -> l
     known: list[dict[str, str]] = orjson.loads(journal.reader.meta(JUDGES) or "[]")
     seated, before = [], len(known)
     for name, judge in judges:
-        entry = {"label": name.label, "fingerprint": fingerprint_of(judge, MEDEBENCH)}
+        entry = {"label": name.label, "fingerprint": fingerprint_of(judge, name.rubric)}
         if entry not in known:
             known.append(entry)
         seated.append(SeatedJudge(name, judge, known.index(entry)))
@@ -141,8 +154,8 @@ def draws_to_make(seated: SeatedJudge, recorded: Iterable[CallRow], round: int, 
 
 def complete(seated: SeatedJudge, rows: Mapping[str, StoredScore], blob: str | None, *, retry: bool) -> bool:
     """Whether an output has this judge's scores: of this image and fingerprint, in as many draws as asked for."""
-    for dimension in MEDEBENCH.criteria:
-        row = rows.get(stored_name(seated.name, dimension.short))
+    for criterion in seated.name.rubric.criteria:
+        row = rows.get(stored_name(seated.name, criterion))
         if row is None or row.detail.get("version") != _version(seated) or row.detail.get("blob") != blob:
             return False
         asked, scored = row.detail.get("asked"), row.detail.get("scored")
@@ -151,61 +164,82 @@ def complete(seated: SeatedJudge, rows: Mapping[str, StoredScore], blob: str | N
     return True
 
 
-def stored_name(name: JudgeName, short: str) -> str:
-    """The name of a judged score in the journal, e.g. "ea@gemini/m/P"; "ea:authors@gemini/m/P" in another wording."""
-    return f"{short.lower()}{':' * bool(name.wording)}{name.wording}@{name.label}"
+def stored_name(name: JudgeName, criterion: RubricCriterion) -> str:
+    """The name of a judged score in the journal: "ea@gemini/m/P"; "ea:authors@gemini/m/P" in another wording,
+    "unhurt:teaching@gemini/m/P" by another rubric."""
+    short = (criterion.short or criterion.name).lower()
+    return f"{short}{':' * bool(name.variety)}{name.variety}@{name.label}"
 
 
-def asks_for_scores(folder: Path) -> bool:
+def wording_files(rubric: Rubric) -> tuple[str, ...]:
+    """The files that word the question of a judge by this rubric."""
+    return tuple(f"{name}.md.j2" for name in (*rubric.asked.templates, rubric.asked.system))
+
+
+def asks_for_scores(folder: Path, rubric: Rubric = MEDEBENCH) -> bool:
     """Whether a folder of prompts has a wording of its own for the question of a benchmark's judge."""
-    return any((folder / file).is_file() for file in WORDING)
+    return any((folder / file).is_file() for file in wording_files(rubric))
 
 
 def without_judging(seated: SeatedJudge, output: Output, reason: str) -> list[StoredScore]:
-    """The three scores of an output that nobody was asked about, and why."""
+    """The scores of an output that nobody was asked about, and why: one for each criterion."""
     detail: dict[str, JsonValue] = {"version": _version(seated), "blob": output.edited}
-    return _rows(seated, output, {d.short: (unscored(reason), detail) for d in MEDEBENCH.criteria})
+    return _rows(seated, output, [(c, unscored(reason), detail) for c in seated.name.rubric.criteria])
 
 
 def put_together(
     seated: SeatedJudge, output: Output, draws: Sequence[tuple[int, Observations]]
 ) -> list[StoredScore]:
-    """The three scores of an output from its draws: the mean of those scored, as a share of the scale.
+    """The scores of an output from its draws, a criterion each: the mean of those scored, as a share of the scale.
 
     The detail lists each draw with the number under which its call is journalled, so that the answer with its
     differences and reasons can be looked up.
     """
-    made: dict[str, tuple[Score, dict[str, JsonValue]]] = {}
-    for dimension in MEDEBENCH.criteria:
-        results = [(draw, report.criteria[dimension.name]) for draw, report in draws]
-        values = [result.value for _, result in results if result.value is not None]
-        reasons = list(dict.fromkeys(result.evidence for _, result in results if result.value is None))
-        score = Score(sum(values) / len(values) / MOST) if values else unscored("; ".join(reasons))
-        made[dimension.short] = (
-            score,
-            {
-                "version": _version(seated),
-                "blob": output.edited,
-                "judge": seated.name.model,
-                "variant": seated.name.variant,
-                "truth": seated.name.truth,
-                "asked": len(draws),
-                "scored": len(values),
-                "draws": [_said(draw, result) for draw, result in results],
-                "reason": draws[0][1].reason[:600],
-            },
+    made: list[tuple[RubricCriterion, Score, dict[str, JsonValue]]] = []
+    for criterion in seated.name.rubric.criteria:
+        results = [(draw, report.criteria[criterion.name]) for draw, report in draws]
+        values = [value for _, result in results if (value := _value(result)) is not None]
+        reasons = list(dict.fromkeys(result.evidence for _, result in results if _value(result) is None))
+        least, most = criterion.scale or (0, 1)
+        score = (
+            Score((sum(values) / len(values) - least) / (most - least))
+            if values
+            else unscored("; ".join(reasons))
+        )
+        made.append(
+            (
+                criterion,
+                score,
+                {
+                    "version": _version(seated),
+                    "blob": output.edited,
+                    "judge": seated.name.model,
+                    "variant": seated.name.variant,
+                    "truth": seated.name.truth,
+                    "asked": len(draws),
+                    "scored": len(values),
+                    "draws": [_said(draw, result) for draw, result in results],
+                    **({} if seated.name.rubric == MEDEBENCH else {"scale": [least, most]}),
+                    "reason": draws[0][1].reason[:600],
+                },
+            )
         )
     return _rows(seated, output, made)
 
 
 def _rows(
-    seated: SeatedJudge, output: Output, scores: Mapping[str, tuple[Score, dict[str, JsonValue]]]
+    seated: SeatedJudge, output: Output, scores: Iterable[tuple[RubricCriterion, Score, dict[str, JsonValue]]]
 ) -> list[StoredScore]:
     return [
         StoredScore(
-            output.task_id, output.generation, output.k + 1, stored_name(seated.name, short), score, detail
+            output.task_id,
+            output.generation,
+            output.k + 1,
+            stored_name(seated.name, criterion),
+            score,
+            detail,
         )
-        for short, (score, detail) in scores.items()
+        for criterion, score, detail in scores
     ]
 
 
@@ -214,15 +248,21 @@ def _version(seated: SeatedJudge) -> str:
 
 
 def _said(draw: int, result: CriterionResult) -> dict[str, JsonValue]:
-    if result.value is not None:
-        return {"draw": draw, "score": result.value}
-    return {"draw": draw, "reason": result.evidence}
+    value = _value(result)
+    return {"draw": draw, "reason": result.evidence} if value is None else {"draw": draw, "score": value}
 
 
-def failed_report(reason: str) -> Observations:
+def _value(result: CriterionResult) -> float | None:
+    """The number of a criterion with a scale; of one without, 1 where it passed, else 0; None where it is unscored."""
+    if result.value is not None or result.passed is None:
+        return result.value
+    return float(result.passed)
+
+
+def failed_report(reason: str, rubric: Rubric) -> Observations:
     """What a draw without an answer comes to."""
     return Observations(
-        {c.name: CriterionResult(None, evidence=reason) for c in MEDEBENCH.criteria}, reason=reason
+        {c.name: CriterionResult(None, evidence=reason) for c in rubric.criteria}, reason=reason
     )
 
 

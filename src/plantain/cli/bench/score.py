@@ -23,6 +23,7 @@ from plantain.cli.terminal.application import application
 from plantain.cli.terminal.progress import time_left
 from plantain.metrics.networks.available import CLIP, find_networks
 from plantain.offline.workers import close_workers
+from plantain.rubrics import MEDEBENCH, rubric_named
 from plantain.runs.observer import ProgressObserver
 from plantain.runs.settings.terms import load_terms
 from plantain.runs.summary import RunSummary
@@ -66,6 +67,12 @@ def score(
             help="folder with another wording (scale.md.j2), whose scores have a name of their own",
         ),
     ] = None,
+    rubric: Annotated[
+        str,
+        typer.Option(
+            "--rubric", help="by what they judge: medebench, med-banana, a package's, or a file.toml of yours"
+        ),
+    ] = MEDEBENCH.name,
     every_output: Annotated[
         bool, typer.Option("--every-output", help="judge all outputs of a grid, not only those that count")
     ] = False,
@@ -97,8 +104,9 @@ def score(
     with BenchRun.open(run) as recorded:
         root = bench or recorded.benchmark_root
         described = any(facts.detailed for facts in recorded.samples.values())
+    judged_by = rubric_named(rubric)
     names = tuple(
-        JudgeName(model, way, not without_truth, draws, prompts)
+        JudgeName(model, way, not without_truth, draws, prompts, judged_by)
         for model in _judges(judge)
         for way in dict.fromkeys(variant or (["D"] if described else ["P"]))
     )

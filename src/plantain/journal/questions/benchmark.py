@@ -73,13 +73,19 @@ def output_scores(reader: JournalReader) -> Iterator[OutputScore]:
 
 
 def draw_scores(reader: JournalReader) -> Iterator[tuple[str, str, int, str, list[float]]]:
-    """(arm, sample, output, metric, the judge's scores) of outputs that a judge scored more than once, streamed."""
+    """(arm, sample, output, metric, the judge's scores) of outputs that a judge scored more than once, streamed.
+
+    The scores are shares of their scale, which is MedEBench's 0 to 10 where none is recorded.
+    """
     rows = reader.connection.execute(
-        "SELECT t.finding, t.image_id, s.round - 1, s.metric, json_extract(s.detail, '$.draws') "
+        "SELECT t.finding, t.image_id, s.round - 1, s.metric, json_extract(s.detail, '$.draws'), "
+        "coalesce(json_extract(s.detail, '$.scale'), '[0,10]') "
         f"FROM score s {_CURRENT.format('s')} AND json_extract(s.detail, '$.scored') > 1"
     )
-    for arm, sample, output, metric, draws in rows:
-        yield arm, sample, output, metric, [d["score"] for d in orjson.loads(draws) if "score" in d]
+    for arm, sample, output, metric, draws, scale in rows:
+        least, most = orjson.loads(scale)
+        shares = [(d["score"] - least) / (most - least) for d in orjson.loads(draws) if "score" in d]
+        yield arm, sample, output, metric, shares
 
 
 def score_reasons(reader: JournalReader) -> list[tuple[str, bool, str, int]]:
