@@ -19,12 +19,14 @@ from test_batch_run import recipe
 
 import plantain.models.hosted.gemini.batch
 import plantain.models.hosted.openai.batch  # noqa: F401
+from plantain.models.hosted.prompts.library import PromptLibrary
 from plantain.pipeline.run import run_build
 
 
 def main() -> None:
     catalogue, run, url, form = sys.argv[1:]
     made = recipe(Path(catalogue), url, form, rounds=2, limits={"budget_usd": 50.0})
+    PromptLibrary()  # read once, by the parent
     for line in sys.stdin:
         kill_at = int(line)
 
