@@ -293,6 +293,7 @@ def arm_note(arm: Arm, scores: Scores) -> str:
         )
     if arm.model.startswith("offline/"):
         said.append("offline: rules and image processing, no learned model")
+    said += [f"trained on: {line}" for line in scores.overlaps.get(arm.label, [])]
     return "; ".join(said)
 
 

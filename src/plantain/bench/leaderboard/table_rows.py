@@ -11,6 +11,7 @@ import numpy.typing as npt
 import orjson
 
 from plantain.bench.benchmark.organs import ORGANS
+from plantain.bench.benchmark.overlap import recorded
 from plantain.bench.generate.arms import Arm, ArmKind
 from plantain.bench.generate.baselines import BASELINES
 from plantain.bench.generate.runfile import BenchRun, SampleFacts
@@ -33,6 +34,7 @@ class Scores:
         made: outputs that the rule names and that were made or failed to be, by arm; told: of those, how many have been
             scored or have a reason why not, by (arm, stored metric). Empty where nobody goes on scoring.
         draw_variances: for (arm label, stored metric) the variance between draws of each output, as `outputs`.
+        overlaps: what is known of pictures that an arm was trained on, a line for each place, by label.
     """
 
     run: str
@@ -46,6 +48,7 @@ class Scores:
     made: Mapping[str, int] = field(default_factory=dict)
     told: Mapping[tuple[str, str], int] = field(default_factory=dict)
     draw_variances: Mapping[tuple[str, str], Floats] = field(default_factory=dict)
+    overlaps: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
     def metrics(self) -> list[str]:
@@ -137,6 +140,7 @@ def read_scores(run: BenchRun) -> Scores:
         made=_made(run, samples, arms),
         told=told,
         draw_variances=_draw_variances(run, samples, arms),
+        overlaps=recorded(run.reader),
     )
 
 

@@ -13,6 +13,10 @@ app = LazyGroup(
             "a small benchmark from real images, offline editors, a leaderboard",
         ),
         "check": ("plantain.cli.bench.check", "what is wrong with a benchmark, one line a problem"),
+        "overlap": (
+            "plantain.cli.bench.overlap",
+            "pictures of a benchmark that a catalogue, run or release shows too",
+        ),
         "describe": (
             "plantain.cli.bench.describe",
             "organs, tasks, sizes of regions: what a benchmark consists of",

@@ -1,0 +1,273 @@
+"""Contamination: pictures of a benchmark that something else shows too, such as what an editor was trained on.
+
+Near duplicates are told by the codes of `pixels.likeness`, which survive another codec, size or exposure. Pictures are
+compared whole and without their uniform borders, since a build's pictures are padded to a square.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import orjson
+
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.medebench import METADATA
+from plantain.bench.benchmark.native_format import OWN
+from plantain.catalogue.store import NAME as CATALOGUE
+from plantain.catalogue.store import Catalogue
+from plantain.files.opening import check_received, read_inside
+from plantain.journal import BadBlob, Journal, JournalReader
+from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import decode_untrusted
+from plantain.pixels.likeness import LIMIT, Codes, distances, likeness
+from plantain.records import InputError
+
+META = "bench.overlap"
+"""Meta key under which a bench run keeps what was found, by arm and place."""
+
+_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp"})
+_BORDER = 6
+_LEAST = 64
+_EVERY = 50
+
+Watch = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A picture of a benchmark and one that looks the same elsewhere.
+
+    Attributes:
+        sample, cluster: of the benchmark.
+        shown: "previous" or "changed".
+        other, group: the picture elsewhere, and what it belongs to there.
+        bits: in how many of 256 bits their likeness differs.
+    """
+
+    sample: str
+    cluster: str
+    shown: str
+    other: str
+    group: str
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What a benchmark shares with something else.
+
+    Attributes:
+        benchmark, digest, place: names of both, and the hash of the benchmark's content.
+        samples, clusters: of the benchmark; samples of one original are one cluster.
+        seen: pictures that were looked at elsewhere.
+        pairs: for each picture of the benchmark that is shown elsewhere, the nearest one.
+    """
+
+    benchmark: str
+    digest: str
+    place: str
+    samples: int
+    clusters: int
+    seen: int
+    pairs: tuple[Shared, ...]
+
+    @property
+    def samples_found(self) -> int:
+        return len({pair.sample for pair in self.pairs})
+
+    @property
+    def clusters_found(self) -> int:
+        return len({pair.cluster for pair in self.pairs})
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            **asdict(self),
+            "limit_bits": LIMIT,
+            "samples_found": self.samples_found,
+            "clusters_found": self.clusters_found,
+            "pairs": [asdict(pair) for pair in self.pairs],
+        }
+
+    def in_words(self) -> str:
+        """One line for a table."""
+        if not self.pairs:
+            return f"no sample is a near duplicate of {self.seen:,} pictures in {self.place}"
+        return (
+            f"{self.clusters_found:,} of {self.clusters:,} originals ({self.samples_found:,} samples) are near "
+            f"duplicates of pictures in {self.place}"
+        )
+
+
+def overlap(bench: Benchmark, place: Path, watch: Watch = lambda done, total: None) -> Overlap:
+    """Compares every picture of a benchmark, before and after, with every picture of a place.
+
+    Args:
+        bench: whose pictures are looked for.
+        place: a catalogue, a run, a benchmark, or a folder such as a release: its files, tar shards and Parquet columns
+            of images.
+        watch: told how many pictures of the benchmark were read, and of how many.
+
+    Raises:
+        InputError: there is nothing at that place, or no picture in it.
+    """
+    names, codes = [], []
+    for name, group, code in _codes_of(place):
+        names.append((name, group))
+        codes.append(np.frombuffer(code, np.uint8))
+    if not codes:
+        raise InputError(f"{place}: no picture there to compare with")
+    theirs: Codes = np.stack(codes)
+    pairs = []
+    for done, sample in enumerate(bench.samples):
+        if done % _EVERY == 0:
+            watch(done, len(bench.samples))
+        shown = [("previous", bench.previous(sample))]
+        shown += [("changed", bench.changed(sample))] if sample.changed is not None else []
+        for what, pixels in shown:
+            bits, at = min(_nearest(code, theirs) for code in _both(pixels))
+            if bits <= LIMIT:
+                name, group = names[at]
+                pairs.append(Shared(sample.id, sample.cluster, what, name, group, bits))
+    clusters = len({sample.cluster for sample in bench.samples})
+    return Overlap(
+        bench.name, bench.digest, place.name, len(bench.samples), clusters, len(set(names)), tuple(pairs)
+    )
+
+
+async def record(found: Overlap, run: Path, arm: str) -> None:
+    """Keeps in a bench run what its arm may have learned from, so that tables say it."""
+    async with Journal.open(run) as journal:
+        known = orjson.loads(journal.reader.meta(META) or "{}")
+        known.setdefault(arm, {})[found.place] = {"said": found.in_words(), "digest": found.digest}
+        await journal.set_meta(META, orjson.dumps(known).decode())
+
+
+def recorded(reader: JournalReader) -> dict[str, list[str]]:
+    """What a run knows of each arm's training pictures, a line for each place; by the arm's label."""
+    known: dict[str, dict[str, dict[str, str]]] = orjson.loads(reader.meta(META) or "{}")
+    return {arm: [told["said"] for _, told in sorted(places.items())] for arm, places in known.items()}
+
+
+def _nearest(code: bytes, theirs: Codes) -> tuple[int, int]:
+    apart = distances(np.frombuffer(code, np.uint8), theirs)
+    at = int(apart.argmin())
+    return int(apart[at]), at
+
+
+def _both(pixels: Pixels) -> list[bytes]:
+    """The codes of a picture, whole and without its borders; one where it has none."""
+    within = _without_borders(pixels)
+    return [likeness(pixels)] + ([likeness(within)] if within.shape != pixels.shape else [])
+
+
+def _without_borders(pixels: Pixels) -> Pixels:
+    """The picture without rows and columns at its edges that are all of the corner's colour."""
+    grey = pixels.astype(np.int16).max(axis=2) if pixels.ndim == 3 else pixels.astype(np.int16)
+    inside = np.abs(grey - grey[0, 0]) > _BORDER
+    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
+    if rows.size < _LEAST or columns.size < _LEAST:
+        return pixels
+    return pixels[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+
+
+def _codes_of(place: Path) -> Iterator[tuple[str, str, bytes]]:
+    """(name, group, code) of every picture of a place; a picture with borders has two codes."""
+    if (place / CATALOGUE).is_file():
+        yield from _of_catalogue(place)
+    elif (place / JOURNAL_NAME).is_file():
+        yield from _of_run(place)
+    elif (place / OWN).is_file() or (place / METADATA).is_file():
+        for sample in (bench := Benchmark.load(place)).samples:
+            for code in _both(bench.previous(sample)):
+                yield f"{sample.id} previous", sample.cluster, code
+            for code in _both(bench.changed(sample)) if sample.changed is not None else ():
+                yield f"{sample.id} changed", sample.cluster, code
+    elif place.is_dir():
+        yield from _of_folder(place)
+    else:
+        raise InputError(f"{place}: no catalogue, run, benchmark or folder")
+
+
+def _of_catalogue(place: Path) -> Iterator[tuple[str, str, bytes]]:
+    with Catalogue.open(place) as catalogue:
+        known = dict(catalogue.likenesses())
+        for image in catalogue.images():
+            told = [known[image.id]] if image.id in known else None
+            for code in told or _both(decode_untrusted(catalogue.read(image), image.id)):
+                yield image.id, image.group or image.id, code
+
+
+def _of_run(place: Path) -> Iterator[tuple[str, str, bytes]]:
+    with JournalReader.open(place) as reader:
+        shown = [(image.id, image.group or image.id, image.prepared_sha256) for image in reader.images()]
+        for row in reader.tasks():
+            attempts = reader.attempts(row.id, row.generation)
+            shown += [
+                (f"{row.id} round {attempt.round}", row.task.image_id, attempt.edited)
+                for attempt in attempts
+                if attempt.edited
+            ]
+        for name, group, sha256 in shown:
+            try:
+                pixels = decode_untrusted(reader.read_blob(sha256), name)
+            except BadBlob:
+                continue  # of an imported release that did not bring it
+            for code in _both(pixels):
+                yield name, group, code
+
+
+def _of_folder(place: Path) -> Iterator[tuple[str, str, bytes]]:
+    check_received(place)
+    for path in sorted(place.rglob("*")):
+        name = str(path.relative_to(place))
+        if path.suffix.lower() in _SUFFIXES:
+            pictures: Iterator[tuple[str, bytes]] = iter([(name, read_inside(place, path))])
+        elif path.suffix == ".tar":
+            pictures = _of_tar(path, name)
+        elif path.suffix == ".parquet":
+            pictures = _of_parquet(path, name)
+        else:
+            continue
+        for said, data in pictures:
+            for code in _both(decode_untrusted(data, said)):
+                yield said, said, code
+
+
+def _of_tar(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
+    with tarfile.open(path) as archive:
+        for member in archive:
+            if member.isfile() and Path(member.name).suffix.lower() in _SUFFIXES:
+                file = archive.extractfile(member)
+                if file is not None:
+                    yield f"{name}/{member.name}", file.read()
+
+
+def _of_parquet(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
+    """Images as `datasets` embeds them: structs of bytes and path."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(path)
+    columns = [
+        field.name
+        for field in file.schema_arrow
+        if pa.types.is_struct(field.type) and {"bytes", "path"} <= {part.name for part in field.type}
+    ]
+    for number, batch in enumerate(file.iter_batches(64, columns=columns) if columns else ()):
+        for column in columns:
+            for row, cell in enumerate(batch.column(column).to_pylist()):
+                if cell and cell["bytes"] and not _is_mask(cell["bytes"]):
+                    yield f"{name}: {column}, row {64 * number + row}", cell["bytes"]
+
+
+def _is_mask(data: bytes) -> bool:
+    from PIL import Image
+
+    with Image.open(io.BytesIO(data)) as image:
+        return image.mode in ("1", "L", "P") and len(image.getcolors(3) or [()] * 3) <= 2

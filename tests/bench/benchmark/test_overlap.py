@@ -1,0 +1,141 @@
+"""What a benchmark shares with other places, however it was kept there."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import skimage.data
+from PIL import Image
+
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.native_format import BenchmarkWriter, plain_image
+from plantain.bench.benchmark.overlap import overlap
+from plantain.bench.benchmark.samples import Sample
+from plantain.cli import main
+from plantain.pixels.prepare import prepare
+from plantain.records import InputError, Licence
+
+SIZE = (160, 120)
+
+
+def picture(name: str) -> np.ndarray:
+    return cv2.resize(getattr(skimage.data, name)(), SIZE, interpolation=cv2.INTER_AREA)
+
+
+def encoded(pixels: np.ndarray, form: str, **options: object) -> bytes:
+    Image.fromarray(pixels).save(file := io.BytesIO(), form, **options)
+    return file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
+    """Four samples of three originals."""
+    out = tmp_path_factory.mktemp("overlap") / "bench"
+    with BenchmarkWriter(out, "Mixed") as writer:
+        for number, name in enumerate(("astronaut", "astronaut", "coffee", "chelsea")):
+            before = picture(name)
+            after = before.copy()
+            after[40:80, 40 + number : 90] //= 2
+            sample = Sample(
+                id=str(number),
+                organ="Skin",
+                task="Remove a mole",
+                prompt=f"Remove the mole, number {number}.",
+                cluster=name,
+                image=replace(plain_image(str(number), SIZE, "mixed"), licence=Licence.OPEN),
+                previous=Path("set by the writer"),
+                size=SIZE,
+            )
+            writer.add(sample, before, after, after[..., 0] != before[..., 0])
+    return Benchmark.load(out)
+
+
+def files(folder: Path, shown: dict[str, bytes]) -> None:
+    for name, data in shown.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+def tars(folder: Path, shown: dict[str, bytes]) -> None:
+    folder.mkdir()
+    with tarfile.open(folder / "train-000.tar", "w") as archive:
+        for name, data in shown.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+
+
+def parquet(folder: Path, shown: dict[str, bytes]) -> None:
+    folder.mkdir()
+    mask = encoded(np.eye(8, dtype=np.uint8) * 255, "PNG")
+    cells = [{"bytes": data, "path": name} for name, data in shown.items()]
+    table = pa.table({"edited": cells, "mask": [{"bytes": mask, "path": "mask.png"}] * len(cells)})
+    pq.write_table(table, folder / "train-00000.parquet")
+
+
+@pytest.mark.parametrize("kept", [files, tars, parquet])
+def test_a_picture_is_known_in_another_codec_size_exposure_and_frame(
+    kept: object, bench: Benchmark, tmp_path: Path
+) -> None:
+    astronaut, square = picture("astronaut"), prepare(picture("coffee"))[0]
+    brighter = np.clip(astronaut * 1.1 + 6, 0, 255).astype(np.uint8)
+    shown = {
+        "a.jpg": encoded(cv2.resize(brighter, (333, 250)), "JPEG", quality=70),
+        "b/square.png": encoded(square, "PNG"),
+        "c.png": encoded(picture("rocket"), "PNG"),
+        "d.webp": encoded(picture("immunohistochemistry"), "WEBP"),
+    }
+    kept(tmp_path / "place", shown)  # type: ignore[operator]
+    found = overlap(bench, tmp_path / "place")
+    assert (found.samples_found, found.clusters_found, found.seen) == (3, 2, 4)
+    assert {(pair.cluster, "a.jpg" in pair.other or "row 0" in pair.other) for pair in found.pairs} == {
+        ("astronaut", True),
+        ("coffee", False),
+    }
+    assert "2 of 3 originals (3 samples)" in found.in_words()
+
+
+def test_a_benchmark_is_in_itself_and_not_in_strange_pictures(bench: Benchmark, tmp_path: Path) -> None:
+    assert overlap(bench, bench.root).samples_found == 4
+    files(
+        tmp_path / "place",
+        {f"{name}.png": encoded(picture(name), "PNG") for name in ("rocket", "immunohistochemistry")},
+    )
+    assert overlap(bench, tmp_path / "place").pairs == ()
+
+
+def test_what_an_arm_learned_from_stands_in_the_table(
+    bench: Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, place = tmp_path / "run", tmp_path / "place"
+    files(place, {"a.png": encoded(picture("chelsea"), "PNG")})
+    assert main(["bench", "generate", str(bench.root), "--run", str(run), "--json"]) == 0
+    assert main(["bench", "score", str(run), "--metrics", "psnr", "--json"]) == 0
+    capsys.readouterr()
+    told = ["bench", "overlap", str(bench.root), str(place), "--record", str(run)]
+    assert main([*told, "--editor", "nobody"]) == 2
+    assert "no such arm" in capsys.readouterr().err
+    assert main([*told, "--editor", "jpeg-75", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["samples_found"], found["clusters_found"], found["seen"]) == (1, 1, 1)
+    assert {pair["other"] for pair in found["pairs"]} == {"a.png"}
+
+
+@pytest.mark.parametrize("made", ["nothing", "empty", "words"])
+def test_a_place_without_pictures_is_one_line(made: str, bench: Benchmark, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    if made != "nothing":
+        place.mkdir()
+    if made == "words":
+        (place / "notes.txt").write_text("none")
+    with pytest.raises(InputError, match=r"place: no "):
+        overlap(bench, place)
