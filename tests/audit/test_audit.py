@@ -1,77 +1,157 @@
-"""The audit: rates counted right, pictures kept apart, and one small real audit end to end."""
+"""The audit: pictures kept apart, a judge's card made of rates counted right, and the gate that ends it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from plantain.audit import AuditPlan, report_of, run_audit
+from audit.stored_run import RuleJudge, seen
 from plantain.audit.asking import asking
+from plantain.audit.card_making import Answered
 from plantain.audit.clean import recipes
+from plantain.audit.gate import AGAIN, CLEAN, Answer, gaps_of, gate_of, thresholds
 from plantain.audit.pictures import folder_pictures, package_pictures
 from plantain.audit.published import opinions_of, published_edits
-from plantain.audit.rates import CLEAN, AuditRate, TrialAnswer
+from plantain.audit.run import AuditPlan, run_audit
+from plantain.audit.trials import KINDS, chosen_kinds
 from plantain.findings import load_taxonomy
+from plantain.metrics.statistics.gap import gap_of
 from plantain.offline.judge import InstrumentJudge
 from plantain.offline.workers import close_workers
-from plantain.records import Criterion, InputError
-from plantain.rubrics import MED_BANANA
+from plantain.records import Criterion, Figure, InputError
+from plantain.rubrics import MED_BANANA, MEDEBENCH
 from plantain.runs.settings.terms import Terms
 
-COMPLIANCE, REALISM = Criterion.INSTRUCTION_COMPLIANCE, Criterion.REALISM
+CRITERIA = [criterion.value for criterion in Criterion]
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "med-banana-samples"
 
 
-def answer(defect, violates, failed, modality="fundus"):
-    return TrialAnswer(defect, modality, "AMD", "add", "picture", violates, failed, "", "name")
+def test_the_gap_counts_every_picture_once():
+    # Picture a: right 1 of 1, wrong 1 of 2: +0.5. Picture b: right 1 of 2, wrong 0 of 1: +0.5. Picture c has no wrong
+    # edit and says nothing. The mean of both is 0.5, whatever the number of answers.
+    answers = [("a", True, 1.0), ("a", False, 1.0), ("a", False, 0.0)]
+    answers += [("b", True, 1.0), ("b", True, 0.0), ("b", False, 0.0), ("c", True, 1.0)]
+    found = gap_of(answers)
+    assert (found.value, found.pictures, found.answers, found.right, found.wrong) == (0.5, 2, 6, 0.75, 0.25)
 
 
-def test_report_counts_caught_false_alarms_and_silence():
-    both = (COMPLIANCE, REALISM)
-    answers = [
-        answer(CLEAN, (), ()),
-        answer(CLEAN, (), (REALISM,)),
-        answer(CLEAN, (), None),
-        answer("seam", both, both),
-        answer("seam", both, (REALISM,)),
-        answer("seam", both, None),
+def test_the_bound_of_a_judge_that_is_always_right_is_wilsons():
+    # 40 pictures, gap 1 on each: as a share (1 + 1) / 2 = 1, Wilson's one-sided bound at 5 % is n / (n + z^2) with
+    # z = 1.645: 40 / 42.706 = 0.9366; back on [-1, 1] 0.8733.
+    found = gap_of([(p, right, float(right)) for p in range(40) for right in (True, False)])
+    assert found.alone == pytest.approx(0.8733, abs=1e-4)
+
+
+def audit_of(rule, pictures, kinds=("swapped label", "seam")):
+    """Answers of a judge by rule(picture, right) on one clean and one wrong edit of each kind."""
+    return [
+        Answer(
+            kind,
+            "fundus",
+            "AMD",
+            "add",
+            f"p{number}",
+            tuple(CRITERIA) if kind == "seam" else (),
+            {c: float(rule(number, kind == CLEAN)) for c in CRITERIA},
+            True,
+        )
+        for number in range(pictures)
+        for kind in (CLEAN, *kinds)
     ]
-    report = report_of(answers, judge="j/j", amplitude="strong", seed=1, split="s", not_made=Counter())
-    assert report.clean_any == AuditRate(1, 2)
-    assert report.clean.failed[REALISM] == AuditRate(1, 2)
-    assert report.clean.unanswered == 1
-    (seam,) = report.defects
-    # Half of a defect's criteria is not caught; no answer is no miss either.
-    assert (seam.caught, seam.unanswered) == (AuditRate(1, 2), 1)
-    assert seam.failed[REALISM] == AuditRate(2, 2)
-    assert report.as_json()["defects"][0]["caught"]["rate"] == 0.5
 
 
-def test_a_rate_of_nothing_has_no_share():
-    assert AuditRate(0, 0).share is None
+def gated(answers, controls=None):
+    return gate_of(gaps_of(answers, CRITERIA), controls or {}, None, 1.0)
 
 
-def test_no_brain_slice_is_in_both_sets():
-    tuning, held_out = (
-        {p.image.id for p in package_pictures(split) if p.image.modality == "brain_mri"}
-        for split in ("tuning", "held-out")
+def test_fewer_than_thirty_pictures_are_neither_however_good_the_judge():
+    gate = gated(audit_of(lambda number, right: right, 29))
+    assert (gate.standing, gate.rank) == ("neither", False)
+    assert gate.why[0].startswith("n = 29 independent pictures for")
+    assert set(gate.cells["all"].values()) == {"neither"}
+    assert gated(audit_of(lambda number, right: right, 30)).standing == "may rank"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [lambda number, right: True, lambda number, right: False, lambda number, right: number % 3 == 0],
+    ids=["always yes", "always no", "by the picture"],
+)
+def test_who_does_not_look_at_the_edit_ranks_nothing(rule):
+    gate = gated(audit_of(rule, 100))
+    assert not gate.rank and "no better than chance" in gate.why[0]
+
+
+def test_a_simulated_slice_of_the_benchmark_holds():
+    # benchmarks/judge_gate.py has 1,000 seeds: 0.0 % of judges who know nothing rank, 95 % of those with 20 points do.
+    import random
+
+    for seed in range(6):
+        rng = random.Random(seed)
+        assert not gated(audit_of(lambda number, right: rng.random() < 0.5, 60)).rank  # noqa: B023
+        good = [lambda number, right: rng.random() < (0.9 if right else 0.4)]  # noqa: B023
+        assert gated(audit_of(good[0], 100)).rank
+
+
+def test_a_judge_qualifies_only_when_every_control_was_measured_and_held():
+    perfect = audit_of(lambda number, right: right, 60)
+    yes, no = Figure(60, 1.0, 0.94, 1.0, 60), Figure(60, 0.0, 0.0, 0.06, 60)
+    held = {"clean edit": yes, "identical": no, "swapped label": no, "accepted, jpeg 75": yes}
+    held |= dict.fromkeys(("blob", "dots", "grey wash", "text", "copied patch"), no)
+    gaps = gaps_of(perfect, CRITERIA)
+    assert gate_of(gaps, held, yes, 1.0).standing == "may qualify"
+    for name, spoilt in (("blob", yes), ("clean edit", no), ("accepted, jpeg 75", no), ("identical", yes)):
+        gate = gate_of(gaps, {**held, name: spoilt}, yes, 1.0)
+        assert gate.standing == "may rank" and name.split(",")[0].split(" ")[0] in " ".join(gate.why)
+    without = {name: figure for name, figure in held.items() if name != "blob"}
+    assert "blob: accepted never measured" in gate_of(gaps, without, yes, 1.0).why[0]
+    assert gate_of(gaps, held, None, 1.0).standing == "may rank"
+    assert gate_of(gaps, held, yes, 0.5).standing == "neither"
+
+
+def test_criteria_of_other_rubrics_stand_for_ours_and_compatible_findings_are_not_wrong():
+    limits = thresholds()
+    assert limits.wrong_for("editing_accuracy", "blob", ())
+    assert not limits.wrong_for("visual_quality", "blob", ())
+    assert limits.wrong_for("visual_quality", "hard seam", ("realism", "fidelity_preservation"))
+    assert not limits.wrong_for("realism", CLEAN, ())
+    assert limits.fits("chest_xray", "Pneumonia", "Consolidation")
+    assert not limits.fits("chest_xray", "Pneumonia", "Fracture")
+    told = [{"because": one.because} for one in (*limits.rank.values(), *limits.qualify.values())]
+    assert all(len(one["because"]) > 20 for one in told)
+
+
+def test_what_is_unscored_is_not_accepted_and_a_scale_counts_by_its_place():
+    answered = Answered(
+        "e", CLEAN, "a/b", "fundus", "AMD", "add", "p", "r", (), False, seen(True, True, None, True)
     )
-    assert tuning and held_out and not tuning & held_out
+    assert answered.qualified(MED_BANANA) is False
+    assert answered.shares(MED_BANANA)["realism"] is None
+    assert replace(answered, seen=None).qualified(MED_BANANA) is None
+    assert MEDEBENCH.criterion("visual_quality").scale == (0, 10)
 
 
-def test_no_prepared_picture_is_in_both_sets():
-    tuning, held_out = (
-        {p.image.prepared_sha256 for p in package_pictures(split)} for split in ("tuning", "held-out")
-    )
-    assert not tuning & held_out
+def test_kinds_are_named_by_group_or_by_themselves():
+    assert chosen_kinds("") == KINDS
+    assert chosen_kinds("blob, defects")[:2] == (CLEAN, "blob")
+    with pytest.raises(InputError, match="did you mean 'blob'"):
+        chosen_kinds("blop")
 
 
-def test_recipes_take_modalities_in_turns_and_repeat_exactly():
-    pictures, taxonomy = package_pictures("held-out"), load_taxonomy()
+def test_no_picture_is_in_both_sets():
+    tuning, held_out = (package_pictures(split) for split in ("tuning", "held-out"))
+    for field in ("id", "prepared_sha256"):
+        one, other = (
+            {getattr(p.image, field) for p in part if field != "id" or p.image.modality == "brain_mri"}
+            for part in (tuning, held_out)
+        )
+        assert one and other and not one & other
+    pictures, taxonomy = held_out, load_taxonomy()
     first = list(islice(recipes(pictures, taxonomy, 3), 12))
     again = list(islice(recipes(pictures, taxonomy, 3), 12))
     assert [r.name for r in first] == [r.name for r in again]
@@ -83,30 +163,40 @@ def test_folder_pictures_needs_pictures(tmp_path):
         folder_pictures(tmp_path)
 
 
-@pytest.mark.slow
-def test_a_small_audit_end_to_end(tmp_path):
-    # Two pairs are no measurement; what must hold is that each defect gets its pairs and that the judge, on
-    # edits this plain, is right much more often than not.
-    plan = AuditPlan(pairs=2, clean=3, seed=17, findings=("glioma", "AMD", "Lung Lesion"))
-    pictures = package_pictures("held-out")
+def test_a_small_audit_end_to_end_asks_once_and_ends_in_neither(tmp_path):
+    # A judge who takes anything but an identical picture for an edit: its card shows that it takes blobs too.
+    naive = RuleJudge(
+        "rule/naive", lambda request: seen(not request.edited.data.endswith(request.original.data[600:]))
+    )
+    plan = AuditPlan(
+        pairs=2, seed=17, findings=("AMD",), kinds=chosen_kinds("blob,swapped label,identical,hard seam")
+    )
+    pictures = [picture for picture in package_pictures("held-out") if picture.image.modality == "fundus"]
 
     async def audited():
-        async with asking(InstrumentJudge(), Terms(("offline/instruments",)), tmp_path / "audit") as asked:
-            return await run_audit(asked, pictures, load_taxonomy(), MED_BANANA, plan), asked.opened
+        async with asking(
+            naive,
+            Terms(()),
+            tmp_path / "audit",
+            17,
+            beside=[RuleJudge("rule/yes", lambda request: seen(True))],
+        ) as asked:
+            return await run_audit(asked, pictures, load_taxonomy(), plan), asked.opened.summary
 
     try:
-        (report, answers), opened = asyncio.run(audited())
-        again, opened_again = asyncio.run(audited())
+        (card, answers), summary = asyncio.run(audited())
+        before = naive.asked
+        (again, _), repeated = asyncio.run(audited())
     finally:
         close_workers()
-    assert (len(answers), opened.summary.made) == (23, 23)
-    # What the judge said is in the audit's run: nothing is asked a second time.
-    assert (opened_again.summary.made, opened_again.summary.replayed) == (0, 23)
-    assert again == (report, answers)
-    assert [rates.caught.n for rates in report.defects] == [2] * 10
-    assert sum(rates.caught.successes for rates in report.defects) >= 15
-    assert report.clean_any.n == 3
-    assert report.clean_any.successes <= 1
+    assert naive.asked == before and repeated.made == 0 and summary.made == len(answers)
+    assert again == card
+    assert card.gate.standing == "neither" and "independent pictures" in card.gate.why[0]
+    assert card.controls["blob"].value == 1.0 and card.controls["swapped label"].value == 1.0
+    assert card.repeats["identical"].value == 1.0 and card.repeats["identical"].pictures == 1
+    # Edits that both judges accept leave one category: there is no agreement beyond chance to tell.
+    assert card.agreement["rule/yes"].value is None
+    assert {answer.kind for answer in answers} >= {CLEAN, AGAIN, "blob", "hard seam"}
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/data/med-banana-samples")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from plantain.pixels.decode import decode
 from plantain.records import BUILD_DIRECTIONS, Direction
 from plantain.sources.samples import sample_images
 
+REMOVALS = ("moved elsewhere", "half left")
 BY_NAME = {defect.name: defect for defect in DEFECTS}
 
 
@@ -31,8 +34,8 @@ def clean() -> CleanEdit:
     )
 
 
-def test_defects_are_ten_with_both_amplitudes_and_a_criterion_each():
-    assert len(DEFECTS) == len(BY_NAME) == 10
+def test_defects_have_names_of_their_own_both_amplitudes_and_a_criterion_each():
+    assert len(DEFECTS) == len(BY_NAME) == 14
     for defect in DEFECTS:
         assert tuple(defect.amplitudes) == AMPLITUDES
         assert all(defect.violates[direction] for direction in BUILD_DIRECTIONS)
@@ -41,6 +44,8 @@ def test_defects_are_ten_with_both_amplitudes_and_a_criterion_each():
 @pytest.mark.parametrize("amplitude", AMPLITUDES)
 @pytest.mark.parametrize("name", BY_NAME)
 def test_every_defect_changes_the_edit_the_same_way_twice(clean, name, amplitude):
+    if name in REMOVALS:
+        clean = replace(clean, direction=Direction.REMOVE, original=clean.edited, edited=clean.original)
     first, second = (plant(BY_NAME[name], clean, amplitude, 5) for _ in range(2))
     assert np.array_equal(first.edited, second.edited)
     assert not np.array_equal(first.edited, clean.edited)
@@ -102,6 +107,26 @@ def test_an_edit_without_a_side_cannot_be_on_the_wrong_one(clean):
     )
     with pytest.raises(NotApplicable):
         plant(BY_NAME["wrong side"], unsided, "strong", 1)
+
+
+def test_half_of_a_removal_stays_and_a_moved_lesion_lies_on_the_other_side(clean):
+    removal = replace(clean, direction=Direction.REMOVE, original=clean.edited, edited=clean.original)
+    half = plant(BY_NAME["half left"], removal, "strong", 1).edited.astype(int)
+    left_over = (half - clean.original)[clean.mask].sum() / (clean.edited.astype(int) - clean.original)[
+        clean.mask
+    ].sum()
+    assert 0.4 < left_over < 0.6
+    moved = plant(BY_NAME["moved elsewhere"], removal, "strong", 1).edited.astype(int) - clean.original
+    assert not moved[:, 560:].any() and moved[:, :480].max() > 20
+    with pytest.raises(NotApplicable):
+        plant(BY_NAME["half left"], clean, "strong", 1)
+
+
+def test_text_across_lies_inside_the_content_and_off_the_change(clean):
+    spoilt = plant(BY_NAME["text across"], clean, "strong", 3)
+    written = (spoilt.edited.astype(int) - clean.edited).max(axis=2) > 30
+    assert written.any() and not (written & clean.mask).any()
+    assert content(clean.original)[written].mean() > 0.8
 
 
 def test_mirrored_twice_is_itself():

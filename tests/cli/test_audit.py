@@ -7,6 +7,7 @@ import json
 import pytest
 
 from plantain.cli import main
+from plantain.journal.cards import cards_of, read_card
 from plantain.offline.workers import close_workers
 
 
@@ -16,6 +17,7 @@ from plantain.offline.workers import close_workers
         (["--judge", "offline/instrument"], "did you mean 'offline/instruments'"),
         (["no-such-folder"], "no such folder"),
         (["--findings", "Gliom"], "did you mean 'glioma'"),
+        (["--kinds", "blop"], "did you mean 'blob'"),
     ],
 )
 def test_audit_of_something_unknown_is_one_line_and_code_2(arguments, told, capsys):
@@ -31,12 +33,34 @@ def test_audit_of_a_folder_that_is_no_run_says_so(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_audit_json_has_every_defect(capsys):
+def test_audit_json_is_the_published_shape_and_pages_and_the_run_have_the_card(tmp_path, capsys):
+    options = ["--pairs", "1", "--findings", "AMD", "--kinds", "blob,20 % strength", "--json"]
     try:
-        assert main(["audit", "--pairs", "1", "--findings", "Lung Lesion,AMD", "--json"]) == 0
+        assert (
+            main(["audit", *options, "--run", str(tmp_path / "audit"), "--to", str(tmp_path / "pages")]) == 0
+        )
     finally:
         close_workers()
-    report = json.loads(capsys.readouterr().out)
-    assert report["judge"] == "offline/instruments"
-    assert len(report["defects"]) == 10
-    assert all(row["caught"]["n"] == 1 for row in report["defects"])
+    card = json.loads(capsys.readouterr().out)
+    assert card["judge"] == "offline/instruments" and card["cost_usd"] == 0
+    assert card["gate"]["qualify"] is card["gate"]["rank"] is False and card["gate"]["why"]
+    assert {"n", "rate", "low", "high"} <= card["controls"]["blob"].keys()
+    assert card["defects"]["20 % strength"]["n"] == 1
+    assert {"identical", "realism"} <= card["repeats"].keys() and card["agreement"] == {}
+    pages = tmp_path / "pages"
+    assert read_card(pages / "card.json") == cards_of(tmp_path / "audit")[0]
+    assert "neither" in (pages / "card.md").read_text() and "neither" in (pages / "card.html").read_text()
+
+
+def test_a_plan_says_what_would_be_asked_and_calls_nothing(capsys):
+    assert (
+        main(["audit", "--judge", "gemini/gemini-3.1-pro-preview", "--pairs", "2", "--plan", "--json"]) == 0
+    )
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["calls"]["gemini/gemini-3.1-pro-preview"] == plan["edits"] > 50
+    assert plan["cost_usd"][0] > 0 and plan["independent"] == 4
+
+
+def test_a_hosted_judge_needs_a_folder_for_its_answers(capsys):
+    assert main(["audit", "--judge", "gemini/gemini-3.1-pro-preview"]) == 2
+    assert "--run" in capsys.readouterr().err

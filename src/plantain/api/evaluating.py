@@ -93,7 +93,7 @@ class Evaluation:
         """
         with BenchRun.open(self.path) as run:
             table = make_table(read_scores(run))
-        return [dict(row) for row in table_json(table.cells.values())]
+        return [dict(row) for row in table_json(table.cells.values(), table)]
 
     def table(self) -> pandas.DataFrame:
         """The same rows as a pandas table.

@@ -75,6 +75,11 @@ class TrialPicture:
     data: bytes
 
 
+def cluster_of(image: SourceImage) -> str:
+    """What pictures share that are not independent: the patient where one is told, else the source file."""
+    return f"{image.dataset}/{image.group}" if image.group else image.source_sha256 or image.id
+
+
 def package_pictures(split: str) -> list[TrialPicture]:
     """The pictures of one set that arrive with the dependencies.
 

@@ -1,4 +1,4 @@
-"""Ten kinds of planted defect: clean edits corrupted in one stated way, to see whether a judge notices."""
+"""Kinds of planted defect: clean edits corrupted in one stated way, to see whether a judge notices."""
 
 from __future__ import annotations
 
@@ -192,6 +192,40 @@ def _marks(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -
     )
 
 
+def _across(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
+    """Text where somebody reads the picture: across lung, brain or retina, away from the change."""
+    height = parameters["height"] * _unit(clean)
+    words = ("SUPINE 06:40", "SERIES 3", "PORTABLE AP", "ID 20117")[int(rng.integers(4))]
+    place = spoiling.elsewhere(clean.original, clean.mask, 2 * height, rng)
+    if place is None:
+        raise NotApplicable("the change leaves no room for text")
+    x, y = max(0, round(place[0] - 0.4 * height * len(words))), max(0, round(place[1] - height / 2))
+    return replace(clean, edited=spoiling.written(clean.edited, words, (x, y), height, parameters["level"]))
+
+
+def _moved_elsewhere(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
+    """What was to be removed is gone from its place and lies on the other side."""
+    _removal(clean)
+    axis = spoiling.middle_column(clean.original)
+    lesion = -_delta(clean)
+    return _with(clean, clean.edited + np.float32(parameters["share"]) * spoiling.mirrored(lesion, axis))
+
+
+def _left_half(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
+    """Only one half of what was to be removed is gone."""
+    _removal(clean)
+    xs = np.nonzero(clean.mask)[1]
+    columns = np.arange(clean.mask.shape[1])
+    stays = np.clip((columns - float(np.median(xs))) / (8 * _unit(clean)) + 0.5, 0, 1)
+    stays = stays if rng.random() < 0.5 else 1 - stays
+    return _with(clean, clean.edited - np.float32(parameters["share"]) * stays[None, :, None] * _delta(clean))
+
+
+def _removal(clean: CleanEdit) -> None:
+    if clean.direction is not Direction.REMOVE or clean.support != "local" or not clean.mask.any():
+        raise NotApplicable("only a local finding that is removed can stay behind or move")
+
+
 def _copied(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
     unit = _unit(clean)
     return _with(
@@ -310,5 +344,33 @@ DEFECTS: tuple[Defect, ...] = (
         {"weak": {"way": 0.6}, "strong": {"way": 1.0}},
         _out_of_anatomy,
     ),
+    Defect(
+        "text across",
+        "text is written across lung, brain or retina",
+        _both(FIDELITY),
+        {"weak": {"height": 14, "level": 60}, "strong": {"height": 34, "level": 200}},
+        _across,
+    ),
+    Defect(
+        "20 % strength",
+        "a fifth of the change is left of the edit",
+        _both(COMPLIANCE),
+        {"weak": {"remains": 0.3}, "strong": {"remains": 0.2}},
+        _no_change,
+    ),
+    Defect(
+        "moved elsewhere",
+        "what was to be removed lies on the other side now",
+        _both(FIDELITY),
+        {"weak": {"share": 0.6}, "strong": {"share": 1.0}},
+        _moved_elsewhere,
+    ),
+    Defect(
+        "half left",
+        "only one half of what was to be removed is gone",
+        _both(COMPLIANCE),
+        {"weak": {"share": 0.6}, "strong": {"share": 1.0}},
+        _left_half,
+    ),
 )
-"""The ten kinds, with every parameter. A judge's own code must never read this."""
+"""All kinds, with every parameter. A judge's own code must never read this."""

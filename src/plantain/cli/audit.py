@@ -1,10 +1,11 @@
-"""`plantain audit`: how far a judge can be trusted, by planted defects."""
+"""`plantain audit`: a judge's card, which says how far its verdicts can be trusted."""
 
 from __future__ import annotations
 
 import asyncio
-import difflib
+import sys
 import tempfile
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -15,18 +16,27 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from plantain.audit import AuditPlan, AuditReport, run_audit
 from plantain.audit.asking import asking
-from plantain.audit.pictures import TrialPicture, package_pictures
+from plantain.audit.card_page import between, said, write_card_pages
+from plantain.audit.gate import thresholds
+from plantain.audit.jury import models_of
+from plantain.audit.pictures import TrialPicture, folder_pictures, package_pictures
+from plantain.audit.planning import forecast
 from plantain.audit.published import Opinion, is_published_tree, opinions_of, published_edits
-from plantain.audit.rates import AuditRate
-from plantain.audit.run_pictures import run_pictures
+from plantain.audit.run import AuditPlan, run_audit
+from plantain.audit.run_pictures import catalogue_pictures, is_catalogue, run_pictures
+from plantain.audit.trials import chosen_kinds
 from plantain.cli.runs.build import tell_end
 from plantain.cli.terminal.application import application
 from plantain.findings import Taxonomy, load_taxonomy
+from plantain.findings.taxonomy import suggest
+from plantain.journal import JournalReader
+from plantain.journal.cards import as_json as card_json
+from plantain.journal.cards import keep_card, write_card
+from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.offline.workers import close_workers
-from plantain.records import Criterion, InputError
-from plantain.rubrics import MED_BANANA
+from plantain.records import Criterion, Figure, InputError, JudgeCard, Rubric, TaskKind
+from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here
 from plantain.runs.observer import ProgressObserver
 from plantain.runs.settings.terms import Terms, load_terms
@@ -48,10 +58,16 @@ def audit(
         Path | None,
         typer.Argument(
             metavar="[DIR]",
-            help="a run, whose originals are used, or a published Med-Banana tree; default: the package images",
+            help="pictures to draw on: a run (which keeps the card), a catalogue, a folder <modality>/<name>.png, or a "
+            "published Med-Banana tree; default: the package images",
         ),
     ] = None,
-    judge_name: Annotated[str, typer.Option("--judge", metavar="MODEL")] = "offline/instruments",
+    judge_name: Annotated[
+        str, typer.Option("--judge", metavar="MODEL", help="several with commas between are a panel")
+    ] = "offline/instruments",
+    beside: Annotated[
+        list[str] | None, typer.Option("--beside", metavar="MODEL", help="another judge to compare it with")
+    ] = None,
     run: Annotated[
         Path | None,
         typer.Option("--run", metavar="DIR", help="the audit's own folder; needed by judges that are paid"),
@@ -59,61 +75,159 @@ def audit(
     settings: Annotated[
         Path | None, typer.Option("--settings", help="[limits], [providers.NAME] and [consent], in TOML")
     ] = None,
-    pairs: Annotated[int, typer.Option(min=1, help="pairs for each defect, and clean edits")] = 100,
+    pairs: Annotated[int, typer.Option(min=1, help="edits of each kind")] = 40,
     amplitude: Annotated[Amplitude, typer.Option(help="how plainly the defects show")] = Amplitude.STRONG,
     seed: Annotated[int, typer.Option(help="of the edits and defects")] = 0,
     findings: Annotated[str, typer.Option(help="names of findings, separated by commas; default: all")] = "",
+    kinds: Annotated[
+        str, typer.Option(help="names of controls and defects, separated by commas; default: all")
+    ] = "",
+    rubric: Annotated[
+        str | None, typer.Option(help="by which it judges; default: that of the run DIR, else med-banana")
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="FOLDER", help="for card.html, card.md and card.json")
+    ] = None,
+    plan_only: Annotated[bool, typer.Option("--plan", help="say what would be asked and its cost")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
 ) -> int:
-    """Plants ten kinds of defect in clean edits and counts how often the judge sees them, and how often it
-    cries wolf. The run that is looked at is only read; what the judge says is kept in --run, and never asked twice.
+    """Makes a judge's card: controls, planted defects, repeats, agreement, and what its verdicts may be used for.
 
-    Example: plantain audit --judge offline/instruments --pairs 20
+    A run that is looked at is only read, and gets the card beside its journal; `plantain report` and `plantain bench
+    table` print its line. What the judge says is kept in --run, and never asked twice.
+
+    Example: plantain audit --judge offline/instruments --pairs 5
     """
-    terms = load_terms(settings, (judge_name,))
+    others = tuple(beside or ())
+    named = tuple(model for name in (judge_name, *others) for model in models_of(name))
+    terms = load_terms(settings, named)
     if folder is not None and not folder.is_dir():
-        raise InputError(f"{folder}: no such folder; give a run or a published tree")
-    if run is None and not runs_here(judge_name):
+        raise InputError(f"{folder}: no such folder; give a run, a catalogue or pictures")
+    if run is None and not plan_only and not all(map(runs_here, named)):
         raise InputError(
             f"--run: name a folder for what {judge_name} says: its answers are kept, and paid for once"
         )
+    taxonomy = load_taxonomy()
+    published = folder is not None and is_published_tree(folder)
+    wish = AuditPlan(
+        pairs, amplitude.value, seed, _set(folder), _findings(findings, taxonomy), chosen_kinds(kinds)
+    )
+    pictures = [] if published else _pictures(folder, taxonomy)
+    if plan_only:
+        return _tell_plan(judge_name, others, pictures, taxonomy, wish, terms, as_json)
     with tempfile.TemporaryDirectory() as temporary, AuditProgress(quiet=as_json) as progress:
         own = run or Path(temporary) / "audit"
         try:
-            if folder is not None and is_published_tree(folder):
+            if published and folder is not None:
                 summary = asyncio.run(_published(judge_name, terms, own, folder, as_json, progress))
-            else:
-                pictures = package_pictures("held-out") if folder is None else run_pictures(folder)
-                plan = AuditPlan(
-                    pairs,
-                    pairs,
-                    amplitude.value,
-                    seed,
-                    "held-out" if folder is None else str(folder),
-                    findings=_findings(findings, load_taxonomy()),
+                return tell_end(summary, "plantain audit (the same options)")
+            card, summary = asyncio.run(
+                _carded(
+                    judge_name,
+                    others,
+                    terms,
+                    own,
+                    pictures,
+                    taxonomy,
+                    wish,
+                    _rubric(rubric, folder),
+                    progress,
                 )
-                summary = asyncio.run(_planted(judge_name, terms, own, pictures, plan, as_json, progress))
+            )
         finally:
             close_workers()
+    if summary.stopped is None:
+        _keep(card, folder, run, to)
+    if as_json:
+        print(orjson.dumps(card_json(card), option=orjson.OPT_INDENT_2).decode())
+    else:
+        print_card(card, Console())
     return tell_end(summary, "plantain audit (the same options)")
 
 
-async def _planted(
+async def _carded(
     judge: str,
+    beside: tuple[str, ...],
     terms: Terms,
     run: Path,
     pictures: list[TrialPicture],
+    taxonomy: Taxonomy,
     plan: AuditPlan,
-    as_json: bool,
+    rubric: Rubric,
     progress: ProgressObserver,
-) -> RunSummary:
-    async with asking(judge, terms, run, plan.seed, progress) as asked:
-        report, _ = await run_audit(asked, pictures, load_taxonomy(), MED_BANANA, plan)
+) -> tuple[JudgeCard, RunSummary]:
+    images = [picture.image for picture in pictures]
+    async with asking(
+        judge, terms, run, plan.seed, progress, rubric=rubric, beside=beside, images=images
+    ) as asked:
+        card, _ = await run_audit(asked, pictures, taxonomy, plan)
+    return card, asked.opened.summary
+
+
+def _keep(card: JudgeCard, folder: Path | None, run: Path | None, to: Path | None) -> None:
+    """Puts the card beside the run that was looked at and the audit's own, and its pages where they are wanted."""
+    for home in (folder, run):
+        if home is not None and (home / JOURNAL_NAME).is_file():
+            keep_card(home, card)
+    pages = to or run
+    if pages is not None:
+        write_card(pages / "card.json", card)
+        print(f"card: {write_card_pages(pages, card)}", file=sys.stderr)
+
+
+def _set(folder: Path | None) -> str:
+    return "pictures that arrive with the packages, held out" if folder is None else folder.name
+
+
+def _pictures(folder: Path | None, taxonomy: Taxonomy) -> list[TrialPicture]:
+    if folder is None:
+        return package_pictures("held-out")
+    if (folder / JOURNAL_NAME).is_file():
+        return run_pictures(folder, taxonomy)
+    if is_catalogue(folder):
+        return catalogue_pictures(folder, taxonomy)
+    return folder_pictures(folder)
+
+
+def _rubric(name: str | None, folder: Path | None) -> Rubric:
+    """The rubric named; else that of the run: a benchmark's is MedEBench's."""
+    if name is not None:
+        return rubric_named(name)
+    if folder is None or not (folder / JOURNAL_NAME).is_file():
+        return MED_BANANA
+    with JournalReader.open(folder) as reader:
+        bench = any(reader.counts(TaskKind.BENCH).values())
+        return MEDEBENCH if bench else recorded(reader.header.frozen)
+
+
+def _tell_plan(
+    judge: str,
+    beside: tuple[str, ...],
+    pictures: list[TrialPicture],
+    taxonomy: Taxonomy,
+    plan: AuditPlan,
+    terms: Terms,
+    as_json: bool,
+) -> int:
+    found = forecast(pictures, taxonomy, plan, models_of(judge), list(map(models_of, beside)), terms)
     if as_json:
-        print(orjson.dumps(report.as_json(), option=orjson.OPT_INDENT_2).decode())
-    else:
-        print_report(report, Console())
-    return asked.opened.summary
+        print(orjson.dumps(found.as_json(judge), option=orjson.OPT_INDENT_2).decode())
+        return 0
+    spread = ", ".join(f"{n} of {modality}" for modality, n in found.pictures.items())
+    print(
+        f"{judge}: at most {found.edits} edits on {spread or 'no pictures'} ({found.independent} independent)"
+    )
+    for model, n in found.calls.items():
+        print(f"{model}: at most {n} calls")
+    cost = found.cost_usd
+    print(
+        "cost: unknown, a price is missing" if cost is None else f"cost: {cost[0]:.2f} to {cost[1]:.2f} USD"
+    )
+    if found.independent < thresholds().rank["pictures"].least:
+        print(
+            f"the card will say neither: {found.independent} independent pictures are too few for any other answer"
+        )
+    return 0
 
 
 def _findings(text: str, taxonomy: Taxonomy) -> tuple[str, ...]:
@@ -121,45 +235,32 @@ def _findings(text: str, taxonomy: Taxonomy) -> tuple[str, ...]:
     known = [finding.name for finding in taxonomy.findings if not finding.normal]
     for name in wanted:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
-            raise InputError(f"--findings: no finding {name!r}{hint}")
+            raise InputError(f"--findings: no finding {name!r}; {suggest(name, known)}")
     return wanted
 
 
-def print_report(report: AuditReport, console: Console) -> None:
-    """The report as tables for a person."""
-    table = Table(
-        title=f"{report.judge} on planted defects, {report.amplitude} amplitude, seed {report.seed}"
-    )
-    for heading in ("defect", "caught", "95 % interval", "pairs", "pictures", "by modality"):
-        table.add_column(heading, justify="left" if heading in ("defect", "by modality") else "right")
-    for rates in report.defects:
-        spread = ", ".join(f"{m} {_share(r)} of {r.n}" for m, r in rates.by_modality.items())
-        table.add_row(
-            rates.defect,
-            _share(rates.caught),
-            _interval(rates.caught),
-            str(rates.caught.n),
-            str(rates.pictures),
-            spread,
-        )
-    console.print(table)
-    alarms = Table(title="False alarms on clean edits")
-    for heading in ("criterion", "failed", "95 % interval", "edits"):
-        alarms.add_column(heading, justify="left" if heading == "criterion" else "right")
-    rows = [("any of the four", report.clean_any)]
-    rows += [(criterion.replace("_", " "), rate) for criterion, rate in report.clean.failed.items()]
-    rows += [(f"any, {modality}", rate) for modality, rate in report.clean_by_modality.items()]
-    for name, rate in rows:
-        alarms.add_row(name, _share(rate), _interval(rate), str(rate.n))
-    console.print(alarms)
-    print(
-        "Caught: every criterion that the defect violates failed. Intervals (Wilson) treat edits of one picture as "
-        "independent; they are not quite."
-    )
-    for reason, n in report.not_made:
+def print_card(card: JudgeCard, console: Console) -> None:
+    """The card as tables for a person."""
+    print(card.line)
+    for reason in card.gate.why:
+        print(f"  {reason}")
+    for title in ("controls", "defects", "repeats", "agreement", "drift"):
+        rows = getattr(card, title)
+        if rows:
+            console.print(_table(f"{card.judge}: {title}", rows))
+    gaps = {f"{m}, {c.replace('_', ' ')}": f for m, own in card.gaps.items() for c, f in own.items()}
+    console.print(_table("right minus wrong, by modality and criterion", gaps))
+    for reason, n in card.left_out.items():
         print(f"left out {n} times: {reason}")
+
+
+def _table(title: str, rows: Mapping[str, Figure]) -> Table:
+    table = Table(title=title)
+    for heading in ("", "value", "95 % interval", "n", "pictures"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    for name, figure in rows.items():
+        table.add_row(name, said(figure), between(figure), str(figure.n), str(figure.pictures))
+    return table
 
 
 async def _published(
@@ -172,7 +273,7 @@ async def _published(
         rows = [_opinion_json(folder, opinion) for opinion in opinions]
         print(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
     else:
-        _print_opinions(asked.judge.name, opinions)
+        _print_opinions(asked.jury.name, opinions)
     return asked.opened.summary
 
 
@@ -231,12 +332,3 @@ class AuditProgress(ProgressObserver):
     def advanced(self, stored: int) -> None:
         if self._task is not None:
             self._bar.update(self._task, advance=1)
-
-
-def _share(rate: AuditRate) -> str:
-    return "no pairs" if rate.share is None else f"{rate.share:.2f}"
-
-
-def _interval(rate: AuditRate) -> str:
-    low, high = rate.interval
-    return f"{low:.2f} to {high:.2f}" if rate.n else ""

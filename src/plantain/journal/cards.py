@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +18,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from plantain.files.opening import read_regular
 from plantain.files.writing import replace_file
+from plantain.journal.reader import JournalReader
 from plantain.records import Figure, InputError, JudgeCard
+from plantain.records.card import no_card
 
 FOLDER = "cards"
 LARGEST = 4 << 20
@@ -126,6 +129,19 @@ def keep_card(run: Path, card: JudgeCard) -> Path:
     return path
 
 
+def keep_cards(run: Path, files: Iterable[Path]) -> None:
+    """Puts cards that were made elsewhere beside a run's journal; all are read before any is kept.
+
+    Raises:
+        InputError: a file is no card, or the folder is no run.
+    """
+    cards = [read_card(path) for path in files]
+    if cards:
+        JournalReader.open(run).close()
+    for card in cards:
+        keep_card(run, card)
+
+
 def cards_of(run: Path) -> list[JudgeCard]:
     """The cards that lie beside a run's journal, by file name. Raises InputError for one that cannot be read."""
     folder = run / FOLDER
@@ -142,6 +158,67 @@ def card_for(cards: Iterable[JudgeCard], judge: str, rubric: str, fingerprint: s
         ),
         None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands beside the numbers of one judge.
+
+    Attributes:
+        judge: its name; card: None where nobody has measured it.
+        line: the card's, or that there is none.
+    """
+
+    judge: str
+    card: JudgeCard | None
+    line: str
+
+    @property
+    def barred(self) -> bool:
+        """Whether the judge has failed its gate: then it marks no best and ranks nothing."""
+        return self.card is not None and not self.card.gate.rank
+
+    @property
+    def qualifies(self) -> bool:
+        """Whether its yes may be called qualified without saying that this is self-consistency."""
+        return self.card is not None and self.card.gate.qualify
+
+
+def standing_of(cards: Iterable[JudgeCard], judge: str, rubric: str, fingerprint: str = "") -> Standing:
+    """What a judge's numbers rest on; a card of another prompt or version is named, and does not count."""
+    known = list(cards)
+    card = card_for(known, judge, rubric, fingerprint)
+    if card is not None:
+        return Standing(judge, card, card.line)
+    other = card_for(known, judge, rubric)
+    why = f"{no_card(judge)}; there is one of another prompt or version" if other else no_card(judge)
+    return Standing(judge, None, why)
+
+
+def standings_of(reader: JournalReader) -> list[Standing]:
+    """What the judges of a build rest on, in the order of the panel; of a panel also what it rests on together."""
+    begun: dict[str, str] = orjson.loads(reader.meta("method") or "{}")
+    frozen = reader.header.frozen
+    models = frozen.get("models")
+    told = models.get("judge") if isinstance(models, dict) else None
+    names = list(dict.fromkeys(map(str, told))) if isinstance(told, list) else []
+    rubric, cards = _rubric_name(frozen), cards_of(reader.run)
+    prints = dict(
+        said.split(": ", 1) for role, said in begun.items() if role.startswith("judge ") and ": " in said
+    )
+    found = [standing_of(cards, name, rubric, prints.get(name, "")) for name in names]
+    panel = (
+        card_for(cards, ",".join(map(str, told)), rubric)
+        if isinstance(told, list) and len(told) > 1
+        else None
+    )
+    return found + ([Standing(panel.judge, panel, panel.line)] if panel else [])
+
+
+def _rubric_name(frozen: Mapping[str, object]) -> str:
+    """A run that says nothing of its rubric judged by Med-Banana's."""
+    told = frozen.get("rubric")
+    return str(told.get("name", "")) if isinstance(told, Mapping) else "med-banana"
 
 
 def _file_name(card: JudgeCard) -> str:

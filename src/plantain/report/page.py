@@ -11,6 +11,7 @@ from pathlib import Path
 from jinja2 import Environment
 
 from plantain.journal import JournalReader, RunHeader, SessionRow, TaskRow
+from plantain.journal.cards import Standing, standings_of
 from plantain.journal.questions.tasks import ImagesUsed, images_used
 from plantain.journal.tables import (
     Composition,
@@ -30,6 +31,7 @@ from plantain.journal.tables import (
 from plantain.journal.telemetry import StepCost
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.thumbnails import SATURATION
+from plantain.records.card import SELF_CONSISTENCY
 from plantain.report import figures, labels
 from plantain.report.gallery import PAGE, THUMBNAIL, Selection, select, tell
 from plantain.report.limits import limit_pictures
@@ -76,6 +78,7 @@ def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -
     reader = JournalReader.open(run)
     with snapshot(reader):
         numbers = gather(reader)
+        judges = standings_of(reader)
         selection = select(reader, gallery, reader.header.seed)
         stories = [tell(reader, reader.task(task), THUMBNAIL) for task in selection.ids]
         status, spent, sessions = status_summary(reader), costs(reader), reader.sessions()
@@ -87,6 +90,8 @@ def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -
             numbers=numbers,
             selection=selection,
             stories=stories,
+            judges=judges,
+            consistency=consistency(judges),
             figures={
                 "composition": figures.composition_figure(numbers.composition),
                 "rounds": figures.rounds_figure(numbers.rounds),
@@ -99,7 +104,7 @@ def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -
             json_name=target.with_suffix(".json").name,
         )
     )
-    write_page(target.with_suffix(".json"), _json(_document(reader.header, numbers, selection)))
+    write_page(target.with_suffix(".json"), _json(_document(reader.header, numbers, selection, judges)))
     _write_telemetry(target, reader.header, status, spent, sessions)
     write_page(target, html)
     return target
@@ -158,7 +163,14 @@ def _run(header: RunHeader) -> dict[str, object]:
     return {"name": header.name, "seed": header.seed, "frozen": header.frozen, "version": header.code_version}
 
 
-def _document(header: RunHeader, numbers: ReportNumbers, selection: Selection) -> dict[str, object]:
+def consistency(judges: Sequence[Standing]) -> str:
+    """What stands behind "qualified": that this is self-consistency, unless every judge has passed its gate."""
+    return "" if judges and all(one.qualifies for one in judges) else f" ({SELF_CONSISTENCY})"
+
+
+def _document(
+    header: RunHeader, numbers: ReportNumbers, selection: Selection, judges: Sequence[Standing]
+) -> dict[str, object]:
     return {
         "format": "plantain report",
         "format_version": 1,
@@ -171,6 +183,7 @@ def _document(header: RunHeader, numbers: ReportNumbers, selection: Selection) -
             "outcomes": "calls",
         },
         **asdict(numbers),
+        "judges": [{"judge": one.judge, "card": one.line, "qualifies": one.qualifies} for one in judges],
         "gallery": asdict(selection),
     }
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plantain.journal import CallRow, JournalReader, TaskRow
+from plantain.journal.questions.tasks import anything_judged
 from plantain.journal.tables import snapshot, table1
 from plantain.pages.wording import count, decimal, percent, plain, words
 from plantain.records import Attempt, CriterionResult, SourceImage, Verdict
@@ -23,14 +24,20 @@ from plantain.report.task_list import ListedTask
 STATE_STYLES = {"success": "green", "failed": "red", "stopped": "yellow"}
 
 
+UNJUDGED = """nothing was judged in this run: success is the label that its makers published, and what they left
+out is not here, so no rate can be taken from it (survivorship)"""
+
+
 def table_one(run: Path) -> Table:
     """Table 1 of a run, in tasks."""
     with JournalReader.open(run) as reader, snapshot(reader):
         numbers = table1(reader)
+        judged = anything_judged(reader)
     weighted, unweighted = decimal(numbers.mean_rounds_weighted), decimal(numbers.mean_rounds_unweighted)
     table = Table(
         title="Table 1 (counts tasks)",
-        caption="rate: success of success and failed, with 95 % interval; other: not applicable, stopped, pending\n"
+        caption=("" if judged else f"{UNJUDGED}\n")
+        + "rate: success of success and failed, with 95 % interval; other: not applicable, stopped, pending\n"
         f"mean rounds of successful tasks: {weighted} weighted by tasks (last row), {unweighted} over rows",
         title_justify="left",
         caption_justify="left",

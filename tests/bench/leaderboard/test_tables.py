@@ -199,7 +199,7 @@ def test_the_mean_over_outputs_is_a_rule_of_the_arm(tmp_path: Path) -> None:
 
 
 def test_json_rows_have_what_scripts_rely_on(table: Table) -> None:
-    rows = table_json(table.cells.values())
+    rows = table_json(table.cells.values(), table)
     assert {"model", "organ", "metric", "mean", "low", "high", "n", "coverage"} <= set(rows[0])
     keys = [(row["model"], row["organ"], row["metric"]) for row in rows]
     assert len(keys) == len(set(keys))
@@ -209,7 +209,7 @@ def test_json_rows_have_what_scripts_rely_on(table: Table) -> None:
 
 def test_csv_has_a_line_per_cell(table: Table) -> None:
     cells = [*table.cells.values(), *table.tasks.values()]
-    rows = list(csv.DictReader(io.StringIO(table_csv(cells))))
+    rows = list(csv.DictReader(io.StringIO(table_csv(cells, table))))
     assert len(rows) == len(cells)
     assert {row["task"] for row in rows} == {"", "Brighten a disc, kind 1.", "Brighten a disc, kind 2."}
 

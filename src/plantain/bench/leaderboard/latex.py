@@ -29,9 +29,11 @@ _SPECIAL = {
 }  # fmt: skip
 
 
-def table_csv(cells: Iterable[TableCell]) -> str:
+def table_csv(cells: Iterable[TableCell], table: Table) -> str:
     """One line per cell, with the columns of the JSON rows; empty where there is no number."""
-    return csv_text([{"task": "", **row, "region": row.get("region", "")} for row in table_json(cells)])
+    return csv_text(
+        [{"task": "", **row, "region": row.get("region", "")} for row in table_json(cells, table)]
+    )
 
 
 def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
@@ -53,6 +55,7 @@ def table_two(table: Table) -> str:
         lines.extend(_block(table, block, last=block is blocks[-1]))
     said = [f"{escaped(table.scores.benchmark)}: {len(table.scores.samples)} samples."]
     said += [f"EA and VQ by {escaped(table.judge)}, in [0, 1]."] if table.judge else []
+    said += [f"Judge's card: {escaped(line)}." for line in table.card_lines]
     said += [CAPTIONS[measure.name] for measure in table.main if measure.name in CAPTIONS]
     caption = " ".join(
         [

@@ -150,7 +150,7 @@ def _files(board: Leaderboard, target: Path) -> dict[Path, str]:
     files = {
         target.with_suffix(".json"): document(board),
         target.with_suffix(".csv"): table_csv(
-            [*table.cells.values(), *table.tasks.values(), *table.regions.values()]
+            [*table.cells.values(), *table.tasks.values(), *table.regions.values()], table
         ),
         target.with_suffix(".tex"): "\n".join(
             [table_two(table), *(table_seven(*one) for one in board.shots.items())]
@@ -177,9 +177,9 @@ def document(board: Leaderboard) -> str:
                 "judge": table.judge,
                 "unfinished": table.unfinished,
                 "judges": list(table.judges),
-                "rows": table_json(table.cells.values()),
-                "tasks": table_json(table.tasks.values()),
-                "regions": table_json(table.regions.values()),
+                "rows": table_json(table.cells.values(), table),
+                "tasks": table_json(table.tasks.values(), table),
+                "regions": table_json(table.regions.values(), table),
                 "differences": {
                     name: [asdict(pair) for pair in pairs] for name, pairs in table.differences.items()
                 },

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plantain.bench.leaderboard.tables import TableCell
+from plantain.bench.leaderboard.tables import Table, TableCell, standing
 
 
-def table_json(cells: Iterable[TableCell]) -> list[dict[str, object]]:
-    """The rows that scripts read: one per cell that has something to say."""
+def table_json(cells: Iterable[TableCell], table: Table) -> list[dict[str, object]]:
+    """The rows that scripts read: one per cell that has something to say.
+
+    Args:
+        cells: of the table.
+        table: which says on what the judges rest: `card` is the line of the one behind a number, "" for none.
+    """
     rows: list[dict[str, object]] = []
+    behind = {measure.name: standing(table.scores, measure) for measure in table.measures}
     for cell in cells:
         row: dict[str, object] = {
             "model": cell.model,
@@ -34,6 +40,8 @@ def table_json(cells: Iterable[TableCell]) -> list[dict[str, object]]:
             "draws_sd": cell.draws_sd,
             "outputs_sd": cell.outputs_sd,
         }
+        judge = behind.get(cell.metric)
+        row |= {"card": judge.line if judge else ""}
         row |= {"task": cell.task} if cell.task else {}
         row |= {"region": cell.region} if cell.region else {}
         rows.append(row)

@@ -15,9 +15,12 @@ from plantain.bench.benchmark.overlap import recorded
 from plantain.bench.generate.arms import Arm, ArmKind
 from plantain.bench.generate.baselines import BASELINES
 from plantain.bench.generate.runfile import BenchRun, SampleFacts
+from plantain.bench.score.judging import JUDGES
 from plantain.bench.score.set_distances import SETS, Distance
+from plantain.journal.cards import Standing, cards_of, standing_of
 from plantain.journal.questions.benchmark import draw_scores, output_scores, outputs_made
 from plantain.pixels.arrays import Floats
+from plantain.rubrics import MEDEBENCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class Scores:
             scored or have a reason why not, by (arm, stored metric). Empty where nobody goes on scoring.
         draw_variances: for (arm label, stored metric) the variance between draws of each output, as `outputs`.
         overlaps: what is known of pictures that an arm was trained on, a line for each place, by label.
+        standings: what each judge rests on, by its label, e.g. "offline/instruments/D"; of published scores nothing.
     """
 
     run: str
@@ -49,6 +53,7 @@ class Scores:
     told: Mapping[tuple[str, str], int] = field(default_factory=dict)
     draw_variances: Mapping[tuple[str, str], Floats] = field(default_factory=dict)
     overlaps: Mapping[str, list[str]] = field(default_factory=dict)
+    standings: Mapping[str, Standing] = field(default_factory=dict)
 
     @property
     def metrics(self) -> list[str]:
@@ -141,7 +146,21 @@ def read_scores(run: BenchRun) -> Scores:
         told=told,
         draw_variances=_draw_variances(run, samples, arms),
         overlaps=recorded(run.reader),
+        standings=_standings(run),
     )
+
+
+def _standings(run: BenchRun) -> dict[str, Standing]:
+    """What the judges that have scored the run rest on, by their labels."""
+    cards = cards_of(run.reader.run)
+    told: list[dict[str, str]] = orjson.loads(run.reader.meta(JUDGES) or "[]")
+    found: dict[str, Standing] = {}
+    for row in told:
+        name, label = row["label"].rpartition("/")[0], row["label"]
+        one = standing_of(cards, name, MEDEBENCH.name, row["fingerprint"])
+        if label not in found or one.card is not None:
+            found[label] = one
+    return found
 
 
 def _made(run: BenchRun, samples: Sequence[SampleFacts], arms: Sequence[Arm]) -> Counter[str]:

@@ -15,6 +15,7 @@ from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard.comparison import differences, marks, places
 from plantain.bench.leaderboard.measures import MAIN, Measure, judges, ordered
 from plantain.bench.leaderboard.table_rows import Scores, baseline
+from plantain.journal.cards import Standing
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.metrics.statistics.paired import Difference
 from plantain.pixels.arrays import Floats
@@ -104,6 +105,17 @@ class Table:
         """The measure of that name in this table, or None."""
         return next((measure for measure in self.measures if measure.name == name), None)
 
+    @property
+    def card_lines(self) -> tuple[str, ...]:
+        """Of every judge with a column in this table, its card in a line, or that it has none."""
+        found = (standing(self.scores, measure) for measure in self.measures)
+        return tuple(dict.fromkeys(one.line for one in found if one is not None))
+
+    @property
+    def barred(self) -> frozenset[str]:
+        """Names of the measures whose judge has failed its gate."""
+        return frozenset(measure.name for measure in self.measures if barred(self.scores, measure))
+
     def cell(self, model: str, organ: str, metric: str) -> TableCell | None:
         """The cell of an arm, an organ and a metric, or None."""
         return self.cells.get((model, organ, metric))
@@ -157,6 +169,17 @@ class Table:
             else [c for c in self.cells.values() if (c.organ, c.metric) == (OVERALL, first.name)]
         )
         return first if any(cell.rank for cell in cells) else None
+
+
+def standing(scores: Scores, measure: Measure) -> Standing | None:
+    """What the judge behind a measure rests on; None for what is measured and not judged."""
+    return scores.standings.get(measure.stored.partition("@")[2])
+
+
+def barred(scores: Scores, measure: Measure) -> bool:
+    """Whether a measure comes from a judge that has failed its gate: it marks no best and ranks nothing."""
+    found = standing(scores, measure)
+    return found is not None and found.barred
 
 
 def make_table(scores: Scores, judge: str | None = None) -> Table:
@@ -295,7 +318,7 @@ class _Group:
         }
         # Which model is ahead is not said while some of its outputs wait to be scored.
         unsure = all(pair.estimate.low is None for pair in pairs)
-        if unsure or self.scores.to_come(measure.stored)[0]:
+        if unsure or self.scores.to_come(measure.stored)[0] or barred(self.scores, measure):
             return cells, pairs
         marked, rank = marks(measure, means, pairs), places(measure, means, pairs)
         return [

@@ -62,7 +62,7 @@ def _told(made: Demo, seconds: float) -> dict[str, object]:
         "run": str(made.run),
         "report": str(made.report),
         "samples": len(made.table.scores.samples),
-        "rows": table_json(made.table.cells.values()),
+        "rows": table_json(made.table.cells.values(), made.table),
         "recovered": [
             {
                 "metric": recovery.metric,

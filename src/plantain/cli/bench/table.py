@@ -46,6 +46,10 @@ def table(
     benchmark: Annotated[
         Path | None, typer.Option("--bench", metavar="PATH", help="Where the benchmark is now, for pictures.")
     ] = None,
+    cards: Annotated[
+        list[Path] | None,
+        typer.Option("--card", metavar="FILE", help="A judge's card.json, kept beside the run."),
+    ] = None,
     gallery: Annotated[int, typer.Option("--gallery", min=0, help="Samples to show at most.")] = 8,
 ) -> None:
     """Make the leaderboard: means with intervals, coverage and bounds, per organ, per task and overall."""
@@ -53,6 +57,9 @@ def table(
         raise InputError("--json, --csv and --latex print one thing each: choose one")
     if by not in ("organ", "task", "region"):
         raise InputError(f"--by {by}: organ, task or region")
+    from plantain.journal.cards import keep_cards
+
+    keep_cards(run, cards or ())
     path = None
     if as_html or to is not None:
         from plantain.bench.leaderboard.pages import write_leaderboard
@@ -87,9 +94,11 @@ def _print(run: Path, made: Table, *, as_json: bool, as_csv: bool, as_latex: boo
     if as_json:
         import orjson
 
-        print(orjson.dumps(table_json(cells), option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps(table_json(cells, made), option=orjson.OPT_INDENT_2).decode())
     elif as_csv:
-        sys.stdout.write(table_csv([*made.cells.values(), *made.tasks.values(), *made.regions.values()]))
+        sys.stdout.write(
+            table_csv([*made.cells.values(), *made.tasks.values(), *made.regions.values()], made)
+        )
     elif as_latex:
         sys.stdout.write(table_two(made))
     else:
@@ -101,6 +110,12 @@ def _print(run: Path, made: Table, *, as_json: bool, as_csv: bool, as_latex: boo
             again = shlex.join(["plantain", "bench", "score", str(run)])
             print(f"scoring is not finished: {made.unfinished} - `{again}` goes on")
         Console().print(leaderboard(made))
+        for line in made.card_lines:
+            print(f"judge's card: {line}")
+        if made.barred:
+            print(
+                f"no best and no ranks by {', '.join(sorted(made.barred))}: the judge has not passed its gate"
+            )
         if is_published(run):
             print(plain_against_published(made.scores).said)
 

@@ -21,13 +21,19 @@ def report(
         typer.Option("--to", metavar="FILE", help="The HTML file. Default: report.html in the run."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print paths and tables as JSON.")] = False,
+    cards: Annotated[
+        list[Path] | None,
+        typer.Option("--card", metavar="FILE", help="A judge's card.json, kept beside the run."),
+    ] = None,
     gallery: Annotated[
         int, typer.Option("--gallery", min=0, help="Tasks to show at most, a seeded sample per outcome.")
     ] = 60,
 ) -> None:
     """Write tables, figures and a gallery as one HTML file that opens from disk."""
+    from plantain.journal.cards import keep_cards, standings_of
     from plantain.report import write_report
 
+    keep_cards(run, cards or ())
     path = write_report(run, to, gallery=gallery)
     if as_json:
         numbers = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
@@ -43,4 +49,6 @@ def report(
     Console().print(table_one(run))
     with JournalReader.open(run) as reader:
         tell_unsuccessful(unsuccessful(reader, NAMED), run)
+        for one in standings_of(reader):
+            print(f"judge's card: {one.line}")
     print(f"report: {path}")

@@ -60,6 +60,13 @@ def ended_without_success(reader: JournalReader) -> Iterator[EndedTask]:
         after = rows[-1][0]
 
 
+def anything_judged(reader: JournalReader) -> bool:
+    """Whether the run has a verdict, or an edit that waits for one: a label that somebody published is none."""
+    closed = "EXISTS (SELECT 1 FROM task WHERE kind = 'edit' AND state IN ('success', 'failed'))"
+    judged = f"SELECT EXISTS (SELECT 1 FROM verdict) OR NOT {closed}"
+    return bool(reader.connection.execute(judged).fetchone()[0])
+
+
 def findings_of_tasks(reader: JournalReader) -> set[str]:
     """Every finding that a task names."""
     return {name for (name,) in reader.connection.execute("SELECT DISTINCT finding FROM task")}

@@ -54,6 +54,11 @@ class Sampling:
             last if high is None else min(float(high), last),
         )
 
+    def at_least(self, level: float = LEVEL) -> float:
+        """The one-sided lower bound: t, or t corrected for skewness where that lies lower."""
+        t = _quantile(self.freedom, 1 - level)
+        return self.value - self.error * max(t, uncorrected(t, self.skewness))
+
     def p_zero(self) -> float:
         """Two-sided p of the value being 0: that of t, or of t corrected for skewness, whichever is larger.
 

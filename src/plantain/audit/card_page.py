@@ -1,0 +1,120 @@
+"""A judge's card for people: one HTML page, complete in itself, and the same as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from jinja2 import Environment
+
+from plantain.audit.gate import thresholds
+from plantain.pages.publishing import page_environment, write_page
+from plantain.pages.wording import DASH
+from plantain.records import Figure, JudgeCard
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+MEANINGS = {
+    "controls": "How often an edit of that kind was accepted. Those that are right stand first.",
+    "defects": "How often every criterion that a planted defect violates failed.",
+    "repeats": "The same edit judged twice: share of identical answers, and agreement beyond chance per criterion.",
+    "agreement": "With other judges, and with people where a study was given: agreement beyond chance.",
+    "drift": "Clean edits accepted, by the model that said it answered and the day.",
+}
+
+
+def write_card_pages(folder: Path, card: JudgeCard) -> Path:
+    """Writes `card.html` and `card.md` into a folder; returns the page's path. The JSON file is the journal's part."""
+    page = folder / "card.html"
+    write_page(
+        page,
+        _environment()
+        .get_template("card.html.j2")
+        .render(card=card, tables=list(_tables(card)), limits=thresholds()),
+    )
+    write_page(folder / "card.md", markdown(card))
+    return page
+
+
+def markdown(card: JudgeCard) -> str:
+    """The card as Markdown."""
+    lines = [f"# Card of {_cell(card.judge)}", "", f"**{card.gate.standing}**", "", _cell(card.line), ""]
+    lines += [f"- {_cell(reason)}" for reason in card.gate.why]
+    pictures = ", ".join(f"{n} of {modality}" for modality, n in card.pictures.items()) or "none"
+    lines += [
+        "",
+        f"Independent pictures: {pictures} ({_cell(card.set)}). {card.verdicts} verdicts, "
+        f"{card.unanswered} unanswered.",
+    ]
+    lines += [f"Rubric {card.rubric}; fingerprint `{_cell(card.fingerprint)}`; cost {_cost(card)}.", ""]
+    for title, meaning, rows in _tables(card):
+        lines += [
+            f"## {title}",
+            "",
+            meaning,
+            "",
+            "| | value | 95 % interval | n | pictures |",
+            "|---|---:|---|---:|---:|",
+        ]
+        lines += [f"| {_cell(name)} | {said(f)} | {between(f)} | {f.n} | {f.pictures} |" for name, f in rows]
+        lines.append("")
+    if card.left_out:
+        lines += ["## Left out", "", *(f"- {n} times: {_cell(why)}" for why, n in card.left_out.items()), ""]
+    return "\n".join(lines)
+
+
+def _tables(card: JudgeCard) -> Iterator[tuple[str, str, list[tuple[str, Figure]]]]:
+    gaps = [
+        (
+            f"{modality}, {criterion.replace('_', ' ')}: {card.gate.cells.get(modality, {}).get(criterion, '')}",
+            figure,
+        )
+        for modality, own in card.gaps.items()
+        for criterion, figure in own.items()
+    ]
+    if gaps:
+        yield (
+            "Right minus wrong",
+            "By modality and criterion, and what follows. The gate tests the lower bound.",
+            gaps,
+        )
+    for name, meaning in MEANINGS.items():
+        rows = list(getattr(card, name).items())
+        if rows:
+            yield name.capitalize(), meaning, rows
+
+
+def said(figure: Figure) -> str:
+    """The value: shares and gaps in per cent, coefficients as they are."""
+    if figure.value is None:
+        return figure.reason or DASH
+    if figure.kind == "gap":
+        return f"{100 * figure.value:+.0f} points"
+    return f"{100 * figure.value:.0f} %" if figure.kind == "rate" else f"{figure.value:.2f}"
+
+
+def between(figure: Figure) -> str:
+    """The interval, in the same unit."""
+    if figure.low is None or figure.high is None:
+        return DASH
+    if figure.kind in ("rate", "gap"):
+        return f"{100 * figure.low:.0f} to {100 * figure.high:.0f}"
+    return f"{figure.low:.2f} to {figure.high:.2f}"
+
+
+def _cost(card: JudgeCard) -> str:
+    cost = "unknown" if card.cost_usd is None else f"{card.cost_usd:.2f} USD"
+    return cost if card.seconds is None else f"{cost}, {card.seconds:.1f} s a verdict"
+
+
+def _cell(text: str) -> str:
+    """Text of others inside Markdown: no column, no line, no tag of its own."""
+    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = page_environment(TEMPLATES, "")
+    environment.filters |= {"said": said, "between": between, "cost": _cost}
+    return environment
