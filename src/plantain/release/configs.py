@@ -8,8 +8,8 @@ from plantain.release.plan import TableConfig
 from plantain.release.splits import SPLITS
 from plantain.release.staging import Staging
 
-_LAYOUTS = ("images", "train", "originals", "trajectories", "preference")
-_FIRST = ("success", "train", "failed", "trajectories", "preference", "originals")
+_LAYOUTS = ("images", "train", "originals", "trajectories", "verdicts", "preference")
+_FIRST = ("success", "train", "failed", "trajectories", "preference", "verdicts", "originals")
 
 
 def table_configs(staging: Staging) -> tuple[TableConfig, ...]:

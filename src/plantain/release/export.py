@@ -14,6 +14,7 @@ import orjson
 
 from plantain.files.opening import check_received
 from plantain.journal import BlobStore, JournalReader
+from plantain.journal.cards import as_json as card_as_json
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.disk.space import is_full
@@ -22,6 +23,7 @@ from plantain.journal.questions.release import closed_digest, closed_images
 from plantain.records import InputError
 from plantain.release.configs import table_configs
 from plantain.release.finish import finish_release
+from plantain.release.judges import keep_cards, kept_cards, run_cards, write_cards
 from plantain.release.layouts.trajectory import write_trajectories
 from plantain.release.licences.licences import PARTS
 from plantain.release.licences.permission import original_terms, released_terms
@@ -135,7 +137,7 @@ def _finished(out: Path, live: JournalReader, options: ExportOptions) -> ExportS
     if not facts.is_file():
         raise InputError(f"{out}: holds something that is no release; choose an empty folder")
     kept = orjson.loads(facts.read_bytes())
-    if kept.get("state") != _state(live, options):
+    if kept.get("state") != _state(live, options, live.run):
         raise InputError(
             f"{out}: holds a release of another state or with other options; choose an empty folder"
         )
@@ -154,7 +156,7 @@ def _finished(out: Path, live: JournalReader, options: ExportOptions) -> ExportS
     )
 
 
-def _state(reader: JournalReader, options: ExportOptions) -> str:
+def _state(reader: JournalReader, options: ExportOptions, run: Path) -> str:
     """A digest of what is closed in the run and of what was asked for: equal for a rerun, also after an import."""
     counted = closed_digest(reader)
     asked = [list(options.layouts), options.shard_bytes, options.sign_cert is not None]
@@ -162,6 +164,10 @@ def _state(reader: JournalReader, options: ExportOptions) -> str:
     told = [counted, asked, options.redistribution_approved, terms]
     if options.originals != "none":
         told.append([options.originals, as_json(original_terms(reader, options))])
+    if options.doi or options.hub:
+        told.append([options.doi, options.hub])
+    if cards := run_cards(run):
+        told.append({path: card_as_json(card) for path, card in cards.items()})
     return hashlib.sha256(orjson.dumps(told)).hexdigest()
 
 
@@ -179,9 +185,10 @@ def _snapshot(run: Path, staging: Staging) -> Iterator[JournalReader]:
 
 
 def _plan(reader: JournalReader, run: Path, options: ExportOptions, staging: Staging) -> None:
-    state = _state(reader, options)
+    state = _state(reader, options, run)
     if staging.meta("planned") is None:
         staging.set_meta("state", state)
+        keep_cards(staging, run_cards(run))
         Survey(reader, run, options, staging).make()
         register(run, staging.out, state, closed_images(reader))
     elif staging.meta("state") != state:
@@ -211,7 +218,7 @@ def _write(
     say("proof")
     staging.write(FACTS, "record", lambda file: _write_facts(file, facts, staging, totals))
     sources = orjson.loads(staging.meta("sources") or "{}")
-    release = Release(staging.out, facts, configs, sources, StagedFiles(staging))
+    release = Release(staging.out, facts, configs, sources, StagedFiles(staging), kept_cards(staging))
     finish_release(release, reader, options)
     counted = totals["files"], totals["images"], _carried({"originals": facts.originals}), totals["bytes"]
     return ExportSummary(staging.out, facts, _licences(staging.out), *counted)
@@ -231,9 +238,11 @@ def _licences(out: Path) -> tuple[PartLicence, ...]:
 def _write_layouts(options: ExportOptions, staging: Staging, pictures: Pictures, say: RowLabels) -> None:
     from plantain.release.layouts.columns import columns_of
 
-    columns = columns_of(orjson.loads(staging.meta("facts") or "{}").get("frozen", {}))
+    cards = kept_cards(staging)
+    columns = columns_of(orjson.loads(staging.meta("facts") or "{}").get("frozen", {}), cards)
     say("trajectory")
     write_trajectories(staging)
+    write_cards(staging, cards)
     if "med-banana" in options.layouts:
         from plantain.release.layouts.med_banana import write_tree
 
@@ -251,6 +260,7 @@ def _write_layouts(options: ExportOptions, staging: Staging, pictures: Pictures,
         parquet.write_images(staging, pictures, columns)
         parquet.write_training(staging, pictures, columns)
         parquet.write_trajectory_tables(staging, columns)
+        parquet.write_verdicts(staging, columns)
         parquet.write_preferences(staging, pictures, columns)
     if "webdataset" in options.layouts:
         from plantain.release.layouts.webdataset import write_webdataset

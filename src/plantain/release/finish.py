@@ -16,6 +16,7 @@ from typing import BinaryIO
 import orjson
 
 from plantain.journal import BlobStore, JournalReader
+from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.questions.release import raw_answers
 from plantain.pixels.encode import XMP_PACKET
 from plantain.records import InputError
@@ -23,6 +24,8 @@ from plantain.release.cards.cards import card, changelog
 from plantain.release.cards.citation import citation
 from plantain.release.cards.croissant import croissant
 from plantain.release.cards.datasheet import ImageCounts, datasheet, gather
+from plantain.release.hub import ATTRIBUTES, ATTRIBUTES_TEXT
+from plantain.release.judges import who_judged
 from plantain.release.licences.licences import decide_parts, licence_files
 from plantain.release.licences.published import ATTRIBUTION, attribution, original_parts
 from plantain.release.licences.terms import from_json
@@ -34,7 +37,7 @@ from plantain.release.proof.provenance import PROVENANCE, embedded_manifest
 from plantain.release.proof.sums import SUMS, SUMS_FOLDER, write_file, write_sums
 
 _PROVENANCE_FIELDS = ("task", "generation", "round", "raw_sha256", "container", "manifest_bytes")
-_OUTSIDE_TREE = ("data/", "wds/", "trajectories/", f"{FOLDER}/")
+_OUTSIDE_TREE = ("data/", "wds/", "trajectories/", f"{CARDS}/", f"{FOLDER}/")
 
 
 def finish_release(release: Release, reader: JournalReader, options: ExportOptions) -> None:
@@ -50,14 +53,21 @@ def finish_release(release: Release, reader: JournalReader, options: ExportOptio
     images = _count_images(release.files, reader.blobs)
     beside: list[ReleaseFile] = []
     embedded = _write_provenance(release, reader, beside)
+    judged_by = who_judged(facts, release.cards)
     texts = {
-        "README.md": card(facts, release.configs, numbers, parts, images, options.layouts),
-        "DATASHEET.md": datasheet(facts, numbers, parts, images, embedded),
+        "README.md": card(
+            facts, release.configs, numbers, parts, images, options.layouts, judged_by, options.doi
+        ),
+        "DATASHEET.md": datasheet(facts, numbers, parts, images, embedded, judged_by),
         "CHANGELOG.md": changelog(facts, images.roles, options.layouts),
-        "CITATION.cff": citation(facts, parts, release.sources),
+        "CITATION.cff": citation(facts, parts, release.sources, options.doi),
     }
     documents = {name: text.encode() for name, text in texts.items()}
-    documents["croissant.json"] = croissant(release.out, facts, release.configs, parts, release.files)
+    documents["croissant.json"] = croissant(
+        release.out, facts, release.configs, parts, release.files, options.doi
+    )
+    if options.hub:
+        documents[ATTRIBUTES] = ATTRIBUTES_TEXT
     documents.update(licence_files(parts))
     if originals:
         documents[ATTRIBUTION] = attribution(originals).encode()

@@ -8,12 +8,13 @@ licences, cards. Both only ever see a snapshot of the journal, so a build may go
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from plantain.records import InputError
+from plantain.records import InputError, JudgeCard
 
 LAYOUTS = ("med-banana", "parquet", "preference", "trajectory", "webdataset")
 """Every layout that can be asked for. `parquet` brings the `preference` table with it, and `trajectory`
@@ -84,6 +85,8 @@ class ExportOptions:
         licences: terms that the images' owner names, each "LICENCE" or "DATASET=LICENCE".
         originals: "auto": source images go along where their licence allows it; "none": they do not.
         original_licences: under what terms their owner publishes the source images, each "DATASET=LICENCE".
+        doi: of the dataset, once it has one.
+        hub: the release is to be a repository of the Hugging Face Hub.
     """
 
     layouts: tuple[str, ...]
@@ -94,6 +97,8 @@ class ExportOptions:
     licences: tuple[str, ...] = ()
     originals: str = "auto"
     original_licences: tuple[str, ...] = ()
+    doi: str = ""
+    hub: bool = False
 
 
 def export_options(
@@ -106,12 +111,14 @@ def export_options(
     licences: tuple[str, ...] = (),
     originals: str = "auto",
     original_licences: tuple[str, ...] = (),
+    doi: str = "",
+    hub: bool = False,
 ) -> ExportOptions:
     """What a person asked for, with each layout once and in our order.
 
     Raises:
-        InputError: the extra `release` is not installed, of certificate and key only one is given, or `originals` is
-            neither "auto" nor "none".
+        InputError: the extra `release` is not installed, of certificate and key only one is given, `originals` is
+            neither "auto" nor "none", or `doi` is none.
     """
     if originals not in ("auto", "none"):
         raise InputError(f"--originals {originals}: choose auto (where their licence allows it) or none")
@@ -130,7 +137,17 @@ def export_options(
         tuple(licences),
         originals,
         tuple(original_licences),
+        _plain_doi(doi),
+        hub,
     )
+
+
+def _plain_doi(said: str) -> str:
+    """A DOI without the address that it may stand in."""
+    plain = re.sub(r"^(https?://(dx\.)?doi\.org/|doi:)", "", said.strip(), flags=re.IGNORECASE)
+    if plain and not re.fullmatch(r"10\.\d{4,9}/[!-~]{1,200}", plain):
+        raise InputError(f"--doi {said}: a DOI begins with 10. and four digits, as in 10.5281/zenodo.1234567")
+    return plain
 
 
 class Signer(Protocol):
@@ -176,6 +193,7 @@ class RunFacts:
         terms: licences that the images' owner named, by dataset.
         originals: by dataset, how many of its images came with their original ("carried") and how many without
             ("left_out"); empty in releases that were made before any carried originals.
+        judges: verdicts by who gave them, decisive or not.
         original_terms: under what terms their owner publishes the source images, by dataset, where somebody said so.
     """
 
@@ -197,6 +215,7 @@ class RunFacts:
     terms: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     originals: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     original_terms: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    judges: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +228,7 @@ class Release:
         configs: the tables of the card, empty when no Parquet layout was asked for.
         sources: per dataset: {"licence", "images", "version"}; from the released images only.
         files: every recorded file and embedded image by (path, row, member), streamed; may be iterated again.
+        cards: of judges, by path.
     """
 
     out: Path
@@ -216,3 +236,4 @@ class Release:
     configs: tuple[TableConfig, ...]
     sources: Mapping[str, Mapping[str, str | int]]
     files: Iterable[ReleaseFile] = field(repr=False)
+    cards: Mapping[str, JudgeCard] = field(default_factory=dict)

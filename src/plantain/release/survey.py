@@ -164,6 +164,7 @@ class Survey:
     def _count(self, record: TaskRecord) -> None:
         self._counts["tasks"][record.outcome] += 1
         self._counts["splits"][record.split] += 1
+        self._counts["judges"].update(t.verdict.judge for a in record.attempts for t in a.verdicts)
         if record.kind is TaskKind.CONTROL:
             self._counts["without_pair"]["control task"] += 1
         elif pairs := len(pairs_of(record)):
@@ -180,6 +181,9 @@ class Survey:
         original = self._originals.carried.get(record.image.prepared_sha256)
         if "parquet" in layouts:
             self._shards.add("trajectories", f"data/trajectories/{part}", seq, -1, -1, size)
+            for index, attempt in enumerate(record.attempts):
+                for number in range(len(attempt.verdicts)):
+                    self._shards.add("verdicts", f"data/verdicts/{part}", seq, index, number, 4000)
         for index, attempt in enumerate(record.attempts):
             if attempt.edited is None or not self._carried(attempt.edited):
                 continue
@@ -302,6 +306,7 @@ class Survey:
             terms=as_json(terms),
             originals=self._originals.counts if self._options.originals == "auto" else {},
             original_terms=as_json(self._original_terms),
+            judges=counted.get("judges", {}),
         )
 
 

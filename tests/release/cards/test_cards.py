@@ -78,7 +78,7 @@ def test_loading_snippet_of_the_card_runs_offline(release: Path, small_run: Path
 def test_card_is_one_that_the_hub_reads(release: Path) -> None:
     loaded = DatasetCard.load(release / "README.md")
     names = [config["config_name"] for config in loaded.data.to_dict()["configs"]]
-    assert names[:6] == ["success", "train", "failed", "trajectories", "preference", "originals"]
+    assert names[:6] == ["success", "train", "failed", "trajectories", "preference", "verdicts"]
     # edits under the licence that was chosen, originals under their owners' own
     assert loaded.data.license == "other"
     assert loaded.data.license_name == "CC-BY-4.0 and LicenseRef-Source-Open"

@@ -16,23 +16,35 @@ if TYPE_CHECKING:
     from plantain.release.plan import ExportOptions
 
 from plantain.cli.terminal.application import application
+from plantain.records import InputError
 
 app = application()
+
+DEFAULT_LAYOUTS = "med-banana,parquet,preference,trajectory"
+HUB_LAYOUTS = "parquet,preference"
+"""A repository of the Hub should have few, large files."""
 
 
 @app.command(epilog="Example: plantain export runs/demo --to release --licence CC-BY-4.0")
 def export(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the run; it may still be building.")],
     to: Annotated[
-        Path, typer.Option("--to", metavar="OUT", help="New folder; an interrupted one is continued.")
-    ],
+        Path | None, typer.Option("--to", metavar="OUT", help="New folder; an interrupted one is continued.")
+    ] = None,
+    hub_folder: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OUT", help="Instead of --to: ready to push to the Hugging Face Hub, checked as it would."
+        ),
+    ] = None,
     layout: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAMES",
-            help="Any of med-banana, parquet, preference, trajectory, webdataset; commas between.",
+            help="Any of med-banana, parquet, preference, trajectory, webdataset; commas between. "
+            f"[default: {DEFAULT_LAYOUTS}; of --hub-folder: {HUB_LAYOUTS}]",
         ),
-    ] = "med-banana,parquet,preference,trajectory",
+    ] = None,
     redistribution_approved: Annotated[
         str, typer.Option(metavar="REF", help="Agreement that allows redistributing a credentialed source.")
     ] = "",
@@ -54,6 +66,9 @@ def export(
         list[str] | None,
         typer.Option(metavar="DATASET=TERMS", help="The owner's own licence of source images that go along."),
     ] = None,
+    doi: Annotated[
+        str, typer.Option(help="The dataset's DOI, for the card, CITATION.cff and Croissant.")
+    ] = "",
     sign: Annotated[
         Path | None, typer.Option("--sign", metavar="CERT", help="Add C2PA manifests: PEM chain, leaf first.")
     ] = None,
@@ -62,10 +77,14 @@ def export(
     ] = None,
     shard_mb: Annotated[int, typer.Option(min=1, help="Payload of a Parquet or tar shard in MB.")] = 700,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
-) -> None:
+) -> int:
     """Make a release of a run's closed tasks: layouts, checksums, licences, cards. Type it again to continue."""
     from plantain.release.plan import export_options
 
+    out = hub_folder or to
+    if out is None or (hub_folder and to):
+        raise InputError("plantain export: name one folder, with --to OUT or with --hub-folder OUT")
+    layout = layout if layout is not None else HUB_LAYOUTS if hub_folder else DEFAULT_LAYOUTS
     options = export_options(
         [name.strip() for name in layout.split(",") if name.strip()],
         redistribution_approved=redistribution_approved,
@@ -75,13 +94,27 @@ def export(
         licences=tuple(licence or ()),
         originals=originals,
         original_licences=tuple(original_licence or ()),
+        doi=doi,
+        hub=hub_folder is not None,
     )
     from plantain.release.export import export_run
 
     options = _licensed(run, options, may_ask=not as_json and sys.stdin.isatty())
     told = None if as_json else lambda stage: print(f"  {stage} ...", file=sys.stderr)
-    summary = export_run(run, to, options, told)
-    print(orjson.dumps(_document(summary)).decode() if as_json else _lines(summary))
+    summary = export_run(run, out, options, told)
+    problems: list[str] = []
+    if hub_folder is not None:
+        from plantain.release.hub import hub_problems
+
+        problems = hub_problems(out)
+    if as_json:
+        document = _document(summary) | ({} if hub_folder is None else {"hub_problems": problems})
+        print(orjson.dumps(document).decode())
+    else:
+        print(_lines(summary))
+        if hub_folder is not None:
+            print("\n".join(f"the Hub: {line}" for line in problems or ["metadata, files and tables hold"]))
+    return 1 if problems else 0
 
 
 def _licensed(run: Path, options: ExportOptions, *, may_ask: bool) -> ExportOptions:

@@ -1,4 +1,4 @@
-"""`plantain release`: what can be done with releases as a whole: telling two apart, putting originals back."""
+"""`plantain release`: work with releases as a whole: compare two, write notes, put originals back."""
 
 from __future__ import annotations
 
@@ -51,6 +51,20 @@ def diff(
         if len(changes) > SHOWN:
             typer.echo(f"  and {sum(counts.values()) - SHOWN:,} more (--json names them)")
     return 0
+
+
+@app.command(epilog="Example: plantain release notes releases/v1 releases/v2 > NOTES.md")
+def notes(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="The release that readers have.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The one that replaces it.")],
+) -> None:
+    """Write release notes from OLD to NEW, as Markdown: totals before and now, and what was added, changed, removed."""
+    from plantain.models.extras import require_extra
+
+    require_extra("plantain release notes", "release", "pyarrow")
+    from plantain.release.notes import release_notes
+
+    typer.echo(release_notes(old, new), nl=False)
 
 
 @app.command(epilog="Example: plantain release attach releases/theirs --from catalogues/mimic")

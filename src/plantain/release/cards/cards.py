@@ -10,7 +10,11 @@ from plantain.release.licences.licences import CC_BY, SourcePart
 from plantain.release.licences.terms import KNOWN
 from plantain.release.plan import RunFacts, TableConfig
 
-_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+_SIZES = (
+    *((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")),
+    *((10_000_000, "1M<n<10M"), (100_000_000, "10M<n<100M")),
+)
+"""As the Hub calls them."""
 
 _HUB_NAMES = {spdx: spdx.lower() for spdx in KNOWN} | {
     "ODC-By-1.0": "odc-by",
@@ -27,8 +31,15 @@ def card(
     parts: Sequence[SourcePart],
     images: ImageCounts,
     layouts: Sequence[str],
+    judged_by: Sequence[str] = (),
+    doi: str = "",
 ) -> str:
-    """The text of README.md: YAML that the Hugging Face hub and `datasets` read, then the card."""
+    """The text of README.md: YAML that the Hugging Face hub and `datasets` read, then the card.
+
+    Args:
+        doi: of the dataset, once it has one.
+        judged_by: a line for each judge; see `who_judged`.
+    """
     header = "".join(f"{line}\n" for line in _header(facts, configs, parts, sum(images.roles.values())))
     body = render(
         "README.md.j2",
@@ -38,6 +49,8 @@ def card(
         parts=parts,
         images=images,
         layouts=layouts,
+        judged_by=judged_by,
+        doi=doi,
         snippet=snippet(configs, layouts),
     )
     return f"---\n{header}---\n\n{body}"
@@ -97,7 +110,7 @@ def _header(
         "language: [en]",
         "task_categories: [image-to-image, reinforcement-learning]",
         "tags: [medical, synthetic, image-editing, preference, not-for-clinical-use]",
-        f"size_categories: [{next((name for limit, name in _SIZES if images < limit), 'n>1M')}]",
+        f"size_categories: [{next((name for limit, name in _SIZES if images < limit), '100M<n<1B')}]",
     ]
     if configs:
         lines.append("configs:")

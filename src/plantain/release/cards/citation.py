@@ -21,7 +21,10 @@ METHOD = {
 
 
 def citation(
-    facts: RunFacts, parts: Sequence[SourcePart], sources: Mapping[str, Mapping[str, str | int]]
+    facts: RunFacts,
+    parts: Sequence[SourcePart],
+    sources: Mapping[str, Mapping[str, str | int]],
+    doi: str = "",
 ) -> str:
     """The text of CITATION.cff. Strings are written as JSON, which YAML reads, so that no name can break it."""
     licences = sorted({part.licence.spdx for part in parts if not part.licence.spdx.startswith("LicenseRef")})
@@ -38,6 +41,8 @@ def citation(
         "license": licences,
         "references": [METHOD, *(_source(name, said) for name, said in sorted(sources.items()))],
     }
+    if doi:
+        told["doi"] = doi
     return "".join(f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in told.items())
 
 

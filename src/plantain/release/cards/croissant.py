@@ -21,7 +21,7 @@ TRAJECTORIES = "trajectories/trajectories.jsonl"
 
 WHOLE_TABLES = (
     *("success", "train", "failed", "superseded", "unjudged", "control"),
-    *("trajectories", "preference", "originals"),
+    *("trajectories", "preference", "verdicts", "originals"),
 )
 """Tables that become record sets; those by modality and direction are parts of them."""
 
@@ -76,10 +76,12 @@ def croissant(
     configs: Sequence[TableConfig],
     parts: Sequence[SourcePart],
     files: Iterable[ReleaseFile],
+    doi: str = "",
 ) -> bytes:
     """The text of croissant.json.
 
     Args:
+        doi: of the dataset, once it has one.
         out: the release; the columns of its tables are read from their files.
         files: its data files; shards and records are listed with their hashes, images of a tree are not.
     """
@@ -105,6 +107,7 @@ def croissant(
         "url": f"urn:plantain:{facts.run_id}",
         "version": "1.0.0",
         "citeAs": f"The authors of {facts.name}. {facts.name}: text-guided edits of medical images, {facts.run_id}.",
+        **({"identifier": f"https://doi.org/{doi}", "sameAs": f"https://doi.org/{doi}"} if doi else {}),
         "isLiveDataset": False,
         **_responsible(facts),
         "distribution": distribution,
@@ -123,6 +126,17 @@ def _responsible(facts: RunFacts) -> dict[str, JsonValue]:
         "rai:dataCollectionType": ["Synthetic data", "Derived data"],
         "rai:dataAnnotationProtocol": "Four criteria per edit (instruction compliance, structural plausibility, "
         "realism, fidelity), observed by a judge model; the decision is computed from them by code.",
+        "rai:dataAnnotationPlatform": f"plantain {facts.code_version}".strip(),
+        "rai:dataAnnotationAnalysis": "Rates of each criterion and their intervals stand in DATASHEET.md; what a yes "
+        "of each judge is worth stands in its card (cards/), where somebody has measured it.",
+        "rai:annotationsPerItem": f"{_per_item(facts)} verdicts per judged task, all rounds and judges together.",
+        "rai:annotatorDemographics": "The annotators are models; the ratings of people, where there are any, say so.",
+        "rai:dataPreprocessingProtocol": "Source images were padded or stretched to 1024 x 1024 pixels of 8 bits, "
+        "stripped of all metadata, and searched for burned-in text where the record says so.",
+        "rai:dataManipulationProtocol": "Each edit was normalised once, when it arrived, to a JPEG of quality 95 that "
+        "is marked as synthetic; judged bytes are released bytes.",
+        "rai:dataCollectionMissingData": _missing(facts),
+        "rai:dataCollectionRawData": _raw(facts),
         "rai:dataLimitations": list(LIMITS),
         "rai:dataBiases": list(BIASES),
         "rai:dataUseCases": list(USES_INTENDED),
@@ -135,6 +149,28 @@ def _responsible(facts: RunFacts) -> dict[str, JsonValue]:
     if asked:
         told["rai:machineAnnotationTools"] = list(asked)
     return told
+
+
+def _per_item(facts: RunFacts) -> str:
+    judged = sum(n for state, n in facts.tasks.items() if state in ("success", "failed"))
+    return f"{sum(facts.judges.values()) / judged:.1f}" if judged and facts.judges else "No known number of"
+
+
+def _missing(facts: RunFacts) -> str:
+    told = ", ".join(f"{n} {state.replace('_', ' ')}" for state, n in facts.tasks.items())
+    return (
+        f"Tasks by how they ended: {told}; {facts.left_out} were still open and are left out. A verdict that could not "
+        "be had is null, never a guess."
+    )
+
+
+def _raw(facts: RunFacts) -> str:
+    if not facts.originals:
+        return "Source images are not in the release; their hashes are."
+    told = ", ".join(
+        f"{name} {held['carried']} of {sum(held.values())}" for name, held in facts.originals.items()
+    )
+    return f"Prepared source images, where their owner lets them be passed on: {told}."
 
 
 def _loop(facts: RunFacts) -> Mapping[str, object]:

@@ -109,11 +109,13 @@ def datasheet(
     parts: Sequence[SourcePart],
     images: ImageCounts,
     embedded: int,
+    judged_by: Sequence[str] = (),
 ) -> str:
     """The text of DATASHEET.md.
 
     Args:
         embedded: edits that came with a manifest of their provider.
+        judged_by: a line for each judge; see `who_judged`.
     """
     return render(
         "DATASHEET.md.j2",
@@ -122,6 +124,7 @@ def datasheet(
         parts=parts,
         images=images,
         embedded=embedded,
+        judged_by=judged_by,
         rubric=recorded(facts.frozen),
     )
 

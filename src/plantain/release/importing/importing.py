@@ -14,6 +14,7 @@ import orjson
 
 from plantain.files.opening import check_received
 from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeader
+from plantain.journal.cards import cards_of, keep_card
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.pixels.decode import check_header
@@ -109,6 +110,8 @@ def import_release(path: Path, run: Path) -> ImportSummary:
         survey, taken = asyncio.run(_fill(part, source, header, told))
         if (path / PROVENANCE).is_file():  # what providers had embedded in bytes that are in no release
             shutil.copyfile(path / PROVENANCE, part / PROVENANCE, follow_symlinks=False)
+        for judged_by in cards_of(path):
+            keep_card(part, judged_by)
         if run.exists():
             run.rmdir()
         part.rename(run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import TypeAlias
 
 import orjson
@@ -12,8 +13,8 @@ import pyarrow as pa
 from plantain.findings import load_taxonomy
 from plantain.journal import JsonValue
 from plantain.journal.payload import dumps
-from plantain.records import Direction, Rubric, Verdict
-from plantain.release.task_record import AttemptRecord, TaskRecord
+from plantain.records import Direction, JudgeCard, Rubric, Verdict
+from plantain.release.task_record import AttemptRecord, TaskRecord, VerdictRecord
 from plantain.rubrics import recorded
 
 Cell: TypeAlias = (
@@ -87,8 +88,17 @@ ORIGINAL_TABLE = pa.schema(
 image, as DATASET/ID, that has this very picture."""
 
 
+CARD: Mapping[str, pa.DataType] = {"judge_standing": pa.string(), "judge_card": pa.string()}
+"""What the card of the judge says that its verdicts may be used for ("may qualify", "may rank", "neither"), and where
+the card lies in the release; null where nobody has measured the judge."""
+
+
 class Columns:
     """The tables of one run: criteria and facts are those of its rubric.
+
+    Args:
+        rubric: of the run.
+        cards: what the release carries, by path.
 
     Attributes:
         tables: the schema of every table by its folder's name.
@@ -96,8 +106,10 @@ class Columns:
         facts: column of each fact that the rubric asks for, by its name.
     """
 
-    def __init__(self, rubric: Rubric) -> None:
-        fixed = {*TASK, *ATTEMPT, *_JUDGED, *_SAID, *INSTRUCTIONS, *_PICTURES}
+    def __init__(self, rubric: Rubric, cards: Mapping[str, JudgeCard] = MappingProxyType({})) -> None:
+        self._rubric = rubric.name
+        self._cards = cards
+        fixed = {*TASK, *ATTEMPT, *_JUDGED, *_SAID, *INSTRUCTIONS, *CARD, *_PICTURES}
         self.criteria = {c.name: _unlike(c.name, fixed, "criterion") for c in rubric.criteria}
         self.facts = {name: _unlike(name, {*fixed, *self.criteria.values()}, "fact") for name in rubric.facts}
         self._values = {c.name: f"{self.criteria[c.name]}_value" for c in rubric.criteria if c.scale}
@@ -110,7 +122,7 @@ class Columns:
             **_SAID,
         }
         attempt = {**ATTEMPT, **self.verdict}
-        image = {**TASK, **attempt, "evidence": pa.string(), "image": IMAGE, "mask": IMAGE}
+        image = {**TASK, **attempt, "evidence": pa.string(), "image": IMAGE, "mask": IMAGE, **CARD}
         self._image = pa.schema(image)
         self.tables: Mapping[str, pa.Schema] = {
             "success": pa.schema({**image, **INSTRUCTIONS, "original": IMAGE}),
@@ -125,6 +137,22 @@ class Columns:
                     "labels_after": pa.list_(pa.string()),
                     **INSTRUCTIONS,
                     **self.verdict,
+                    **CARD,
+                }
+            ),
+            "verdicts": pa.schema(
+                {
+                    **TASK,
+                    "attempt_generation": pa.int16(),
+                    "round": pa.int8(),
+                    "superseded": pa.bool_(),
+                    "instruction": pa.string(),
+                    "sha256": pa.string(),
+                    "draw": pa.int16(),
+                    "decisive": pa.bool_(),
+                    **self.verdict,
+                    "evidence": pa.string(),
+                    **CARD,
                 }
             ),
             "trajectories": pa.schema(
@@ -163,6 +191,7 @@ class Columns:
             **{f"{name}_{number}": kind for number in (0, 1) for name, kind in slot.items()},
             **TASK,
             "record": pa.string(),
+            **CARD,
         }
 
     # --- cells --------------------------------------------------------------------------------------
@@ -209,6 +238,32 @@ class Columns:
             "reason": seen.reason,
         }
 
+    def card_cells(self, verdict: Verdict | None) -> dict[str, Cell]:
+        """Values of the columns of CARD for the judge of a verdict."""
+        judge = verdict.judge if verdict else None
+        for path, card in self._cards.items():
+            if (card.judge, card.rubric) == (judge, self._rubric):
+                return {"judge_standing": card.gate.standing, "judge_card": path}
+        return dict.fromkeys(CARD)
+
+    def row_of_verdict(
+        self, record: TaskRecord, attempt: AttemptRecord, told: VerdictRecord
+    ) -> dict[str, Cell]:
+        """A row of the table `verdicts`: what one judge said of one attempt, whether or not it decided."""
+        return {
+            **task_cells(record),
+            **self.verdict_cells(told.verdict),
+            "attempt_generation": attempt.generation,
+            "round": attempt.round,
+            "superseded": attempt.superseded,
+            "instruction": attempt.instruction,
+            "sha256": attempt.edited.sha256 if attempt.edited else None,
+            "draw": told.draw,
+            "decisive": told.decisive,
+            "evidence": evidence_of(told.verdict),
+            **self.card_cells(told.verdict),
+        }
+
     def slot_cells(self, attempt: AttemptRecord) -> dict[str, Cell]:
         """Of a verdict, what a pair says of each side."""
         seen = self.verdict_cells(attempt.verdict)
@@ -230,9 +285,11 @@ _SAID: Mapping[str, pa.DataType] = {
 _PICTURES = ("evidence", "image", "mask", "original", "edited", "record", "rounds")
 
 
-def columns_of(frozen: Mapping[str, object]) -> Columns:
+def columns_of(
+    frozen: Mapping[str, object], cards: Mapping[str, JudgeCard] = MappingProxyType({})
+) -> Columns:
     """The columns of a run by what it froze. Raises InputError, KeyError, TypeError: its rubric cannot be read."""
-    return Columns(recorded(frozen))
+    return Columns(recorded(frozen), cards)
 
 
 def _unlike(name: str, taken: Collection[str], prefix: str) -> str:
@@ -303,9 +360,8 @@ def _normal_classes() -> frozenset[str]:
     return frozenset(taxonomy.normal(modality).name for modality in taxonomy.modalities)
 
 
-def evidence_of(attempt: AttemptRecord) -> str | None:
+def evidence_of(verdict: Verdict | None) -> str | None:
     """What the judge wrote on each criterion, with its confidence and codes, as JSON."""
-    verdict = attempt.verdict
     if verdict is None:
         return None
     return dumps(verdict.observations.criteria).decode()

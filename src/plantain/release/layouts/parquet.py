@@ -61,6 +61,11 @@ def write_trajectory_tables(staging: Staging, columns: Columns) -> None:
     _write(staging, "trajectories", columns, lambda entries: _trajectory_rows(entries, columns))
 
 
+def write_verdicts(staging: Staging, columns: Columns) -> None:
+    """`data/verdicts`: what each judge said of each attempt, one verdict a row."""
+    _write(staging, "verdicts", columns, lambda entries: _verdict_rows(entries, columns))
+
+
 def write_preferences(staging: Staging, pictures: Pictures, columns: Columns) -> None:
     """`data/preference`: one pair a row, in the columns of Diffusion-DPO."""
     _write(staging, "preference", columns, lambda entries: preference_rows(entries, pictures, columns))
@@ -78,7 +83,7 @@ def _write(
             ) -> Iterator[ReleaseFile]:
                 return _fill(file, schema, rows(staging.entries(layout, stem, shard)))
 
-            role = "record" if layout == "trajectories" else "shard"
+            role = "record" if layout in ("trajectories", "verdicts") else "shard"
             staging.write(f"{stem}-{shard:05d}-of-{shards:05d}.parquet", role, fill)
 
 
@@ -185,7 +190,8 @@ def _image_rows(
             **columns.attempt_cells(sample.record, sample.attempt),
             **instruction_cells(sample.record),
             "sha256": sample.edited.sha256,
-            "evidence": evidence_of(sample.attempt),
+            "evidence": evidence_of(sample.attempt.verdict),
+            **columns.card_cells(sample.attempt.verdict),
             **held,
         }
         yield cells, weight, _embedded(sample, number, listed)
@@ -200,6 +206,7 @@ def _training_rows(
             **task_cells(sample.record),
             **instruction_cells(sample.record),
             **columns.verdict_cells(sample.attempt.verdict),
+            **columns.card_cells(sample.attempt.verdict),
             "instruction": sample.attempt.instruction,
             "labels_after": labels_after(sample.record, sample.attempt),
             "sha256": sample.edited.sha256,
@@ -228,6 +235,13 @@ def _original_rows(entries: Iterable[StagedEntry], staging: Staging, pictures: P
         path, told = staging.told_of_original(picture.sha256)
         cells = original_cells(told, image.data, path.rpartition("/")[2])
         yield cells, len(image.data), [image.listed(None, None, ORIGINAL, row=number, member="image")]
+
+
+def _verdict_rows(entries: Iterable[StagedEntry], columns: Columns) -> Iterator[Row]:
+    for entry in entries:
+        record = from_json(entry.record)
+        attempt = record.attempts[entry.first]
+        yield columns.row_of_verdict(record, attempt, attempt.verdicts[entry.second]), 4000, []
 
 
 def _trajectory_rows(entries: Iterable[StagedEntry], columns: Columns) -> Iterator[Row]:

@@ -46,6 +46,7 @@ def preference_rows(
             "judge": better.verdict.judge if better.verdict else None,
             "judge_margin": _margin(better, worse),
             **task_cells(record),
+            **columns.card_cells(better.verdict),
             "record": entry.record.decode(),
         }
         embedded = [

@@ -63,6 +63,7 @@ def _edits(entries: Iterator[StagedEntry], pictures: Pictures, columns: Columns)
             **task_cells(record),
             **columns.attempt_cells(record, attempt),
             **instruction_cells(record),
+            **columns.card_cells(attempt.verdict),
             "sha256": image.sha256,
             "role": attempt.role,
         }

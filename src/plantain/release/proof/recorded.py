@@ -13,6 +13,7 @@ from pathlib import Path
 import orjson
 
 from plantain.journal import JournalReader
+from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.questions.release import closed_count
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence
@@ -34,6 +35,9 @@ _SMALL = 64 << 20
 """Documents that are read whole; none of ours comes near."""
 
 _PATTERNS = re.compile(r"^    path: (\[.*\])$", re.MULTILINE)
+
+_NO_TREE = ("LICENSES/", f"{CARDS}/")
+"""Folders whose JSON files are none of the tree's."""
 
 _WILD = re.compile(r"[*?[]")
 
@@ -111,7 +115,7 @@ def check_records(
             yield from _guard(path, _croissant(out, listed))
         elif path == "README.md":
             yield from _guard(path, _card(out, listed))
-        elif path.endswith(".json") and path.count("/") == 1 and not path.startswith("LICENSES/"):
+        elif path.endswith(".json") and path.count("/") == 1 and not path.startswith(_NO_TREE):
             yield from _guard(path, _tree_json(out, path, listed))
 
 

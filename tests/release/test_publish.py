@@ -1,0 +1,168 @@
+"""What stands ready to be published: whose verdict it was and what it is worth, the Hub's metadata, a DOI, notes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from plantain.cli import main
+from plantain.journal import JournalReader
+from plantain.journal.cards import keep_card
+from plantain.records import Gate, InputError, JudgeCard, TaskState
+from plantain.release.export import export_run
+from plantain.release.hub import hub_problems
+from plantain.release.importing.importing import import_release
+from plantain.release.layouts.columns import columns_of
+from plantain.release.plan import ExportOptions, export_options
+from plantain.release.proof.verify import verify_release
+from plantain.rubrics import MEDEBENCH, frozen
+from release.runs import make_run, tree, verdict
+
+CARD = JudgeCard("panel", "0f", "med-banana", Gate(False, True, ("blob accepted in 50 %",)))
+OPTIONS = ExportOptions(("parquet",), shard_bytes=60_000)
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of which one of two judges has a card, and its release."""
+    root = tmp_path_factory.mktemp("judged")
+    keep_card(make_run(root / "run", images=4), CARD)
+    export_run(root / "run", root / "out", OPTIONS)
+    return root
+
+
+def rows(out: Path, table: str) -> list[dict[str, object]]:
+    return [
+        row for path in sorted(out.glob(f"data/{table}/*.parquet")) for row in pq.read_table(path).to_pylist()
+    ]
+
+
+def test_every_verdict_of_every_judge_is_a_row(judged: Path) -> None:
+    told = rows(judged / "out", "verdicts")
+    with JournalReader.open(judged / "run") as reader:
+        wanted = Counter(
+            (
+                v.task_id,
+                v.generation,
+                v.round,
+                v.verdict.judge,
+                v.decisive,
+                v.verdict.qualified,
+                realism.passed,
+            )
+            for task in reader.tasks()
+            if task.state is not TaskState.PENDING
+            for v in reader.verdicts(task.id)
+            for realism in [v.verdict.observations.criteria["realism"]]
+        )
+    names = ("task_id", "attempt_generation", "round", "judge", "decisive", "qualified", "realism")
+    assert Counter(tuple(row[name] for name in names) for row in told) == wanted
+    assert {row["judge"] for row in told} == {"panel", "offline/instruments"}
+
+
+def test_each_table_of_verdicts_names_judge_and_card(judged: Path) -> None:
+    (path,) = (judged / "out" / "cards").glob("*.json")
+    for table in ("success", "failed", "train", "verdicts", "preference"):
+        told = {
+            (row["judge"], row["judge_standing"], row["judge_card"]) for row in rows(judged / "out", table)
+        }
+        assert ("panel", "may rank", f"cards/{path.name}") in told, table
+        assert told <= {("panel", "may rank", f"cards/{path.name}"), ("offline/instruments", None, None)}, (
+            table
+        )
+    for page in ("README.md", "DATASHEET.md"):
+        text = (judged / "out" / page).read_text()
+        assert "- panel: may rank (blob accepted in 50 %)" in text
+        assert "- offline/instruments: no card; nobody has measured what its yes is worth" in text
+
+
+def test_cards_come_back_and_a_new_card_is_another_release(judged: Path, tmp_path: Path) -> None:
+    assert verify_release(judged / "out", against=judged / "run").problems == ()
+    import_release(judged / "out", tmp_path / "imported")
+    export_run(tmp_path / "imported", tmp_path / "again", OPTIONS)
+    assert tree(tmp_path / "again") == tree(judged / "out")
+    keep_card(tmp_path / "imported", replace(CARD, gate=Gate(True, True, ())))
+    with pytest.raises(InputError, match="of another state"):
+        export_run(tmp_path / "imported", tmp_path / "again", OPTIONS)
+
+
+def test_columns_are_those_of_the_run_s_rubric() -> None:
+    """MedEBench judges three things from 0 to 10 and asks for no facts: no column of Med-Banana's is left over."""
+    columns = columns_of({"rubric": frozen(MEDEBENCH)})
+    names = [criterion.name for criterion in MEDEBENCH.criteria]
+    for table in ("success", "verdicts", "train"):
+        found = set(columns.table(table).names)
+        assert {*names, *(f"{name}_value" for name in names)} <= found
+        assert not {"realism", "fidelity_preservation", "has_disease"} & found
+    assert set(columns.verdict_cells(verdict(True, 1))) == set(columns.verdict)
+
+
+def test_a_criterion_cannot_take_the_place_of_another_column() -> None:
+    taken = zip(MEDEBENCH.criteria, ("mask", "score", "tone"), strict=True)
+    named = replace(MEDEBENCH, criteria=tuple(replace(criterion, name=name) for criterion, name in taken))
+    columns = columns_of({"rubric": frozen(named)})
+    assert columns.criteria == {"mask": "criterion_mask", "score": "criterion_score", "tone": "tone"}
+    for table in ("success", "train", "verdicts", "preference"):
+        assert len(set(columns.table(table).names)) == len(columns.table(table).names)
+
+
+def test_a_folder_for_the_hub_holds_what_the_hub_checks(
+    judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "hub"
+    asked = ["--licence", "CC-BY-4.0", "--doi", "https://doi.org/10.5281/zenodo.1234567"]
+    assert main(["export", str(judged / "run"), "--hub-folder", str(out), *asked, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["hub_problems"] == []
+    assert verify_release(out).problems == ()
+    assert "*.parquet filter=lfs" in (out / ".gitattributes").read_text()
+    assert yaml.safe_load((out / "CITATION.cff").read_text())["doi"] == "10.5281/zenodo.1234567"
+    assert (
+        json.loads((out / "croissant.json").read_bytes())["identifier"]
+        == "https://doi.org/10.5281/zenodo.1234567"
+    )
+    assert "(https://doi.org/10.5281/zenodo.1234567)" in (out / "README.md").read_text()
+
+    text = (out / "README.md").read_text()
+    spoilt = (
+        (
+            "size_categories: [n<1K]",
+            "size_categories: [n>1M]",
+            "size_categories: 'n>1M' is none of the Hub's",
+        ),
+        ("license_link: LICENSES/parts.json", "license_link: LICENSE", "license_link: LICENSE is not there"),
+        ("- split: train", "- split: train-1", "metadata cannot be read"),
+        ('"data/success/*-train', '"data/gone/*-train', "its tables cannot be listed"),
+    )
+    for old, new, said in spoilt:
+        assert old in text
+        (out / "README.md").write_text(text.replace(old, new, 1))
+        assert any(said in problem for problem in hub_problems(out)), (said, hub_problems(out))
+    assert main(["export", str(judged / "run"), "--licence", "CC0-1.0"]) == 2
+    assert "--to OUT or with --hub-folder OUT" in capsys.readouterr().err
+    with pytest.raises(InputError, match=r"--doi zenodo.12: a DOI begins with 10\."):
+        export_options(["parquet"], doi="zenodo.12")
+
+
+def test_notes_say_what_is_new(judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    export_run(
+        make_run(tmp_path / "run", images=6), tmp_path / "new", replace(OPTIONS, licences=("CC0-1.0",))
+    )
+    assert main(["release", "notes", str(judged / "out"), str(tmp_path / "new")]) == 0
+    told = capsys.readouterr().out
+    # 6 images instead of 4, two tasks each, one of the new ones still open (story 8 of 8 is pending)
+    assert told.startswith("# a small run: release notes\n")
+    assert "4 added" in told
+    assert (
+        "- changed: images of ODIR-5K: CC-BY-4.0 (decided by: default), now CC0-1.0 (decided by: owner)"
+        in told
+    )
+    shutil.copytree(judged / "out", tmp_path / "same")
+    assert main(["release", "notes", str(judged / "out"), str(tmp_path / "same")]) == 0
+    assert "Nothing changed." in capsys.readouterr().out
