@@ -78,7 +78,10 @@ class OurRelease:
         trees = sorted(self.root.glob("*/all_conversations.json"))
         for path in () if tables else trees:
             yield from _from_conversations(path)
-        for path in () if tables or trees else sorted(self.root.glob("wds/*.tar")):
+        samples = () if tables or trees else sorted(self.root.glob("wds/*.tar"))
+        for path in samples:
+            if path.name.startswith(f"{FOLDER}-"):
+                continue  # source images, which no record is of
             yield from _from_tar(path)
 
     def pictures(self) -> Iterator[tuple[str, bytes]]:
