@@ -42,6 +42,7 @@ COMMANDS = {
     "release": ("plantain.cli.releases.release", "diff A B: what changed between two releases"),
     "audit": ("plantain.cli.audit", "how far a judge can be trusted, by planted defects"),
     "prompts": ("plantain.cli.prompts", "compare A B: a judge under two sets of prompts, on stored edits"),
+    "review": ("plantain.cli.review", "reader studies: people judge, compare, rank and outline"),
     "bench": ("plantain.cli.bench", "measure editing models: benchmarks, outputs, scores, tables"),
     "train": ("plantain.cli.train", "fine-tuning on a benchmark or a release, and preferences"),
 }

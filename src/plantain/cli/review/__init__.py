@@ -1,0 +1,19 @@
+"""`plantain review`: reader studies; one module per sub-command, imported when it is asked for."""
+
+from __future__ import annotations
+
+from plantain.cli.terminal.groups import LazyGroup
+
+app = LazyGroup(
+    "review",
+    "Reader studies: people judge, compare, rank and outline; and what their answers say.",
+    {
+        "new": (
+            "plantain.cli.review.new",
+            "freeze a study from a run, a benchmark's run, a release or pairs",
+        ),
+        "invite": ("plantain.cli.review.invite", "a link for each reader"),
+        "serve": ("plantain.cli.review.serve", "open the reading room"),
+        "plan": ("plantain.cli.review.plan", "how many readers and cases show a difference, and their hours"),
+    },
+)

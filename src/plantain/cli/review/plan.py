@@ -1,0 +1,161 @@
+"""`plantain review plan`: how many readers and cases show a difference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from plantain.cli.terminal.application import application
+from plantain.records import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from plantain.metrics.statistics.reader_power import Components
+    from plantain.review.planning import StudyPlan
+
+app = application()
+
+
+@app.command(
+    epilog="Example: plantain review plan --readers 5 --cases 100 --effect 0.15 --base-rate 0.6 --to plan.html"
+)
+def plan(
+    effect: Annotated[
+        float,
+        typer.Option(
+            "--effect", help="Difference between two models to be found, in the unit of the answers."
+        ),
+    ],
+    readers: Annotated[int, typer.Option(min=2, max=1000, help="Readers in all.")] = 5,
+    cases: Annotated[int, typer.Option(min=2, max=1_000_000, help="Cases in all.")] = 100,
+    groups: Annotated[
+        int,
+        typer.Option(min=1, help="Groups of readers, each with cases of its own (split-plot); 1: crossed."),
+    ] = 1,
+    base_rate: Annotated[
+        float | None, typer.Option("--base-rate", help="Rate of the first model, for yes or no; default 0.6.")
+    ] = None,
+    sd: Annotated[
+        float | None,
+        typer.Option("--sd", help="Standard deviation of one answer, for scores; not with --base-rate."),
+    ] = None,
+    components: Annotated[
+        str,
+        typer.Option(
+            "--components",
+            metavar="R,C,E",
+            help="Variances of the difference by reader, by case and of one reading; default: usual shares.",
+        ),
+    ] = "",
+    pilot: Annotated[
+        Path | None,
+        typer.Option("--pilot", metavar="STUDY", help="Take the variances from a study that was read."),
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Seconds that one reading takes.")] = 20.0,
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="FILE.html", help="Write table and figure as a page.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Power and type-1 error of a study with readers and cases random, and its hours."""
+    from plantain.review.planning import plan_json, plan_study
+
+    parts, source = _components(effect, base_rate, sd, components, pilot)
+    try:
+        made = plan_study(readers, cases, effect, parts, groups=groups, seconds=seconds, source=source)
+    except ValueError as error:
+        raise InputError(f"--groups {groups}: {error}") from error
+    page = None
+    if to is not None:
+        from plantain.review.plan_page import write_plan
+
+        page = write_plan(made, to)
+    if as_json:
+        import orjson
+
+        shown = plan_json(made) | ({"page": str(page)} if page else {})
+        print(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())
+        return
+    from rich.console import Console
+
+    asked = made.asked
+    split = f" in {groups} groups" if groups > 1 else ""
+    print(
+        f"{readers} readers x {cases} cases{split}: power {100 * asked.power:.0f} % for a difference of {effect:g},"
+    )
+    print(f"type-1 error {100 * asked.type_1:.1f} %, {asked.hours:.1f} hours of reading in all")
+    print(f"variances of the difference: {source}")
+    Console().print(table_of(made))
+    for design in made.split:
+        found = f"power {100 * design.power:.0f} %"
+        print(f"split-plot, the same hours: {design.groups} groups, {design.cases} cases in all: {found}")
+    if page:
+        print(f"page: {page}")
+
+
+def _components(
+    effect: float, base_rate: float | None, sd: float | None, components: str, pilot: Path | None
+) -> tuple[Components, str]:
+    from plantain.metrics.statistics.reader_power import Components, stated
+
+    given = [
+        name for name, value in (("--sd", sd), ("--components", components), ("--pilot", pilot)) if value
+    ]
+    if len(given) > 1 or (given and base_rate is not None):
+        raise InputError(
+            f"{given[-1]}: the variances come from one of --base-rate, --sd, --components and --pilot"
+        )
+    if not effect or abs(effect) > 1e9 or effect != effect:
+        raise InputError(f"--effect {effect:g}: give a difference other than 0")
+    if components:
+        try:
+            reader, case, rest = (float(part) for part in components.split(","))
+            return Components(reader, case, rest), "as given"
+        except ValueError as error:
+            raise InputError(
+                f"--components {components!r}: three variances of at least 0, e.g. 0.01,0.03,0.25"
+            ) from error
+    if pilot is not None:
+        from plantain.review.pilot import components_of
+
+        return components_of(pilot), f"from the pilot {pilot}"
+    if sd is not None:
+        if not 0 < sd < 1e6:
+            raise InputError(f"--sd {sd:g}: a standard deviation above 0")
+        return stated(sd * sd), f"usual shares of a standard deviation of {sd:g}"
+    rate = 0.6 if base_rate is None else base_rate
+    other = rate + effect
+    if not 0 < rate < 1 or not 0 <= other <= 1:
+        raise InputError(
+            f"--base-rate {rate:g}: it lies between 0 and 1, and so does the rate with the effect ({other:g})"
+        )
+    return stated(
+        (rate * (1 - rate) + other * (1 - other)) / 2
+    ), f"usual shares, rates {rate:g} and {other:g}"
+
+
+def table_of(plan: StudyPlan) -> Table:
+    """Power by readers and cases, for a terminal."""
+    from rich.table import Table
+
+    from plantain.review.planning import WANTED, by_readers
+
+    rows = by_readers(plan.table)
+    table = Table(
+        title="power, and hours of reading; everybody reads everything",
+        caption=f"bold: at least {100 * WANTED:.0f} %",
+    )
+    table.add_column("readers", justify="right")
+    cases = [c for c in next(iter(rows.values())) if c in (25, 50, 100, 200, 400, plan.asked.cases)]
+    for c in cases:
+        table.add_column(f"{c} cases", justify="right")
+    for readers, row in rows.items():
+        cells = []
+        for c in cases:
+            text = f"{100 * row[c].power:.0f} % {row[c].hours:.0f}h"
+            cells.append(f"[bold]{text}[/]" if row[c].power >= WANTED else text)
+        table.add_row(str(readers), *cells)
+    return table

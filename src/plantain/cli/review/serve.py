@@ -1,0 +1,68 @@
+"""`plantain review serve`: opens the reading room."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from plantain.cli.terminal.application import application
+
+if TYPE_CHECKING:
+    from plantain.review.serving import Served
+
+app = application()
+
+
+@app.command(epilog="Example: plantain review serve studies/pilot")
+def serve(
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of the study.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any that is free.")] = 8765,
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen on. Anything but 127.0.0.1 lets others reach the room: put TLS in front "
+            "(docs/design/review.md has files for caddy and nginx)."
+        ),
+    ] = "127.0.0.1",
+    agreement: Annotated[
+        bool,
+        typer.Option(
+            "--agreement",
+            help="Serve credentialed pictures beyond this machine, to readers who confirm by name.",
+        ),
+    ] = False,
+    url: Annotated[
+        str,
+        typer.Option(
+            metavar="URL", help="Where readers reach it through a proxy, e.g. https://read.example.org."
+        ),
+    ] = "",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print address and administrator's link as JSON.")
+    ] = False,
+) -> None:
+    """Serve a study until Ctrl-C. Every answer is stored before the next case appears; a kill loses none."""
+    from plantain.review.serving import is_loopback
+    from plantain.review.serving import serve as run
+
+    def told(served: Served) -> None:
+        if as_json:
+            import orjson
+
+            said = {"url": served.url, "administrator": served.administrator, "readers": served.readers}
+            print(orjson.dumps(said).decode(), flush=True)
+            return
+        print(f"reading room: {served.url}   ({served.readers} readers are invited)")
+        print(f"administrator: {served.administrator}")
+        if not is_loopback(host):
+            print(
+                f"plantain: --host {host}: others on the network reach this room, and without TLS in front they can "
+                "read along; see docs/design/review.md",
+                file=sys.stderr,
+            )
+        print("Ctrl-C stops; nothing is lost by it", flush=True)
+
+    run(study, host=host, port=port, agreement=agreement, url=url, told=told)

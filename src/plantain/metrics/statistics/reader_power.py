@@ -1,0 +1,127 @@
+"""How many readers and cases show a difference: the power of the test in `readers.py`, readers and cases random.
+
+A difference between two models varies by reader (some see it larger), by case, and by what is left of one reading. With
+normal effects the mean squares that the test is made of are independent and chi-squared (Hillis 2007), so the power is
+an integral over three of them, taken over fixed draws: the same answer every time, exact to about half a point, and of
+the test as it is made, truncation and conservative rules included.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from plantain.metrics.statistics.intervals import LEVEL
+from plantain.metrics.statistics.readers import FEW, careful, mean_products
+from plantain.pixels.arrays import Floats
+
+DRAWS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """Variance components of the difference between two models, as one reader sees it in one case.
+
+    Attributes:
+        reader: of the readers' own true differences.
+        case: of the cases' own true differences.
+        rest: of one reading, beyond both.
+    """
+
+    reader: float
+    case: float
+    rest: float
+
+    def __post_init__(self) -> None:
+        if min(self.reader, self.case, self.rest) < 0 or not math.isfinite(self.total) or not self.total > 0:
+            raise ValueError(f"variance components are at least 0 and not all 0, not {self}")
+
+    @property
+    def total(self) -> float:
+        """The variance of a single difference."""
+        return self.reader + self.case + self.rest
+
+
+SHARES = Components(reader=0.0135, case=0.057, rest=0.537)
+"""Of twice the variance of one answer, where nothing else is known: what is left of 1 falls away because a reader
+meets both models on the same case."""
+
+
+def stated(variance: float, shares: Components = SHARES) -> Components:
+    """Components for answers of that variance (a rate p: p (1 - p); a score: the square of its standard deviation)."""
+    return Components(*(2.0 * variance * share for share in (shares.reader, shares.case, shares.rest)))
+
+
+def piloted(differences: npt.ArrayLike) -> Components:
+    """Components estimated from a pilot by the moments of the U-statistic; a negative one counts as 0.
+
+    Args:
+        differences: (readers, cases), first model less second; NaN where either was not read.
+
+    Raises:
+        ValueError: too few readers or cases, or no variation.
+    """
+    table = np.asarray(differences, np.float64)
+    products = mean_products(table)
+    if any(math.isnan(value) for value in products.values()):
+        raise ValueError("a pilot needs two readers who share two cases")
+    neither, reader, case = products[()], products[0,], products[1,]
+    rest = products[0, 1] - reader - case + neither
+    return Components(max(0.0, reader - neither), max(0.0, case - neither), max(0.0, rest))
+
+
+def power(
+    effect: float, readers: int, cases: int, parts: Components, *, groups: int = 1, level: float = LEVEL
+) -> float:
+    """The chance that a difference of `effect` is found at a two-sided level; with an effect of 0, the type-1 error.
+
+    Args:
+        effect: true mean difference, in the unit of the answers.
+        readers, cases: in all.
+        parts: variance components of a difference.
+        groups: 1: everybody reads everything; more: a split-plot, each group of readers its own cases, both models.
+
+    Raises:
+        ValueError: groups that do not divide into two readers and two cases each.
+    """
+    if groups < 1 or readers // groups < 2 or cases // groups < 2 or readers % groups:
+        raise ValueError(
+            f"{readers} readers and {cases} cases in {groups} groups: each group needs the same number of readers, "
+            "at least 2, and at least 2 cases"
+        )
+    from scipy.special import gammaincinv, ndtr, stdtrit
+
+    in_group, own_cases = readers // groups, cases / groups
+    total = in_group * own_cases * groups
+    free = (readers - groups, groups * (own_cases - 1), groups * (in_group - 1) * (own_cases - 1))
+    size = (
+        parts.rest + own_cases * parts.reader,
+        parts.rest + in_group * parts.case,
+        parts.rest,
+    )
+    by_reader, by_case, left = (
+        mean * 2.0 * gammaincinv(df / 2.0, draw) / df / total
+        for mean, df, draw in zip(size, free, _draws(), strict=True)
+    )
+    unbiased = by_reader + by_case - left
+    variance = np.maximum(unbiased, by_reader)
+    no_smaller = unbiased <= 0 if readers >= FEW else np.ones(unbiased.size, bool)
+    variance = np.where(no_smaller, np.maximum(variance, by_case), variance)
+    wider, most = careful(readers)
+    freedom = free[0] * np.minimum((variance / by_reader) ** 2, most)
+    reach = stdtrit(freedom, 1 - level / 2) * np.sqrt(wider * variance)
+    error = math.sqrt(parts.reader / readers + parts.case / cases + parts.rest / total)
+    return float(np.mean(ndtr((effect - reach) / error) + ndtr((-effect - reach) / error)))
+
+
+@cache
+def _draws() -> tuple[Floats, Floats, Floats]:
+    """Fixed points that fill the cube evenly: Kronecker's lattice by the root of x^4 = x + 1."""
+    root = 1.2207440846057596
+    number = np.arange(1, DRAWS + 1, dtype=np.float64)
+    first, second, third = (np.asarray((0.5 + number * root**-k) % 1.0, np.float64) for k in (1, 2, 3))
+    return first, second, third

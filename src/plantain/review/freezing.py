@@ -1,0 +1,304 @@
+"""`plantain review new`: cases are drawn, items are laid out, pictures are blinded, and all of it is frozen."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from plantain.files.writing import replace_file
+from plantain.findings.taxonomy import load_taxonomy
+from plantain.pixels.encode import encode_mask
+from plantain.records import InputError, Rubric
+from plantain.review.pictures import blinded, fitted_mask
+from plantain.review.ratings import Ratings
+from plantain.review.sources import Material
+from plantain.review.study import ORIGINAL, PICTURES, Block, Case, Item, Kind, Study, Task, freeze
+
+UNCHANGED = "unchanged copy"
+"""A model of our own: the original as it was. An edit that changes nothing is not what was asked for."""
+
+TITLES = {
+    Task.ACCEPT: "Accept or reject",
+    Task.RATE: "Rate",
+    Task.PAIR: "Which is better?",
+    Task.RANK: "Rank",
+    Task.REAL_OR_EDITED: "Real or edited?",
+    Task.TWO_CHOICES: "Which one is real?",
+    Task.WHICH_FINDING: "Which finding?",
+    Task.CHOOSE_ROI: "Where is it?",
+    Task.DESCRIBE_OK: "Is the description right?",
+}
+
+OUTPUTS_NEEDED = {Task.PAIR: 2, Task.RANK: 2, Task.CHOOSE_ROI: 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What `review new` was asked for.
+
+    Attributes:
+        tasks: one block each, in this order.
+        cases: main cases to draw, at most; None: all.
+        training: cases of the training, drawn beside the main ones.
+        repeats: share of each block's main items that are read again.
+        anchors, attention: items of known truth, and checks of attention, in each block.
+        scale: of ratings.
+    """
+
+    name: str
+    seed: int
+    tasks: tuple[Task, ...]
+    rubric: Rubric
+    cases: int | None = None
+    groups: int = 1
+    training: int = 0
+    pass_mark: float = 0.0
+    repeats: float = 0.0
+    anchors: int = 0
+    attention: int = 0
+    scale: tuple[int, int] = (0, 10)
+    changes: bool = True
+    agreement: str = ""
+    own_region: bool = True
+    longest: int = 1024
+
+
+def new_study(
+    folder: Path,
+    found: Sequence[Material],
+    sources: Sequence[str],
+    wanted: Wanted,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> Study:
+    """Makes a study in a folder that does not exist; nothing stays where that fails.
+
+    Raises:
+        InputError: the folder is there, or the material does not allow the tasks.
+    """
+    if folder.exists():
+        raise InputError(f"{folder}: is there already; a study is frozen in a folder of its own")
+    _check(found, wanted)
+    drawn = _drawn(found, wanted)
+    unfinished = folder.with_name(folder.name + ".unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        (unfinished / PICTURES).mkdir(parents=True)
+        cases = []
+        for number, material in enumerate(drawn):
+            cases.append(_freeze_case(unfinished, number, material, wanted.longest))
+            progress(number + 1, len(drawn))
+        main = cases if wanted.cases is None else cases[: min(wanted.cases, len(cases) - wanted.training)]
+        spare = cases[len(main) :] or cases
+        blocks = tuple(_block(f"b{n}", task, main, spare, wanted) for n, task in enumerate(wanted.tasks, 1))
+        study = freeze(
+            Study(
+                unfinished,
+                wanted.name,
+                wanted.seed,
+                tuple(sources),
+                tuple(cases),
+                blocks,
+                wanted.groups,
+                wanted.changes,
+                wanted.agreement,
+            )
+        )
+        Ratings.create(study).close()
+        unfinished.rename(folder)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    return replace(study, folder=folder)
+
+
+def _check(found: Sequence[Material], wanted: Wanted) -> None:
+    if not wanted.tasks:
+        raise InputError(f"--task: name at least one of {', '.join(Task)}")
+    for task in wanted.tasks:
+        if not any(_fits(material, task) for material in found):
+            why = {
+                Task.PAIR: "cases with outputs of two models (give several --from, or a benchmark's run)",
+                Task.RANK: "cases with outputs of two models (give several --from, or a benchmark's run)",
+                Task.DESCRIBE_OK: "cases with a description of the change",
+                Task.WHICH_FINDING: "cases whose modality has findings",
+            }.get(task, "cases with an edited picture")
+            raise InputError(f"--task {task.value}: needs {why}; there are none")
+
+
+def _fits(material: Material, task: Task) -> bool:
+    if task is Task.DESCRIBE_OK:
+        return bool(material.description)
+    if task is Task.WHICH_FINDING and not material.finding:
+        return False
+    return len(material.pictures) - 1 >= OUTPUTS_NEEDED.get(task, 1)
+
+
+def _drawn(found: Sequence[Material], wanted: Wanted) -> list[Material]:
+    """Cases as strata take turns, each shuffled by the seed; further cases of a patient come later."""
+    draw = random.Random(f"{wanted.seed} cases")
+    strata: dict[str, list[Material]] = {}
+    for one in sorted(found, key=lambda material: material.source):
+        if any(_fits(one, task) for task in wanted.tasks):
+            strata.setdefault(one.stratum, []).append(one)
+    turns: list[list[Material]] = []
+    for name in sorted(strata):
+        rows = strata[name]
+        draw.shuffle(rows)
+        turns.append(rows)
+    draw.shuffle(turns)
+    dealt = [one for row in itertools.zip_longest(*turns) for one in row if one is not None]
+    seen: dict[str, int] = {}
+    late = [(seen.setdefault(one.cluster, 0), n, one) for n, one in enumerate(dealt)]
+    for place, (_, n, one) in enumerate(late):
+        late[place] = (seen[one.cluster], n, one)
+        seen[one.cluster] += 1
+    ordered = [one for _, _, one in sorted(late, key=lambda entry: entry[:2])]
+    return ordered if wanted.cases is None else ordered[: wanted.cases + wanted.training]
+
+
+def _freeze_case(folder: Path, number: int, material: Material, longest: int) -> Case:
+    pixels = {key: read() for key, read in material.pictures.items()}
+    height, width = pixels[ORIGINAL].shape[:2]
+    scale = min(1.0, longest / max(width, height))
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    case = f"c{number + 1:04d}"
+    names = {}
+    for place, (key, data) in enumerate(sorted(blinded(pixels, size).items())):
+        names[key] = f"{case}-{place}.png"
+        replace_file(folder / PICTURES / names[key], data)
+    proposals = []
+    for place, mask in enumerate(material.proposals):
+        proposals.append(f"{case}-proposal-{place}.png")
+        replace_file(folder / PICTURES / proposals[-1], encode_mask(fitted_mask(mask, size)))
+    return Case(
+        case, material.source, material.stratum, material.cluster, material.modality, material.finding,
+        material.direction, material.instruction, material.description, size, names, material.truth, tuple(proposals),
+        None if material.spacing_mm is None else material.spacing_mm / scale, material.credentialed,
+    )  # fmt: skip
+
+
+def _block(block: str, task: Task, main: Sequence[Case], spare: Sequence[Case], wanted: Wanted) -> Block:
+    draw = random.Random(f"{wanted.seed} {block}")
+    items = [item for case in main for item in _items(case, task, draw)]
+    if not items:
+        raise InputError(
+            f"--task {task.value}: none of the cases that were drawn allows it; draw more (--cases)"
+        )
+    again = draw.sample(items, min(len(items), round(wanted.repeats * len(items))))
+    kinds: list[Item] = [
+        *items,
+        *(replace(item, kind=Kind.REPEAT, of=str(items.index(item))) for item in again),
+    ]
+    kinds += _anchors(task, main, draw, wanted.anchors)
+    kinds += _attention(task, items, draw, wanted)
+    taught = [item for case in spare for item in _items(case, task, draw)][: wanted.training]
+    known = _anchors(task, spare, draw, wanted.training // 2)
+    taught = [*known, *taught][: wanted.training]
+    if task is Task.WHICH_FINDING:  # what was asked for need not be what came out: no ground for feedback
+        taught = [item if item.kind is Kind.ANCHOR else replace(item, truth="") for item in taught]
+    kinds += [replace(item, kind=Kind.TRAINING) for item in taught]
+    numbered = [replace(item, id=f"{block}-{n:05d}") for n, item in enumerate(kinds, 1)]
+    numbered = [replace(item, of=numbered[int(item.of)].id) if item.of else item for item in numbered]
+    criteria = tuple((one.name, one.question) for one in wanted.rubric.criteria)
+    choices = _choices(task, [*main, *spare])
+    return Block(
+        block, task, TITLES[task], tuple(numbered), criteria, wanted.scale, tuple(wanted.rubric.codes), choices,
+        wanted.pass_mark, wanted.own_region,
+    )  # fmt: skip
+
+
+def _items(case: Case, task: Task, draw: random.Random) -> Iterator[Item]:
+    """The questions of a task on one case."""
+    models = [key for key in case.pictures if key not in (ORIGINAL, UNCHANGED)]
+
+    def item(*shown: str, reference: bool = True, truth: str = "") -> Item:
+        return Item("", case.id, Kind.MAIN, shown, reference, truth)
+
+    match task:
+        case Task.ACCEPT | Task.RATE:
+            yield from (item(model) for model in models)
+        case Task.PAIR:
+            yield from (item(*pair) for pair in itertools.combinations(models, 2))
+        case Task.RANK if len(models) > 1:
+            yield item(*models)
+        case Task.REAL_OR_EDITED:
+            # as many real as edited pictures, whatever the number of models
+            yield from (item(model, reference=False, truth="edited") for model in models)
+            yield item(ORIGINAL, reference=False, truth="real")
+        case Task.TWO_CHOICES:
+            yield from (item(ORIGINAL, model, reference=False, truth=ORIGINAL) for model in models)
+        case Task.WHICH_FINDING if case.finding:
+            shows = case.finding if case.direction == "add" else ""
+            yield from (item(model, reference=False, truth=shows) for model in models)
+        case Task.CHOOSE_ROI:
+            yield Item("", case.id, Kind.MAIN, (), True)
+        case Task.DESCRIBE_OK if case.description:
+            yield item(*models[:1])
+        case _:
+            return
+
+
+def _anchors(task: Task, cases: Sequence[Case], draw: random.Random, wanted: int) -> list[Item]:
+    """Items whose answer is known: an unchanged copy is no edit, and comes last in any comparison."""
+    found = []
+    for case in draw.sample(list(cases), len(cases)):
+        models = [key for key in case.pictures if key not in (ORIGINAL, UNCHANGED)]
+        if task is Task.ACCEPT:
+            found.append(Item("", case.id, Kind.ANCHOR, (ORIGINAL,), True, "no"))
+        elif task is Task.REAL_OR_EDITED:
+            truth = draw.choice(["real", "edited"]) if models else "real"
+            found.append(
+                Item("", case.id, Kind.ANCHOR, (ORIGINAL if truth == "real" else models[0],), False, truth)
+            )
+        elif task is Task.TWO_CHOICES and models:
+            found.append(Item("", case.id, Kind.ANCHOR, (ORIGINAL, models[0]), False, ORIGINAL))
+        elif task is Task.WHICH_FINDING and case.truth:
+            found.append(Item("", case.id, Kind.ANCHOR, (ORIGINAL,), False, _label(case)))
+    return found[:wanted]
+
+
+def _label(case: Case) -> str:
+    """What an original shows, in the words of the closed list."""
+    taxonomy = load_taxonomy()
+    if case.modality in taxonomy.modalities and case.truth == taxonomy.normal(case.modality).name:
+        return "none"
+    return case.truth
+
+
+def _attention(task: Task, items: Sequence[Item], draw: random.Random, wanted: Wanted) -> list[Item]:
+    """Ordinary items with a line that says what to answer here."""
+    said = {
+        Task.ACCEPT: ("answer No to every criterion", "no"),
+        Task.RATE: (
+            f"give {wanted.scale[0]} to every criterion",
+            " ".join([str(wanted.scale[0])] * len(wanted.rubric.criteria)),
+        ),
+        Task.PAIR: ("answer Tie", "tie"),
+        Task.REAL_OR_EDITED: ("answer Edited", "edited"),
+        Task.WHICH_FINDING: ("answer None of these", "none"),
+        Task.DESCRIBE_OK: ("answer No", "no"),
+    }.get(task)
+    if said is None:
+        return []
+    chosen = draw.sample(list(items), min(len(items), wanted.attention))
+    return [
+        replace(item, kind=Kind.ATTENTION, truth=said[1], notice=f"This checks attention: please {said[0]}.")
+        for item in chosen
+    ]
+
+
+def _choices(task: Task, cases: Sequence[Case]) -> tuple[str, ...]:
+    if task is not Task.WHICH_FINDING:
+        return ()
+    taxonomy = load_taxonomy()
+    listed = [
+        f.name
+        for m in sorted({c.modality for c in cases})
+        if m in taxonomy.modalities
+        for f in taxonomy.targets(m)
+    ]
+    return tuple(dict.fromkeys([*listed, *sorted({case.finding for case in cases if case.finding})]))

@@ -1,0 +1,66 @@
+"""In which order a reader sees what: their own, drawn with the study's secret, balanced over readers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from plantain.review.study import Block, Item, Kind, Study
+
+FAR = 3
+"""Items between a repeat and what it repeats, at least, where the block is long enough."""
+
+
+def reader_order(study: Study, block: Block, number: int) -> list[Item]:
+    """The items of a block as reader `number` (0, 1, ...) reads them: training first, in the order it was made.
+
+    Shuffled with a key of the study, the block and the reader; then no two neighbours show the same case, as far as
+    that can be.
+    """
+    mine = [item for item in block.items if _in_group(study, item, number)]
+    training = [item for item in mine if item.kind is Kind.TRAINING]
+    rest = [item for item in mine if item.kind is not Kind.TRAINING]
+    draw = random.Random(study.keyed("order", block.id, number))
+    draw.shuffle(rest)
+    return [*_apart(training, draw), *_apart(rest, draw)]
+
+
+def slot_order(study: Study, item: Item, number: int) -> list[str]:
+    """Whose picture stands in which place: turned on by one for each reader, so that over readers each model stands
+    in each place equally often; two readers in a row see pairs mirrored."""
+    shown = list(item.shown)
+    first = int(study.keyed("slots", item.of or item.id)[:8], 16)
+    random.Random(first).shuffle(shown)
+    turn = (number + (1 if item.kind is Kind.REPEAT else 0)) % len(shown)
+    return shown[turn:] + shown[:turn]
+
+
+def _in_group(study: Study, item: Item, number: int) -> bool:
+    """In a split-plot main cases belong to one group of readers; what teaches or checks is for everybody."""
+    if study.groups == 1 or item.kind in (Kind.TRAINING, Kind.ATTENTION, Kind.ANCHOR):
+        return True
+    place = [case.id for case in study.cases].index(item.case)
+    return place % study.groups == number % study.groups
+
+
+def _apart(items: Sequence[Item], draw: random.Random) -> list[Item]:
+    """Swaps items that follow one of their own case with others, at random, while that helps."""
+    order = list(items)
+
+    def clashes(at: int) -> bool:
+        near = range(max(0, at - 1), min(len(order), at + 2))
+        same = any(other != at and order[other].case == order[at].case for other in near)
+        far = range(max(0, at - FAR), min(len(order), at + FAR + 1))
+        return same or any(order[at].of == order[o].id or order[o].of == order[at].id for o in far if o != at)
+
+    for _ in range(4):
+        wrong = [at for at in range(len(order)) if clashes(at)]
+        if not wrong:
+            break
+        for at in wrong:
+            for other in draw.sample(range(len(order)), min(len(order), 40)):
+                order[at], order[other] = order[other], order[at]
+                if not clashes(at) and not clashes(other):
+                    break
+                order[at], order[other] = order[other], order[at]
+    return order

@@ -1,0 +1,344 @@
+"""`ratings.sqlite`: readers, their sessions and every answer they ever gave. What is current is a question to it.
+
+An answer is one row of `answer`, written once and never changed: the newest of a reader and item counts, and the same
+key from the same reader is the same answer, however often a browser sends it. A row is durable before it is confirmed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from plantain.records import InputError
+from plantain.review.study import RATINGS, Study
+
+APPLICATION_ID = 0x706C7276
+VERSION = 1
+
+TABLES = """
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE reader(
+  code TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, role TEXT NOT NULL, token_hash TEXT NOT NULL UNIQUE,
+  invited_at TEXT NOT NULL, confirmed_name TEXT NOT NULL DEFAULT '', confirmed_at TEXT NOT NULL DEFAULT '',
+  display TEXT NOT NULL DEFAULT ''
+) STRICT;
+CREATE TABLE session(
+  id_hash TEXT PRIMARY KEY, reader TEXT NOT NULL REFERENCES reader(code), csrf TEXT NOT NULL, at TEXT NOT NULL
+) STRICT;
+CREATE TABLE answer(
+  id INTEGER PRIMARY KEY, reader TEXT NOT NULL REFERENCES reader(code), item TEXT NOT NULL, key TEXT NOT NULL,
+  turn INTEGER NOT NULL, slots TEXT NOT NULL, position INTEGER NOT NULL, value TEXT NOT NULL,
+  focus_ms INTEGER NOT NULL, at TEXT NOT NULL, UNIQUE (reader, item, key)
+) STRICT;
+CREATE TABLE closed(reader TEXT NOT NULL, block TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (reader, block)) STRICT;
+CREATE TABLE turn(reader TEXT NOT NULL, block TEXT NOT NULL, turn INTEGER NOT NULL, PRIMARY KEY (reader, block)) STRICT;
+"""
+"""`turn` counts how often a reader began the training of a block; answers of an earlier turn stay, but do not count."""
+
+READER, ADMINISTRATOR, IMPORTED = "reader", "administrator", "imported"
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Somebody with a link. `number` decides order and group; `confirmed_name` never leaves this file."""
+
+    code: str
+    number: int
+    role: str
+    confirmed_name: str
+    display: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer as it was given: `slots` are whose pictures stood where, `turn` of which training."""
+
+    id: int
+    reader: str
+    item: str
+    turn: int
+    slots: tuple[str, ...]
+    position: int
+    value: Mapping[str, Any]
+    focus_ms: int
+    at: str
+
+
+class Ratings:
+    """The database of one study; one connection, whose statements are short and in turn."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._turn = threading.Lock()
+
+    @classmethod
+    def create(cls, study: Study) -> Ratings:
+        """A database without readers, bound to the study's hash."""
+        path = study.folder / RATINGS
+        connection = _connect(path)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.executescript("BEGIN;" + TABLES + "COMMIT;")
+        connection.execute(
+            "INSERT INTO meta VALUES ('version', ?), ('study', ?)", (str(VERSION), study.digest)
+        )
+        return cls(path, connection)
+
+    @classmethod
+    def open(cls, study: Study) -> Ratings:
+        """Raises InputError for a file that is no such database, or one of another study."""
+        path = study.folder / RATINGS
+        if path.is_symlink() or not path.is_file():
+            raise InputError(f"{study.folder}: holds no {RATINGS}")
+        connection = _connect(path)
+        try:
+            found = dict(connection.execute("SELECT key, value FROM meta").fetchall())
+        except sqlite3.DatabaseError as error:
+            raise InputError(f"{path}: not the ratings of a study ({error})") from error
+        if found.get("study") != study.digest:
+            raise InputError(f"{path}: belongs to another study than {study.folder}")
+        if int(found["version"]) > VERSION:
+            raise InputError(
+                f"{path}: version {found['version']}; this plantain knows {VERSION}: install a newer one"
+            )
+        return cls(path, connection)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @contextmanager
+    def _locked(self) -> Iterator[sqlite3.Connection]:
+        with self._turn:
+            yield self._connection
+
+    # --- readers and sessions -----------------------------------------------------------------------
+
+    def invite(self, role: str = READER, code: str = "") -> tuple[Reader, str]:
+        """A new reader and their token, which is nowhere else: the file keeps its hash."""
+        token = secrets.token_urlsafe(24)
+        with self._locked() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                same = role in (READER, IMPORTED)
+                least = "SELECT COALESCE(max(number), -1) + 1 FROM reader WHERE number < 1000000"
+                number = db.execute(least).fetchone()[0] if same else 1_000_000 + secrets.randbelow(10**9)
+                name = code or (f"R{number + 1:02d}" if same else f"A{number % 10**6:06d}")
+                db.execute(
+                    "INSERT INTO reader(code, number, role, token_hash, invited_at) VALUES (?, ?, ?, ?, ?)",
+                    (name, number, role, hashed(token), _now()),
+                )
+                db.execute("COMMIT")
+            except sqlite3.IntegrityError as error:
+                raise InputError(f"{self.path}: there is a reader {code!r} already") from error
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+        return Reader(name, number, role, "", ""), token
+
+    def readers(self) -> list[Reader]:
+        """All who read, in the order of their invitations."""
+        with self._locked() as db:
+            rows = db.execute(f"{_READER} WHERE role <> 'administrator' ORDER BY number").fetchall()
+        return [Reader(*row) for row in rows]
+
+    def begin_session(self, token: str) -> tuple[Reader, str, str] | None:
+        """A fresh session for who holds the token: (reader, session id, csrf); None for nobody."""
+        session, csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(24)
+        with self._locked() as db:
+            row = db.execute(
+                f"{_READER} WHERE token_hash = ? AND role <> 'imported'", (hashed(token),)
+            ).fetchone()
+            if row is None:
+                return None
+            db.execute("INSERT INTO session VALUES (?, ?, ?, ?)", (hashed(session), row[0], csrf, _now()))
+        return Reader(*row), session, csrf
+
+    def session(self, session: str) -> tuple[Reader, str] | None:
+        """Whose session it is, and its csrf token."""
+        with self._locked() as db:
+            row = db.execute(
+                "SELECT r.code, r.number, r.role, r.confirmed_name, r.display, s.csrf FROM session s"
+                " JOIN reader r ON r.code = s.reader WHERE s.id_hash = ?",
+                (hashed(session),),
+            ).fetchone()
+        return None if row is None else (Reader(*row[:5]), row[5])
+
+    def end_session(self, session: str) -> None:
+        with self._locked() as db:
+            db.execute("DELETE FROM session WHERE id_hash = ?", (hashed(session),))
+
+    def confirm(self, reader: str, name: str) -> None:
+        """The agreement, confirmed by name."""
+        with self._locked() as db:
+            db.execute(
+                "UPDATE reader SET confirmed_name = ?, confirmed_at = ? WHERE code = ?",
+                (name, _now(), reader),
+            )
+
+    def set_display(self, reader: str, said: str) -> None:
+        """What the reader's display showed of the test pattern."""
+        with self._locked() as db:
+            db.execute("UPDATE reader SET display = ? WHERE code = ?", (said, reader))
+
+    # --- answers ------------------------------------------------------------------------------------
+
+    def save(
+        self, reader: str, item: str, key: str, block: str, slots: list[str], position: int,
+        value: Mapping[str, Any], focus_ms: int,
+    ) -> int:  # fmt: skip
+        """Stores one answer; the id of the row, the old one where this key was stored before. Durable on return.
+
+        Raises:
+            InputError: the block is closed. sqlite3.Error: as the disk does.
+        """
+        with self._locked() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                known = db.execute(
+                    "SELECT id FROM answer WHERE reader = ? AND item = ? AND key = ?", (reader, item, key)
+                ).fetchone()
+                if known is not None:
+                    return int(known[0])
+                if db.execute(
+                    "SELECT 1 FROM closed WHERE reader = ? AND block = ?", (reader, block)
+                ).fetchone():
+                    raise InputError("this block is closed: its answers stay as they are")
+                row = db.execute(
+                    "INSERT INTO answer(reader, item, key, turn, slots, position, value, focus_ms, at) VALUES "
+                    "(?, ?, ?, COALESCE((SELECT turn FROM turn WHERE reader = ? AND block = ?), 0), ?, ?, ?, ?, ?)",
+                    (
+                        reader,
+                        item,
+                        key,
+                        reader,
+                        block,
+                        _text(slots),
+                        position,
+                        _text(value),
+                        focus_ms,
+                        _now(),
+                    ),
+                ).lastrowid
+                db.execute("COMMIT")
+                return int(row or 0)
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+
+    def current(self, reader: str | None = None) -> list[Answer]:
+        """The newest answer of each reader and item, in the order given."""
+        return self._answers("id IN (SELECT max(id) FROM answer GROUP BY reader, item)", reader)
+
+    def history(self, reader: str | None = None) -> list[Answer]:
+        """Every answer ever given."""
+        return self._answers("TRUE", reader)
+
+    def _answers(self, which: str, reader: str | None) -> list[Answer]:
+        mine, values = ("", ()) if reader is None else (" AND reader = ?", (reader,))
+        with self._locked() as db:
+            rows = db.execute(
+                "SELECT id, reader, item, turn, slots, position, value, focus_ms, at FROM answer "
+                f"WHERE {which}{mine} ORDER BY id",
+                values,
+            ).fetchall()
+        return [
+            Answer(
+                row[0],
+                row[1],
+                row[2],
+                row[3],
+                tuple(orjson.loads(row[4])),
+                row[5],
+                orjson.loads(row[6]),
+                row[7],
+                row[8],
+            )
+            for row in rows
+        ]
+
+    def turns(self, reader: str) -> dict[str, int]:
+        """Item -> the turn of its newest answer, of one reader; no answers are read for it."""
+        with self._locked() as db:
+            rows = db.execute(
+                "SELECT item, turn, max(id) FROM answer WHERE reader = ? GROUP BY item", (reader,)
+            ).fetchall()
+        return {item: turn for item, turn, _ in rows}
+
+    def newest(self, reader: str, item: str) -> dict[str, Any] | None:
+        """What one reader last answered to one item; None for nothing yet."""
+        with self._locked() as db:
+            row = db.execute(
+                "SELECT value FROM answer WHERE reader = ? AND item = ? ORDER BY id DESC LIMIT 1",
+                (reader, item),
+            ).fetchone()
+        return None if row is None else dict(orjson.loads(row[0]))
+
+    def key_known(self, reader: str, item: str, key: str) -> bool:
+        """Whether this very answer was stored before."""
+        with self._locked() as db:
+            return bool(
+                db.execute(
+                    "SELECT 1 FROM answer WHERE reader = ? AND item = ? AND key = ?", (reader, item, key)
+                ).fetchone()
+            )
+
+    def closed(self, reader: str) -> set[str]:
+        """Blocks that a reader has closed."""
+        with self._locked() as db:
+            return {
+                row[0]
+                for row in db.execute("SELECT block FROM closed WHERE reader = ?", (reader,)).fetchall()
+            }
+
+    def close_block(self, reader: str, block: str) -> None:
+        with self._locked() as db:
+            db.execute("INSERT OR IGNORE INTO closed VALUES (?, ?, ?)", (reader, block, _now()))
+
+    def turn(self, reader: str, block: str) -> int:
+        """How often the reader began the block's training again."""
+        with self._locked() as db:
+            row = db.execute(
+                "SELECT turn FROM turn WHERE reader = ? AND block = ?", (reader, block)
+            ).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def train_again(self, reader: str, block: str) -> None:
+        with self._locked() as db:
+            db.execute(
+                "INSERT INTO turn VALUES (?, ?, 1) ON CONFLICT(reader, block) DO UPDATE SET turn = turn + 1",
+                (reader, block),
+            )
+
+
+_READER = "SELECT code, number, role, confirmed_name, display FROM reader"
+
+
+def hashed(token: str) -> str:
+    """What is stored of a token: it has 192 random bits, so a plain hash cannot be searched."""
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def _text(value: object) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection

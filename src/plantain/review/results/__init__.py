@@ -1,0 +1,1 @@
+"""What comes out of a study: rows, figures, pages."""

@@ -1,0 +1,95 @@
+// A region drawn on a picture, kept as whole pixels of the picture's own size: what is seen is what is saved.
+"use strict";
+const MOST_UNDO = 40;
+
+class Region {
+  constructor(size, changed) {
+    [this.w, this.h] = size;
+    Object.assign(this, {mask: new Uint8Array(this.w * this.h), tool: "polygon", radius: Math.max(4, Math.round(this.w / 60)), points: [], hover: null, past: [], future: [], changed, proposal: null, touched: false});
+    this.canvas = document.createElement("canvas"); this.canvas.width = this.w; this.canvas.height = this.h;
+  }
+  get empty() { return !this.mask.includes(1); }
+  keep() { this.past.push(this.mask.slice()); if (this.past.length > MOST_UNDO) this.past.shift(); this.future = []; this.touched = true; }
+  undo() { if (this.points.length) { this.points.pop(); this.changed(); return; } if (this.past.length) { this.future.push(this.mask); this.mask = this.past.pop(); this.update(); } }
+  redo() { if (this.future.length) { this.past.push(this.mask); this.mask = this.future.pop(); this.update(); } }
+  clear() { this.keep(); this.mask = new Uint8Array(this.w * this.h); this.points = []; this.update(); }
+  start(mask, proposal) { this.keep(); this.mask = mask; this.proposal = proposal; this.touched = false; this.points = []; this.update(); }
+  point(x, y, kind) { // true: taken
+    const value = this.tool === "eraser" ? 0 : 1;
+    if (this.tool === "polygon") {
+      if (kind === "down") { this.points.push([x, y]); this.changed(); return true; }
+      if (kind === "hover") { this.hover = [x, y]; if (this.points.length) this.changed(); }
+      if (kind === "double") this.close();
+      return kind !== "hover";
+    }
+    if (this.tool === "box") {
+      if (kind === "down") { this.points = [[x, y]]; this.hover = [x, y]; return true; }
+      if (kind === "move") { this.hover = [x, y]; this.changed(); return true; }
+      if (kind === "up" && this.points.length) {
+        const [[ax, ay]] = this.points; this.points = []; this.keep();
+        this.fill([[ax, ay], [x, ay], [x, y], [ax, y]]); this.update(); return true;
+      }
+      return false;
+    }
+    if (kind === "down") { this.keep(); this.last = [x, y]; this.stamp(x, y, value); this.update(); return true; }
+    if (kind === "move" && this.last) { this.line(this.last, [x, y], value); this.last = [x, y]; this.update(); return true; }
+    if (kind === "up") { this.last = null; return true; }
+    if (kind === "hover") { this.hover = [x, y]; this.changed(); }
+    return false;
+  }
+  close() { // the polygon
+    const corners = this.points.filter((one, i, all) => i === 0 || Math.hypot(one[0] - all[i - 1][0], one[1] - all[i - 1][1]) > 0.5);
+    this.points = [];
+    if (corners.length > 2) { this.keep(); this.fill(corners); }
+    this.update();
+  }
+  fill(corners) { // pixels whose centre is inside, by crossings of each row
+    for (let y = Math.max(0, Math.floor(Math.min(...corners.map((one) => one[1])))); y < Math.min(this.h, Math.ceil(Math.max(...corners.map((one) => one[1])))); y++) {
+      const at = [], middle = y + 0.5;
+      corners.forEach(([ax, ay], i) => {
+        const [bx, by] = corners[(i + 1) % corners.length];
+        if ((ay <= middle) !== (by <= middle)) at.push(ax + (middle - ay) / (by - ay) * (bx - ax));
+      });
+      at.sort((a, b) => a - b);
+      for (let i = 0; i + 1 < at.length; i += 2)
+        for (let x = Math.max(0, Math.ceil(at[i] - 0.5)); x < Math.min(this.w, at[i + 1] - 0.5); x++) this.mask[y * this.w + x] = 1;
+    }
+  }
+  stamp(cx, cy, value) {
+    const r = this.radius;
+    for (let y = Math.max(0, Math.floor(cy - r)); y <= Math.min(this.h - 1, cy + r); y++)
+      for (let x = Math.max(0, Math.floor(cx - r)); x <= Math.min(this.w - 1, cx + r); x++)
+        if ((x + 0.5 - cx) ** 2 + (y + 0.5 - cy) ** 2 <= r * r) this.mask[y * this.w + x] = value;
+  }
+  line(from, to, value) {
+    const steps = Math.max(1, Math.ceil(Math.hypot(to[0] - from[0], to[1] - from[1]) / Math.max(1, this.radius / 2)));
+    for (let i = 1; i <= steps; i++) this.stamp(from[0] + (to[0] - from[0]) * i / steps, from[1] + (to[1] - from[1]) * i / steps, value);
+  }
+  update() {
+    const data = new ImageData(this.w, this.h);
+    for (let i = 0; i < this.mask.length; i++) if (this.mask[i]) data.data.set([92, 232, 130, 110], 4 * i);
+    this.canvas.getContext("2d").putImageData(data, 0, 0);
+    this.changed();
+  }
+  paint(context, scale) {
+    context.imageSmoothingEnabled = false;
+    context.drawImage(this.canvas, 0, 0);
+    context.lineWidth = 2 / scale; context.strokeStyle = "#5ce882"; context.fillStyle = "#5ce882";
+    if (this.points.length) {
+      context.beginPath();
+      if (this.tool === "box") { const [[x, y]] = this.points; context.rect(x, y, this.hover[0] - x, this.hover[1] - y); }
+      else { this.points.forEach(([x, y], i) => i ? context.lineTo(x, y) : context.moveTo(x, y)); if (this.hover) context.lineTo(...this.hover); }
+      context.stroke();
+      for (const [x, y] of this.points) { context.beginPath(); context.arc(x, y, 3 / scale, 0, 7); context.fill(); }
+    } else if (this.hover && (this.tool === "brush" || this.tool === "eraser")) {
+      context.beginPath(); context.arc(...this.hover, this.radius, 0, 7); context.stroke();
+    }
+  }
+  png() { // black and white, of the picture's size, as base64
+    const data = new ImageData(this.w, this.h), canvas = document.createElement("canvas");
+    for (let i = 0; i < this.mask.length; i++) { const v = this.mask[i] ? 255 : 0; data.data.set([v, v, v, 255], 4 * i); }
+    canvas.width = this.w; canvas.height = this.h; canvas.getContext("2d").putImageData(data, 0, 0);
+    return canvas.toDataURL("image/png").split(",")[1];
+  }
+  static maskOf(bitmap) { const data = pixelsOf(bitmap).data, mask = new Uint8Array(data.length / 4); for (let i = 0; i < mask.length; i++) mask[i] = data[4 * i] > 127 ? 1 : 0; return mask; }
+}

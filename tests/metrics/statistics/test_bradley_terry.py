@@ -1,0 +1,110 @@
+"""Strengths from comparisons: against `choix`, with planted ties, position and readers; regions against SimpleITK."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plantain.metrics.statistics.bradley_terry import Comparison, bradley_terry, reader_effects
+from plantain.metrics.statistics.intraclass import icc
+from plantain.metrics.statistics.regions import dice, majority, staple
+
+
+def drawn(
+    seed: int, readers: int, cases: int, *, position: float = 0.0, ties: float | None = None, odd: float = 0.0
+):
+    """Comparisons of a, b and c of strengths 0.6, 0 and -0.6; reader r0 finds c stronger by `odd`."""
+    rng = np.random.default_rng(seed)
+    true, said = np.array([0.6, 0.0, -0.6]), []
+    for reader in range(readers):
+        for case in range(cases):
+            i, j = rng.permutation(3)[:2]
+            extra = odd * (reader == 0)
+            left, right = true[i] + extra * (i == 2) + position, true[j] + extra * (j == 2)
+            middle = -np.inf if ties is None else ties + (left + right) / 2
+            weight = np.exp([left, middle, right])
+            outcome = int(rng.choice([1, 0, -1], p=weight / weight.sum()))
+            said.append(Comparison("abc"[i], "abc"[j], outcome, f"r{reader}", f"c{case}"))
+    return said
+
+
+def test_without_ties_it_is_what_choix_fits():
+    choix = pytest.importorskip("choix")
+    said = drawn(0, 4, 200)
+    wins = [("abc".index(c.left), "abc".index(c.right))[:: c.outcome] for c in said]
+    mine = [value.value for value in bradley_terry(said).strength]
+    # position is estimated too, and strengths are held near 0 a little: 0.02 apart
+    assert mine == pytest.approx(list(choix.ilsr_pairwise(3, wins)), abs=0.03)
+
+
+def test_planted_position_ties_and_an_odd_reader_are_found():
+    said = drawn(1, 6, 200, position=0.4, ties=-0.3, odd=1.5)
+    found = bradley_terry(said)
+    assert found.models == ("a", "b", "c") and found.ranks[0] == (1, 1)
+    assert found.position.low < 0.4 < found.position.high and found.position.low > 0
+    assert found.ties.low < -0.3 < found.ties.high
+    effects = reader_effects(said)
+    assert effects.effects[0, 2] > 0.6 and np.abs(effects.effects[1:]).max() < effects.effects[0, 2]
+
+
+def test_a_model_that_never_lost_has_a_strength_and_no_rank_is_invented():
+    said = [Comparison("a", "b", 1, f"r{n % 3}", f"c{n}") for n in range(9)]
+    said += [Comparison("b", "a", -1, f"r{n % 3}", f"d{n}") for n in range(9)]
+    found = bradley_terry(said)
+    assert np.isfinite(found.strength[0].value) and found.strength[0].value > 1
+    with pytest.raises(ValueError, match="two models"):
+        bradley_terry([])
+    with pytest.raises(ValueError, match="not a comparison"):
+        bradley_terry([Comparison("a", "a", 1, "r", "c")])
+
+
+def test_coverage_of_a_small_slice():
+    from simulated.reader_studies import coverage_of_strengths
+
+    strengths, position = coverage_of_strengths(5, 30, 40)
+    assert strengths >= 0.93 and position >= 0.88  # of 200 and of 40 intervals
+
+
+def test_icc_is_mcgraw_and_wongs():
+    # Shrout and Fleiss' table; the interval that R's psych::ICC prints for ICC2 is 0.019 to 0.761
+    found = icc([[9, 6, 8, 7, 10, 6], [2, 1, 4, 1, 5, 2], [5, 3, 6, 2, 6, 4], [8, 2, 8, 6, 9, 7]])
+    assert (found.value, found.low, found.high) == pytest.approx((0.290, 0.019, 0.761), abs=5e-4)
+    assert icc([[1, 2, 3]]).value is None
+
+
+def outlines(seed: int, readers: int = 4) -> list[np.ndarray]:
+    """Readers' versions of one disc: shifted, grown, with noise at the edge."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[:96, :96]
+    found = []
+    for _ in range(readers):
+        dy, dx, radius = rng.normal(48, 2), rng.normal(44, 2), rng.normal(15, 2)
+        found.append((y - dy) ** 2 + (x - dx) ** 2 + rng.normal(0, 25, y.shape) < radius**2)
+    return found
+
+
+def test_staple_is_simpleitks_inside_the_widened_union():
+    itk = pytest.importorskip("SimpleITK")
+    import cv2
+
+    masks = outlines(3)
+    mine = staple(masks, margin=4)
+    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (9, 9))
+    inside = cv2.dilate(np.logical_or.reduce(masks).astype(np.uint8), kernel) > 0
+    flat = [itk.GetImageFromArray(mask[inside].astype(np.uint8)[None, :]) for mask in masks]
+    check = itk.STAPLEImageFilter()
+    check.SetForegroundValue(1)
+    theirs = itk.GetArrayFromImage(check.Execute(flat))[0]
+    assert mine.probability[inside] == pytest.approx(theirs, abs=1e-3)
+    assert mine.sensitivity == pytest.approx(tuple(check.GetSensitivity()), abs=1e-3)
+    assert mine.specificity == pytest.approx(tuple(check.GetSpecificity()), abs=1e-3)
+    assert dice(mine.region, majority(masks)) > 0.9
+    assert not mine.probability[~inside].any()
+
+
+def test_staple_needs_three_readers_and_something_drawn():
+    with pytest.raises(ValueError, match="at least 3"):
+        staple(outlines(1, 2))
+    with pytest.raises(ValueError, match="nothing is drawn"):
+        staple([np.zeros((8, 8), bool)] * 3)
+    assert dice(np.zeros((2, 2), bool), np.zeros((2, 2), bool)) is None

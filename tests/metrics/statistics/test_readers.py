@@ -1,0 +1,155 @@
+"""Readers and cases random: another program's variances, brute force, negative variances, and a slice of simulation."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plantain.metrics.statistics.reader_power import Components, piloted, power, stated
+from plantain.metrics.statistics.readers import (
+    CASE_ONLY,
+    NONE,
+    TRUNCATED,
+    UNBIASED,
+    area_over_readers,
+    over_readers,
+    unbiased_variance,
+)
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+
+ORACLE = Path(__file__).parents[3] / ".." / "shared" / "data" / "mrmc"
+
+
+def read_study(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    rows = list(csv.DictReader(path.open()))
+    readers, cases = (
+        {name: i for i, name in enumerate(sorted({r[key] for r in rows}))} for key in ("reader", "case")
+    )
+    models = np.full((2, len(readers), len(cases)), np.nan)
+    for row in rows:
+        models["AB".index(row["modality"]), readers[row["reader"]], cases[row["case"]]] = float(row["score"])
+    return models[0], models[1]
+
+
+@pytest.mark.skipif(not ORACLE.is_dir(), reason="../shared/data/mrmc is not here")
+def test_variances_are_those_of_imrmc():
+    """Crossed studies by both of its methods; split-plots by `jointD` (the design is random, too)."""
+    checked = 0
+    for row in csv.DictReader((ORACLE / "results.csv").open()):
+        if row["study"].startswith("split") and row["method"] != "jointD":
+            continue
+        first, second = read_study(ORACLE / f"{row['study']}.csv")
+        for table, name in ((first, "A"), (second, "B"), (first - second, "difference")):
+            assert unbiased_variance(table) == pytest.approx(float(row[f"var_{name}"]), abs=1e-9)
+            assert np.nanmean(table) == pytest.approx(float(row[f"mean_{name}"]), abs=1e-9)
+            checked += 1
+        assert over_readers(first, second).unbiased == pytest.approx(float(row["var_difference"]), abs=1e-9)
+    assert checked == 30
+
+
+def test_hillis_degrees_of_freedom_by_hand():
+    """Two cases that do not differ: only readers do. Of 6 readers' means 0, 0, 1, 1, 2, 2 the variance is 4 / 5, that
+    of their mean 4 / 30; there is no covariance over cases, so Hillis leaves 6 - 1 degrees of freedom."""
+    table = np.repeat([[0.0], [0.0], [1.0], [1.0], [2.0], [2.0]], 2, axis=1)
+    found = over_readers(table)
+    assert (found.value, found.how) == (1.0, UNBIASED)
+    assert found.unbiased == pytest.approx(4 / 30) and found.freedom == pytest.approx(5)
+    assert found.variance == pytest.approx(4 / 30 * (1 + 1 / 24))  # 1 / (4 readers) wider, see `careful`
+    # 1 -+ 2.5706 (t of 5 at 97.5 %) * sqrt(0.138889)
+    assert (found.low, found.high) == pytest.approx((0.0420, 1.9580), abs=1e-4)
+
+
+def test_area_is_brute_force():
+    rng = np.random.default_rng(5)
+    truth = np.array([0, 0, 0, 1, 1, 1, 1], bool)
+    scores = rng.integers(0, 4, (3, 7)) + truth
+    kernel = {
+        (r, i, j): (np.sign(scores[r, j] - scores[r, i]) + 1) / 2
+        for r, i, j in itertools.product(range(3), np.flatnonzero(~truth), np.flatnonzero(truth))
+    }
+    apart = [
+        kernel[a] * kernel[b]
+        for a, b in itertools.product(kernel, kernel)
+        if all(x != y for x, y in zip(a, b, strict=True))
+    ]
+    found = area_over_readers(scores, truth)
+    mean = np.mean(list(kernel.values()))
+    assert found.value == pytest.approx(mean) and found.null == 0.5
+    assert found.unbiased == pytest.approx(mean**2 - np.mean(apart))
+
+
+@pytest.mark.parametrize(
+    ("table", "how"),
+    [
+        # readers opposite to each other on every case: products of different readers are negative, the variance is too
+        ([[1, -1, 1, 0], [-1, 1, -1, 1]], (TRUNCATED, CASE_ONLY)),
+        ([[1, -1, 1, -1], [-1, 1, -1, 1]], (NONE,)),
+        ([[1, 1, 1], [1, 1, 1]], (NONE,)),
+    ],
+)
+def test_negative_variance_is_replaced_and_said(table: list[list[float]], how: tuple[str, ...]):
+    found = over_readers(table)
+    assert found.unbiased <= 0 and found.how in how
+    assert (found.low is None) == (found.how == NONE)
+
+
+def test_the_larger_of_truncated_and_case_only_is_taken():
+    """By hand: all readers' means are 1/2, so the truncated variance is 0. Case means are 1/2 but for the last two, 3/4
+    and 1/4: their variance over 6 cases is 2 (1/16) / 5, that of their mean a sixth of it."""
+    rows = np.array([[1, 0, 1, 0, 1, 0], [1, 0, 0, 1, 1, 0], [0, 1, 1, 0, 1, 0], [0, 1, 0, 1, 0, 1]], float)
+    found = over_readers(rows)
+    assert found.unbiased < 0 and found.how == CASE_ONLY and found.value == 0.5
+    assert found.variance == pytest.approx(1 / 8 / 5 / 6 * (1 + 1 / 8))  # four readers: 1 / 8 wider
+
+
+def test_refuses_what_cannot_be_told():
+    with pytest.raises(ValueError, match="at least two of each"):
+        over_readers([[1, 0, 1]])
+    with pytest.raises(ValueError, match="at least two of each"):
+        over_readers([[1, 0], [np.nan, np.nan]])
+    with pytest.raises(ValueError, match="two of each"):
+        area_over_readers([[1, 0, 1], [1, 0, 1]], [True, False, False])
+
+
+@pytest.mark.parametrize("kind", ["binary", "score"])
+def test_a_small_slice_of_the_simulation(kind: str):
+    """400 studies without a difference: 5 % are 20; 3 to 7 % in the long run are found between 8 and 34 times."""
+    from simulated.reader_studies import NATURES, false_alarms, false_alarms_pooled
+
+    assert 8 <= 400 * false_alarms(5, 40, NATURES["as usual"], 400, kind=kind) <= 34
+    if kind == "binary":  # votes taken for independent: 18 % with few cases, more with more
+        assert false_alarms_pooled(5, 100, NATURES["as usual"], 200) > 0.12
+
+
+def test_power_is_what_simulation_finds():
+    from simulated.reader_studies import found_share
+
+    parts = Components(0.02, 0.02, 0.3)
+    told = power(0.15, 5, 40, parts)
+    assert found_share(0.15, 5, 40, parts, 600) == pytest.approx(
+        told, abs=2.6 * math.sqrt(told * (1 - told) / 600)
+    )
+
+
+def test_power_rises_with_readers_cases_and_effect():
+    parts = stated(0.24)
+    assert power(0.1, 5, 100, parts) < power(0.1, 8, 100, parts) < power(0.15, 8, 100, parts)
+    assert power(0.1, 5, 50, parts) < power(0.1, 5, 100, parts)
+    with pytest.raises(ValueError, match="each group"):
+        power(0.1, 5, 100, parts, groups=2)
+
+
+def test_pilot_gives_back_its_components():
+    rng = np.random.default_rng(0)
+    table = rng.normal(0, 0.2, (60, 1)) + rng.normal(0, 0.4, (1, 400)) + rng.normal(0, 0.7, (60, 400))
+    found = piloted(table)
+    # of 60 readers and 400 cases the standard error of a variance is about sqrt(2 / n) of it: 18 % and 7 %
+    assert found.reader == pytest.approx(0.04, rel=0.4)
+    assert found.case == pytest.approx(0.16, rel=0.2) and found.rest == pytest.approx(0.49, rel=0.02)

@@ -1,0 +1,87 @@
+"""Small studies from drawn pictures: three models, a few cases, no run needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from plantain.review.freezing import Wanted, new_study
+from plantain.review.sources import Material
+from plantain.review.study import ORIGINAL, Study, Task
+from plantain.rubrics import MED_BANANA
+
+MODELS = ("acme/zebra-9", "beta/yak-2", "gamma/xerus-7")
+"""Names that occur nowhere else, so that a search for them finds any leak."""
+
+
+def drawn(case: int, model: int) -> np.ndarray:
+    """A grey picture with a disc for each model but the original; sizes in bytes and pixels differ by model."""
+    rng = np.random.default_rng([case, model])
+    side = 64 if model < 3 else 80  # one model answers in another size
+    pixels = np.full((side, side, 3), 60 + 5 * case, np.uint8)
+    pixels += rng.integers(0, 4 + 20 * model, (side, side, 1), dtype=np.uint8)
+    if model:
+        cv2.circle(pixels, (20 + 5 * model, 30), 6 + model, (200, 200, 200), -1)
+    return pixels
+
+
+def material(
+    cases: int = 8, models: tuple[str, ...] = MODELS, *, credentialed: bool = False
+) -> list[Material]:
+    found = []
+    for case in range(cases):
+        pictures = {ORIGINAL: lambda case=case: drawn(case, 0)}
+        pictures |= {name: lambda case=case, m=m: drawn(case, m) for m, name in enumerate(models, 1)}
+        proposal = np.zeros((64, 64), bool)
+        proposal[10:30, 20:40] = True
+        found.append(
+            Material(
+                source=f"task{case:03d}",
+                image=f"image{case}",
+                stratum=("add" if case % 2 else "remove"),
+                cluster=f"patient{case}",
+                modality="chest_xray",
+                finding="Pneumothorax",
+                direction="add",
+                instruction="Add a small pneumothorax.",
+                pictures=pictures,
+                description="A dark rim appeared.",
+                truth="No Finding",
+                credentialed=credentialed,
+                proposals=(proposal,),
+            )
+        )
+    return found
+
+
+def small_study(
+    folder: Path, *tasks: Task, cases: int = 4, credentialed: bool = False, **more: object
+) -> Study:
+    wanted = Wanted(
+        name="On paper", seed=1, tasks=tasks or tuple(Task), rubric=MED_BANANA, cases=cases, **more
+    )  # type: ignore[arg-type]
+    return new_study(folder, material(cases + 4, credentialed=credentialed), ["paper"], wanted)
+
+
+def answer_to(case: dict, right: bool = True) -> dict:
+    """Some answer that the question allows."""
+    match case["task"]:
+        case "accept":
+            return {"criteria": {name: right for name, _ in case["criteria"]}, "codes": []}
+        case "rate":
+            return {"scores": {name: case["scale"][1] for name, _ in case["criteria"]}}
+        case "pair":
+            return {"better": "left" if right else "tie"}
+        case "rank":
+            return {"ranks": list(range(1, len(case["slots"]) + 1))}
+        case "real-or-edited":
+            return {"real": right}
+        case "real-or-edited-2afc":
+            return {"real": "left"}
+        case "which-finding":
+            return {"finding": case["choices"][0]}
+        case "describe-ok":
+            return {"right": right, "correction": ""}
+    return {"proposal": 0, "mask": None}

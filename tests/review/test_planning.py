@@ -1,0 +1,60 @@
+"""`plantain review plan`: numbers, the page, a pilot, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from plantain.cli import main
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> dict:
+    assert main(["review", "plan", *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_plan_says_power_hours_and_the_smallest_design(capsys, tmp_path: Path):
+    found = said(
+        capsys, "--readers", "5", "--cases", "100", "--effect", "0.15", "--to", str(tmp_path / "plan.html")
+    )
+    assert 0.7 < found["power"] < 0.85 and 0.03 < found["type_1"] < 0.065
+    assert found["hours"] == pytest.approx(5 * 100 * 2 * 20 / 3600)
+    assert found["smallest"]["power"] >= 0.8
+    sizes = {(row["readers"], row["cases"]): row["power"] for row in found["table"]}
+    assert sizes[5, 100] == found["power"] < sizes[8, 100]
+    page = (tmp_path / "plan.html").read_text()
+    assert "<svg" in page and "http" not in page.split("</style>")[1].replace("http://www.w3.org", "")
+    split = said(capsys, "--readers", "6", "--cases", "90", "--groups", "3", "--effect", "0.15")
+    assert split["groups"] == 3 and [d["groups"] for d in split["split_plot"]] == [2, 3]
+
+
+def test_pilot_gives_the_variances(capsys, tmp_path: Path):
+    lines = ["reader,case,modality,score"]
+    for r in range(4):
+        for c in range(12):
+            lines += [f"r{r},c{c},A,{(r * c + c) % 3}", f"r{r},c{c},B,{(r + 2 * c * r) % 4}"]
+    (tmp_path / "pilot.csv").write_text("\n".join(lines))
+    found = said(capsys, "--effect", "0.5", "--pilot", str(tmp_path / "pilot.csv"))
+    assert found["components_from"].startswith("from the pilot") and found["components"]["rest"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (
+            ["--effect", "0.6"],
+            "--base-rate 0.6: it lies between 0 and 1, and so does the rate with the effect (1.2)",
+        ),
+        (["--effect", "0"], "--effect 0: give a difference other than 0"),
+        (["--effect", "0.1", "--sd", "2", "--base-rate", "0.5"], "--sd: the variances come from one of"),
+        (["--effect", "0.1", "--components", "1,2"], "--components '1,2': three variances"),
+        (["--effect", "0.1", "--groups", "4"], "--groups 4: 5 readers and 100 cases in 4 groups"),
+        (["--effect", "0.1", "--pilot", "nowhere.csv"], "nowhere.csv"),
+    ],
+)
+def test_plan_refuses_in_one_line(capsys, words: list[str], line: str):
+    assert main(["review", "plan", *words]) == 2
+    err = capsys.readouterr().err
+    assert line in err and err.count("\n") == 1

@@ -1,0 +1,153 @@
+"""Freezing, orders and ratings: the same again by seed, balanced, durable, and nothing twice."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import sqlite3
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from plantain.records import InputError
+from plantain.review.orders import reader_order, slot_order
+from plantain.review.pictures import blinded
+from plantain.review.ratings import Ratings
+from plantain.review.study import PICTURES, STUDY, Kind, Task, open_study
+from review.study_on_paper import MODELS, drawn, small_study
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return small_study(
+        tmp_path_factory.mktemp("studies") / "all",
+        training=2,
+        repeats=0.25,
+        anchors=1,
+        attention=1,
+        pass_mark=0.5,
+    )
+
+
+def test_the_same_seed_freezes_the_same_study(study, tmp_path: Path):
+    again = small_study(tmp_path / "again", training=2, repeats=0.25, anchors=1, attention=1, pass_mark=0.5)
+    assert again.digest == study.digest and again.secret != study.secret
+    assert open_study(again.folder).blocks == study.blocks
+    assert {block.task for block in study.blocks} == set(Task)
+    kinds = Counter(item.kind for block in study.blocks for item in block.items if block.task is Task.ACCEPT)
+    assert kinds == {Kind.MAIN: 12, Kind.REPEAT: 3, Kind.ANCHOR: 1, Kind.ATTENTION: 1, Kind.TRAINING: 2}
+
+
+def test_a_changed_study_is_refused(study, tmp_path: Path):
+    made = small_study(tmp_path / "s", Task.ACCEPT)
+    path = made.folder / STUDY
+    path.write_text(path.read_text().replace("Add a small", "Add a large"))
+    with pytest.raises(InputError, match="was changed since it was frozen"):
+        open_study(made.folder)
+    with pytest.raises(InputError, match="is there already"):
+        small_study(tmp_path / "s", Task.ACCEPT)
+    assert not list(tmp_path.glob("*.unfinished"))
+
+
+def test_pictures_of_a_case_differ_in_pixels_only(study):
+    for case in study.cases:
+        files = [(study.folder / PICTURES / name).read_bytes() for name in case.pictures.values()]
+        assert len({len(data) for data in files}) == 1
+        for data in files:
+            image = Image.open(io.BytesIO(data))
+            image.load()  # an independent decoder reads the padded stream
+            assert image.info == {} and image.size == case.size
+    pixels = drawn(1, 2)
+    data = blinded({"a": pixels, "b": drawn(1, 0)}, (64, 64))["a"]
+    assert (np.asarray(Image.open(io.BytesIO(data)).convert("RGB")) == pixels).all()
+
+
+def test_orders_are_uniform_over_readers_and_never_show_a_case_twice_running(study):
+    block = next(block for block in study.blocks if block.task is Task.PAIR)
+    places, lefts, twice = Counter(), Counter(), 0
+    for reader in range(1000):
+        order = reader_order(study, block, reader)
+        rest = [item for item in order if item.kind is not Kind.TRAINING]
+        places[rest.index(next(item for item in rest if item.id == block.items[0].id))] += 1
+        lefts[slot_order(study, block.items[0], reader)[0]] += 1
+        twice += sum(a.case == b.case for a, b in itertools.pairwise(rest))
+    # 17 items over 4 cases; chi-squared with 16 degrees of freedom is above 39.3 once in a thousand
+    expected = 1000 / len(rest)
+    assert sum((places[n] - expected) ** 2 / expected for n in range(len(rest))) < 39.3
+    assert set(lefts.values()) == {500}  # two readers in a row see a pair mirrored
+    assert twice <= 0.01 * 1000 * len(rest)
+    ranked = next(block for block in study.blocks if block.task is Task.RANK).items[0]
+    thirds = Counter(slot_order(study, ranked, reader)[2] for reader in range(999))
+    assert set(thirds.values()) == {333}
+    assert reader_order(study, block, 7) == reader_order(study, block, 7)
+
+
+def test_split_plot_gives_groups_cases_of_their_own(tmp_path: Path):
+    study = small_study(tmp_path / "split", Task.ACCEPT, cases=6, groups=2, attention=1)
+    cases = [
+        {item.case for item in reader_order(study, study.blocks[0], n) if item.kind is Kind.MAIN}
+        for n in range(4)
+    ]
+    assert cases[0] == cases[2] and cases[1] == cases[3] and not cases[0] & cases[1]
+
+
+def test_answers_are_kept_once_and_with_their_history(study, tmp_path: Path):
+    made = small_study(tmp_path / "s", Task.PAIR)
+    ratings = Ratings.open(made)
+    reader, token = ratings.invite()
+    item = made.blocks[0].items[0]
+    save = lambda key, value: ratings.save(reader.code, item.id, key, "b1", list(item.shown), 0, value, 5)  # noqa: E731
+    first = save("key-1", {"better": "left"})
+    assert save("key-1", {"better": "left"}) == first
+    second = save("key-2", {"better": "tie"})
+    assert [answer.id for answer in ratings.history()] == [first, second]
+    assert [answer.value for answer in ratings.current()] == [{"better": "tie"}]
+    ratings.close_block(reader.code, "b1")
+    assert save("key-2", {"better": "tie"}) == second  # sent again after the block was closed: known
+    with pytest.raises(InputError, match="closed"):
+        save("key-3", {"better": "right"})
+    assert token.encode() not in (made.folder / "ratings.sqlite").read_bytes()
+    assert MODELS[0].encode() in (made.folder / "ratings.sqlite-wal").read_bytes()  # what stood where is kept
+    ratings.close()
+
+
+def test_a_full_disk_leaves_nothing_half(tmp_path: Path):
+    made = small_study(tmp_path / "s", Task.PAIR)
+    ratings = Ratings.open(made)
+    reader, _ = ratings.invite()
+    connection = ratings._connection
+    connection.execute(f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}")
+    item, saved = made.blocks[0].items[0], 0
+    with pytest.raises(sqlite3.Error, match="full"):
+        for n in range(200):
+            ratings.save(
+                reader.code,
+                item.id,
+                f"key-{n}",
+                "b1",
+                list(item.shown),
+                0,
+                {"better": "tie", "comment": "x" * 900},
+                1,
+            )
+            saved += 1
+    assert len(ratings.history()) == saved and not connection.in_transaction
+    ratings.close()
+
+
+@pytest.mark.parametrize(
+    ("task", "line"),
+    [(Task.PAIR, "--task pair: needs cases with outputs of two models"), (Task.DESCRIBE_OK, "description")],
+)
+def test_tasks_that_the_material_does_not_allow(tmp_path: Path, task: Task, line: str):
+    from plantain.review.freezing import Wanted, new_study
+    from plantain.rubrics import MED_BANANA
+    from review.study_on_paper import material
+
+    poor = [type(one)(**{**vars(one), "description": ""}) for one in material(3, MODELS[:1])]
+    with pytest.raises(InputError, match=line):
+        new_study(tmp_path / "s", poor, [], Wanted("x", 0, (task,), MED_BANANA))
+    assert not list(tmp_path.iterdir())
