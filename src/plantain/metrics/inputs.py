@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import numpy.typing as npt
 
@@ -83,6 +85,41 @@ def check_finite(values: npt.ArrayLike, name: str) -> Floats:
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name}: {np.count_nonzero(~np.isfinite(numbers))} values are NaN or infinite")
     return numbers
+
+
+def check_numbers(values: npt.ArrayLike, name: str, *axes: str) -> Floats:
+    """Numbers as float64, NaN where there is none, with one axis for each of these names.
+
+    Raises:
+        ValueError: text or complex numbers, an infinite one, or another number of axes.
+    """
+    try:
+        given = np.asarray(values)
+    except ValueError as error:  # rows of different length
+        raise ValueError(f"{name}: no regular array of numbers ({error})") from None
+    if given.dtype.kind not in "biuf" and given.size:
+        raise ValueError(f"{name}: numbers are needed, not {given.dtype}")
+    numbers = given.astype(np.float64)
+    if numbers.ndim != len(axes):
+        raise ValueError(f"{name}: must be ({', '.join(axes)}), not of shape {given.shape}")
+    if np.isinf(numbers).any():
+        raise ValueError(
+            f"{name}: {np.count_nonzero(np.isinf(numbers))} values are infinite; NaN says that there is none"
+        )
+    return numbers
+
+
+def check_range(low: float | None, high: float | None) -> None:
+    """The ends of a range, each a number or None. Raises ValueError where the low one is not below the high one."""
+    ends = [end for end in (low, high) if end is not None]
+    if any(np.isnan(end) for end in ends) or (len(ends) == 2 and not ends[0] < ends[1]):
+        raise ValueError(f"a range from {low!r} to {high!r}: low must be below high")
+
+
+def check_choice(value: object, allowed: Collection[str], name: str) -> None:
+    """One of a few words. Raises ValueError that lists them."""
+    if value not in allowed:
+        raise ValueError(f"{name}: {value!r}; choose one of {', '.join(allowed)}")
 
 
 def within(value: float, low: float, high: float) -> float:

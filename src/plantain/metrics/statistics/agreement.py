@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from plantain.metrics.inputs import check_choice, check_numbers
 from plantain.metrics.statistics.intervals import Sampling
 from plantain.metrics.statistics.means import too_few
 from plantain.pixels.arrays import Floats
@@ -73,6 +74,7 @@ def cohen_kappa(
     """
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} ratings: one of each per item")
+    check_choice(weights, ("none", "linear", "quadratic"), "weights")
     if weights != "none" and categories is None:
         raise ValueError("weighted kappa needs the categories in their order")
     order = {name: i for i, name in enumerate(categories or dict.fromkeys([*first, *second]))}
@@ -114,9 +116,10 @@ def fleiss_kappa(
     Raises:
         ValueError: not the same number of raters, at least 2, for each item (use `krippendorff_alpha`).
     """
-    table = np.asarray(counts, np.float64)
-    if table.ndim != 2 or table.shape[1] < 1:
-        raise ValueError(f"counts must be (items, categories), not {table.shape}")
+    check_choice(chance, ("observed", "uniform"), "chance")
+    table = check_numbers(counts, "counts", "items", "categories")
+    if not table.shape[1] or not (table >= 0).all() or (table % 1 != 0).any():
+        raise ValueError("counts: whole numbers of raters, 0 or more, for at least one category")
     raters = float(table[0].sum()) if table.shape[0] else 2.0
     if raters < 2 or (table.sum(axis=1) != raters).any():
         raise ValueError("Fleiss' kappa needs the same number of raters, at least 2, for every item")
@@ -149,10 +152,12 @@ def krippendorff_alpha(
 
     Returns:
         The coefficient over items with at least two ratings.
+
+    Raises:
+        ValueError: no such table, an infinite rating, another level, or not a cluster for each item.
     """
-    table = np.asarray(ratings, np.float64)
-    if table.ndim != 2:
-        raise ValueError(f"ratings must be (raters, items), not {table.shape}")
+    check_choice(level, ("nominal", "ordinal", "interval"), "level")
+    table = check_numbers(ratings, "ratings", "raters", "items")
     if clusters is not None and len(clusters) != table.shape[1]:
         raise ValueError(f"{len(clusters)} clusters for {table.shape[1]} items")
     usable = np.isfinite(table).sum(axis=0) >= 2

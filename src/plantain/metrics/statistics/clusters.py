@@ -44,7 +44,15 @@ def clustered_rate(patterns: Mapping[tuple[int, int], int]) -> Rate:
 
     Returns:
         The rate; its value is all successes over all trials.
+
+    Raises:
+        ValueError: negative counts, or more successes than trials.
     """
+    for (s, of), count in patterns.items():
+        if not 0 <= s <= of or count < 0:
+            raise ValueError(
+                f"{count} clusters with {s} of {of}: successes from 0 to the trials, counts of 0 or more"
+            )
     kept = sorted((pattern, count) for pattern, count in patterns.items() if pattern[1] > 0 and count > 0)
     successes = sum(s * count for (s, _), count in kept)
     n = sum(trials * count for (_, trials), count in kept)

@@ -39,12 +39,28 @@ class Sampling:
     freedom: float
     skewness: float = 0.0
 
+    def __post_init__(self) -> None:
+        if not (
+            math.isfinite(self.value)
+            and self.error >= 0
+            and self.freedom > 0
+            and abs(self.skewness) <= 1 + 1e-9
+        ):
+            raise ValueError(
+                f"{self}: a finite value, an error of 0 or more, degrees of freedom above 0, skewness in [-1, 1]"
+            )
+
     def interval(self, low: float | None = None, high: float | None = None) -> tuple[float, float]:
         """The 95 % interval, inside [low, high].
 
         Args:
             low, high: ends of the range of the value, where it has any; it lies strictly between them.
+
+        Raises:
+            ValueError: the value lies at an end or beyond it.
         """
+        if (low is not None and not low < self.value) or (high is not None and not self.value < high):
+            raise ValueError(f"a value of {self.value:g} does not lie between {low} and {high}")
         t = _quantile(self.freedom, 1 - LEVEL / 2)
         first, last = self._between_ends(t, low, high)
         first = min(first, self.value - self.error * uncorrected(t, self.skewness))
@@ -133,9 +149,9 @@ def wilson_share(share: float, n: float, z: float = Z95) -> tuple[float, float]:
         The lower and upper bound in [0, 1].
 
     Raises:
-        ValueError: a share outside [0, 1] or n not above 0.
+        ValueError: a share outside [0, 1], n not above 0 or infinite, or z not above 0.
     """
-    if not 0 <= share <= 1 or n <= 0:
+    if not 0 <= share <= 1 or not 0 < n < math.inf or not 0 < z < math.inf:
         raise ValueError(f"Wilson's interval needs a share in [0, 1] and n > 0, not {share!r} of {n!r}")
     centre = share + z * z / (2 * n)
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
@@ -144,7 +160,13 @@ def wilson_share(share: float, n: float, z: float = Z95) -> tuple[float, float]:
 
 
 def wilson(successes: int, n: int) -> tuple[float, float]:
-    """The 95 % Wilson interval of `successes` out of `n`; (0, 1) when n is 0, because nothing is known."""
+    """The 95 % Wilson interval of `successes` out of `n`; (0, 1) when n is 0, because nothing is known.
+
+    Raises:
+        ValueError: fewer than 0 successes, or more than n.
+    """
+    if not 0 <= successes <= n:
+        raise ValueError(f"{successes!r} successes of {n!r}: from 0 to n")
     return wilson_share(successes / n, n) if n else (0.0, 1.0)
 
 

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from plantain.metrics.inputs import check_numbers, check_range
 from plantain.metrics.statistics.intervals import LEVEL, Sampling
 from plantain.pixels.arrays import Floats
 
@@ -85,7 +86,11 @@ class ClusteredMeans:
             values: one per sample; NaN where there is none.
             low, high: the range of the values, where they have one; an end that a value lies beyond is none.
             macro: average the means of the strata rather than the samples.
+
+        Raises:
+            ValueError: another number of values, an infinite one, or a range without room.
         """
+        check_range(low, high)
         means = self._by_cluster(values, macro)
         if means is None:
             return Estimate(None, None, None, 0, 0, "")
@@ -135,7 +140,7 @@ class ClusteredMeans:
         self, values: npt.ArrayLike, macro: bool
     ) -> tuple[float, int, tuple[Floats, Floats, npt.NDArray[np.intp]]] | None:
         """The mean, the scored samples, and of each cluster with any its weight (they sum to 1), mean and stratum."""
-        array = np.asarray(values, np.float64)
+        array = check_numbers(values, "values", "samples")
         if array.shape != self.cluster.shape:
             raise ValueError(f"values {array.shape} for {self.cluster.shape[0]} samples")
         kept = np.isfinite(array)

@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from plantain.metrics.inputs import check_numbers, check_range
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 
 ROUNDING = 1e-12
@@ -63,10 +64,17 @@ def paired_differences(
 
     Returns:
         One difference per pair, in the order of `scores`.
+
+    Raises:
+        ValueError: a model whose scores are not one a sample, an infinite one, or a range without room.
     """
+    check_range(low, high)
     plan = ClusteredMeans(clusters, strata)
     widest = None if low is None or high is None else high - low
-    arrays = {name: np.asarray(values, np.float64) for name, values in scores.items()}
+    arrays = {name: check_numbers(values, name, "samples") for name, values in scores.items()}
+    for name, values in arrays.items():
+        if values.size != len(clusters):
+            raise ValueError(f"{name}: {values.size} scores for {len(clusters)} samples")
     found = []
     for first, second in combinations(arrays, 2):
         difference = arrays[first] - arrays[second]
@@ -101,10 +109,15 @@ def _test(plan: ClusteredMeans, difference: npt.NDArray[np.float64]) -> tuple[fl
 def holm(p: Sequence[float | None]) -> list[float | None]:
     """Holm's step-down correction (Holm 1979) of the given p values; None stays None and counts for nothing.
 
+    Raises:
+        ValueError: one outside [0, 1].
+
     Example:
         >>> holm([0.01, 0.04, None, 0.03])
         [0.03, 0.06, None, 0.06]
     """
+    if wrong := [value for value in p if value is not None and not 0 <= value <= 1]:
+        raise ValueError(f"p values lie in [0, 1], not {wrong[0]!r}")
     known = sorted((value, i) for i, value in enumerate(p) if value is not None)
     corrected: list[float | None] = [None] * len(p)
     highest = 0.0

@@ -16,8 +16,20 @@ DRAWS = 2000
 
 
 def resampled_weights(stratum: npt.ArrayLike, seed: int, draws: int) -> Floats:
-    """How often each cluster counts in each draw: float64 (draws, clusters), strata drawn separately."""
+    """How often each cluster counts in each draw: float64 (draws, clusters), strata drawn separately.
+
+    Args:
+        stratum: the label of each cluster's stratum, one axis.
+        seed: 0 or more; draws: at least 1.
+
+    Raises:
+        ValueError: another shape, seed or number of draws.
+    """
     labels = np.asarray(stratum)
+    if labels.ndim != 1 or seed < 0 or draws < 1:
+        raise ValueError(
+            f"a stratum a cluster, a seed of 0 or more, 1 draw or more; not {labels.shape}, {seed}, {draws}"
+        )
     rng = np.random.default_rng(seed)
     weights = np.ones((draws, labels.size))
     for label in np.unique(labels):
@@ -34,6 +46,13 @@ def drawn_sums(weights: Floats, table: Floats) -> Floats:
 
     A matrix product would add up in another order on another number of cores, and an interval would end in another
     digit; here the order is that of the clusters.
+
+    Raises:
+        ValueError: tables whose clusters differ in number.
     """
+    if weights.ndim != 2 or table.ndim != 2 or weights.shape[1] != table.shape[0]:
+        raise ValueError(
+            f"(draws, clusters) times (clusters, columns), not {weights.shape} times {table.shape}"
+        )
     drawn: Floats = np.einsum("dc,kc->dk", weights, np.ascontiguousarray(table.T))
     return drawn
