@@ -1,4 +1,4 @@
-"""The four packages in examples/: short, with public imports only, installed beside plantain and run."""
+"""The five packages in examples/: short, with public imports only, installed beside plantain and run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_an_example_is_short_and_imports_nothing_private(file: Path) -> None:
 
 @pytest.fixture(scope="module")
 def beside(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the four packages in it, as pip installs them."""
+    """A folder with the five packages in it, as pip installs them."""
     folder = tmp_path_factory.mktemp("packages")
     shutil.copytree(EXAMPLES, folder / "src")
     sources = [str(path.parent) for path in sorted((folder / "src").glob("*/pyproject.toml"))]
@@ -90,6 +90,14 @@ def test_installed_they_are_listed_and_work(beside: Path, tmp_path: Path) -> Non
     assert run(beside, tmp_path, "build.py").strip() == (
         "[('recognisable', 5.0, True), ('unhurt', None, True)] {'distracting': True} 1.0"
     )
+
+    assert "imagefolder" in plantain("export", "--help")
+    plantain("export", "run", "--to", "release", "--layout", "imagefolder", "--licence", "CC-BY-4.0")
+    header, row = (tmp_path / "release" / "imagefolder" / "metadata.csv").read_text().splitlines()
+    assert header == "file_name,finding,instruction"
+    picture = tmp_path / "release" / "imagefolder" / row.split(",")[0]
+    assert picture.read_bytes()[:2] == b"\xff\xd8" and row.split(",")[1] == "AMD"
+    assert "OK" in plantain("verify", "release")
 
 
 MEASURE = """

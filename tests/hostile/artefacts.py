@@ -15,7 +15,8 @@ from pydicom.data import get_testdata_file
 from bench.small_bench import small_bench
 from pipeline.quick import quick_catalogue
 from plantain.release.export import export_run
-from plantain.release.plan import LAYOUTS, ExportOptions
+from plantain.release.layouts.contract import LAYOUTS
+from plantain.release.plan import ExportOptions
 from release.runs import make_run
 
 RECIPE = """name = "r"

@@ -26,7 +26,8 @@ from plantain.pipeline.run import run_build
 from plantain.records import Outcome, OutcomeKind, SourceImage, Step, TaskKind, TaskState
 from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release
-from plantain.release.plan import LAYOUTS, ExportOptions
+from plantain.release.layouts.contract import LAYOUTS
+from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
 from plantain.roles import EditedImage, EditRequest, Reply, failed
 from plantain.sources.samples import sample_images

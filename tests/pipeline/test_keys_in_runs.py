@@ -36,7 +36,7 @@ from plantain.files.terminal import _Redacted
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
-from plantain.release.plan import LAYOUTS
+from plantain.release.layouts.contract import LAYOUTS
 
 ECHOES = [text for _, _, text in corpus()]
 VARIABLES = {"gemini": "GEMINI_API_KEY", "openai": "OPENAI_API_KEY"}

@@ -9,7 +9,8 @@ import pytest
 
 from plantain.journal import JournalReader
 from plantain.release.export import export_run
-from plantain.release.plan import LAYOUTS, ExportOptions
+from plantain.release.layouts.contract import LAYOUTS
+from plantain.release.plan import ExportOptions
 from release.runs import make_run
 
 

@@ -16,7 +16,8 @@ import plantain.release.layouts.med_banana
 import plantain.release.layouts.parquet
 import plantain.release.layouts.webdataset  # noqa: F401
 from plantain.release.export import export_run
-from plantain.release.plan import LAYOUTS, ExportOptions
+from plantain.release.layouts.contract import LAYOUTS
+from plantain.release.plan import ExportOptions
 
 
 def start(run: Path, out: Path) -> int:

@@ -16,8 +16,9 @@ from plantain.cli import main
 from plantain.journal import Journal, JournalReader
 from plantain.records import InputError, Licence, TaskState
 from plantain.release.export import export_run
+from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.naming import CROSSWALK
-from plantain.release.plan import LAYOUTS, ExportOptions
+from plantain.release.plan import ExportOptions
 from release.runs import make_run, tree
 
 ALL = ExportOptions(LAYOUTS, shard_bytes=60_000)
@@ -188,7 +189,8 @@ def test_full_disk_is_one_line_and_can_be_continued(small_run: Path, release: Pa
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
         "from plantain.release.export import export_run\n"
-        "from plantain.release.plan import LAYOUTS, ExportOptions\n"
+        "from plantain.release.layouts.contract import LAYOUTS\n"
+        "from plantain.release.plan import ExportOptions\n"
         "from plantain.records import InputError\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "def told(stage):\n"

@@ -22,7 +22,8 @@ from plantain.records import InputError, Licence, TaskState
 from plantain.release.attach import attach_originals
 from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release
-from plantain.release.plan import LAYOUTS, ExportOptions, export_options
+from plantain.release.layouts.contract import LAYOUTS
+from plantain.release.plan import ExportOptions, export_options
 from plantain.release.proof.verify import verify_release
 from plantain.train.originals import Originals
 from plantain.train.release_pairs import ReleasePairs, ReleasePreferences

@@ -29,8 +29,9 @@ from plantain.journal import JournalReader
 from plantain.pipeline.run import run_build
 from plantain.records import TaskState
 from plantain.release.export import export_run
+from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.naming import CROSSWALK
-from plantain.release.plan import LAYOUTS, ExportOptions
+from plantain.release.plan import ExportOptions
 from plantain.report import write_report, write_story
 from plantain.runs.settings.terms import ConsentGiven
 from sources.published import jpeg

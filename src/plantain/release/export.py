@@ -24,12 +24,12 @@ from plantain.records import InputError
 from plantain.release.configs import table_configs
 from plantain.release.finish import finish_release
 from plantain.release.judges import keep_cards, kept_cards, run_cards, write_cards
-from plantain.release.layouts.trajectory import write_trajectories
+from plantain.release.layouts.contract import LAYOUTS, chosen
 from plantain.release.licences.licences import PARTS
 from plantain.release.licences.permission import original_terms, released_terms
 from plantain.release.licences.terms import as_json
 from plantain.release.pictures import Pictures
-from plantain.release.plan import LAYOUTS, STAGING, ExportOptions, Release, ReleaseFile, RunFacts, Signer
+from plantain.release.plan import STAGING, ExportOptions, Release, ReleaseFile, RunFacts, Signer
 from plantain.release.register import register
 from plantain.release.staging import HashingFile, StagedFiles, Staging
 from plantain.release.survey import Survey
@@ -78,9 +78,9 @@ def export_run(run: Path, out: Path, options: ExportOptions, told: RowLabels | N
         InputError: `out` holds something else or a release with other options, nothing is closed yet, a source
             needs an agreement that was not named, or a layout is unknown.
     """
-    unknown = [name for name in options.layouts if name not in LAYOUTS]
-    if unknown or not options.layouts:
-        raise InputError(f"--layout {','.join(unknown) or '(none)'}: choose out of {', '.join(LAYOUTS)}")
+    if not options.layouts:
+        raise InputError(f"--layout: none is named; there are {', '.join(LAYOUTS)}")
+    chosen(options.layouts)
     say = told or (lambda stage: None)
     with JournalReader.open(run) as live:
         finished = _finished(out, live, options)
@@ -236,37 +236,13 @@ def _licences(out: Path) -> tuple[PartLicence, ...]:
 
 
 def _write_layouts(options: ExportOptions, staging: Staging, pictures: Pictures, say: RowLabels) -> None:
-    from plantain.release.layouts.columns import columns_of
-
-    cards = kept_cards(staging)
-    columns = columns_of(orjson.loads(staging.meta("facts") or "{}").get("frozen", {}), cards)
-    say("trajectory")
-    write_trajectories(staging)
-    write_cards(staging, cards)
-    if "med-banana" in options.layouts:
-        from plantain.release.layouts.med_banana import write_tree
-
-        say("med-banana")
-        write_tree(staging, pictures)
-    if "med-banana" in options.layouts or "trajectory" in options.layouts:
-        from plantain.release.layouts.originals import write_originals
-
-        write_originals(staging, pictures)
-    if "parquet" in options.layouts or "preference" in options.layouts:
-        from plantain.release.layouts import parquet
-
-        say("parquet")
-        parquet.write_originals(staging, pictures, columns)
-        parquet.write_images(staging, pictures, columns)
-        parquet.write_training(staging, pictures, columns)
-        parquet.write_trajectory_tables(staging, columns)
-        parquet.write_verdicts(staging, columns)
-        parquet.write_preferences(staging, pictures, columns)
-    if "webdataset" in options.layouts:
-        from plantain.release.layouts.webdataset import write_webdataset
-
-        say("webdataset")
-        write_webdataset(staging, pictures, columns)
+    write_cards(staging, kept_cards(staging))
+    done: list[object] = []
+    for name, layout in chosen(options.layouts).items():
+        if layout.write not in done:
+            say(name)
+            layout.write(staging, pictures)
+            done.append(layout.write)
 
 
 def _signer(options: ExportOptions) -> Signer | None:

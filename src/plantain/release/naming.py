@@ -43,6 +43,11 @@ def task_word(record: TaskRecord) -> str:
     return "control" if record.kind is TaskKind.CONTROL else TASK_WORD[record.direction]
 
 
+def task_folder(record: TaskRecord) -> str:
+    """The folder of a task's image in a tree of files, e.g. "odir-5k-edit"."""
+    return f"{safe(record.image.dataset)}-{task_word(record)}"
+
+
 def slug(record: TaskRecord) -> str:
     """Modality and direction, as part of a table's name, e.g. "chest_xray_add"."""
     word = "control" if record.kind is TaskKind.CONTROL else record.direction.value

@@ -16,10 +16,6 @@ from typing import Protocol
 
 from plantain.records import InputError, JudgeCard
 
-LAYOUTS = ("med-banana", "parquet", "preference", "trajectory", "webdataset")
-"""Every layout that can be asked for. `parquet` brings the `preference` table with it, and `trajectory`
-comes with every release: it is the record that the others are derived from and that an import reads."""
-
 SHARD_BYTES = 700_000_000
 """Payload of a Parquet or tar shard: within the 0.5 to 1 GB that hubs recommend."""
 
@@ -78,7 +74,7 @@ class ExportOptions:
     """What a person asks of an export.
 
     Attributes:
-        layouts: names out of LAYOUTS, in that order.
+        layouts: names of layouts, sorted; see `layouts/contract.py`.
         redistribution_approved: reference of the agreement that allows a credentialed source; "" when there is none.
         sign_cert, sign_key: PEM chain and key for C2PA; None leaves the images unsigned.
         shard_bytes: payload of one shard.
@@ -126,10 +122,8 @@ def export_options(
         raise InputError("plantain export needs pyarrow: pip install -e '.[release]'")
     if (sign_cert is None) != (sign_key is None):
         raise InputError("--sign and --key belong together: a certificate chain and its private key")
-    order = {name: number for number, name in enumerate(LAYOUTS)}
-    asked = sorted(dict.fromkeys(layouts), key=lambda name: (order.get(name, -1), name))
     return ExportOptions(
-        tuple(asked),
+        tuple(sorted(set(layouts))),
         redistribution_approved,
         sign_cert,
         sign_key,

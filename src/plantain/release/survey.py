@@ -13,11 +13,12 @@ from plantain.catalogue.groups import Groups
 from plantain.journal import JournalReader, JsonValue
 from plantain.journal.questions.release import closed_images, models_that_answered, stored_pictures
 from plantain.records import Licence, SourceImage, TaskKind, TaskState
+from plantain.release.layouts.contract import chosen
 from plantain.release.licences.licences import STRICTEST_LAST, LicenceText, SourcePart
 from plantain.release.licences.permission import original_terms, released_terms
 from plantain.release.licences.published import original_parts
 from plantain.release.licences.terms import as_json
-from plantain.release.naming import Pseudonyms, modality_slug, safe, slug, task_word
+from plantain.release.naming import Pseudonyms, modality_slug, safe, slug, task_folder
 from plantain.release.originals import FOLDER, MEDIA, Originals, decide_originals
 from plantain.release.pairs import WITHIN_TASK_SUCCESS, pairs_of, why_no_pair
 from plantain.release.plan import IMPORTED, ExportOptions, RunFacts
@@ -75,6 +76,7 @@ class Survey:
         told = reader.meta(IMPORTED)
         self._imported: dict[str, JsonValue] | None = None if told is None else orjson.loads(told)
         self._pseudonyms = Pseudonyms(run, imported=told is not None)
+        self._trees = {name: one.path_of for name, one in chosen(options.layouts).items() if one.path_of}
         self._shards = _Shards(staging, options.shard_bytes)
         self._originals = Originals({}, frozenset())
         self._sharing: dict[str, list[SourceImage]] = defaultdict(list)
@@ -121,7 +123,7 @@ class Survey:
         canary = canary_of(run_id)
         split = {name: split_of(groups.group(image), seed) for name, image in images.items()}
         for seq, record in enumerate(self._records(images, split, canary)):
-            self._staging.add_task(seq, _folder(record), to_json(record))
+            self._staging.add_task(seq, task_folder(record), to_json(record))
             self._count(record)
             self._place_original(seq, record)
             self._place(seq, record)
@@ -199,10 +201,10 @@ class Survey:
                 if attempt.mask is not None and self._carried(attempt.mask):
                     stem = f"wds/masks-{record.split}"
                     self._shards.add("masks", stem, seq, index, -1, attempt.mask.bytes)
-            if "med-banana" in layouts and attempt.role in ("success", "failed", "control"):
-                folder = _folder(record)
-                path = self._unused(_tree_path(folder, record, attempt), record, attempt)
-                self._shards.add_file("med-banana", folder, seq, index, path)
+            for name, path_of in self._trees.items():
+                if path := path_of(record, attempt):
+                    path = self._unused(path, record, attempt)
+                    self._shards.add_file(name, task_folder(record), seq, index, path)
         if "parquet" in layouts or "preference" in layouts:
             for pair in pairs_of(record):
                 both = [record.attempts[pair.chosen].edited, record.attempts[pair.rejected].edited]
@@ -308,20 +310,6 @@ class Survey:
             original_terms=as_json(self._original_terms),
             judges=counted.get("judges", {}),
         )
-
-
-def _folder(record: TaskRecord) -> str:
-    return f"{safe(record.image.dataset)}-{task_word(record)}"
-
-
-def _tree_path(folder: str, record: TaskRecord, attempt: AttemptRecord) -> str:
-    """As published: successes of removals lie in `normal/`, failures in a folder of their own, by round."""
-    disease, word = safe(record.finding), task_word(record)
-    stem = f"{safe(record.image.id)}-{disease}-{word}"
-    if attempt.round == record.round and record.state is TaskState.SUCCESS:
-        return f"{folder}/{'normal' if word == 'remove' else disease}/{stem}.jpeg"
-    number = "" if attempt.round is None else f"-{attempt.round}"
-    return f"{folder}-failed/{disease}/{stem}-failed{number}.jpeg"
 
 
 def _models(reader: JournalReader) -> dict[str, JsonValue]:

@@ -14,7 +14,8 @@ from plantain.journal import JournalReader, verify
 from plantain.records import InputError, Licence, TaskState
 from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release
-from plantain.release.plan import LAYOUTS, ExportOptions
+from plantain.release.layouts.contract import LAYOUTS
+from plantain.release.plan import ExportOptions
 from release.runs import make_run, picture, tree
 
 SAMPLES = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "med-banana-samples"

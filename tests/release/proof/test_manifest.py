@@ -11,7 +11,8 @@ import pytest
 from plantain.journal import JournalReader
 from plantain.pixels.fingerprint import pixel_sha256
 from plantain.release.export import export_run
-from plantain.release.plan import LAYOUTS, ExportOptions
+from plantain.release.layouts.contract import LAYOUTS
+from plantain.release.plan import ExportOptions
 from plantain.release.proof.manifest import MANIFEST, SCHEMA, ManifestReader
 from plantain.release.proof.sums import SUMS, SUMS_FOLDER, read_sums, why_unsafe
 from release.resealing import entries_of

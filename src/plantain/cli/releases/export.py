@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from plantain.release.plan import ExportOptions
 
 from plantain.cli.terminal.application import application
+from plantain.files.installed import installed
 from plantain.records import InputError
 
 app = application()
+LAYOUTS = "plantain.layouts"
 
 DEFAULT_LAYOUTS = "med-banana,parquet,preference,trajectory"
 HUB_LAYOUTS = "parquet,preference"
@@ -41,7 +43,7 @@ def export(
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Any of med-banana, parquet, preference, trajectory, webdataset; commas between. "
+            help=f"Any of {', '.join(installed(LAYOUTS))}; commas between. "
             f"[default: {DEFAULT_LAYOUTS}; of --hub-folder: {HUB_LAYOUTS}]",
         ),
     ] = None,

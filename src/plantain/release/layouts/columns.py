@@ -14,6 +14,8 @@ from plantain.findings import load_taxonomy
 from plantain.journal import JsonValue
 from plantain.journal.payload import dumps
 from plantain.records import Direction, JudgeCard, Rubric, Verdict
+from plantain.release.judges import kept_cards
+from plantain.release.staging import Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, VerdictRecord
 from plantain.rubrics import recorded
 
@@ -290,6 +292,12 @@ def columns_of(
 ) -> Columns:
     """The columns of a run by what it froze. Raises InputError, KeyError, TypeError: its rubric cannot be read."""
     return Columns(recorded(frozen), cards)
+
+
+def planned_columns(staging: Staging) -> Columns:
+    """The columns of an unfinished release."""
+    frozen = orjson.loads(staging.meta("facts") or "{}").get("frozen", {})
+    return columns_of(frozen, kept_cards(staging))
 
 
 def _unlike(name: str, taken: Collection[str], prefix: str) -> str:

@@ -9,29 +9,34 @@ import orjson
 from plantain.journal import JsonValue
 from plantain.records import TaskKind, TaskState
 from plantain.release.layouts import conversations
-from plantain.release.layouts.batches import write_batches
-from plantain.release.pictures import PictureRequest, Pictures
+from plantain.release.layouts.contract import Layout, write_pictures
+from plantain.release.naming import safe, task_folder, task_word
+from plantain.release.pictures import Pictures
 from plantain.release.plan import ReleaseFile
-from plantain.release.staging import HashingFile, StagedEntry, Staging
-from plantain.release.task_record import TaskRecord, from_json
+from plantain.release.staging import HashingFile, Staging
+from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 
 Entries = Callable[[bytes, TaskRecord, dict[int, str]], Iterator[bytes]]
 """From a task (as JSON, as a record, and the paths of its images) to its entries in a JSON file."""
 
 
 def write_tree(staging: Staging, pictures: Pictures) -> None:
-    """Writes the images in batches that become durable together, then the JSON files of every folder."""
-
-    def read(entry: StagedEntry) -> tuple[bytes, ReleaseFile]:
-        record = from_json(entry.record)
-        attempt = record.attempts[entry.first]
-        assert attempt.edited is not None
-        image = pictures.read(PictureRequest(attempt.edited, record.task_id, attempt.round or 0))
-        return image.data, image.listed(record.task_id, attempt, attempt.role, path=entry.path)
-
-    write_batches(staging, "med-banana", read)
+    """Writes the images, then the JSON files of every folder."""
+    write_pictures(staging, pictures, "med-banana")
     for folder in staging.folders():
         _write_json_files(staging, folder)
+
+
+def path_of(record: TaskRecord, attempt: AttemptRecord) -> str:
+    """As published: successes of removals lie in `normal/`, failures in a folder of their own, by round."""
+    if attempt.role not in ("success", "failed", "control"):
+        return ""
+    folder, disease, word = task_folder(record), safe(record.finding), task_word(record)
+    stem = f"{safe(record.image.id)}-{disease}-{word}"
+    if attempt.round == record.round and record.state is TaskState.SUCCESS:
+        return f"{folder}/{'normal' if word == 'remove' else disease}/{stem}.jpeg"
+    number = "" if attempt.round is None else f"-{attempt.round}"
+    return f"{folder}-failed/{disease}/{stem}-failed{number}.jpeg"
 
 
 def _write_json_files(staging: Staging, folder: str) -> None:
@@ -97,3 +102,6 @@ def _retries(line: bytes, record: TaskRecord, paths: dict[int, str]) -> Iterator
 def _failed_summaries(line: bytes, record: TaskRecord, paths: dict[int, str]) -> Iterator[bytes]:
     if record.state is TaskState.FAILED:
         yield orjson.dumps(conversations.failed_summary(record, paths))
+
+
+LAYOUT = Layout(write_tree, path_of)

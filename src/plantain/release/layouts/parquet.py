@@ -16,9 +16,11 @@ from plantain.release.layouts.columns import (
     instruction_cells,
     labels_after,
     original_cells,
+    planned_columns,
     task_cells,
     with_features,
 )
+from plantain.release.layouts.contract import Layout
 from plantain.release.layouts.originals import original_of
 from plantain.release.layouts.preference import preference_rows
 from plantain.release.originals import MEDIA
@@ -39,6 +41,17 @@ _REPEATED = ("dataset", "modality", "disease", "task", "outcome", "judge", "lice
 
 Row = tuple[dict[str, Cell], int, list[ReleaseFile]]
 """Cells, their weight in bytes, and the images among them."""
+
+
+def write_tables(staging: Staging, pictures: Pictures) -> None:
+    """Every table that was planned."""
+    columns = planned_columns(staging)
+    write_originals(staging, pictures, columns)
+    write_images(staging, pictures, columns)
+    write_training(staging, pictures, columns)
+    write_trajectory_tables(staging, columns)
+    write_verdicts(staging, columns)
+    write_preferences(staging, pictures, columns)
 
 
 def write_images(staging: Staging, pictures: Pictures, columns: Columns) -> None:
@@ -254,3 +267,7 @@ def _trajectory_rows(entries: Iterable[StagedEntry], columns: Columns) -> Iterat
             "record": entry.record.decode(),
         }
         yield cells, 8 * len(entry.record), []
+
+
+LAYOUT = Layout(write_tables)
+"""Also the layout `preference`, whose table comes with the others: what is written is what was planned."""

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from plantain.release.layouts.contract import Layout
+from plantain.release.layouts.originals import write_originals
+from plantain.release.pictures import Pictures
 from plantain.release.plan import ReleaseFile
 from plantain.release.staging import HashingFile, Staging
 
 PATH = "trajectories/trajectories.jsonl"
 
 
-def write_trajectories(staging: Staging) -> None:
-    """Writes every task's record in the order of the ids."""
+def write_trajectories(staging: Staging, pictures: Pictures) -> None:
+    """Writes every task's record in the order of the ids, and the originals that were planned as files."""
 
     def fill(file: HashingFile) -> Iterator[ReleaseFile]:
         for record in staging.records():
@@ -22,3 +25,7 @@ def write_trajectories(staging: Staging) -> None:
         return iter(())
 
     staging.write(PATH, "record", fill)
+    write_originals(staging, pictures)
+
+
+LAYOUT = Layout(write_trajectories)

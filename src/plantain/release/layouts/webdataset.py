@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 
 import orjson
 
-from plantain.release.layouts.columns import Columns, instruction_cells, task_cells
+from plantain.release.layouts.columns import Columns, instruction_cells, planned_columns, task_cells
+from plantain.release.layouts.contract import Layout
 from plantain.release.layouts.originals import original_of
 from plantain.release.pictures import PictureRequest, Pictures, Released
 from plantain.release.plan import ORIGINAL, ReleaseFile
@@ -19,12 +20,13 @@ Sample = tuple[list[tuple[str, bytes]], ReleaseFile]
 """Members of a tar by name, and the line of the one that is a picture."""
 
 
-def write_webdataset(staging: Staging, pictures: Pictures, columns: Columns) -> None:
+def write_webdataset(staging: Staging, pictures: Pictures) -> None:
     """`wds/success-train-00000.tar` and the like; masks under the same keys, and originals, in tars of their own.
 
     Samples of one tar all have the same fields, which readers expect; so masks, which only some edits have, lie
     apart, and originals, which many edits share. The index is the release's manifest.
     """
+    columns = planned_columns(staging)
     _write(staging, "webdataset", lambda entries: _edits(entries, pictures, columns))
     _write(staging, "masks", lambda entries: _masks(entries, pictures))
     _write(staging, "wds-originals", lambda entries: _originals(entries, staging, pictures))
@@ -126,3 +128,6 @@ def _add(file: HashingFile, name: str, data: bytes) -> None:
     file.write(info.tobuf(tarfile.USTAR_FORMAT, "ascii", "strict"))
     file.write(data)
     file.write(bytes(-len(data) % tarfile.BLOCKSIZE))
+
+
+LAYOUT = Layout(write_webdataset)
