@@ -53,12 +53,14 @@ class Provider:
 
     Attributes:
         broken: share of the requests in a burst whose connection breaks instead.
+        first_s: when the first burst begins.
         paid: answers that arrived, by what they were for.
         bill_usd: what the provider wants.
     """
 
     rng: random.Random
     broken: float = 0.0
+    first_s: float = FIRST_S
     paid: Counter[tuple[object, ...]] = field(default_factory=Counter)
     bill_usd: float = 0.0
     seen: Counter[str] = field(default_factory=Counter)
@@ -71,7 +73,7 @@ class Provider:
             images=1 if step is Step.EDIT else 0,
         )
         cost = PRICES[step].cost(usage) or 0.0
-        if (loop.time() - FIRST_S) % EVERY_S < BURST_S and loop.time() >= FIRST_S:
+        if loop.time() >= self.first_s and (loop.time() - self.first_s) % EVERY_S < BURST_S:
             await asyncio.sleep(0.2)
             if rng.random() < self.broken:
                 self.seen["broken"] += 1
@@ -155,6 +157,7 @@ def build_through_bursts(
     concurrency: int = 4,
     broken: float = 0.0,
     outage_hours: float = 12.0,
+    first_s: float = FIRST_S,
     seed: int = 0,
 ) -> Burst:
     """Builds until nothing is pending, beginning anew whenever the run halts.
@@ -165,11 +168,11 @@ def build_through_bursts(
         picture: what every edit gives back, in normal form.
         findings: how many of them each image gets.
         concurrency: calls under way.
-        broken: see `Provider`.
+        broken, first_s: see `Provider`.
         outage_hours: as in a recipe: less than a burst halts the run in each.
         seed: of everything.
     """
-    provider = Provider(random.Random(seed), broken)
+    provider = Provider(random.Random(seed), broken, first_s)
     recipe = Recipe.model_validate(
         {
             "name": "bursts",

@@ -26,7 +26,8 @@ def test_bursts_of_503_cost_nothing_twice(settings: dict[str, float], starts: in
         tmp_path / "run",
         picture,
         findings=5,
-        concurrency=3,
+        concurrency=12,
+        first_s=60.0,
         **settings,  # type: ignore[arg-type]
     )
     print(came)

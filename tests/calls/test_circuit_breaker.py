@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from typing import cast
 
 import pytest
 
-from plantain.calls import AdmissionController, Budget, ModelLimits
+from plantain.calls import AdmissionController, Budget, CallSpec, ModelClient, ModelLimits, TaskCalls
 from plantain.calls.circuit_breaker import FAILURES, LONGEST_PAUSE_S, CircuitBreaker
+from plantain.journal import CallResult, Journal
 from plantain.records import OK, Outcome, OutcomeKind, Price, Step, Usage
+from plantain.roles import Reply, failed
 from simulated.clock import run_simulated
+from simulated.day import Unwritten
 
 GONE = Outcome(OutcomeKind.TRANSPORT, "503: overloaded", unbilled=True)
 
@@ -115,3 +120,46 @@ def test_thirty_two_callers_sit_an_outage_out_with_few_requests_and_no_money() -
     assert (budget.spent_usd, budget.held_usd, budget.reserved_usd) == (32.0, 0.0, 0.0)
     assert said[0].startswith("hosted/m: no answer for 0 s (503: overloaded); next try in ")
     assert len(said) <= 12
+
+
+@pytest.mark.parametrize("outage_s", [12 * 3600.0, 10.0], ids=["sat out", "given up"])
+@pytest.mark.parametrize("outcome", [OK, Outcome(OutcomeKind.REFUSED, "no")], ids=["ok", "refused"])
+def test_answers_that_were_under_way_when_an_outage_began_are_not_asked_for_again(
+    outcome: Outcome, outage_s: float
+) -> None:
+    """Sent before the first 503, answered a minute later while nobody else is answered: it was paid for, and counts."""
+
+    async def scene() -> tuple[list[str], Outcome | None]:
+        asked: list[str] = []
+        limits = ModelLimits(16, price=Price(input_per_m=1.0), outage_s=outage_s)
+        client = ModelClient(
+            cast(Journal, Unwritten()),
+            AdmissionController(lambda _: limits, Budget(100.0)),
+            jitter=random.Random(1),
+        )
+
+        async def call(task: str) -> Outcome:
+            async def send() -> Reply[str]:
+                asked.append(task)
+                if task != "slow":
+                    return failed(GONE)
+                await asyncio.sleep(60.0)
+                usage = Usage(input_tokens=1_000)
+                return Reply("fine", OK, usage) if outcome.ok else failed(outcome, usage)
+
+            async def settle(reply: Reply[str], draft: CallResult) -> CallResult:
+                return draft
+
+            spec = CallSpec(Step.JUDGE, 1, 0, "p/judge", {}, send, settle)
+            return (await TaskCalls(client, task, 0, []).answer(spec)).outcome
+
+        slow = asyncio.create_task(call("slow"))
+        await asyncio.sleep(1.0)
+        others = [asyncio.create_task(call(f"quick {n}")) for n in range(8)]
+        ended = await slow
+        client.request_stop()
+        await asyncio.gather(*others, return_exceptions=True)
+        return asked, ended
+
+    asked, ended = run_simulated(scene())
+    assert asked.count("slow") == 1 and ended == outcome

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from plantain.calls.adaptive_rate import AdaptiveRate
 from plantain.calls.admission import Ticket
 from plantain.calls.budget import Budget, StepCosts, cost_of, demand
-from plantain.calls.circuit_breaker import CircuitBreaker
+from plantain.calls.circuit_breaker import PASSING, CircuitBreaker
 from plantain.calls.concurrency import ConcurrencyLimit
 from plantain.calls.deadline import Deadline
 from plantain.calls.history import LimitHistory
@@ -76,7 +76,8 @@ class LimiterTicket(Ticket):
     def settle(self, outcome: Outcome, usage: Usage) -> None:
         self.settled = True
         self.cost_usd = self.limiter.settled(self, outcome, usage)
-        self.sit_out, self.give_up = self.limiter.outage.open, self.limiter.outage.over(_now())
+        if outcome.kind in PASSING:  # an answer that was under way when the trouble began is an answer
+            self.sit_out, self.give_up = self.limiter.outage.open, self.limiter.outage.over(_now())
 
     def announced(self, limits: Sequence[AnnouncedLimit]) -> None:
         for limit in limits:
