@@ -3,7 +3,7 @@
 from plantain.findings.places import PLACES, SIDES, place_of, say_place
 from plantain.findings.presentation import lines_on
 from plantain.findings.taxonomy import Taxonomy, load_taxonomy
-from plantain.findings.visibility import shown_sides, sides_on, why_not_shown, zones_on
+from plantain.findings.visibility import shown_sides, sides_on, told_sides, why_not_shown, zones_on
 
 __all__ = [
     "PLACES",
@@ -15,6 +15,7 @@ __all__ = [
     "say_place",
     "shown_sides",
     "sides_on",
+    "told_sides",
     "why_not_shown",
     "zones_on",
 ]

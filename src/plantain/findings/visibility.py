@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from plantain.records import Finding, SourceImage, Visibility
 
 
@@ -55,6 +57,14 @@ def shown_sides(image: SourceImage) -> str:
     if image.laterality == MIRRORED:
         return "This picture is shown mirrored: the patient's left is on its left, the patient's right on its right."
     return "The patient's left is on the right of the picture as shown, and the patient's right on its left."
+
+
+_SIDE = re.compile(r"\b(left|right)\b", re.IGNORECASE)
+
+
+def told_sides(instruction: str, image: SourceImage) -> str:
+    """What an editor has to be told of sides beside this instruction; "" where the instruction names none."""
+    return shown_sides(image) if _SIDE.search(instruction) else ""
 
 
 def sequence_of(image: SourceImage) -> str:

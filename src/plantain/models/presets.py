@@ -51,9 +51,9 @@ class Preset:
     usual: bool = False
     source: str = ""
 
-    def words(self, instruction: str) -> str:
-        """What the model is sent for an instruction."""
-        return self.prompt.replace("{instruction}", instruction)
+    def words(self, instruction: str, sides: str = "") -> str:
+        """What the model is sent for an instruction; `sides` says where the patient's lie in the picture."""
+        return self.prompt.replace("{instruction}", f"{instruction} {sides}".rstrip())
 
 
 @dataclass(frozen=True, slots=True)

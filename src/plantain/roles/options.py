@@ -17,6 +17,9 @@ from plantain.roles.clearance import Clearance
 PUBLIC = ("googleapis.com", "openai.com", "openai.azure.com", "anthropic.com")
 """Where the public finds a provider: nobody's premises, whatever a recipe declares."""
 
+SIDES_TOLD = " sides=told"
+"""In the fingerprint of an open editor that is told where the patient's sides lie; in none of the first edition."""
+
 THINKING = ("", "none", "minimal", "low", "medium", "high")
 LENIENCY = ("balanced", "strict")
 FORMS = ("plain", "blind")
@@ -73,7 +76,8 @@ class ProviderOptions:
         form: how a judge is asked: "plain", at once, or "blind", in two calls, of which the first shows it the two
             pictures alone.
         prompts: folder whose templates replace ours, by file name.
-        edition: of our prompts; 0 for the latest. A run that goes on has the one that it was begun with.
+        edition: of our prompts, and of what open editors are told; 0 for the latest. A run that goes on has the one
+            that it was begun with.
         price: overrides the table of known models.
         dtype: of an open model's weights: "float32", "float16", "bfloat16"; "" for the family's own on this device.
         device: where open models run: "cpu", "cuda:1", or several with commas; "" for every GPU, else the processor.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from plantain.records import InputError
+from plantain.runs.opening import edition_begun
 from plantain.runs.settings.terms import Terms
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ def watched_editor(terms: Terms, model: str, fingerprint: str, what: What) -> At
     from plantain.models.diffusers.editor import fingerprint_of
     from plantain.models.diffusers.plan import plan_editor
 
-    plan = plan_editor(model, terms.provider(model).options())
+    edition = edition_begun(fingerprint, None)
+    plan = plan_editor(model, replace(terms.provider(model).options(), edition=edition))
     if fingerprint_of(plan) != fingerprint:
         raise InputError(
             f"{model}: was generated with other weights or settings than these; give the same --settings"

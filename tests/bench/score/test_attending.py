@@ -55,6 +55,8 @@ class Planted:
 
     asked: list[str] = field(default_factory=list)
 
+    tells_sides = False
+
     def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
     ) -> PlantedLook:

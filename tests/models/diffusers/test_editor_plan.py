@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from fakes.hub import Hub
+from plantain.findings import shown_sides
 from plantain.models.diffusers.download import fetch_lora, fetch_pipeline
+from plantain.models.diffusers.editor import DiffusersEditor
 from plantain.models.diffusers.licences import terms_of
 from plantain.models.diffusers.plan import EditorPlan, plan_editor
 from plantain.models.diffusers.weights import find_weights, folder_digest, hub_cache, missing_part
 from plantain.models.resolver import resolve_editor, resolve_judge
-from plantain.records import InputError
+from plantain.pixels.encode import encode_png
+from plantain.records import Geometry, InputError, Licence, SourceImage
+from plantain.roles import EditRequest, EncodedImage
 from plantain.roles.options import ProviderOptions
+from plantain.runs.opening import edition_begun
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 FLUX = "flux-1-dev-non-commercial-license"
@@ -335,3 +344,37 @@ def test_missing_extra_is_one_line_that_says_what_to_install(monkeypatch: pytest
     monkeypatch.setattr("plantain.models.extras.has_module", lambda module: False)
     with pytest.raises(InputError, match=r"needs the package diffusers: pip install -e '\.\[torch\]'"):
         resolve_editor("diffusers/flux2-klein-4b")
+
+
+def test_an_open_editor_is_told_where_the_patients_sides_lie(tiny_folder: Callable[[str], Path]) -> None:
+    """The job that goes to the device says so; a run that began without goes on without."""
+
+    class Device:
+        def __init__(self) -> None:
+            self.orders: list[Any] = []
+
+        def submit(self, order: Any) -> Future[Any]:
+            self.orders.append(order)
+            future: Future[Any] = Future()
+            future.set_exception(InterruptedError())
+            return future
+
+    chest = SourceImage(
+        "x", "d", "chest_xray", (), Licence.OPEN, "", "", Geometry(8, 8, "pad", 0, 0, 8, 8), view="frontal"
+    )
+
+    def told(edition: int) -> tuple[str, str]:
+        options = ProviderOptions(device="cpu", edition=edition)
+        editor = DiffusersEditor(plan_editor(f"diffusers/{tiny_folder('instruct-pix2pix')}", options))
+        device = Device()
+        editor._devices = device  # type: ignore[assignment]
+        picture = EncodedImage(encode_png(np.zeros((8, 8, 3), np.uint8)), "image/png")
+        with pytest.raises(InterruptedError):
+            asyncio.run(editor.edit(EditRequest(chest, picture, "Add air on the left.", 1)))
+        return device.orders[0].job.instruction, editor.fingerprint
+
+    (today, latest), (before, first) = told(0), told(1)
+    assert before == "Add air on the left."
+    assert today == f"{before} {shown_sides(chest)}"
+    assert latest == f"{first} sides=told"
+    assert [edition_begun(f"diffusers/x: {known}", None) for known in (first, latest)] == [1, 0]

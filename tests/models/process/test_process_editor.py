@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -19,6 +20,7 @@ from plantain.pixels.encode import encode_mask
 from plantain.records import Geometry, InputError, Licence, Outcome, OutcomeKind, SourceImage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
 from plantain.roles.options import ProviderOptions, WorkerCommand
+from plantain.runs.opening import edition_begun
 
 WORKER = Path(__file__).parents[2] / "fakes" / "process_worker.py"
 IMAGE = SourceImage("x", "d", "fundus", (), Licence.OPEN, "a", "b", Geometry(64, 64, "pad", 0, 0, 64, 64))
@@ -194,3 +196,30 @@ def test_what_is_missing_is_one_line() -> None:
         resolve_judge("process/mine")
     with pytest.raises(InputError, match=r"providers\.process\.steps: process has no such setting"):
         resolve_editor("process/mine", ProviderOptions(steps=3, workers={"mine": command()}))
+
+
+def test_the_program_is_told_where_the_patients_sides_lie() -> None:
+    """Where an instruction names a side, and the picture has one; a run of the first edition goes on without."""
+    chest = replace(IMAGE, modality="chest_xray", view="frontal")
+    asked = [
+        replace(request(), image=replace(chest, laterality=how), instruction=text)
+        for how, text in (
+            ("unknown", "Add air on the left."),
+            ("mirrored", "Add air on the left."),
+            ("unknown", "Add air."),
+        )
+    ]
+    said = [json.loads(reply.raw)["instruction"] for reply in edit_all(open_editor(), *asked)]
+    assert said == [
+        "Add air on the left. The patient's left is on the right of the picture as shown, and the patient's right on "
+        "its left.",
+        "Add air on the left. This picture is shown mirrored: the patient's left is on its left, the patient's right "
+        "on its right.",
+        "Add air.",
+    ]
+    options = ProviderOptions(workers={"mine": command()})
+    first, today = (
+        resolve_editor("process/mine", replace(options, edition=edition)).fingerprint for edition in (1, 0)
+    )
+    assert today == f"{first} sides=told"
+    assert [edition_begun(f"process/mine: {known}", None) for known in (first, today)] == [1, 0]

@@ -23,6 +23,7 @@ from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import Arm, ArmKind, output_seed
 from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.files.writing import replace_file
+from plantain.findings import told_sides
 from plantain.journal import Journal, JsonValue, StoredScore
 from plantain.metrics.grounding import ALPHA, Grounding, grounding, scaled
 from plantain.models.frames import Frame
@@ -63,6 +64,9 @@ class Seen(Protocol):
 
 class Watched(Protocol):
     """An editor whose attention is recorded; see `plantain.models.diffusers.attender.Attender`."""
+
+    @property
+    def tells_sides(self) -> bool: ...
 
     def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
@@ -216,7 +220,9 @@ def _measured(
         return _stored(output, unscored_all("the sample has no region"), detail)
     pixels = benchmark.previous(sample)
     seed = output_seed(opened.reader.header.seed, sample.id, point.seed)
-    seen = watched.look(pixels, instruction, seed, concept_of(sample), dict(point.parameters))
+    sides = told_sides(instruction, sample.image) if watched.tells_sides else ""
+    words = f"{instruction} {sides}".rstrip()  # as the editor had it
+    seen = watched.look(pixels, words, seed, concept_of(sample), dict(point.parameters))
     detail |= {"tokens": list(seen.tokens), "differs": _differs(opened, output, seen.edited)}
     if seen.attention is None:
         return _stored(output, unscored_all(seen.reason), detail)

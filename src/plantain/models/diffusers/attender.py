@@ -105,6 +105,11 @@ class Attender:
         self.plan, self.watching = plan, watching
         self._runner: Runner = runner_for(plan.loading, device)
 
+    @property
+    def tells_sides(self) -> bool:
+        """Whether the editor was told where the patient's sides lie in the picture."""
+        return self.plan.tells_sides
+
     def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
     ) -> AttentionLook:

@@ -7,6 +7,7 @@ import threading
 
 import orjson
 
+from plantain.findings import told_sides
 from plantain.models.diffusers.devices import Devices, Order, device_names, release, share
 from plantain.models.diffusers.jobs import Done, Job, Steering
 from plantain.models.diffusers.plan import EditorPlan
@@ -47,7 +48,10 @@ class DiffusersEditor:
         side = plan.options.side
         job = Job(
             request.original.data,
-            plan.preset.words(request.instruction),
+            plan.preset.words(
+                request.instruction,
+                told_sides(request.instruction, request.image) if plan.tells_sides else "",
+            ),
             request.seed,
             request.concept,
             None if request.direction in (None, Direction.CHANGE) else request.direction is Direction.REMOVE,

@@ -20,7 +20,7 @@ from plantain.models.diffusers.weights import (
 )
 from plantain.models.presets import Preset, known_weights, preset, presets
 from plantain.records import InputError
-from plantain.roles.options import ProviderOptions
+from plantain.roles.options import SIDES_TOLD, ProviderOptions
 
 STEERING = ("steps", "guidance", "image_guidance", "alpha", "text_steps", "model_steps")
 COMMON = frozenset(
@@ -73,8 +73,15 @@ class EditorPlan:
         return (
             f"{self.method.name} {self.weights.name}@{self.weights.digest}{lora} {said} "
             f"{self.options.sampling('side', 'dtype')} checker={self.options.safety_checker} "
-            f"prompt={self.preset.prompt}{self._drawn_again}"
+            f"prompt={self.preset.prompt}{self._drawn_again}{SIDES_TOLD * self.tells_sides}"
         )
+
+    @property
+    def tells_sides(self) -> bool:
+        """Whether the model is told where the patient's sides lie: not where a run began without that, and not a LoRA,
+        which learned from instructions as they were.
+        """
+        return self.options.edition != 1 and self.lora is None
 
     @property
     def _drawn_again(self) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Protocol
 
 import orjson
 
-from plantain.findings import shown_sides
+from plantain.findings import told_sides
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import record
 from plantain.models.hosted.faults import Fault
@@ -24,7 +23,6 @@ from plantain.roles.options import ProviderOptions
 PICTURE = "<picture>"
 """Where the prompt with demonstrations shows a picture."""
 
-_SIDE = re.compile(r"\b(left|right)\b", re.IGNORECASE)
 
 VERSION = "1"
 """Of this adapter; raised when the same model and prompt could be asked or read differently."""
@@ -134,7 +132,7 @@ class HostedEditor:
         With demonstrations it is one turn, labelled throughout, the new case last: models take examples that come as
         turns of their own for answers that they gave.
         """
-        shown = shown_sides(request.image) if _SIDE.search(request.instruction) else ""
+        shown = told_sides(request.instruction, request.image)
         if not request.demonstrations:
             prompt = self._library.render("edit", {"instruction": request.instruction, "shown": shown})
             return prompt, [original, prompt.text]

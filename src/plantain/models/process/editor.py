@@ -12,6 +12,7 @@ from pathlib import Path
 
 import orjson
 
+from plantain.findings import told_sides
 from plantain.models.diffusers.weights import folder_digest
 from plantain.models.frames import FramePolicy
 from plantain.models.presets import Preset
@@ -20,7 +21,7 @@ from plantain.models.process.program import Program
 from plantain.pixels.decode import declared_size
 from plantain.records import InputError, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
-from plantain.roles.options import WorkerCommand
+from plantain.roles.options import SIDES_TOLD, WorkerCommand
 
 VERSION = "1"
 GATHER_S = 0.03
@@ -45,10 +46,20 @@ class ProcessEditor:
         name: "process/NAME".
         preset: whose words, canvas and settings it has; an empty one where there is none.
         command: how the program is started.
+        tells_sides: say where the patient's sides lie in the picture, where an instruction names one.
     """
 
-    def __init__(self, name: str, preset: Preset, command: WorkerCommand, side: int | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        preset: Preset,
+        command: WorkerCommand,
+        side: int | None,
+        *,
+        tells_sides: bool = True,
+    ) -> None:
         self.name = name
+        self._tells_sides = tells_sides
         self.settings: dict[str, str | int | float | bool] = {**preset.settings, **command.settings}
         self.adjustable = frozenset(
             name for name, value in self.settings.items() if type(value) in (int, float)
@@ -64,7 +75,7 @@ class ProcessEditor:
         self._serving: asyncio.Task[None] | None = None
         self.fingerprint = (
             f"process@{VERSION} {self._served} {sorted(self.settings.items())} {self._policy} side={side} "
-            f"prompt={preset.prompt}"
+            f"prompt={preset.prompt}{SIDES_TOLD * tells_sides}"
         )
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
@@ -87,7 +98,10 @@ class ProcessEditor:
         wish = ProcessRequest(
             request.original.data,
             frame,
-            self._preset.words(request.instruction),
+            self._preset.words(
+                request.instruction,
+                told_sides(request.instruction, request.image) if self._tells_sides else "",
+            ),
             request.seed,
             request.region.data if self.takes_region and request.region else None,
             request.parameters,
