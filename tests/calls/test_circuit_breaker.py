@@ -163,3 +163,31 @@ def test_answers_that_were_under_way_when_an_outage_began_are_not_asked_for_agai
 
     asked, ended = run_simulated(scene())
     assert asked.count("slow") == 1 and ended == outcome
+
+
+def test_refusals_of_a_busy_provider_use_up_no_tries_of_a_broken_connection() -> None:
+    """Seven 429 in a row, then a connection that breaks once: the sixth failure of a call had been its last."""
+
+    async def scene() -> Outcome:
+        faults = [Outcome(OutcomeKind.RATE_LIMITED, "429", unbilled=True)] * 7
+        faults.append(Outcome(OutcomeKind.TRANSPORT, "the connection failed (ReadError)"))
+        asked = 0
+
+        async def send() -> Reply[str]:
+            nonlocal asked
+            asked += 1
+            return failed(faults[asked - 1]) if asked <= len(faults) else Reply("fine")
+
+        async def settle(reply: Reply[str], draft: CallResult) -> CallResult:
+            return draft
+
+        limits = ModelLimits(4, outage_s=12 * 3600.0)
+        client = ModelClient(
+            cast(Journal, Unwritten()),
+            AdmissionController(lambda _: limits, Budget(None)),
+            jitter=random.Random(1),
+        )
+        spec = CallSpec(Step.JUDGE, 1, 0, "p/judge", {}, send, settle)
+        return (await TaskCalls(client, "task", 0, []).answer(spec)).outcome
+
+    assert run_simulated(scene()) == OK

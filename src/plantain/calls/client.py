@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import random
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
@@ -143,13 +144,14 @@ class _Tries:
     Attributes:
         made: by all processes, as they are numbered in the journal.
         left_open: the last one of an earlier process, whose request is in a job: it goes on as that call.
-        counted: those of this process that the retry policy counts.
+        counted: those of this process that the retry policy counts, by how they ended: a busy provider's refusals use
+            up none of the tries that a broken connection has.
         excused: those that failed while nobody was answered; they are not counted.
     """
 
     made: int
     left_open: CallRow | None
-    counted: int = 0
+    counted: Counter[OutcomeKind] = field(default_factory=Counter)
     excused: int = 0
 
 
@@ -230,7 +232,6 @@ class TaskCalls:
         async with admitted as ticket:
             if client.stop_requested:
                 raise Interrupted
-            tried.counted += 1
             if left_open is None:
                 tried.made += 1
                 call_id = await client.journal.start_call(
@@ -261,12 +262,13 @@ class TaskCalls:
                 answer="",
                 raw=reply.raw,
             )
-            wait = next_step(reply.outcome, tried.counted, client.jitter)
+            tried.counted[reply.outcome.kind] += 1
+            wait = next_step(reply.outcome, tried.counted[reply.outcome.kind], client.jitter)
             if ticket.give_up:
                 draft = replace(draft, outcome=_too_long(spec.model, reply.outcome))
             elif ticket.sit_out and tried.excused < PROBES:
                 tried.excused += 1
-                tried.counted = 0  # those before were of the same outage
+                tried.counted.clear()  # those before were of the same outage
                 wait = 0.0
             unfinished = draft.outcome.fatal or draft.outcome.kind is OutcomeKind.CANCELLED
             if wait is None and not unfinished:

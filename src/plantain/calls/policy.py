@@ -41,7 +41,7 @@ def next_step(outcome: Outcome, tries: int, rng: random.Random) -> float | None:
 
     Args:
         outcome: how the last try ended; its `retry_after` is a lower bound that is always obeyed.
-        tries: how many tries there have been.
+        tries: how many tries there have been that ended in this way.
         rng: source of the jitter (not part of any result).
     """
     policy = POLICY[outcome.kind]
