@@ -57,12 +57,17 @@ def material(
 
 
 def small_study(
-    folder: Path, *tasks: Task, cases: int = 4, credentialed: bool = False, **more: object
+    folder: Path,
+    *tasks: Task,
+    cases: int = 4,
+    models: tuple[str, ...] = MODELS,
+    credentialed: bool = False,
+    **more: object,
 ) -> Study:
     wanted = Wanted(
         name="On paper", seed=1, tasks=tasks or tuple(Task), rubric=MED_BANANA, cases=cases, **more
     )  # type: ignore[arg-type]
-    return new_study(folder, material(cases + 4, credentialed=credentialed), ["paper"], wanted)
+    return new_study(folder, material(cases + 4, models, credentialed=credentialed), ["paper"], wanted)
 
 
 def answer_to(case: dict, right: bool = True) -> dict:

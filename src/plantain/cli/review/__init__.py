@@ -14,6 +14,9 @@ app = LazyGroup(
         ),
         "invite": ("plantain.cli.review.invite", "a link for each reader"),
         "serve": ("plantain.cli.review.serve", "open the reading room"),
+        "export": ("plantain.cli.review.export", "answers as CSV and Parquet, with the frozen study"),
+        "results": ("plantain.cli.review.results", "what the answers say: page, JSON, LaTeX"),
+        "demo": ("plantain.cli.review.demo", "a study on the demo's run with two simulated readers"),
         "plan": ("plantain.cli.review.plan", "how many readers and cases show a difference, and their hours"),
     },
 )

@@ -1,0 +1,72 @@
+"""`plantain review demo`: a study on the demo's run, with two simulated readers already in."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plantain.cli.terminal.application import application
+
+app = application()
+
+NOTICE = "plantain: the two readers of this study are simulated: their answers show how results look, and nothing else"
+
+
+@app.command(epilog="Example: plantain review demo demo-review")
+def demo(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Made or resumed.")],
+    limit: Annotated[int, typer.Option(min=1, help="Tasks of the demo's run that are built.")] = 12,
+    serve: Annotated[
+        bool, typer.Option("--serve/--no-serve", help="Open the reading room afterwards.")
+    ] = True,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the room; 0: any that is free.")
+    ] = 8765,
+    as_json: Annotated[bool, typer.Option("--json", help='Print {"study": path} as JSON.')] = False,
+) -> None:
+    """Build a few edits offline, freeze a study of them, let two simulated readers answer, and open the room."""
+    from plantain.cli.review.materials import materials_at
+    from plantain.cli.runs.build import build_watched
+    from plantain.pipeline.demo import demo_recipe, fill_demo_catalogue
+    from plantain.review.freezing import Wanted, new_study
+    from plantain.review.ratings import READER, Ratings
+    from plantain.review.simulated import simulate
+    from plantain.review.study import Task, open_study
+    from plantain.rubrics import MED_BANANA
+
+    study, run = folder / "study", folder / "run"
+    print(NOTICE, file=sys.stderr)
+    if not study.exists():
+        fill_demo_catalogue(folder / "catalogue")
+        build_watched(demo_recipe(folder), run, limit=limit, quiet=as_json)
+        tasks = (Task.ACCEPT, Task.REAL_OR_EDITED, Task.WHICH_FINDING, Task.CHOOSE_ROI)
+        wanted = Wanted(
+            "Demo: are these edits good?", 7, tasks, MED_BANANA, training=2, repeats=0.2, attention=1
+        )
+        new_study(study, materials_at(run), [run.name], wanted)
+    opened = open_study(study)
+    ratings = Ratings.open(opened)
+    try:
+        if not ratings.readers():
+            simulate(opened, ratings)
+        token = ratings.invite(READER)[1] if serve else ""
+    finally:
+        ratings.close()
+    if as_json:
+        import orjson
+
+        print(orjson.dumps({"study": str(study)}).decode(), flush=True)
+    else:
+        print(f"study: {study}\nresults: plantain review results {study}", flush=True)
+    if serve:
+        from plantain.review.serving import Served, link
+        from plantain.review.serving import serve as run_server
+
+        def told(served: Served) -> None:
+            print(f"read it yourself: {link(served.url, token)}", file=sys.stderr)
+            print(f"administrator: {served.administrator}\nCtrl-C stops", file=sys.stderr, flush=True)
+
+        run_server(study, host="127.0.0.1", port=port, agreement=False, url="", told=told)

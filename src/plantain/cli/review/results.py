@@ -1,0 +1,59 @@
+"""`plantain review results`: what a study's answers say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plantain.cli.terminal.application import application
+
+app = application()
+
+
+@app.command(epilog="Example: plantain review results studies/pilot --to results.html")
+def results(
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of the study.")],
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="FILE.html", help="Page; default: STUDY/results.html.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every number as JSON.")] = False,
+    as_latex: Annotated[bool, typer.Option("--latex", help="Print the tables as LaTeX (booktabs).")] = False,
+    include_imported: Annotated[
+        bool, typer.Option("--imported/--no-imported", help="Answers that came by `review import`, too.")
+    ] = True,
+) -> None:
+    """Acceptance, scores, strengths, accuracy, agreement, regions and times, readers and cases random."""
+    from plantain.review.ratings import Ratings
+    from plantain.review.results.analysis import analyse
+    from plantain.review.results.page import results_latex, write_results
+    from plantain.review.results.rows import imported_readers, rows_of
+    from plantain.review.study import open_study
+
+    opened = open_study(study)
+    ratings = Ratings.open(opened)
+    try:
+        left_out = set() if include_imported else imported_readers(ratings)
+        rows = [row for row in rows_of(opened, ratings) if row.reader not in left_out]
+    finally:
+        ratings.close()
+    found = analyse(opened, rows)
+    if as_json:
+        import orjson
+
+        print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+        return
+    if as_latex:
+        print(results_latex(found), end="")
+        return
+    page = write_results(found, to or study / "results.html")
+    for block in found["blocks"]:
+        print(f"{block['title']}: {block['judged']} answers by {block['readers']} readers")
+        for name, one in (
+            block.get("models") or block.get("strengths") or block.get("by_model") or {}
+        ).items():
+            value = "-" if one["value"] is None else f"{one['value']:.2f}"
+            bounds = one.get("reason", "") if one["low"] is None else f"{one['low']:.2f} to {one['high']:.2f}"
+            print(f"  {name:<40} {value}  {bounds}")
+    print(f"page: {page}")

@@ -1,0 +1,75 @@
+"""Two readers who are none, for the demo: what they answer hangs on the item and their own strictness, seeded."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from plantain.review.orders import reader_order, slot_order
+from plantain.review.ratings import Ratings
+from plantain.review.study import ORIGINAL, Block, Item, Kind, Study, Task
+
+
+def simulate(study: Study, ratings: Ratings, readers: int = 2) -> int:
+    """Lets simulated readers answer everything and close their blocks; returns how many answers they gave."""
+    given = 0
+    for number in range(readers):
+        reader, _ = ratings.invite(code=f"simulated-{number + 1}")
+        for block in study.blocks:
+            for position, item in enumerate(reader_order(study, block, reader.number)):
+                slots = slot_order(study, item, reader.number) if item.shown else []
+                draw = random.Random(f"{study.seed} {number} {item.of or item.id} {item.kind is Kind.REPEAT}")
+                taste = random.Random(f"{study.seed} {item.case} {item.shown}").random()
+                value = _answer(
+                    study, block, item, slots, 0.7 * taste + 0.3 * draw.random() - 0.06 * number, draw
+                )
+                focus = round(1000 * draw.lognormvariate(2.2, 0.4))
+                ratings.save(
+                    reader.code, item.id, f"simulated-{item.id}", block.id, slots, position, value, focus
+                )
+                given += 1
+            ratings.close_block(reader.code, block.id)
+    return given
+
+
+def _answer(
+    study: Study, block: Block, item: Item, slots: list[str], quality: float, draw: random.Random
+) -> dict[str, Any]:
+    wanted = (
+        item.truth
+        if item.kind in (Kind.ATTENTION, Kind.TRAINING, Kind.ANCHOR) and draw.random() < 0.9
+        else ""
+    )
+    match block.task:
+        case Task.ACCEPT:
+            good = wanted == "yes" if wanted else quality > 0.3
+            criteria = {name: good or draw.random() < 0.5 for name, _ in block.criteria}
+            if not good:
+                criteria[block.criteria[0][0]] = False
+            codes = [] if good or not block.codes else [draw.choice(block.codes)]
+            return {"criteria": criteria, "codes": codes}
+        case Task.RATE:
+            least, most = block.scale
+            return {
+                "scores": {
+                    name: min(most, max(least, round(least + (most - least) * quality + draw.gauss(0, 0.8))))
+                    for name, _ in block.criteria
+                }
+            }
+        case Task.PAIR:
+            return {"better": draw.choice(["left", "right", "tie"])}
+        case Task.RANK:
+            return {"ranks": draw.sample(range(1, len(slots) + 1), len(slots))}
+        case Task.REAL_OR_EDITED:
+            real = slots[0] == ORIGINAL
+            return {"real": real if draw.random() < 0.7 else not real}
+        case Task.TWO_CHOICES:
+            right = slots.index(ORIGINAL) if draw.random() < 0.7 else 1 - slots.index(ORIGINAL)
+            return {"real": ("left", "right")[right]}
+        case Task.WHICH_FINDING:
+            finding = study.by_case[item.case].finding
+            return {"finding": finding if quality > 0.25 and finding in block.choices else "none"}
+        case Task.DESCRIBE_OK:
+            return {"right": quality > 0.3, "correction": ""}
+        case Task.CHOOSE_ROI:
+            return {"cannot": "a simulated reader draws nothing"}

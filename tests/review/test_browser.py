@@ -1,0 +1,142 @@
+"""Whole studies in a real browser: by keyboard, a region by mouse, two sizes, hostile text, nothing from outside."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plantain.review.answers import region_of
+from plantain.review.ratings import ADMINISTRATOR, Ratings
+from plantain.review.results.rows import rows_of
+from plantain.review.study import Kind, Study, Task
+from review.study_on_paper import small_study
+
+playwright = pytest.importorskip("playwright.sync_api")
+uvicorn = pytest.importorskip("uvicorn")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium here")]
+
+HOSTILE = "<script>window.pwned=1</script><img src=x onerror=window.pwned=1>"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory) -> Iterator[tuple[Study, Ratings, str]]:
+    from plantain.review.room.server import create_app
+    from plantain.review.serving import _listen
+
+    study = small_study(
+        tmp_path_factory.mktemp("browser") / "s", cases=1, models=("acme/zebra-9", "beta/yak-2"), training=1
+    )
+    ratings = Ratings.open(study)
+    held = _listen("127.0.0.1", 0)
+    app = create_app(study, ratings, hosts=frozenset({"127.0.0.1"}))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [held]})
+    thread.start()
+    yield study, ratings, f"http://127.0.0.1:{held.getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+    ratings.close()
+
+
+class Screen:
+    """A page, what it asked for, what it complained of; `turn` counts what it has shown."""
+
+    def __init__(self, browser, width: int, height: int) -> None:
+        self.page = browser.new_context(viewport={"width": width, "height": height}).new_page()
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda said: self.complaints.append(said.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def then(self, act, *args) -> None:
+        """Does something and waits until the page has shown something new; no clock is asked."""
+        turn = self.page.evaluate("document.body.dataset.turn ?? ''")
+        act(*args)
+        self.page.wait_for_selector(
+            f'body[data-turn]:not([data-turn="{turn}"])', state="attached", timeout=20_000
+        )
+
+    def press(self, keys: str) -> None:
+        for key in keys.split():
+            self.page.keyboard.press(key)
+
+
+KEYS = {
+    "accept": "1 2 3 4", "rate": "7 t 0 5", "pair": "1", "rank": "1 2 2", "real-or-edited": "2",
+    "real-or-edited-2afc": "2", "which-finding": "3", "describe-ok": "1",
+}  # fmt: skip
+
+
+def read_study(screen: Screen, link: str, remark: str = "") -> int:
+    """Everything to the end; how many answers were given. Regions by mouse, all else by keyboard."""
+    page = screen.page
+    screen.then(page.goto, link)
+    screen.then(page.keyboard.press, "y")  # the display
+    given = 0
+    while (
+        page.evaluate("document.querySelector('#sheet').hidden")
+        or page.inner_text("#sheet h1") != "Thank you"
+    ):
+        if not page.evaluate("document.querySelector('#sheet').hidden"):
+            screen.then(page.keyboard.press, "Enter")
+            continue
+        task = page.evaluate("room.item.task")
+        assert not page.evaluate(
+            "document.querySelectorAll('#question input:checked').length"
+        )  # nothing filled in
+        if task == "choose-roi":
+            box = page.locator("#panels figure").first.bounding_box()
+            middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+            for x, y in ((-40, -30), (40, -30), (40, 30), (-40, 30)):
+                page.mouse.click(middle[0] + x, middle[1] + y)
+            screen.press("Enter Control+z Control+y")
+        else:
+            screen.press("d m d m + ] . r")  # difference, magnifier, zoom, window: none of them is an answer
+            screen.press(KEYS[task])
+        if remark:
+            page.fill("#comment", remark)
+            page.locator("#title").click()
+        screen.then(page.keyboard.press, "Enter")
+        assert page.inner_text("#wrong") == ""
+        given += 1
+        if page.locator("#feedback:not([hidden])").count():
+            screen.then(page.keyboard.press, "Enter")
+    return given
+
+
+def test_whole_studies_at_two_sizes(served, tmp_path: Path):
+    study, ratings, address = served
+    readers = [ratings.invite() for _ in range(2)]
+    items = sum(len(block.items) for block in study.blocks)
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        for (reader, token), size in zip(readers, ((1280, 800), (834, 1112)), strict=True):
+            screen = Screen(browser, *size)
+            assert read_study(screen, f"{address}/enter#{token}", HOSTILE if size[0] == 1280 else "") == items
+            assert screen.complaints == []
+            assert all(url.startswith((address, "blob:")) for url in screen.requests)
+            assert token not in "".join(screen.requests) and screen.page.evaluate("window.pwned") is None
+            assert screen.page.evaluate("document.documentElement.scrollWidth") <= size[0]
+            assert len(ratings.current(reader.code)) == items == len(ratings.history(reader.code))
+        admin = Screen(browser, 1280, 800)
+        admin.page.goto(f"{address}/enter#{ratings.invite(ADMINISTRATOR, '')[1]}")
+        admin.page.wait_for_selector("#readers table")
+        admin.page.click("#agreement")
+        admin.page.wait_for_selector("#agreed table")
+        assert admin.page.evaluate("window.pwned") is None and admin.complaints == []
+        browser.close()
+    rows = [row for row in rows_of(study, ratings) if row.reader == readers[0][0].code]
+    rated = next(row for row in rows if row.task is Task.RATE and row.kind is Kind.MAIN)
+    assert list(rated.value["scores"].values()) == [7, 10, 0, 5] and rated.comment == HOSTILE
+    drawn = [region_of(row.value) for row in rows if row.task is Task.CHOOSE_ROI]
+    for mask in drawn:  # 80 x 60 screen pixels around the middle of the picture, whatever the zoom
+        y, x = np.nonzero(mask)
+        assert mask.shape == (64, 64) and abs(x.mean() - 31.5) < 1.5 and abs(y.mean() - 31.5) < 1.5
+        assert mask.sum() == (np.ptp(x) + 1) * (np.ptp(y) + 1)

@@ -1,0 +1,122 @@
+"""Results of a study on paper: planted answers come out, checks are left out, pages and LaTeX are whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plantain.cli import main
+from plantain.metrics.statistics.readers import over_readers
+from plantain.review.orders import slot_order
+from plantain.review.ratings import Ratings
+from plantain.review.results.analysis import analyse
+from plantain.review.results.rows import rows_of
+from plantain.review.simulated import simulate
+from plantain.review.study import Kind, Task
+from review.study_on_paper import MODELS, small_study
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory):
+    """Three readers; the first model is accepted in 6 of 6 cases by all, the second by two readers in half of them."""
+    study = small_study(
+        tmp_path_factory.mktemp("s") / "s",
+        Task.ACCEPT,
+        Task.PAIR,
+        Task.CHOOSE_ROI,
+        cases=6,
+        repeats=0.2,
+        attention=2,
+    )
+    ratings = Ratings.open(study)
+    for _ in range(3):
+        reader, _ = ratings.invite()
+        for block in study.blocks:
+            for place, item in enumerate(block.items):
+                slots = slot_order(study, item, reader.number) if item.shown else []
+                if block.task is Task.ACCEPT:
+                    good = slots == [MODELS[0]] or (
+                        slots == [MODELS[1]] and reader.number < 2 and int(item.case[-1]) % 2
+                    )
+                    good = good and item.kind is not Kind.ATTENTION
+                    value = {"criteria": {name: bool(good) for name, _ in block.criteria}, "codes": []}
+                elif block.task is Task.PAIR:
+                    best = min(range(2), key=lambda i: MODELS.index(slots[i]))
+                    value = {"better": ("left", "right")[best]}
+                else:
+                    value = {"proposal": 0, "mask": None} if place else {"cannot": "too dark"}
+                ratings.save(reader.code, item.id, "k" * 8, block.id, slots, place, value, 1000 * (place + 1))
+    yield study, ratings
+    ratings.close()
+
+
+def test_what_was_planted_comes_out(read):
+    study, ratings = read
+    found = analyse(study, rows_of(study, ratings))
+    accept, pair, regions = found["blocks"]
+    assert accept["models"][MODELS[0]]["value"] == 1.0
+    assert accept["models"][MODELS[1]]["value"] == pytest.approx(2 / 3 * 1 / 2)
+    by_hand = over_readers(np.ones((3, 6)), [[1, 0] * 3, [1, 0] * 3, [0] * 6])
+    difference = next(
+        one for one in accept["differences"] if one["first"] == MODELS[0] and one["second"] == MODELS[1]
+    )
+    assert difference["value"] == pytest.approx(by_hand.value) and difference["p"] == pytest.approx(by_hand.p)
+    assert difference["unbiased"] == pytest.approx(by_hand.unbiased)
+    assert accept["checks"]["attention"] == {"right": 6, "of": 6}
+    assert accept["agreement"]["with themselves"]["value"] == 1.0
+    assert [one for one, _ in sorted(pair["strengths"].items(), key=lambda e: -e[1]["value"])] == list(MODELS)
+    assert abs(pair["position"]["value"]) < 1.5 and regions["cannot"] == 3
+    assert accept["judged"] == 3 * 18  # three readers, six cases, three models: no check, no repeat
+
+
+def test_commands_say_it_as_page_json_and_latex(read, capsys, tmp_path: Path):
+    study, _ = read
+    assert main(["review", "results", str(study.folder), "--to", str(tmp_path / "r.html")]) == 0
+    page = (tmp_path / "r.html").read_text()
+    assert MODELS[0] in page and "<svg" in page and "<script src" not in page
+    capsys.readouterr()
+    assert main(["review", "results", str(study.folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["blocks"][0]["task"] == "accept"
+    assert main(["review", "results", str(study.folder), "--latex"]) == 0
+    assert r"acme/zebra-9 & 1.00" in capsys.readouterr().out
+    assert main(["review", "export", str(study.folder), "--to", str(tmp_path / "out"), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["hash"] == study.digest and {"answers.csv", "answers.parquet", "HASH"} <= set(said["files"])
+    first = (tmp_path / "out" / "answers.csv").read_bytes()
+    assert main(["review", "export", str(study.folder), "--to", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out" / "answers.csv").read_bytes() == first
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("x")
+    assert main(["review", "export", str(study.folder), "--to", str(tmp_path / "full")]) == 2
+
+
+def test_every_task_has_results_from_simulated_readers(tmp_path: Path, capsys):
+    study = small_study(tmp_path / "s", cases=3, training=1, repeats=0.2, attention=1, anchors=1)
+    ratings = Ratings.open(study)
+    assert simulate(study, ratings) == 2 * sum(len(block.items) for block in study.blocks)
+    ratings.close()
+    assert main(["review", "results", str(study.folder)]) == 0
+    assert (study.folder / "results.html").is_file()
+
+
+def test_invite_and_refusals(read, capsys, tmp_path: Path):
+    study, _ = read
+    assert main(["review", "invite", str(study.folder), "--readers", "2", "--json"]) == 0
+    links = [one["link"] for one in json.loads(capsys.readouterr().out)["invited"]]
+    assert len(set(links)) == 2 and all(link.startswith("http://127.0.0.1:8765/enter#") for link in links)
+    for words, line in [
+        (["results", str(tmp_path)], "is not a study"),
+        (["serve", str(study.folder), "--url", "ftp://x"], "--url 'ftp://x'"),
+        (["new", str(tmp_path / "n"), "--from", str(tmp_path / "no"), "--task", "accept"], "no such run"),
+        (["new", str(tmp_path / "n"), "--from", str(tmp_path), "--task", "acept"], "accept"),
+        (
+            ["new", str(tmp_path / "n"), "--from", str(tmp_path), "--task", "rate", "--scale", "5"],
+            "--scale '5'",
+        ),
+    ]:
+        assert main(["review", *words]) == 2
+        err = capsys.readouterr().err
+        assert line in err and err.count("\n") == 1
