@@ -255,7 +255,7 @@ def _objections(controls: Mapping[str, Figure], repeats: Figure | None) -> list[
     found += _too_many(controls, NAIVE, limits["naive"].most)
     unedited = [name for name in controls if name.startswith(UNEDITED) or name == "identical"]
     found += _too_many(controls, unedited or (UNEDITED,), limits["unedited"].most)
-    kept = {name: figure for name, figure in controls.items() if name.startswith(f"{ACCEPTED}, ")}
+    kept = {name: figure for name, figure in controls.items() if name.startswith(f"{ACCEPTED} ")}
     for name, figure in kept.items():
         if figure.value is not None and figure.value < limits["kept"].least:
             found.append(f"{name}: kept {_said(figure)}, at least {_share(limits['kept'].least)} is needed")

@@ -18,10 +18,10 @@ from plantain.records import Finding, InputError, Outcome, derive_seed
 
 IDENTICAL, SWAPPED, INJECTED = "identical", "swapped label", "injected words"
 
-KEPT = tuple(f"{ACCEPTED}, {name}" for name in REENCODED)
+KEPT = tuple(f"{ACCEPTED} {name}" for name in REENCODED)
 """Kinds that only an edit that the judge accepted has: the same after what carries no meaning."""
 
-CONTROLS = (CLEAN, IDENTICAL, *(f"{UNEDITED}, {name}" for name in REENCODED), SWAPPED, *NAIVE_EDITORS)
+CONTROLS = (CLEAN, IDENTICAL, *(f"{UNEDITED} {name}" for name in REENCODED), SWAPPED, *NAIVE_EDITORS)
 KINDS = (*CONTROLS, *KEPT, INJECTED, *(defect.name for defect in DEFECTS))
 """Every kind of edit that an audit asks about."""
 
@@ -102,7 +102,7 @@ def trials_of(
 def _unedited(first: Trial, clean: CleanEdit, kinds: Collection[str]) -> list[Trial]:
     made = [replace(first, kind=IDENTICAL, edited=encode_jpeg(clean.original))] if IDENTICAL in kinds else []
     for name, encoded in REENCODED.items():
-        if (kind := f"{UNEDITED}, {name}") in kinds:
+        if (kind := f"{UNEDITED} {name}") in kinds:
             made.append(replace(first, kind=kind, edited=encode_jpeg(encoded(clean.original))))
     return made
 
@@ -110,7 +110,7 @@ def _unedited(first: Trial, clean: CleanEdit, kinds: Collection[str]) -> list[Tr
 def _kept(first: Trial, clean: CleanEdit, kinds: Collection[str]) -> list[Trial]:
     return [
         replace(
-            first, kind=kind, edited=encode_jpeg(REENCODED[kind.removeprefix(f"{ACCEPTED}, ")](clean.edited))
+            first, kind=kind, edited=encode_jpeg(REENCODED[kind.removeprefix(f"{ACCEPTED} ")](clean.edited))
         )
         for kind in KEPT
         if kind in kinds

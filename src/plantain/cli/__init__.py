@@ -40,7 +40,11 @@ COMMANDS = {
     ),
     "verify": ("plantain.cli.releases.verify", "prove a release: every checksum, count, row and licence"),
     "release": ("plantain.cli.releases.release", "diff A B: what changed between two releases"),
-    "audit": ("plantain.cli.audit", "how far a judge can be trusted, by planted defects"),
+    "audit": (
+        "plantain.cli.audit",
+        "a judge's card: what it was measured by, and what its verdicts may be used for",
+    ),
+    "rejudge": ("plantain.cli.runs.rejudge", "a run's stored edits under other judges; nothing is generated"),
     "prompts": ("plantain.cli.prompts", "compare A B: a judge under two sets of prompts, on stored edits"),
     "review": ("plantain.cli.review", "reader studies: people judge, compare, rank and outline"),
     "bench": ("plantain.cli.bench", "measure editing models: benchmarks, outputs, scores, tables"),

@@ -242,11 +242,13 @@ def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str], start: St
     return continued
 
 
+NO_VERDICT = "imported without a verdict"
+"""Why a task that came without a word on how it ended is stopped; a judge's verdict may decide it."""
 _DECIDES = "SELECT DISTINCT task, generation, round FROM verdict WHERE judge = ? AND draw = ?"
 _DECIDED = (
     "SELECT min(CASE WHEN v.qualified THEN v.round END), max(v.round) FROM verdict v JOIN task t ON t.id = v.task "
     "AND t.generation = v.generation WHERE v.task = ? AND v.decisive = 1 AND t.kind = 'edit' "
-    "AND t.state IN ('success', 'failed')"
+    f"AND (t.state IN ('success', 'failed') OR t.reason = '{NO_VERDICT}')"
 )
 
 

@@ -10,20 +10,47 @@ import orjson
 import typer
 
 from plantain.cli.terminal.application import application
+from plantain.records import InputError
 
 app = application()
+EVERY_S = 2.0
 
 
 @app.command(epilog="Example: plantain import release --run runs/theirs")
 def import_run(
     path: Annotated[
         Path,
-        typer.Argument(metavar="PATH", help="Folder of a release: ours in any layout, or Med-Banana's tree."),
+        typer.Argument(
+            metavar="PATH",
+            help="Folder of a release: ours in any layout, or Med-Banana's tree; or a table of pairs.",
+        ),
     ],
     run: Annotated[Path, typer.Option("--run", metavar="DIR", help="New folder for the run.")],
+    layout: Annotated[
+        str, typer.Option("--layout", help="release, or pairs: any published set of edits, one a row.")
+    ] = "release",
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="ROLE=NAME",
+            help="Of pairs: which column tells what, e.g. instruction=prompt.",
+        ),
+    ] = None,
+    originals: Annotated[
+        Path | None,
+        typer.Option("--join-originals", metavar="DIR", help="Of pairs: originals, joined by their names."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """Read a release back, to look at it, report on it or export it again. What it does not say stays unknown."""
+    if layout not in ("release", "pairs"):
+        raise InputError(f"--layout {layout}: release or pairs")
+    if layout == "pairs":
+        _pairs(path, run, column or [], originals, as_json=as_json)
+        return
+    if column or originals is not None:
+        raise InputError("--column and --join-originals belong to --layout pairs")
     from plantain.release.importing.importing import import_release
 
     summary = import_release(path, run)
@@ -49,3 +76,34 @@ def import_run(
         )
     if summary.missing:
         print(f"{summary.missing} images are named but did not come along; their hashes are kept")
+
+
+def _pairs(path: Path, run: Path, column: list[str], originals: Path | None, *, as_json: bool) -> None:
+    import sys
+    import time
+
+    from plantain.release.importing.pairs import import_pairs
+
+    if wrong := next((said for said in column if "=" not in said), None):
+        raise InputError(f"--column {wrong}: expected ROLE=NAME, e.g. instruction=prompt")
+    last = time.monotonic()
+
+    def said_so_far(rows: int) -> None:
+        nonlocal last
+        if not as_json and time.monotonic() - last >= EVERY_S:
+            last = time.monotonic()
+            print(f"plantain: {rows} rows", file=sys.stderr, flush=True)
+
+    columns = {role: name for role, _, name in (one.partition("=") for one in column)}
+    summary = import_pairs(path, run, columns=columns, originals=originals, on_row=said_so_far)
+    if as_json:
+        print(orjson.dumps(summary.as_json()).decode())
+        return
+    published = ", ".join(f"{n} {verdict}" for verdict, n in sorted(summary.published.items()))
+    print(f"{run}: {summary.tasks} edits of {summary.rows} rows; published verdicts: {published}")
+    if summary.without_original:
+        print(
+            f"{summary.without_original} without their original: no judge can judge them (--join-originals DIR)"
+        )
+    for reason, n in summary.left_out.most_common(5):
+        print(f"left out {n} rows: {reason}")

@@ -76,6 +76,19 @@ class PublishedTree:
         for key in sorted(files.keys() | told.keys()):
             yield self._record(key, files.get(key, []), told.get(key, {}))
 
+    def edits(self) -> Iterator[tuple[Path, _Key, bool]]:
+        """Every picture with what its name tells, and whether it stands among the failed; none is opened."""
+        for folder in self._folders():
+            place = _FOLDER.fullmatch(folder.name)
+            assert place is not None
+            for path in sorted((*folder.glob("*/*.jpeg"), *folder.glob("*/*.jpg"))):
+                match = _FILE.fullmatch(path.name)
+                if match is None or match["task"] != place["task"]:
+                    raise InputError(f"{path}: expected IMAGE-DISEASE-{place['task']}.jpeg")
+                image_id, disease = self._parts(path, match["stem"])
+                key = (place["dataset"], image_id, disease, _DIRECTION[place["task"]])
+                yield path, key, place["failed"] is not None
+
     def _folders(self) -> list[Path]:
         return [
             path

@@ -1,0 +1,106 @@
+"""`plantain rejudge`: a run's stored attempts under other judges."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from plantain.cli.terminal.application import application
+
+if TYPE_CHECKING:
+    from plantain.audit.rejudge import Rejudged
+
+app = application()
+
+
+@app.command(epilog="Example: plantain rejudge runs/theirs --judge offline/instruments --sample 500")
+def rejudge(
+    run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a build, or of what was imported.")],
+    judges: Annotated[
+        list[str],
+        typer.Option(
+            "--judge", metavar="MODEL", help="Several times for several; with commas between for a panel."
+        ),
+    ],
+    sample: Annotated[
+        int | None, typer.Option("--sample", min=1, help="So many attempts, drawn by hash.")
+    ] = None,
+    decisive: Annotated[
+        bool,
+        typer.Option("--decisive", help="This judge's verdicts decide from now on; the older ones stay."),
+    ] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Ask again where a judge gave no answer.")] = False,
+    settings: Annotated[
+        Path | None, typer.Option("--settings", help="[limits], [providers.NAME] and [consent], in TOML.")
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="FILE", help="The page. Default: rejudged.html in the run.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Judges, rows and flips as JSON.")] = False,
+) -> int:
+    """Judge stored attempts again, beside the verdicts that are there. Nothing is generated.
+
+    What a judge has said is kept in the run and never asked twice. Ctrl-C finishes what is in flight; the same command
+    goes on.
+    """
+    from plantain.audit.rejudge import RejudgeRequest, models_named, run_rejudge
+    from plantain.cli.audit import AuditProgress
+    from plantain.cli.runs.build import tell_end
+    from plantain.offline.workers import close_workers
+    from plantain.runs.settings.terms import load_terms
+
+    terms = load_terms(settings, models_named(judges))
+    wish = RejudgeRequest(tuple(judges), sample, decisive, retry)
+    with AuditProgress(quiet=as_json) as progress:
+        try:
+            done = asyncio.run(run_rejudge(run, wish, terms, observer=progress))
+        finally:
+            close_workers()
+    _tell(run, done, sample, to, as_json=as_json)
+    again = shlex.join(["plantain", "rejudge", str(run), *(f"--judge={name}" for name in judges)])
+    return tell_end(done.summary, again)
+
+
+def _tell(run: Path, done: Rejudged, sample: int | None, to: Path | None, *, as_json: bool) -> None:
+    from collections import Counter
+
+    import orjson
+
+    from plantain.audit.flips import EVERYWHERE, flips, judged_rows, tallies
+    from plantain.audit.rejudge_page import write_rejudged
+    from plantain.journal import JournalReader
+
+    reasons: dict[str, Counter[str]] = {}
+    for (judge, *_), why in done.unjudged.items():
+        reasons.setdefault(judge, Counter())[why] += 1
+    with JournalReader.open(run) as reader:
+        rows = list(judged_rows(reader, done.seated, sample))
+        told, found = tallies(rows), flips(rows)
+        page = write_rejudged(reader, told, found, reasons, to)
+    if as_json:
+        asked = {jury.jury.name for jury in done.seated}
+        said = {
+            "judges": [one.as_json() for one in told if one.judge in asked],
+            "others": [one.as_json() for one in told if one.judge not in asked],
+            "rows": [row.as_json() for own in rows for row in own if row.judge in asked],
+            "flips": [flip.as_json() for flip in found],
+            "unjudged": {judge: dict(why) for judge, why in reasons.items()},
+            "page": str(page),
+        }
+        print(orjson.dumps(said, option=orjson.OPT_INDENT_2).decode())
+        return
+    for one in told:
+        accepted = sum(yes for _, yes in one.decided)
+        said_of = f"{one.judged} judged ({accepted} accepted, {one.unscored} unscored)"
+        print(f"{one.judge}: {said_of}, {one.unjudged} without a verdict")
+        for why, n in reasons.get(one.judge, Counter()).most_common(3):
+            print(f"  {n} x {why}")
+    for flip in found:
+        if (flip.modality, flip.finding, flip.direction) == EVERYWHERE and flip.rate.n:
+            differ = flip.first_only + flip.second_only
+            print(f"{flip.first} and {flip.second} differ on {differ} of {flip.rate.n}")
+    print(f"rejudged: {page}")

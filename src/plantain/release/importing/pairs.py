@@ -1,0 +1,351 @@
+"""Any published set of edits as a run: a table of pairs, or a tree as Med-Banana publishes it, read as a stream.
+
+A row is an original, an edit, and what was asked for. What a row does not say stays unknown; a verdict that comes with
+it is kept as published, never as a judge's. The run is there when it is whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import orjson
+
+from plantain.files.opening import read_inside
+from plantain.findings import load_taxonomy
+from plantain.findings.taxonomy import fold, suggest
+from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeader, StoredScore, TaskRow
+from plantain.journal.disk.blobs import sync_folder
+from plantain.journal.reader import BLOBS_ABSENT
+from plantain.journal.statements import NO_VERDICT
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import BadImage, decode_untrusted
+from plantain.pixels.encode import encode_jpeg, encode_source
+from plantain.pixels.fingerprint import pixel_sha256
+from plantain.pixels.prepare import prepare, settle_grey
+from plantain.records import (
+    OK,
+    Attempt,
+    Direction,
+    EditTask,
+    Finding,
+    Geometry,
+    InputError,
+    Licence,
+    Score,
+    SourceImage,
+    TaskState,
+    task_id,
+)
+from plantain.release.importing.pair_rows import Picture, Row, rows_of
+from plantain.release.plan import IMPORTED
+
+AT_ONCE = 32
+"""Rows whose pictures are in memory."""
+SIDE = 1024
+STRETCH = 0.02
+"""How far the sides' ratio of an edit may lie from its original's."""
+PUBLISHED = "published"
+"""Metric under which the journal keeps what came with a row."""
+
+YES = frozenset({"true", "yes", "1", "1.0", "pass", "passed", "success", "qualified", "accept", "accepted"})
+NO = frozenset(
+    {"false", "no", "0", "0.0", "fail", "failed", "failure", "rejected", "reject", "not qualified"}
+)
+DIRECTIONS = {
+    "add": Direction.ADD,
+    "edit": Direction.ADD,
+    "insert": Direction.ADD,
+    "remove": Direction.REMOVE,
+}
+DIRECTIONS |= {"removal": Direction.REMOVE, "erase": Direction.REMOVE, "change": Direction.CHANGE}
+
+
+@dataclass(slots=True)
+class PairsSummary:
+    """What an import of pairs brought.
+
+    Attributes:
+        run, kind: the folder made, and "pairs".
+        rows: read; tasks: made of them; without_original: whose original did not come along.
+        published: rows with a verdict of their own, by verdict.
+        left_out: rows that could not be taken, by reason.
+    """
+
+    run: Path
+    kind: str = "pairs"
+    rows: int = 0
+    tasks: int = 0
+    without_original: int = 0
+    published: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def as_json(self) -> dict[str, object]:
+        """For `--json`."""
+        return {
+            "run": str(self.run),
+            "kind": self.kind,
+            "rows": self.rows,
+            "tasks": self.tasks,
+            "without_original": self.without_original,
+            "published": dict(self.published),
+            "left_out": dict(self.left_out),
+        }
+
+
+def import_pairs(
+    path: Path,
+    run: Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    originals: Path | None = None,
+    on_row: Callable[[int], None] | None = None,
+) -> PairsSummary:
+    """Makes a run out of a published set of edits.
+
+    Args:
+        path: a .csv, .jsonl or .parquet file, a folder that holds one (`metadata.*`, or shards), or Med-Banana's tree.
+        run: the run's folder; must be free.
+        columns: role -> column, where its name does not tell.
+        originals: a folder whose pictures are joined by their names to what a row calls its original.
+        on_row: told the number of rows so far.
+
+    Raises:
+        InputError: nothing there that can be read, a column that is missing, no row that can be taken, or `run` is not
+            free. Nothing is left then.
+    """
+    if run.exists() and (not run.is_dir() or any(run.iterdir())):
+        raise InputError(f"{run}: is not an empty folder; an import makes a new run")
+    root, rows = rows_of(path, columns or {}, originals)
+    run.parent.mkdir(parents=True, exist_ok=True)
+    part = run.with_name(f".{run.name}.importing")
+    shutil.rmtree(part, ignore_errors=True)
+    summary = PairsSummary(run)
+    try:
+        asyncio.run(_fill(part, path, root, rows, summary, on_row))
+        if not summary.tasks:
+            why = summary.left_out.most_common(1)
+            raise InputError(
+                f"{path}: no row could be taken" + (f": {why[0][0]} ({why[0][1]} rows)" if why else "")
+            )
+        if run.exists():
+            run.rmdir()
+        part.rename(run)
+        sync_folder(run.parent)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return summary
+
+
+async def _fill(
+    run: Path,
+    path: Path,
+    root: Path,
+    rows: Iterator[Row],
+    summary: PairsSummary,
+    on_row: Callable[[int], None] | None,
+) -> None:
+    name = path.resolve().name
+    header = RunHeader(hashlib.sha256(name.encode()).hexdigest()[:16], name, 0, {}, "")
+    taxonomy = _Findings()
+    async with Journal.create(run, header) as journal:
+        while batch := list(islice(rows, AT_ONCE)):
+            made = await asyncio.gather(
+                *(asyncio.to_thread(_made, journal, root, row, taxonomy) for row in batch)
+            )
+            images, tasks = {}, []
+            for one in made:
+                summary.rows += 1
+                if isinstance(one, str):
+                    summary.left_out[one] += 1
+                    continue
+                images[one.image.id] = (one.image, one.original)
+                tasks.append(one.task)
+                summary.without_original += not one.image.prepared_sha256
+                summary.published[{True: "success", False: "failed", None: "none"}[one.verdict]] += 1
+            await journal.add_images(images.values())
+            added = await journal.add_recorded(tasks)
+            summary.tasks += added
+            if added < len(tasks):
+                summary.left_out["the same original, edit and finding stand in an earlier row"] += (
+                    len(tasks) - added
+                )
+            if on_row is not None:
+                on_row(summary.rows)
+        told: dict[str, JsonValue] = {
+            "kind": "pairs",
+            "models": {},
+            "left_out": sum(summary.left_out.values()),
+        }
+        told |= {"run_id": header.run_id, "name": name, "seed": 0, "code_version": "", "frozen": {}}
+        await journal.set_meta(IMPORTED, orjson.dumps(told).decode())
+        await journal.set_meta(BLOBS_ABSENT, "1")
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    image: SourceImage
+    original: BlobRef
+    task: RecordedTask
+    verdict: bool | None
+
+
+class _Findings:
+    """Findings by what rows call them."""
+
+    def __init__(self) -> None:
+        self._taxonomy = load_taxonomy()
+        self.modalities = sorted({finding.modality for finding in self._taxonomy.findings})
+
+    def modality(self, said: str) -> str:
+        """As we call it. Raises InputError, which names the nearest."""
+        names = {fold(name): name for name in self.modalities} | {
+            "chestxray": "chest_xray",
+            "cxr": "chest_xray",
+        }
+        names |= {"xray": "chest_xray", "chest": "chest_xray", "mri": "brain_mri", "brain": "brain_mri"}
+        names |= {"retina": "fundus", "fundusphotograph": "fundus"}
+        if fold(said) not in names:
+            raise InputError(f"modality {said!r}: {suggest(said, self.modalities)}")
+        return names[fold(said)]
+
+    def find(self, modality: str, said: str) -> Finding | None:
+        """The finding that is meant; None for one of their own."""
+        return next((f for f in self._taxonomy.of(modality) if fold(f.name) == fold(said)), None)
+
+
+def _made(journal: Journal, root: Path, row: Row, findings: _Findings) -> _Made | str:
+    """A row as the journal keeps it, or why it cannot be taken. Runs in a thread."""
+    try:
+        modality = findings.modality(row.modality)
+        direction = DIRECTIONS.get(row.direction.strip().lower())
+        if direction is None:
+            return f"direction {row.direction[:40]!r}: add or remove"
+        if not row.finding.strip():
+            return "no finding is named"
+        verdict = _verdict(row.verdict)
+        original = None if row.original is None else _read(root, row.original)
+        edited = _read(root, row.edited)
+        return _recorded(journal, row, modality, direction, findings, verdict, original, edited)
+    except (InputError, BadImage) as error:
+        return _short(str(error), row)
+
+
+def _short(reason: str, row: Row) -> str:
+    """A reason without the row's own file, so that like reasons are counted together."""
+    for picture in (row.original, row.edited):
+        if picture is not None and picture.name:
+            reason = reason.replace(picture.name, "FILE")
+    return reason[:200]
+
+
+def _recorded(
+    journal: Journal,
+    row: Row,
+    modality: str,
+    direction: Direction,
+    findings: _Findings,
+    verdict: bool | None,
+    original: bytes | None,
+    edited: bytes,
+) -> _Made | str:
+    known = findings.find(modality, row.finding)
+    finding = known.name if known is not None else row.finding.strip()
+    after = decode_untrusted(edited, row.edited.name or "edited")
+    before = (
+        None if original is None else decode_untrusted(original, row.original.name if row.original else "")
+    )
+    if before is not None and abs(_ratio(after) / _ratio(before) - 1) > STRETCH:
+        return "the edit has another shape than its original"
+    image, reference = _image(journal, row, modality, original, before)
+    picture = _kept(edited, after, grey=modality != "fundus", synthetic=True)
+    blob = replace(journal.put_blob(picture, "image/jpeg"), pixel_sha256=pixel_sha256(picture))
+    name = task_id(f"pairs:{image.id}:{blob.sha256}:{row.model}", 0, finding, direction)
+    instruction = (
+        row.instruction.strip() or f"{direction.value.capitalize()} {known.title if known else finding}."
+    )
+    state = TaskState.STOPPED if verdict is None else TaskState.SUCCESS if verdict else TaskState.FAILED
+    detail: dict[str, JsonValue] = {"id": row.id, "model": row.model, "file": row.edited.name}
+    score = Score(None, "no verdict was published") if verdict is None else Score(float(verdict))
+    task = RecordedTask(
+        TaskRow(
+            EditTask(name, image.id, modality, finding, direction),
+            0,
+            state,
+            1,
+            NO_VERDICT if verdict is None else "",
+        ),
+        (Attempt(name, 0, 1, instruction, OK, blob.sha256, blob.sha256),),
+        (),
+        (StoredScore(name, 0, 1, PUBLISHED, score, detail),),
+        (blob,),
+    )
+    return _Made(image, reference, task, verdict)
+
+
+def _image(
+    journal: Journal, row: Row, modality: str, original: bytes | None, before: Pixels | None
+) -> tuple[SourceImage, BlobRef]:
+    """The original as this run knows it; without its bytes only by what the row calls it."""
+    source = hashlib.sha256(original).hexdigest() if original is not None else ""
+    called = row.original_name or source[:16] or row.id
+    geometry, reference = Geometry(0, 0, "unknown", 0, 0, 0, 0), BlobRef("", 0, "image/jpeg")
+    if original is not None and before is not None:
+        geometry = prepare(np.zeros(before.shape[:2], np.uint8), SIDE)[1]
+        data = _kept(original, before, grey=modality != "fundus", synthetic=False)
+        reference = journal.put_blob(data, "image/jpeg")
+    image = SourceImage(
+        id=f"{called}-{source[:12]}" if source else called,
+        dataset=row.dataset or "pairs",
+        modality=modality,
+        labels=(),
+        licence=_licence(row.licence),
+        source_sha256=source,
+        prepared_sha256=reference.sha256,
+        geometry=geometry,
+        group=row.group or None,
+        view="frontal" if modality == "chest_xray" else "unknown",
+    )
+    return image, reference
+
+
+def _kept(data: bytes, pixels: Pixels, *, grey: bool, synthetic: bool) -> bytes:
+    """The published bytes where they are a JPEG of our size already, else the prepared picture."""
+    if pixels.shape[:2] == (SIDE, SIDE) and data[:2] == b"\xff\xd8":
+        return data
+    prepared = prepare(pixels, SIDE)[0]
+    prepared = settle_grey(prepared) if grey else prepared
+    return encode_jpeg(prepared) if synthetic else encode_source(prepared)
+
+
+def _ratio(pixels: Pixels) -> float:
+    return float(pixels.shape[1] / pixels.shape[0])
+
+
+def _read(root: Path, picture: Picture) -> bytes:
+    if picture.data is not None:
+        return picture.data
+    return read_inside(picture.root or root, (picture.root or root) / picture.name)
+
+
+def _verdict(said: str) -> bool | None:
+    word = said.strip().lower()
+    if word in YES or word in NO:
+        return word in YES
+    if word in ("", "none", "null", "nan", "unknown"):
+        return None
+    raise InputError(f"verdict {said[:40]!r}: true or false")
+
+
+def _licence(said: str) -> Licence:
+    try:
+        return Licence(said.strip().lower()) if said.strip() else Licence.UNKNOWN
+    except ValueError:
+        raise InputError(f"licence {said[:40]!r}: {suggest(said, [one.value for one in Licence])}") from None

@@ -1,0 +1,217 @@
+"""Published sets of edits as runs, from every kind of table, and judged again under the id of their own rows."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from plantain.cli import main
+from plantain.journal import JournalReader
+from plantain.records import InputError, TaskState
+from plantain.release.importing.pairs import import_pairs
+from plantain.report.terminal import UNJUDGED, table_one
+
+ROWS = (
+    {
+        "id": "a1",
+        "original": "o/1.png",
+        "edited": "e/1.png",
+        "prompt": "Add drusen.",
+        "finding": "AMD",
+        "verdict": "true",
+    },
+    {
+        "id": "a2",
+        "original": "o/1.png",
+        "edited": "e/2.png",
+        "prompt": "Add haze.",
+        "finding": "cataract",
+        "verdict": "no",
+    },
+    {
+        "id": "a3",
+        "original": "o/2.png",
+        "edited": "e/3.png",
+        "prompt": "",
+        "finding": "Their own",
+        "verdict": "",
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two originals of 60 x 40 pixels and an edit of each, of half the size."""
+    root = tmp_path_factory.mktemp("pairs")
+    rng = np.random.default_rng(1)
+    for folder in ("o", "e"):
+        (root / folder).mkdir()
+    for name, size in (
+        ("o/1", (60, 40)),
+        ("o/2", (60, 40)),
+        ("e/1", (30, 20)),
+        ("e/2", (60, 40)),
+        ("e/3", (60, 40)),
+    ):
+        Image.fromarray(rng.integers(0, 255, (size[1], size[0], 3), np.uint8)).save(root / f"{name}.png")
+    return root
+
+
+def rows(**more: str) -> list[dict[str, str]]:
+    return [{**row, "modality": "fundus", "direction": "add", **more} for row in ROWS]
+
+
+def table(root: Path, name: str, told: list[dict[str, str]]) -> Path:
+    path = root / name
+    if path.suffix == ".csv":
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(told[0]))
+            writer.writeheader()
+            writer.writerows(told)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in told))
+    else:
+        pa = pytest.importorskip("pyarrow")
+        import pyarrow.parquet as pq
+
+        embedded = [
+            {
+                **row,
+                **{
+                    key: {"bytes": (root / row[key]).read_bytes(), "path": row[key]}
+                    for key in ("original", "edited")
+                },
+            }
+            for row in told
+        ]
+        pq.write_table(pa.Table.from_pylist(embedded), path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["edits.csv", "edits.jsonl", "edits.parquet"])
+def test_a_table_becomes_a_run_whose_labels_are_published(pictures, tmp_path, name):
+    done = import_pairs(table(pictures, name, rows()), tmp_path / "run")
+    assert (done.rows, done.tasks, done.without_original) == (3, 3, 0)
+    assert done.published == {"success": 1, "failed": 1, "none": 1}
+    with JournalReader.open(tmp_path / "run") as reader:
+        told = {}
+        for row in reader.tasks():
+            (score,), (attempt,) = reader.scores(row.id), reader.attempts(row.id)
+            told[score.detail["id"]] = (row.task.finding, row.state, score.score.value, attempt.instruction)
+            assert attempt.verdict is None and reader.has_blob(attempt.edited or "")
+        images = list(reader.images())
+    assert told == {
+        "a1": ("AMD", TaskState.SUCCESS, 1.0, "Add drusen."),
+        "a2": ("Cataract", TaskState.FAILED, 0.0, "Add haze."),
+        "a3": ("Their own", TaskState.STOPPED, None, "Add Their own."),
+    }
+    # Two originals, whatever the number of rows; padded to a square as an ingest would: 60 x 40 leaves 1024 x 683.
+    assert {(i.geometry.inner_width, i.geometry.inner_height, i.licence.value) for i in images} == {
+        (1024, 683, "unknown")
+    }
+    assert len(images) == 2
+    assert UNJUDGED.split()[0] in str(table_one(tmp_path / "run").caption)
+
+
+def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_verdict(
+    pictures, tmp_path, capsys
+):
+    from plantain.offline.workers import close_workers
+
+    run = tmp_path / "run"
+    assert (
+        main(
+            [
+                "import",
+                str(table(pictures, "e.csv", rows())),
+                "--layout",
+                "pairs",
+                "--run",
+                str(run),
+                "--json",
+            ]
+        )
+        == 0
+    )
+    capsys.readouterr()
+    try:
+        assert main(["rejudge", str(run), "--judge", "offline/instruments", "--json"]) == 0
+    finally:
+        close_workers()
+    said = json.loads(capsys.readouterr().out)
+    (judge,) = said["judges"]
+    # The instruments measure nothing of a finding that is none of ours.
+    assert (judge["judge"], judge["judged"], judge["unjudged"], judge["qualified"]) == (
+        "offline/instruments",
+        2,
+        1,
+        0,
+    )
+    assert set(judge["criteria"]["realism"]) == {"n", "rate", "low", "high"}
+    assert [(row["id"], row["qualified"]) for row in sorted(said["rows"], key=lambda row: row["id"])] == [
+        ("a1", False),
+        ("a2", False),
+        ("a3", None),
+    ]
+    whole = said["flips"][0]
+    assert (whole["second"], whole["n"], whole["second_only"], whole["neither"]) == ("published", 2, 1, 1)
+    assert [picture["id"] for picture in whole["pictures"]] == ["a1"]
+    page = (run / "rejudged.html").read_text()
+    assert "no card" in page and "data:image/jpeg" in page
+
+
+def test_rows_that_cannot_be_taken_are_counted_with_their_reason(pictures, tmp_path):
+    spoilt = [
+        *rows(),
+        *rows()[:1],
+        {**rows()[0], "id": "b", "edited": "../secret.png"},
+        {**rows()[0], "id": "c", "edited": "e/none.png"},
+        {**rows()[0], "id": "d", "direction": "sideways"},
+        {**rows()[0], "id": "f", "verdict": "perhaps"},
+        {**rows()[0], "id": "g", "modality": "funduss"},
+    ]
+    done = import_pairs(table(pictures, "spoilt.jsonl", spoilt), tmp_path / "run")
+    assert (done.rows, done.tasks, sum(done.left_out.values())) == (9, 3, 6)
+    said = " ".join(done.left_out)
+    for word in ("earlier row", "leads out", "add or remove", "verdict 'perhaps'", "did you mean 'fundus'"):
+        assert word in said
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "told"),
+    [
+        ({}, {"columns": {"instructoin": "prompt"}}, "did you mean 'instruction'"),
+        ({}, {"columns": {"instruction": "promt"}}, "did you mean 'prompt'"),
+        ({"modality": "toes"}, {}, "no row could be taken"),
+    ],
+)
+def test_what_is_wrong_leaves_nothing_behind(pictures, tmp_path, change, options, told):
+    with pytest.raises(InputError, match=told):
+        import_pairs(table(pictures, "wrong.csv", rows(**change)), tmp_path / "run", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_column_is_named_and_originals_are_joined_by_name(pictures, tmp_path):
+    bare = [
+        {k: v for k, v in row.items() if k != "original"} | {"id": n}
+        for row, n in zip(rows(), "121", strict=True)
+    ]
+    path = table(pictures, "bare.csv", bare)
+    with pytest.raises(InputError, match="no column tells the original"):
+        import_pairs(path, tmp_path / "no")
+    done = import_pairs(path, tmp_path / "run", originals=pictures / "o")
+    assert (done.tasks, done.without_original) == (3, 0)
+
+
+def test_a_published_tree_is_joined_to_its_originals_by_their_ids(pictures, tmp_path):
+    tree = tmp_path / "tree" / "Fundus-edit" / "AMD"
+    tree.mkdir(parents=True)
+    for name in ("1-AMD-edit", "9-AMD-edit"):
+        Image.open(pictures / "e" / "2.png").save(tree / f"{name}.jpeg")
+    done = import_pairs(tmp_path / "tree", tmp_path / "run", originals=pictures / "o")
+    assert (done.tasks, done.without_original, done.published["success"]) == (2, 1, 2)
