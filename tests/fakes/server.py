@@ -28,7 +28,8 @@ SESSION = "/upload/session/"
 class Request:
     """One request as the server saw it; without its headers, which hold the key.
 
-    `fields` is the JSON body, or the text fields of a multipart body; `files` the files of the latter.
+    `fields` is the JSON body, or the text fields of a multipart body; `files` the files of the latter, `parts` the same
+    in order, also where several have one name; `headers` are names alone.
     """
 
     method: str
@@ -38,6 +39,8 @@ class Request:
     body: bytes
     key: str
     at: float
+    parts: tuple[tuple[str, bytes], ...] = ()
+    headers: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class FakeProvider:
         spoil: makes another answer of a good one; the place for faults. `script` is tried first.
         latency_s: of every answer.
         per_minute: allowed requests, enforced by a token bucket that holds a second's worth; None for no limit.
+        checks_key: says of a path whether `KEY` has to come with it; the others' routes look for themselves.
     """
 
     def __init__(
@@ -86,9 +90,11 @@ class FakeProvider:
         spoil: Spoil | None = None,
         latency_s: float = 0.0,
         per_minute: float | None = None,
+        checks_key: Callable[[str], bool] = lambda path: not path.startswith(SESSION),
     ) -> None:
         self.routes = list(routes)
         self.spoil = spoil
+        self.checks_key = checks_key
         self.script: list[Spoil] = []
         self.key = KEY
         """That it wants; "" for any."""
@@ -117,7 +123,7 @@ class FakeProvider:
             self.calls.append(request)
             step = self.script.pop(0) if self.script else self.spoil
             limited = not self._admits(request.at)
-        if self.key and request.key != self.key and not request.path.startswith(SESSION):
+        if self.key and request.key != self.key and self.checks_key(request.path):
             said = f"Incorrect API key provided: {request.key}"
             return json_answer({"error": {"message": said, "code": "invalid_api_key"}}, 401)
         if limited:
@@ -169,12 +175,24 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         kind = self.headers.get("Content-Type") or ""
-        fields, files = ({}, {}) if self.path.startswith(SESSION) else _parse(kind, body)
-        key = self.headers.get("x-goog-api-key") or (self.headers.get("Authorization") or "").removeprefix(
-            "Bearer "
+        fields, parts = ({}, ()) if self.path.startswith(SESSION) else _parse(kind, body)
+        key = (
+            self.headers.get("x-goog-api-key")
+            or self.headers.get("api-key")
+            or (self.headers.get("Authorization") or "").removeprefix("Bearer ")
         )
         answer = self.server.provider.answer(
-            Request(self.command, self.path, fields, files, body, key, time.monotonic())
+            Request(
+                self.command,
+                self.path,
+                fields,
+                dict(parts),
+                body,
+                key,
+                time.monotonic(),
+                parts,
+                frozenset(name.lower() for name in self.headers),
+            )
         )
         if answer.latency_s:
             time.sleep(answer.latency_s)
@@ -199,19 +217,19 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
 
-def _parse(kind: str, body: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
-    if "json" in kind and body:
-        return json.loads(body), {}
+def _parse(kind: str, body: bytes) -> tuple[dict[str, Any], tuple[tuple[str, bytes], ...]]:
+    if kind.partition(";")[0] == "application/json" and body:
+        return json.loads(body), ()
     if not kind.startswith("multipart/"):
-        return {}, {}
+        return {}, ()
     message = BytesParser(policy=HTTP).parsebytes(f"Content-Type: {kind}\r\n\r\n".encode() + body)
     fields: dict[str, Any] = {}
-    files: dict[str, bytes] = {}
+    files: list[tuple[str, bytes]] = []
     for part in message.iter_parts():
         name = str(part.get_param("name", header="content-disposition"))
         data = part.get_payload(decode=True)
         if part.get_filename():
-            files[name] = data
+            files.append((name, data))
         else:
             fields[name] = data.decode()
-    return fields, files
+    return fields, tuple(files)

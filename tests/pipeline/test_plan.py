@@ -180,7 +180,7 @@ findings = ["AMD"]
         ('writer = "openai/gpt-99"', "models.writer: no model 'openai/gpt-99' is known"),
         (
             'editor = "openai-compatible/llava"',
-            "'openai-compatible/llava' can be a writer or a judge, not an editor",
+            "providers.openai-compatible.base_url: is missing",
         ),
         ('judge = "gemini/gemini-3.1-flash-image"', "can be editor, not judge; for one, 'gemini/"),
         ('judge = "diffusers/x"', "can be an editor, not a judge"),

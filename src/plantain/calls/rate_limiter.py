@@ -44,6 +44,7 @@ class ModelLimits:
         price: None when unknown.
         max_output_tokens: where the adapter has an answer cut; what money is set aside for.
         image_tokens: the most that one picture written comes to, as far as is known.
+        tier_factor: how much dearer than listed the service tier is that is asked for.
         in_jobs: its calls wait for batch jobs: all of a wave at once, and what becomes of one says nothing of limits.
         deadline_s: seconds that a call may take, as a first guess; None for as long as it takes.
         outage_s: seconds of an outage that are sat out; None where calls that fail say nothing of those to come.
@@ -56,6 +57,7 @@ class ModelLimits:
     price: Price | None = None
     max_output_tokens: int = 8_192
     image_tokens: int = 0
+    tier_factor: float = 1.0
     in_jobs: bool = False
     deadline_s: float | None = None
     outage_s: float | None = None
@@ -175,7 +177,8 @@ class RateLimiter:
         costs = self._budget.costs(self.model, step)
         price = self.rules.price
         if price is not None and price != Price():
-            costs.bound = demand(step, self.rules.max_output_tokens, self.rules.image_tokens).most(price)
+            most = demand(step, self.rules.max_output_tokens, self.rules.image_tokens).most(price)
+            costs.bound = self.rules.tier_factor * most
         return costs
 
     def _whose_turn(self) -> Step | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,17 +17,19 @@ from rich.markup import escape
 from rich.table import Table
 
 from plantain.cli.terminal.application import application
+from plantain.files.toml import read_toml_table
 from plantain.models.extras import has_module
 from plantain.models.facts import facts_of
 from plantain.models.hosted.drift import drift
-from plantain.models.hosted.known import KnownModel, endings, known_models, price_of
+from plantain.models.hosted.known import KnownModel, endings, known_model, price_of
 from plantain.models.presets import Preset, presets
 from plantain.models.registry import provider, provider_names
+from plantain.pipeline.recipe import load_recipe
 from plantain.records import InputError, Price
-from plantain.runs.probing import listed
+from plantain.runs.probing import listed, look_at
 from plantain.runs.probing import probe as probe_model
 from plantain.runs.settings.providers import ProviderSection
-from plantain.runs.settings.terms import Terms
+from plantain.runs.settings.terms import Terms, load_terms
 
 app = application()
 
@@ -36,7 +39,14 @@ WIDE = 120
 
 @app.command()
 def models(
-    probe: Annotated[str, typer.Option(metavar="NAME", help="make one cheap call to this model")] = "",
+    probe: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="make one cheap call to this model; of a recipe or settings file, to each endpoint: is it there, "
+            "which models and roles has it",
+        ),
+    ] = "",
     base_url: Annotated[
         str, typer.Option(help="address for --probe or --drift, e.g. http://127.0.0.1:8000/v1")
     ] = "",
@@ -73,17 +83,18 @@ def model_rows() -> list[dict[str, object]]:
         except InputError as error:
             rows.append(_row(f"{name}/…", (), "", "", str(error)))
             continue
-        key, extra = _key(getattr(module, "KEYS", ())), _extra(getattr(module, "EXTRA", None))
+        key = getattr(module, "SIGNS_IN", "") or _key(getattr(module, "KEYS", ()))
+        extra = _extra(getattr(module, "EXTRA", None))
         if name == "openai-compatible":
             key = f"{key} (optional)"
-        known = dict(module.MODELS) or {f"{name}/…": ("writer", "judge")}
+        known = dict(module.MODELS) or {f"{name}/…": ("writer", "editor", "judge")}
         known |= {row.name: ("editor",) for row in presets().values() if row.name.startswith(f"{name}/")}
         rows += [_row(model, roles, key, extra, "") for model, roles in known.items()]
     return rows
 
 
 def _row(name: str, roles: tuple[str, ...], key: str, extra: str, fault: str) -> dict[str, object]:
-    known, price = known_models().get(name, KnownModel(name, roles)), price_of(name)
+    known, price = known_model(name) or KnownModel(name, roles), price_of(name)
     return {
         "name": name,
         "roles": list(roles),
@@ -231,15 +242,58 @@ def _cells(row: dict[str, object], wide: bool) -> list[str]:
 
 
 def _probe(name: str, base_url: str, run: Path | None, as_json: bool) -> int:
-    section = ProviderSection(base_url=base_url, timeout_s=60.0, max_output_tokens=512)
-    terms = Terms((name,), providers={name.partition("/")[0]: section})
     with tempfile.TemporaryDirectory() as folder:
-        done, said = asyncio.run(probe_model(terms, run or Path(folder) / "probe"))
+        kept = run or Path(folder) / "probe"
+        if name.endswith(".toml") or Path(name).is_file():
+            rows = _probe_file(Path(name), kept)
+        else:
+            section = ProviderSection(base_url=base_url, timeout_s=60.0, max_output_tokens=512)
+            rows = [_probe_model(Terms((name,), providers={name.partition("/")[0]: section}), name, kept)]
     if as_json:
-        print(orjson.dumps({"name": name, "ok": done, "said": said}).decode())
-    else:
-        print(f"{name}: {'answered' if done else 'did not answer'}: {said}")
-    return 0 if done else 1
+        told = rows if name.endswith(".toml") else rows[0]
+        print(orjson.dumps(told, option=orjson.OPT_INDENT_2 if len(rows) > 1 else 0).decode())
+    for row in () if as_json else rows:
+        where = f" at {row['endpoint']}" if "endpoint" in row else ""
+        answered = "answered" if row["ok"] else "did not answer"
+        print(f"{row['name']}{where}: {answered}: {row['said']}")
+        for label, value in (
+            ("models", row.get("models")),
+            ("roles", row.get("roles")),
+            ("server", row.get("server")),
+        ):
+            if value:
+                print(f"  {label}: {', '.join(value) if isinstance(value, (list, tuple)) else value}")
+    return 0 if all(row["ok"] for row in rows) else 1
+
+
+def _probe_model(terms: Terms, name: str, run: Path) -> dict[str, object]:
+    done, said = asyncio.run(probe_model(replace(terms, models=(name,)), run))
+    return {"name": name, "ok": done, "said": said}
+
+
+def _probe_file(file: Path, run: Path) -> list[dict[str, object]]:
+    """A row for each address of a recipe's, or a settings file's, served endpoints, and for each other hosted model."""
+    terms = load_recipe(file).terms if "data" in read_toml_table(file) else load_terms(file, ())
+    served = [name for name, said in terms.providers.items() if (said.kind or name) == "openai-compatible"]
+    rows: list[dict[str, object]] = [
+        {
+            "name": section,
+            "endpoint": seen.address,
+            "there": seen.there,
+            "ok": bool(seen.roles),
+            "models": list(seen.models),
+            "roles": list(seen.roles),
+            "server": seen.server,
+            "said": seen.said,
+        }
+        for section, seen in (asyncio.run(look_at(terms, served, run)) if served else ())
+    ]
+    for name in terms.models:
+        if terms.kind(name) != "openai-compatible" and hasattr(provider(terms.kind(name)), "probe"):
+            rows.append(_probe_model(terms, name, run))
+    if not rows:
+        raise InputError(f"{file}: names no hosted model and no endpoint to probe")
+    return rows
 
 
 def _drift(base_url: str, run: Path | None, as_json: bool) -> int:

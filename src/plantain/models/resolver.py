@@ -49,7 +49,7 @@ def load_model(name: str, role: str, options: ProviderOptions | None = None) -> 
             f"models.{role}: {name} is a preset of `plantain bench generate`; in a recipe name {preset.model}"
         )
     try:
-        module = provider(provider_name)
+        module = provider(options.kind if options is not None and options.kind else provider_name)
     except InputError as error:
         raise InputError(f"{_said(role)}: {name!r}: {error}") from error
     return module.load(name, role, options or ProviderOptions())

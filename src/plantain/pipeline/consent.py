@@ -19,6 +19,7 @@ from plantain.pipeline.recipe import Recipe
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import EditTask, InputError, SourceImage, TaskKind, task_id
 from plantain.runs.consent import check_consent, hosted_models, kinship
+from plantain.runs.settings.terms import ConsentGiven
 
 
 def check_planned_consent(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> None:
@@ -38,7 +39,10 @@ async def check_pending_consent(recipe: Recipe, catalogue: Catalogue, journal: J
     ids = pending_images(journal.reader)
     check_consent(recipe.terms, (_recorded(journal, catalogue, image_id) for image_id in ids))
     if recipe.data.consent is not None:
-        given = {**recipe.data.consent.model_dump(), "models": models}
+        stated = recipe.data.consent
+        every = (stated,) if isinstance(stated, ConsentGiven) else stated
+        told = [one.model_dump(exclude_defaults=True) for one in every]
+        given = {**told[0], **({"others": told[1:]} if told[1:] else {}), "models": models}
         await journal.set_meta("consent", orjson.dumps(given).decode())
 
 
@@ -111,7 +115,7 @@ def warnings(recipe: Recipe) -> list[str]:
         if times > 1
     ]
     return (
-        kinship(recipe.models.editor, dict.fromkeys(recipe.models.judges))
+        kinship(recipe.terms, recipe.models.editor, dict.fromkeys(recipe.models.judges))
         + drawn
         + endings(recipe.terms.models)
     )

@@ -15,7 +15,8 @@ from plantain.pipeline.pilot import Pilot
 from plantain.pipeline.plan import enumerate_tasks
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Price, Step, TaskKind, Usage
-from plantain.runs.money.pricing import ON_THIS_MACHINE, OPEN_MODELS, price_under
+from plantain.records.prices import USUAL_TIERS
+from plantain.runs.money.pricing import ON_THIS_MACHINE, OPEN_MODELS, TIER_BILLED, price_under
 from plantain.runs.money.typical import SPREAD, TYPICAL_USAGE
 
 EXPECTED_ROUNDS = 3.15
@@ -33,6 +34,8 @@ LOCAL_LATENCY_S = {Step.WRITE: 0.02, Step.EDIT: 0.7, Step.LOOK: 1.5, Step.JUDGE:
 
 OPEN_LATENCY_S = (0.5, 5.0, 120.0)
 """Seconds an edit with open weights takes its device: between a small model on a GPU and one on a processor."""
+
+ROLE_OF = {Step.WRITE: "writer", Step.EDIT: "editor", Step.JUDGE: "judge"}
 
 BATCH_HOURS = (0.2, 1.0, 24.0)
 """Of one batch job; every wave of tasks takes one for each step of its rounds, one after the other."""
@@ -161,13 +164,18 @@ def _cost(recipe: Recipe, pilot: Pilot | None, step: Step, model: str, calls: Ca
 
 def typical_usage(recipe: Recipe, step: Step, model: str) -> tuple[Usage, Usage, Usage]:
     """What a call is taken to consume, low to high; of an edit by the size and quality that the recipe asks for."""
-    usage = TYPICAL_USAGE[step]
+    options = recipe.terms.options(model, ROLE_OF[step])
+    tier = (
+        ""
+        if options.service_tier in USUAL_TIERS
+        else TIER_BILLED.get(options.service_tier, options.service_tier)
+    )
+    usage = replace(TYPICAL_USAGE[step], tier=tier)
     if step is not Step.EDIT:
         return usage, usage, usage
-    section = recipe.terms.provider(model)
     few, usual, many = (
         replace(usage, output_tokens=tokens, output_image_tokens=tokens)
-        for tokens in picture_range(model, section.image_size, section.image_quality)
+        for tokens in picture_range(options.listed, options.image_size, options.image_quality)
     )
     return few, usual, many
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from plantain.findings.taxonomy import suggest
-from plantain.models.hosted.known import known_models
+from plantain.models.hosted.known import roles_at
 from plantain.models.presets import presets
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.rounds import Method
@@ -66,7 +66,7 @@ def check_known(recipe: Recipe) -> None:
     Raises:
         InputError: names the field, the nearest id, and how to insist.
     """
-    models, known = recipe.models, known_models()
+    models = recipe.models
     asked = [
         ("writer", models.writer),
         ("editor", models.editor),
@@ -74,20 +74,21 @@ def check_known(recipe: Recipe) -> None:
     ]
     for role, name in asked:
         provider, _, model = name.partition("/")
-        theirs = [row.name for row in known.values() if row.name.startswith(f"{provider}/")]
+        theirs = roles_at(recipe.terms.kind(name))
         section = recipe.terms.provider(name)
         if not theirs or not model or section.base_url or model in section.prices or name in presets():
             continue
-        if name not in known:
+        listed = f"{recipe.terms.kind(name)}/{model}"
+        if listed not in theirs:
             raise InputError(
-                f"models.{role}: no model {name!r} is known; {suggest(name, theirs)} (if it is new, state its price: "
-                f'[providers.{provider}.prices."{model}"] with input_per_m and output_per_m)'
+                f"models.{role}: no model {name!r} is known; {suggest(name, list(theirs))} (if it is new, "
+                f'state its price: [providers.{provider}.prices."{model}"] with input_per_m and output_per_m)'
             )
-        if role not in known[name].roles:
-            fit = [row for row in theirs if role in known[row].roles]
+        if role not in theirs[listed]:
+            fit = [row for row, roles in theirs.items() if role in roles]
             hint = f"; for one, {fit[0]!r}" if fit else ""
             raise InputError(
-                f"models.{role}: {name!r} can be {' and '.join(known[name].roles)}, not {role}{hint}"
+                f"models.{role}: {name!r} can be {' and '.join(theirs[listed])}, not {role}{hint}"
             )
 
 

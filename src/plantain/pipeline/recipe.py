@@ -14,7 +14,8 @@ from plantain.records import Direction, InputError, Rubric
 from plantain.rubrics import MED_BANANA, frozen, rubric_named
 from plantain.runs.settings.providers import ProviderSection
 from plantain.runs.settings.reading import check_provider_names, read_toml
-from plantain.runs.settings.terms import ConsentGiven, Limits, Section, Terms
+from plantain.runs.settings.roles import Role, RoleSection
+from plantain.runs.settings.terms import Limits, Permissions, Section, Terms
 
 
 class Data(Section):
@@ -35,7 +36,7 @@ class Data(Section):
     add_to: Literal["normal", "any"] = "normal"
     finding_files: tuple[Path, ...] = ()
     check_text: bool = True
-    consent: ConsentGiven | None = None
+    consent: Permissions = None
 
 
 class Models(Section):
@@ -83,6 +84,7 @@ class Recipe(Section):
     loop: Loop = Loop()
     limits: Limits = Limits()
     providers: Mapping[str, ProviderSection] = Field(default_factory=dict)
+    settings: Mapping[Role, RoleSection] = Field(default_factory=dict)
 
     @classmethod
     def load(cls, path: Path | str) -> Recipe:
@@ -98,15 +100,21 @@ class Recipe(Section):
     def terms(self) -> Terms:
         """The terms under which it calls its models, in the order writer, editor, judges."""
         models = dict.fromkeys((self.models.writer, self.models.editor, *self.models.judges))
-        return Terms(tuple(models), self.limits, self.providers, self.data.consent, "data.consent")
+        return Terms(
+            tuple(models), self.limits, self.providers, self.data.consent, "data.consent", self.settings
+        )
 
     def frozen_part(self) -> dict[str, JsonValue]:
         """What may not change when the run is resumed: models, loop, seed, and how the models are sampled."""
         sampling = self.terms.sampling()
+        roles: dict[str, JsonValue] = {
+            role: dict(said) for role, section in sorted(self.settings.items()) if (said := section.said())
+        }
         own: JsonValue = {**frozen(self.judged_by)}
         return {
             **({"rubric": own} if self.judged_by != MED_BANANA else {}),
             **({"sampling": sampling} if sampling else {}),
+            **({"settings": roles} if roles else {}),
             "seed": self.seed,
             "models": {
                 "writer": self.models.writer,
@@ -120,7 +128,7 @@ class Recipe(Section):
 def _check_panel(recipe: Recipe, path: Path) -> None:
     """Refuses a judge that is named again and would say the same again. Raises InputError."""
     for judge, times in Counter(recipe.models.judges).items():
-        sampled = recipe.terms.provider(judge).temperature != 0.0
+        sampled = recipe.terms.options(judge, "judge").temperature != 0.0
         if times > 1 and (judge.startswith("offline/") or not sampled):
             why = (
                 "answers the same each time" if judge.startswith("offline/") else "is asked at temperature 0"

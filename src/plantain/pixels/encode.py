@@ -118,6 +118,16 @@ def encode_mask(mask: Mask) -> bytes:
     return bytes(data.tobytes())
 
 
+def encode_clear(mask: Mask) -> bytes:
+    """A mask as a black PNG of four 8-bit channels that is clear inside. Lossless and deterministic."""
+    plane = np.zeros((*mask.shape, 4), np.uint8)
+    plane[:, :, 3] = np.where(mask, 0, 255)
+    done, data = cv2.imencode(".png", plane, [cv2.IMWRITE_PNG_COMPRESSION, 6])
+    if not done:
+        raise ValueError("OpenCV could not write the mask as PNG")
+    return data.tobytes()
+
+
 def _check(pixels: Pixels) -> None:
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
         raise ValueError(f"expected uint8 (H, W, 3), got {pixels.dtype} {pixels.shape}")

@@ -22,11 +22,13 @@ class Destination:
         address: scheme, host and port; a provider's name where it keeps its own connection.
         reach: loopback is proved by the connection, on-premises declared by the owner, everything else is hosted.
         why: why it is not loopback, for messages.
+        tenant: whose part of a cloud it is, a Google Cloud project or an Azure resource; "" elsewhere.
     """
 
     address: str
     reach: Reach
     why: str = ""
+    tenant: str = ""
 
 
 class NotAllowed(Exception):

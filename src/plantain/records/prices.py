@@ -56,7 +56,7 @@ class Price:
         counted = usage.input_tokens is not None or usage.output_tokens is not None
         if not counted and not (usage.images and self.image_out_each is not None):
             return None
-        factor = self._tier_factor(usage.tier)
+        factor = self.tier_factor(usage.tier)
         if factor is None:
             return None
         long = self.long_input is not None and (usage.input_tokens or 0) > self.long_input
@@ -64,7 +64,8 @@ class Price:
         written = self._written(usage) * (self.long_output_factor if long else 1.0)
         return factor * (read + written)
 
-    def _tier_factor(self, tier: str) -> float | None:
+    def tier_factor(self, tier: str) -> float | None:
+        """How much dearer than listed a tier is; None where nobody has said so."""
         if tier in USUAL_TIERS or not self.tiers:
             return 1.0
         return dict(self.tiers).get(tier)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -14,13 +15,13 @@ from plantain.records import InputError, Price
 from plantain.roles.batch_rules import USUAL, BatchRules
 from plantain.roles.clearance import Clearance
 
-PUBLIC = ("googleapis.com", "openai.com", "openai.azure.com", "anthropic.com")
+PUBLIC = ("googleapis.com", "openai.com", "azure.com", "azure.us", "azure.cn", "anthropic.com")
 """Where the public finds a provider: nobody's premises, whatever a recipe declares."""
 
 SIDES_TOLD = " sides=told"
 """In the fingerprint of an open editor that is told where the patient's sides lie; in none of the first edition."""
 
-THINKING = ("", "none", "minimal", "low", "medium", "high")
+THINKING = ("none", "minimal", "low", "medium", "high")
 LENIENCY = ("balanced", "strict")
 FORMS = ("plain", "blind")
 
@@ -58,7 +59,15 @@ class ProviderOptions:
     """One `[providers.NAME]` section as its adapter needs it. An empty value leaves the choice to the provider.
 
     Attributes:
-        base_url: where the provider is; needed by `openai-compatible`.
+        kind: the known provider that stands behind a named endpoint; "" for the one that is named.
+        listed: the name under which the table of known models has the model, where it is another.
+        base_url: where the provider is; needed by `openai-compatible` and `azure`.
+        base_urls: all addresses of a model that several servers serve; `base_url` is the first.
+        project, location: the Google Cloud project and region of `vertex`; "global" for its global endpoint.
+        bucket: "gs://bucket/folder" through which its batch jobs go; `storage_url`: another address of that storage.
+        auth: how to sign in to `azure`: "key" or "entra"; "" for the key where the environment has one, else Entra.
+        api_version: of Azure's interface.
+        deployments: names of Azure deployments -> the model that each serves, whose price it has.
         on_premises: the owner declares that images sent to `base_url` stay in the house.
         proxy: address of the proxy that leads there; "" for none on the premises, the environment's elsewhere.
         ca_bundle: certificates of further authorities to trust, PEM: a hospital's own.
@@ -72,6 +81,15 @@ class ProviderOptions:
         max_output_tokens: most tokens of one answer, thinking and pictures included; what a budget reserves.
         safety: Gemini's threshold for its adjustable filters, e.g. "BLOCK_ONLY_HIGH".
         image_size, image_quality: of an edited image, in the provider's words ("1K"; "high").
+        shown_side: longer side in pixels at which a writer or judge is shown pictures; None for as they are.
+        service_tier: how soon and at which price it answers, in the provider's words ("flex", "priority").
+        media_resolution: how closely a writer or judge looks at pictures ("low", "high").
+        input_fidelity: how closely an editor keeps to what it was given: "low" or "high".
+        mask: hand the region where the change belongs to the editor; benchmarks know one.
+        background, output_format: of an edited picture: "opaque"; "png".
+        true_cfg_scale, negative_prompt: of a served diffusion editor.
+        server: what an `openai-compatible` server is, e.g. "vllm": which names and settings it takes.
+        origin: settings that were said elsewhere than in the provider's section -> where, for messages.
         leniency: how the judge's prompt weighs small imperfections: "balanced" or "strict".
         form: how a judge is asked: "plain", at once, or "blind", in two calls, of which the first shows it the two
             pictures alone.
@@ -100,7 +118,17 @@ class ProviderOptions:
         key_later: nothing is called with this model, so that a missing key is no fault.
     """
 
+    kind: str = ""
+    listed: str = ""
     base_url: str = ""
+    base_urls: tuple[str, ...] = ()
+    project: str = ""
+    location: str = ""
+    bucket: str = ""
+    storage_url: str = ""
+    auth: str = ""
+    api_version: str = ""
+    deployments: Mapping[str, str] = field(default_factory=dict)
     on_premises: bool = False
     api_key_env: str = ""
     timeout_s: float = 180.0
@@ -113,6 +141,17 @@ class ProviderOptions:
     safety: str = ""
     image_size: str = ""
     image_quality: str = ""
+    shown_side: int | None = None
+    service_tier: str = ""
+    media_resolution: str = ""
+    input_fidelity: str = ""
+    mask: bool = False
+    background: str = ""
+    output_format: str = ""
+    true_cfg_scale: float | None = None
+    negative_prompt: str = ""
+    server: str = ""
+    origin: Mapping[str, str] = field(default_factory=dict)
     leniency: str = "balanced"
     form: str = "plain"
     prompts: Path | None = None
@@ -150,12 +189,18 @@ class ProviderOptions:
         said = ((name, getattr(self, name)) for name in names)
         return " ".join(f"{name}={value}" for name, value in said if value not in (None, ""))
 
-    def check(self, provider: str, allowed: frozenset[str]) -> None:
+    def check(
+        self,
+        provider: str,
+        allowed: frozenset[str],
+        choices: Mapping[str, Collection[str]] = MappingProxyType({}),
+    ) -> None:
         """Refuses a setting that this provider cannot follow: a setting that is ignored would be recorded as kept.
 
         Args:
             provider: its name in the recipe.
             allowed: names of the settings that it follows, beside those that every provider does.
+            choices: what some of them may be.
 
         Raises:
             InputError: names the field and what is allowed.
@@ -166,29 +211,31 @@ class ProviderOptions:
             unset = getattr(self, known.name) == default
             if not unset and known.name not in allowed | _COMMON:
                 raise InputError(
-                    f"{where}.{known.name}: {provider} has no such setting; it takes "
-                    f"{', '.join(sorted(allowed | _COMMON))}"
+                    f"{self.said_at(known.name, where)}: {provider} has no such setting; it takes "
+                    f"{', '.join(sorted((allowed | _COMMON) - _UNSAID))}"
                 )
-        for name, value, choices in (
-            ("thinking", self.thinking, THINKING),
-            ("leniency", self.leniency, LENIENCY),
-            ("form", self.form, FORMS),
-        ):
-            if value not in choices:
-                near = difflib.get_close_matches(value, choices, n=1)
-                hint = (
-                    f"did you mean {near[0]!r}?"
-                    if near
-                    else f"choose one of {', '.join(filter(None, choices))}"
-                )
-                raise InputError(f"{where}.{name}: {value!r}; {hint}")
+        for name, known_values in {
+            "thinking": THINKING,
+            "leniency": LENIENCY,
+            "form": FORMS,
+            **choices,
+        }.items():
+            value = getattr(self, name)
+            if value and value not in known_values:
+                near = difflib.get_close_matches(value, known_values, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(known_values)}"
+                raise InputError(f"{self.said_at(name, where)}: {value!r}; {hint}")
         if self.timeout_s <= 0:
             raise InputError(f"{where}.timeout_s: must be more than 0 seconds, not {self.timeout_s:g}")
         if self.max_output_tokens < 1:
             raise InputError(f"{where}.max_output_tokens: must be at least 1")
-        if self.base_url:
-            check_url(self.base_url, f"{where}.base_url")
+        for url in self.base_urls or filter(None, (self.base_url,)):
+            check_url(url, f"{where}.base_url")
         self._check_connection(where)
+
+    def said_at(self, name: str, section: str) -> str:
+        """Where a person set an option, for messages."""
+        return self.origin.get(name, f"{section}.{name}")
 
     def _check_connection(self, where: str) -> None:
         """Refuses a declaration about nothing, and files that are not there. Raises InputError."""
@@ -197,11 +244,12 @@ class ProviderOptions:
                 f"{where}.on_premises: true, but no base_url says where: the provider's own address is not in the "
                 "house; add base_url, or take on_premises out"
             )
-        host = (urlsplit(self.base_url).hostname or "").rstrip(".")
-        if self.on_premises and any(host == public or host.endswith(f".{public}") for public in PUBLIC):
-            raise InputError(
-                f"{where}.on_premises: true, but {host} is the provider's own address for everybody"
-            )
+        for url in self.base_urls or (self.base_url,):
+            host = (urlsplit(url).hostname or "").rstrip(".")
+            if self.on_premises and any(host == public or host.endswith(f".{public}") for public in PUBLIC):
+                raise InputError(
+                    f"{where}.on_premises: true, but {host} is the provider's own address for everybody"
+                )
         if self.proxy:
             check_url(self.proxy, f"{where}.proxy")
         for name in ("ca_bundle", "client_certificate", "client_key"):
@@ -214,6 +262,10 @@ class ProviderOptions:
 
 _COMMON = frozenset(
     {
+        "kind",
+        "listed",
+        "origin",
+        "shown_side",
         "base_url",
         "on_premises",
         "api_key_env",
@@ -232,6 +284,12 @@ _COMMON = frozenset(
         "key_later",
     }
 )
+
+
+_UNSAID = frozenset(
+    {"kind", "listed", "origin", "shown_side", "edition", "price", "jobs", "clearance", "batch", "key_later"}
+)
+"""Common options that are no settings of a section."""
 
 
 def check_url(url: str, where: str) -> None:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plantain.models.hosted.addresses import destination
+from plantain.models.hosted.addresses import destination, tenant_of
+from plantain.models.hosted.known import ALSO_SERVED
 from plantain.models.registry import is_local
 from plantain.privacy.permission import agreement, named, why_not
 from plantain.records import Destination, InputError, Reach, SourceImage
 from plantain.runs.consent_gate import refusal
 from plantain.runs.money.pricing import ON_THIS_MACHINE
-from plantain.runs.settings.terms import Terms
+from plantain.runs.settings.terms import Terms, permission_for
 
 
 def runs_here(model: str) -> bool:
     """Whether a model runs on this machine: one of ours that does, or another package's that declares itself local."""
-    provider = model.partition("/")[0]
+    return provider_runs_here(model.partition("/")[0])
+
+
+def provider_runs_here(provider: str) -> bool:
+    """The same of all models of a provider."""
     return provider in ON_THIS_MACHINE or is_local(provider)
 
 
@@ -26,17 +31,19 @@ def where(terms: Terms, model: str) -> Destination:
         InputError: its owner declares on-premises what has no address of its own.
     """
     provider = model.partition("/")[0]
-    if runs_here(model):
+    if provider_runs_here(terms.kind(model)):
         return Destination(provider, Reach.LOOPBACK)
     section = terms.provider(model)
-    if section.base_url:
-        return destination(section.base_url, section.options())
+    options = section.options()
+    if options.base_url:
+        each = [destination(url, options) for url in options.base_urls or (options.base_url,)]
+        return max(each, key=lambda to: list(Reach).index(to.reach))  # the farthest decides
     if section.on_premises:
         raise InputError(
             f"providers.{provider}.on_premises: true, but no base_url says where {model} is; a provider of a package "
             "that runs its models here declares itself local"
         )
-    return Destination(provider, Reach.HOSTED)
+    return Destination(provider, Reach.HOSTED, tenant=tenant_of("", section.options()))
 
 
 def is_hosted(terms: Terms, model: str) -> bool:
@@ -59,9 +66,14 @@ def check_consent(terms: Terms, images: Iterable[SourceImage]) -> None:
     Raises:
         InputError: says which images, which model, why, and what to record to accept.
     """
-    models = hosted_models(terms)
-    if not models or terms.consent is not None:
+    uncovered = [
+        (model, to)
+        for model in terms.models
+        if (to := where(terms, model)).reach is Reach.HOSTED and permission_for(terms.consent, to) is None
+    ]
+    if not uncovered:
         return
+    model, to = uncovered[0]
     refused = 0
     first: SourceImage | None = None
     for image in images:
@@ -72,18 +84,19 @@ def check_consent(terms: Terms, images: Iterable[SourceImage]) -> None:
         return
     others = f" (and {refused - 1} more images may not be sent)" if refused > 1 else ""
     said = f"{named(first)} {why_not(first)}{others}"
-    raise InputError(refusal(said, models[0], where(terms, models[0]), terms.consent_section))
+    raise InputError(refusal(said, model, to, terms.consent_section))
 
 
-def family(model: str) -> str:
+def family(model: str, kind: str = "") -> str:
     """Who made a model: its provider, or behind an address of one's own the first word of its name."""
     provider, _, name = model.partition("/")
+    provider = kind or provider
     if provider == "openai-compatible":
         return name.rsplit("/", 1)[-1].split("-")[0].split(":")[0].lower()
-    return provider
+    return ALSO_SERVED.get(provider, provider)
 
 
-def kinship(editor: str, judges: Iterable[str]) -> list[str]:
+def kinship(terms: Terms, editor: str, judges: Iterable[str]) -> list[str]:
     """What a person should know of judges that judge their own kind's work, one line each."""
     if editor.partition("/")[0] in ON_THIS_MACHINE:
         return []
@@ -91,5 +104,5 @@ def kinship(editor: str, judges: Iterable[str]) -> list[str]:
         f"the judge {judge} and the editor {editor} are of one family: models tend to prefer their own kind's work; "
         "a judge of another family, or a panel, is safer"
         for judge in judges
-        if family(judge) == family(editor)
+        if family(judge, terms.kind(judge)) == family(editor, terms.kind(editor))
     ]

@@ -11,8 +11,8 @@ from plantain.journal.batches import current_call
 from plantain.journal.sending import CONNECTIONS, SentPicture, connections, sources_of_picture
 from plantain.privacy import lineage
 from plantain.privacy.permission import agreements
-from plantain.records import Consent, Destination, NotAllowed, Outgoing, SourceImage
-from plantain.runs.settings.terms import Terms
+from plantain.records import Destination, NotAllowed, Outgoing, SourceImage
+from plantain.runs.settings.terms import Terms, permission_for
 
 
 class ConsentGate:
@@ -26,9 +26,8 @@ class ConsentGate:
     """
 
     def __init__(self, terms: Terms) -> None:
-        given = terms.consent
         self._section = terms.consent_section
-        self._given = None if given is None else Consent(given.by, given.agreement)
+        self._given = terms.consent
         self.journal: Journal | None = None
         self._connections: dict[str, list[str]] | None = None
 
@@ -51,11 +50,12 @@ class ConsentGate:
             )
         here = current_call.get(None)
         rows: list[SentPicture] = []
+        given = permission_for(self._given, to)
         for picture in sorted(pictures, key=lambda picture: (picture.call or 0, picture.sha256)):
             call = picture.call or here
             sources = _sources(self.journal.reader, picture.sha256, call)
             try:
-                allowed = agreements(list(sources.values()), self._given, to)
+                allowed = agreements(list(sources.values()), given, to)
             except NotAllowed as why:
                 raise NotAllowed(refusal(str(why), model, to, self._section)) from None
             rows += [
@@ -90,4 +90,5 @@ def refusal(why: str, model: str, to: Destination, section: str) -> str:
         "Use a model that runs here; or, where the service is your institution's own, set "
         f"providers.{provider}.base_url and providers.{provider}.on_premises = true; or record the owner's permission: "
         f'[{section}] by = "who allowed it", agreement = "where that is written down"'
+        + (f', tenant = "{to.tenant}"' if to.tenant else "")
     )

@@ -110,16 +110,17 @@ class Door:
         """A model that somebody made themselves, behind the same gate as those that are made here."""
         return cleared(role, self._gate, where(self.terms, str(getattr(role, "name", "unknown/model"))))
 
-    def options(self, model: str, role: str = "") -> ProviderOptions:
+    def options(self, model: str, remembered: str = "", role: str = "") -> ProviderOptions:
         """What the model's adapter is handed.
 
         Args:
             model: its name.
-            role: under which the run remembers it, where that is not its name.
+            remembered: what the run calls it where it keeps what it was begun with, if not by its name.
+            role: which it is to fill, whose own settings it then has.
         """
         section = self.terms.provider(model)
-        edition = edition_begun(self._begun.get(role or model, ""), section.prompts)
-        options = replace(section.options(), clearance=self._gate, edition=edition)
+        edition = edition_begun(self._begun.get(remembered or model, ""), section.prompts)
+        options = replace(self.terms.options(model, role), clearance=self._gate, edition=edition)
         return replace(options, jobs=self._jobs) if section.transport == "batch" else options
 
     def _model(
@@ -133,7 +134,7 @@ class Door:
     ) -> object:
         key = (name, role, remembered, prompts, edition)
         if key not in self._made:
-            options = self.options(name, remembered)
+            options = self.options(name, remembered, role)
             options = options if prompts is None else replace(options, prompts=prompts)
             options = replace(options, edition=edition) if edition else options
             try:
@@ -143,7 +144,9 @@ class Door:
                     raise
                 missing.append(str(error))
                 model = load_model(name, role, replace(options, key_later=True))
-            self._made[key] = self.guarded(model) if brings_its_own_connection(name) else model
+            self._made[key] = (
+                self.guarded(model) if brings_its_own_connection(self.terms.kind(name)) else model
+            )
         return self._made[key]
 
     @asynccontextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import orjson
 from plantain.calls import CallSpec
 from plantain.journal import CallResult
 from plantain.models.hosted.faults import Fault
+from plantain.models.hosted.openai import compatible
 from plantain.models.registry import provider, provider_names
 from plantain.records import Direction, EditTask, InputError, Outcome, OutcomeKind, Step, TaskKind, TaskState
 from plantain.roles import Reply
@@ -35,9 +36,8 @@ async def probe(terms: Terms, run: Path) -> tuple[bool, str]:
         InputError: only hosted models can be probed.
     """
     name = terms.models[0]
-    provider_name, _, model = name.partition("/")
-    look = getattr(provider(provider_name), "probe", None)
-    if not model or look is None:
+    look = getattr(provider(terms.kind(name)), "probe", None)
+    if not name.partition("/")[2] or look is None:
         raise InputError(f"--probe {name!r}: only hosted models can be probed, e.g. gemini/gemini-3.8-flash")
     answers, troubles = await _asked(terms, run, {name: lambda options: look(name, options)})
     if name in troubles:
@@ -60,6 +60,38 @@ async def listed(terms: Terms, run: Path) -> tuple[dict[str, list[str]], dict[st
     silent = {model: said for model, (done, said) in answers.items() if not done}
     silent |= {model: str(trouble) for model, trouble in troubles.items()}
     return seen, {model.partition("/")[0]: said for model, said in silent.items()}
+
+
+async def look_at(terms: Terms, sections: Iterable[str], run: Path) -> list[tuple[str, compatible.Seen]]:
+    """What stands at each address of sections of an `openai-compatible` kind; a recipe's model of each is called.
+
+    Args:
+        terms: the sections, and the models of the recipe.
+        sections: their names.
+        run: folder of the journal that counts probes.
+
+    Raises:
+        InputError: a section cannot be followed.
+    """
+
+    def looking(name: str) -> Question:
+        async def ask(options: ProviderOptions) -> tuple[bool, str]:
+            return True, orjson.dumps(await compatible.look(name, options)).decode()
+
+        return ask
+
+    served = {model.partition("/")[0]: model for model in terms.models}
+    names = [served.get(section, f"{section}/") for section in sections]
+    answers, troubles = await _asked(replace(terms, models=()), run, {name: looking(name) for name in names})
+    for trouble in troubles.values():
+        raise trouble
+    found: list[tuple[str, compatible.Seen]] = []
+    for name, (done, said) in answers.items():
+        section = name.partition("/")[0]
+        urls = terms.options(name).base_url
+        rows = [compatible.Seen(**row) for row in orjson.loads(said)] if done else []
+        found += [(section, row) for row in rows or [compatible.Seen(urls, False, said=said)]]
+    return found
 
 
 async def _asked(

@@ -301,11 +301,6 @@ def test_missing_key_and_extra_are_one_line(monkeypatch: pytest.MonkeyPatch) -> 
         resolve_writer("openai/m")
 
 
-def test_compatible_provider_has_no_editor() -> None:
-    with pytest.raises(InputError, match="not an editor"):
-        resolve_editor("openai-compatible/m", ProviderOptions(base_url="http://127.0.0.1:1/v1"))
-
-
 @pytest.mark.parametrize("provider", ["gemini", "openai"])
 @pytest.mark.parametrize("instruction", ["Add air at the patient's left apex.", "Add air at the apex."])
 def test_editor_is_told_where_a_named_side_lies(

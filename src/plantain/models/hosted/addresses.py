@@ -43,6 +43,16 @@ def not_loopback(host: str, addresses: list[str]) -> str:
     return ""
 
 
+AZURE = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com", ".openai.azure.us")
+"""What follows a resource's name in its address."""
+
+
+def tenant_of(url: str, options: ProviderOptions) -> str:
+    """Whose part of a cloud is spoken to: the project that every request names, or the resource that the host is."""
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    return options.project or next((host.removesuffix(end) for end in AZURE if host.endswith(end)), "")
+
+
 def destination(url: str, options: ProviderOptions) -> Destination:
     """How far an address is; asks the resolver. A proxy that the recipe names stands between us and any loopback."""
     host = urlsplit(url).hostname or ""
@@ -52,7 +62,7 @@ def destination(url: str, options: ProviderOptions) -> Destination:
     if not why:
         return Destination(origin_of(url), Reach.LOOPBACK)
     reach = Reach.ON_PREMISES if options.on_premises and options.base_url else Reach.HOSTED
-    return Destination(origin_of(url), reach, why)
+    return Destination(origin_of(url), reach, why, tenant_of(url, options))
 
 
 def stays_in_the_house(options: ProviderOptions) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Protocol, TypeVar
@@ -10,6 +11,7 @@ import orjson
 
 from plantain.models.hosted.answers import JsonObject, Unreadable
 from plantain.models.hosted.faults import Fault
+from plantain.models.hosted.pictures import shown_at
 from plantain.models.hosted.prompts import Prompt, PromptLibrary
 from plantain.records import OK, Outcome, OutcomeKind, Usage
 from plantain.roles import EncodedImage, Reply, failed
@@ -100,6 +102,25 @@ class Conversation(Protocol):
     async def ask(self, question: Question) -> Heard: ...
 
     async def aclose(self) -> None: ...
+
+
+class ShownSmaller:
+    """A language model that is shown every picture at a longest side; `sampling` says so."""
+
+    def __init__(self, model: Conversation, side: int) -> None:
+        self._model, self._side = model, side
+        self.name, self.sampling = model.name, model.sampling
+
+    async def ask(self, question: Question) -> Heard:
+        """The answer, to a question whose pictures were made smaller."""
+        parts = [
+            part if isinstance(part, str) else await asyncio.to_thread(shown_at, part, self._side)
+            for part in question.parts
+        ]
+        return await self._model.ask(replace(question, parts=tuple(parts)))
+
+    async def aclose(self) -> None:
+        await self._model.aclose()
 
 
 async def ask_until_readable(

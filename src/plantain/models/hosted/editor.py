@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import Protocol
+from typing import Literal, Protocol
 
 import orjson
 
@@ -13,7 +13,7 @@ from plantain.findings import told_sides
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import record
 from plantain.models.hosted.faults import Fault
-from plantain.models.hosted.pictures import from_square, looks_at_pixels, to_square
+from plantain.models.hosted.pictures import from_square, looks_at_pixels, mask_for, to_square
 from plantain.models.hosted.prompts import Prompt, PromptLibrary, checked_library
 from plantain.pixels.decode import BadImage, declared_size
 from plantain.records import Geometry, InputError, Outcome, OutcomeKind, Usage
@@ -33,8 +33,12 @@ class PictureModel(Protocol):
 
     `draw` sends texts and pictures in order and gives the answer's body, or raises `Fault`; `read_picture` finds the
     picture in it, or raises `Fault` or `BadImage`. `sampling` names all that answers depend on beside the request;
-    `most_pictures` is how many pictures one request may hold.
+    `most_pictures` is how many pictures one request may hold; `mask` how it is shown the region where the change
+    belongs, "clear" or "white" there, "" where it is not.
     """
+
+    @property
+    def mask(self) -> Literal["", "clear", "white"]: ...
 
     @property
     def name(self) -> str: ...
@@ -45,7 +49,9 @@ class PictureModel(Protocol):
     @property
     def most_pictures(self) -> int: ...
 
-    async def draw(self, parts: Sequence[str | EncodedImage], seed: int) -> JsonObject: ...
+    async def draw(
+        self, parts: Sequence[str | EncodedImage], seed: int, mask: EncodedImage | None = None
+    ) -> JsonObject: ...
 
     def read_picture(self, body: JsonObject) -> bytes: ...
 
@@ -92,6 +98,11 @@ class HostedEditor:
         """Name and hash of the prompt that shows demonstrations: part of such a request's identity."""
 
     @property
+    def takes_region(self) -> bool:
+        """It is shown where to edit, and asks for that."""
+        return bool(self._model.mask)
+
+    @property
     def most_demonstrations(self) -> int:
         """Each takes two pictures, and the new case one."""
         return (self._model.most_pictures - 1) // 2
@@ -103,11 +114,18 @@ class HostedEditor:
         if len(shown) > self.most_demonstrations:
             why = f"{len(shown)} demonstrations; {self.name} can be shown {self.most_demonstrations} at most"
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, why))
+        mask = None
+        if model.mask:
+            if request.region is None:
+                why = f"{self.name} is to be shown a mask, and no region is known"
+                return failed(Outcome(OutcomeKind.NOT_APPLICABLE, why))
+            clear = model.mask == "clear"
+            mask = await asyncio.to_thread(mask_for, request.region, request.original, clear=clear)
         original, geometry = await _squared(request.original)
         prompt, parts = await self._asked(request, original)
         usage, raw = Usage(), "{}"
         try:
-            body = await model.draw(parts, request.seed)
+            body = await model.draw(parts, request.seed, mask)
             usage, raw = model.read_usage(body), orjson.dumps(model.scrub(body)).decode()
             data = model.read_picture(body)
             del body

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from typing import Protocol, TypeVar
 
 import orjson
 
@@ -16,16 +15,19 @@ from plantain.files.redaction import redacted_json
 from plantain.models.hosted.announced import announced_in_error
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.quotas import (
+    LONGEST_WAIT_S,
     larger_than_its_limit,
     no_quota_at_all,
     opens_again,
     out_of_money,
+    retry_after,
     said_wait,
 )
-from plantain.models.hosted.scrub import objects
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind, Usage
 from plantain.roles.exchange import announce
+
+T = TypeVar("T")
 
 SPENT = frozenset(
     {
@@ -68,7 +70,12 @@ TIMEOUTS = frozenset({408, 499, 504, 524})
 DEEPEST = 100
 """Most lists and objects in each other in a body."""
 
-LONGEST_WAIT_S = 86_400.0
+_UNKNOWN_FIELD = re.compile(
+    r"extra_forbidden|extra inputs are not permitted|unrecognized request argument|"
+    r"(?:unknown|unexpected|unsupported) (?:form )?(?:field|parameter|argument|key)s?\b",
+    re.IGNORECASE,
+)
+"""How servers of OpenAI's kind say that they do not know a field: pydantic, OpenAI, and hand-written ones."""
 
 _ERROR_STATUS = re.compile("[45][0-9]{2}")
 
@@ -99,6 +106,33 @@ class Fault(Exception):
         self.raw = raw or {}
         self.usage = usage
         self.cut = cut
+
+
+class Signature(Protocol):
+    """A token that is made anew when it has aged."""
+
+    @property
+    def token(self) -> str | None: ...
+
+    def forget(self, token: str | None) -> None:
+        """Makes a new one next time, unless that has been done since `token` was used."""
+        ...
+
+
+async def signed(send: Callable[[], Awaitable[T]], signature: Signature) -> T:
+    """A request under a token, which may be withdrawn before its time: after a 401, once more under a new one.
+
+    Raises:
+        Fault: as `send`; of the second request where there were two.
+    """
+    used = signature.token
+    try:
+        return await send()
+    except Fault as fault:
+        if fault.status != 401:
+            raise
+    signature.forget(used)
+    return await send()
 
 
 def cut_short() -> Fault:
@@ -158,6 +192,9 @@ def _status_outcome(
         return _no_such_model(model, reason)
     if status in (408, 409, 425, 499) or status >= 500 or status < 400:
         return Outcome(OutcomeKind.TRANSPORT, reason, retry_after=wait)
+    if status in (400, 422) and _UNKNOWN_FIELD.search(said):
+        why = f"{reason} ({model} does not take this setting; say what kind of server it is, or leave it out)"
+        return Outcome(OutcomeKind.MALFORMED, why, fatal=True)
     if status == 413:
         return Outcome(OutcomeKind.MALFORMED, f"{reason} (the request is too large for {model})")
     return Outcome(OutcomeKind.MALFORMED, f"{reason} (the request was not accepted)")
@@ -292,46 +329,6 @@ def _loads(content: str | bytes) -> object:
         text = content if isinstance(content, str) else content.decode("utf-8", "replace")
         value = json.loads(text)
         return orjson.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
-
-
-def retry_after(headers: Mapping[str, str], error: JsonObject) -> float | None:
-    """Seconds that the provider asks us to wait: the longest of its headers and Google's RetryInfo; None when unsaid.
-
-    Retry-After comes in seconds or as a date, retry-after-ms in milliseconds. What is not a number, is negative or
-    lies more than a day ahead is brought back into [0, 86400].
-    """
-    lower = {name.casefold(): value for name, value in headers.items()}
-    waits: list[float] = []
-    if "retry-after-ms" in lower:
-        waits.append(_number(lower["retry-after-ms"]) / 1000.0)
-    elif "retry-after" in lower:
-        waits.append(_seconds_or_date(lower["retry-after"]))
-    for detail in objects(error.get("details")):
-        delay = detail.get("retryDelay")
-        if isinstance(delay, str):
-            waits.append(_number(delay.removesuffix("s")))
-    said = [wait for wait in waits if math.isfinite(wait)]
-    return min(max(*said, 0.0), LONGEST_WAIT_S) if said else None
-
-
-def _seconds_or_date(value: str) -> float:
-    seconds = _number(value)
-    if math.isfinite(seconds):
-        return seconds
-    try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
-        return math.nan
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - datetime.now(UTC)).total_seconds()
-
-
-def _number(value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        return math.nan
 
 
 def _error_of(content: str) -> JsonObject:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,9 @@ SOON = timedelta(days=60)
 AGED = timedelta(days=45)
 """A row that nobody has compared with its source for this long is stale."""
 
+
+ALSO_SERVED = {"vertex": "gemini", "azure": "openai"}
+"""Providers that serve another's models under the same ids: what is not listed for them is taken from its rows."""
 
 USUAL_PICTURE = 1_120
 """Tokens of one picture of 1024x1024 by most models, for those that we do not know."""
@@ -74,6 +77,31 @@ def known_models() -> dict[str, KnownModel]:
     return {model.name: model for model in models}
 
 
+def known_model(name: str) -> KnownModel | None:
+    """The row of a model; of one that a cloud serves, the row of its maker's own. None where there is neither."""
+    rows = known_models()
+    provider, _, model = name.partition("/")
+    if name in rows or provider not in ALSO_SERVED:
+        return rows.get(name)
+    maker = ALSO_SERVED[provider]
+    row = rows.get(f"{maker}/{model}")
+    if row is None:
+        return None
+    prices = tuple(replace(p, source=f"{p.source}; the row of {maker}/{model}") for p in row.prices)
+    successor = row.successor.replace(f"{maker}/", f"{provider}/", 1)
+    return replace(row, name=name, prices=prices, successor=successor)
+
+
+def roles_at(provider: str) -> dict[str, tuple[str, ...]]:
+    """The models that a provider is known to serve -> the roles that each fills."""
+    maker = ALSO_SERVED.get(provider, provider)
+    return {
+        f"{provider}/{name.partition('/')[2]}": model.roles
+        for name, model in known_models().items()
+        if name.startswith(f"{maker}/")
+    }
+
+
 def _price(said: dict[str, object]) -> Price:
     tiers = said.pop("tiers", {})
     assert isinstance(tiers, dict)
@@ -89,7 +117,7 @@ def price_of(name: str, day: date | None = None) -> Price | None:
     """The list price of a model on a day, by default today; None when it is unknown. What runs here costs nothing."""
     if name.startswith(("offline/", "diffusers/", "process/")):
         return Price(0.0, 0.0, source="runs here")
-    model = known_models().get(name)
+    model = known_model(name)
     return model.price_on(day or today()) if model else None
 
 
@@ -99,12 +127,17 @@ def picture_tokens(name: str, size: str, quality: str = "") -> int | None:
     Gemini's go by size ("2K"); OpenAI's by quality and area, stated for 1024x1024. None where model, size or quality is
     unknown, or the provider is left to choose.
     """
-    table = known_models()[name].picture_tokens if name in known_models() else {}
-    if not name.startswith("openai/"):
+    table = _picture_table(name)
+    if not name.startswith(("openai/", "azure/")):
         return table.get(size)
     side, _, _ = size.partition("x")
     area = (int(side) / 1024) ** 2 if side.isdigit() else 1.0
     return round(table[quality] * area) if quality in table else None
+
+
+def _picture_table(name: str) -> Mapping[str, int]:
+    model = known_model(name)
+    return model.picture_tokens if model else {}
 
 
 def picture_range(name: str, size: str, quality: str) -> tuple[int, int, int]:
@@ -112,7 +145,7 @@ def picture_range(name: str, size: str, quality: str) -> tuple[int, int, int]:
     known = picture_tokens(name, size, quality)
     if known is not None:
         return known, known, known
-    table = known_models()[name].picture_tokens if name in known_models() else {}
+    table = _picture_table(name)
     choices = sorted(picture_tokens(name, size, quality) or tokens for quality, tokens in table.items())
     if not choices:
         return (USUAL_PICTURE,) * 3
@@ -124,7 +157,7 @@ def endings(names: Iterable[str], day: date | None = None) -> list[str]:
     now = day or today()
     lines = []
     for name in dict.fromkeys(names):
-        model = known_models().get(name)
+        model = known_model(name)
         if model is None or not model.retired:
             continue
         end = date.fromisoformat(model.retired)

@@ -10,7 +10,7 @@ import pybase64
 
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, declared_size, decode_untrusted
-from plantain.pixels.encode import encode_png
+from plantain.pixels.encode import encode_clear, encode_mask, encode_png
 from plantain.pixels.prepare import prepare, resize, restore
 from plantain.privacy.lineage import made_from
 from plantain.records import Geometry
@@ -41,6 +41,33 @@ def to_square(original: EncodedImage) -> tuple[EncodedImage, Geometry | None]:
     pixels = decode_untrusted(original.data, "original")
     square, geometry = prepare(pixels, side=max(pixels.shape[:2]), mode="pad")
     return EncodedImage(made_from(encode_png(square), original.data), "image/png"), geometry
+
+
+def shown_at(picture: EncodedImage, side: int) -> EncodedImage:
+    """A picture as it is shown to who only looks: no longer than `side` pixels, smaller ones as they are. Decodes."""
+    width, height = declared_size(picture.data)
+    longer = max(width, height)
+    if longer <= side:
+        return picture
+    pixels = decode_untrusted(picture.data, "picture")
+    small = resize(pixels, max(1, round(width * side / longer)), max(1, round(height * side / longer)))
+    return EncodedImage(made_from(encode_png(small), picture.data), "image/png")
+
+
+def mask_for(region: EncodedImage, original: EncodedImage, *, clear: bool) -> EncodedImage:
+    """The region where the change belongs, as an editor takes it: of the size of the picture that it is sent.
+
+    Args:
+        region: 255 where the change belongs; of the original's size.
+        original: whose shape decides how both are made square.
+        clear: as OpenAI has it, by an alpha channel that is clear where the change belongs; else white there.
+    """
+    plane = decode_untrusted(region.data, "region")
+    if plane.shape[0] != plane.shape[1]:
+        plane, _ = prepare(plane, side=max(plane.shape[:2]), mode="pad")
+    inside = plane[:, :, 0] > 127
+    data = encode_clear(inside) if clear else encode_mask(inside)
+    return EncodedImage(made_from(data, original.data), "image/png")
 
 
 def looks_at_pixels(data: bytes, geometry: Geometry | None) -> bool:

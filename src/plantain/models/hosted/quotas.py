@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.scrub import objects, text
+
+LONGEST_WAIT_S = 86_400.0
 
 LONG_WAIT_S = 3_600.0
 """A run that would have to wait longer than this for a daily quota stops instead and says when it opens again."""
@@ -60,6 +65,46 @@ def said_wait(message: str) -> float | None:
     if found is None:
         return None
     return sum(float(number) * _SECONDS[unit.lower()] for number, unit in _PART.findall(found["wait"]))
+
+
+def retry_after(headers: Mapping[str, str], error: JsonObject) -> float | None:
+    """Seconds that the provider asks us to wait: the longest of its headers and Google's RetryInfo; None when unsaid.
+
+    Retry-After comes in seconds or as a date, retry-after-ms in milliseconds. What is not a number, is negative or
+    lies more than a day ahead is brought back into [0, 86400].
+    """
+    lower = {name.casefold(): value for name, value in headers.items()}
+    waits: list[float] = []
+    if "retry-after-ms" in lower:
+        waits.append(_number(lower["retry-after-ms"]) / 1000.0)
+    elif "retry-after" in lower:
+        waits.append(_seconds_or_date(lower["retry-after"]))
+    for detail in objects(error.get("details")):
+        delay = detail.get("retryDelay")
+        if isinstance(delay, str):
+            waits.append(_number(delay.removesuffix("s")))
+    said = [wait for wait in waits if math.isfinite(wait)]
+    return min(max(*said, 0.0), LONGEST_WAIT_S) if said else None
+
+
+def _seconds_or_date(value: str) -> float:
+    seconds = _number(value)
+    if math.isfinite(seconds):
+        return seconds
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return math.nan
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - datetime.now(UTC)).total_seconds()
+
+
+def _number(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return math.nan
 
 
 def violations(error: JsonObject) -> list[JsonObject]:

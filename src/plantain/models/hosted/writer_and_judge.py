@@ -10,7 +10,7 @@ import orjson
 
 from plantain.models.hosted import blind
 from plantain.models.hosted.answers import JsonObject, Unreadable, read_instruction
-from plantain.models.hosted.asking import MOST_ASKS, Conversation, Question, ask_until_readable
+from plantain.models.hosted.asking import MOST_ASKS, Conversation, Question, ShownSmaller, ask_until_readable
 from plantain.models.hosted.describer import HostedDescriber
 from plantain.models.hosted.prompts import (
     Prompt,
@@ -180,6 +180,8 @@ def _scored(report: Observations) -> int:
 
 def language_role(role: str, model: Conversation, options: ProviderOptions) -> object:
     """What a language model becomes in a role: "writer", "judge" or "describer"."""
+    if options.shown_side is not None:
+        model = ShownSmaller(model, options.shown_side)
     if role == "describer":
         return HostedDescriber(model, options)
     return HostedWriter(model, options) if role == "writer" else HostedJudge(model, options)

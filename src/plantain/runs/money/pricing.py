@@ -5,6 +5,7 @@ from __future__ import annotations
 from plantain.calls import ModelLimits
 from plantain.models.hosted.known import picture_range, price_of
 from plantain.records import FREE, InputError, Price
+from plantain.records.prices import USUAL_TIERS
 from plantain.runs.settings.terms import Terms
 from plantain.runs.settings.transport import calls_at_once
 
@@ -24,11 +25,11 @@ BATCH_SHARE = 0.5
 
 def price_under(terms: Terms, model: str) -> Price | None:
     """The price of a model under these terms; None when nobody has stated one."""
-    provider, _, name = model.partition("/")
-    if provider in ON_THIS_MACHINE:
+    name = model.partition("/")[2]
+    if terms.kind(model) in ON_THIS_MACHINE:
         return FREE
     section = terms.provider(model)
-    price = section.prices[name].price() if name in section.prices else price_of(model)
+    price = section.prices[name].price() if name in section.prices else price_of(terms.listed(model))
     return price.times(BATCH_SHARE) if price is not None and section.transport == "batch" else price
 
 
@@ -48,20 +49,45 @@ def check_prices(terms: Terms) -> None:
                 f'[providers.{provider}.prices."{name}"] with input_per_m, output_per_m (and image_out_each for an '
                 "editor), or take the budget out"
             )
+        for options in terms.in_every_role(model):
+            if _tier_factor(price_under(terms, model), options.service_tier) is None:
+                where = options.said_at("service_tier", f"providers.{model.partition('/')[0]}")
+                raise InputError(
+                    f"{where}: nobody has stated what the tier {options.service_tier!r} of {model} costs, so a budget "
+                    "cannot be kept; take another tier, state the model's price, or take the budget out"
+                )
+
+
+def _tier_factor(price: Price | None, tier: str) -> float | None:
+    """How much dearer than listed a service tier is; None where nobody has said so."""
+    return (
+        1.0
+        if price is None
+        else price.tier_factor("" if tier in USUAL_TIERS else TIER_BILLED.get(tier, tier))
+    )
+
+
+TIER_BILLED = {"fast": "priority"}
+"""Tiers that are asked for by one name and billed by another."""
 
 
 def model_limits(terms: Terms, model: str) -> ModelLimits:
     """What admission needs to know of a model."""
     section, provider = terms.provider(model), model.partition("/")[0]
+    asked, price = terms.in_every_role(model), price_under(terms, model)
     in_jobs = section.transport == "batch"
     return ModelLimits(
         concurrency=calls_at_once(terms, model),
         requests_per_minute=None if in_jobs else section.requests_per_minute,
         tokens_per_minute=None if in_jobs else section.tokens_per_minute,
         images_per_minute=None if in_jobs else section.images_per_minute,
-        price=price_under(terms, model),
-        max_output_tokens=section.max_output_tokens,
-        image_tokens=picture_range(model, section.image_size, section.image_quality)[2],
+        price=price,
+        max_output_tokens=max(options.max_output_tokens for options in asked),
+        image_tokens=max(
+            picture_range(terms.listed(model), options.image_size, options.image_quality)[2]
+            for options in asked
+        ),
+        tier_factor=max(_tier_factor(price, options.service_tier) or 1.0 for options in asked),
         in_jobs=in_jobs,
         deadline_s=None if in_jobs or provider in OPEN_MODELS else _first_deadline(terms, model),
         outage_s=None if in_jobs else _outage_s(terms, provider),

@@ -79,6 +79,8 @@ class WorkerSection(BaseModel):
 class ProviderSection(BaseModel):
     """One provider's settings. What changes answers is frozen in a run; limits, prices, transport and address are free.
 
+    `kind` makes another provider of a known one, under the section's own name: a second account, a served model.
+    `concurrency` bounds the calls in flight to each of its models, in place of the limit for all.
     `requests_per_minute`, `tokens_per_minute` and `images_per_minute` hold for each of its models; limits
     that are not stated are found from refusals. The other fields are described at
     `plantain.roles.options.ProviderOptions`.
@@ -86,6 +88,8 @@ class ProviderSection(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    kind: Literal["", "gemini", "openai", "vertex", "azure", "openai-compatible"] = ""
+    concurrency: Annotated[int, Field(ge=1, le=10_000)] | None = None
     requests_per_minute: PerMinute | None = None
     tokens_per_minute: PerMinute | None = None
     images_per_minute: PerMinute | None = None
@@ -93,7 +97,14 @@ class ProviderSection(BaseModel):
     batch: BatchSection = BatchSection()
     prices: Mapping[str, PriceSection] = Field(default_factory=dict)
 
-    base_url: str = ""
+    base_url: str | Annotated[tuple[str, ...], Field(min_length=1)] = ""
+    project: str = ""
+    location: str = ""
+    bucket: str = ""
+    storage_url: str = ""
+    auth: Literal["", "key", "entra"] = ""
+    api_version: str = ""
+    deployments: Mapping[str, str] = Field(default_factory=dict)
     on_premises: bool = False
     proxy: str = ""
     ca_bundle: Path | None = None
@@ -110,6 +121,15 @@ class ProviderSection(BaseModel):
     safety: str = ""
     image_size: str = ""
     image_quality: str = ""
+    service_tier: str = ""
+    media_resolution: str = ""
+    input_fidelity: str = ""
+    mask: bool = False
+    background: str = ""
+    output_format: str = ""
+    true_cfg_scale: Annotated[float, Field(ge=0.0, le=1000.0)] | None = None
+    negative_prompt: str = ""
+    server: str = ""
     leniency: str = "balanced"
     form: str = "plain"
     prompts: Path | None = None
@@ -135,10 +155,14 @@ class ProviderSection(BaseModel):
 
     def options(self) -> ProviderOptions:
         """The part that the provider's adapter is handed."""
-        known = {field.name for field in fields(ProviderOptions)} - {"batch", "workers"}
+        known = {field.name for field in fields(ProviderOptions)} - {"batch", "workers", "base_url"}
         said = {name: getattr(self, name) for name in known & set(type(self).model_fields)}
         workers = {name: section.worker() for name, section in self.workers.items()}
-        return ProviderOptions(**said, batch=self.batch.rules(), workers=workers)
+        urls = (self.base_url,) if isinstance(self.base_url, str) else self.base_url
+        several = urls if len(urls) > 1 else ()
+        return ProviderOptions(
+            **said, base_url=urls[0], base_urls=several, batch=self.batch.rules(), workers=workers
+        )
 
     def beside(self, folder: Path) -> ProviderSection:
         """The section with its relative paths taken from `folder`."""
@@ -174,6 +198,15 @@ SAMPLING = (
     "safety",
     "image_size",
     "image_quality",
+    "service_tier",
+    "media_resolution",
+    "input_fidelity",
+    "mask",
+    "background",
+    "output_format",
+    "true_cfg_scale",
+    "negative_prompt",
+    "server",
     "leniency",
     "form",
     "dtype",

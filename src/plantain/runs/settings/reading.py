@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import Protocol, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -15,6 +15,9 @@ from plantain.models.registry import provider_names
 from plantain.records import InputError
 
 M = TypeVar("M", bound=BaseModel)
+RESERVED = frozenset({"baseline", "outputs", "python"})
+"""Names before a slash that mean something else."""
+
 MOST = 5
 """Problems named in one message."""
 
@@ -42,11 +45,25 @@ def read_toml(path: Path, model: type[M], what: str) -> M:
         raise InputError(f"{path}: {_problems(error, model)}") from error
 
 
-def check_provider_names(providers: Collection[str], models: Iterable[str], path: Path) -> None:
+class Named(Protocol):
+    """A section that may say which known provider stands behind its name."""
+
+    @property
+    def kind(self) -> str: ...
+
+
+def check_provider_names(providers: Mapping[str, Named], models: Iterable[str], path: Path) -> None:
     """Refuses a section of no provider: a misspelt one would leave its limits unsaid. Raises InputError."""
-    known = {*provider_names(), *(name.partition("/")[0] for name in models)}
-    for name in providers:
-        if name not in known:
+    ours = provider_names()
+    known = {*ours, *(name.partition("/")[0] for name in models)}
+    for name, section in providers.items():
+        if section.kind and name in ours and name != section.kind:
+            raise InputError(
+                f"{path}: providers.{name}.kind: {name} is a provider of its own; give the endpoint another name"
+            )
+        if section.kind and ("/" in name or name in RESERVED):
+            raise InputError(f"{path}: providers.{name}: give the endpoint another name, without a slash")
+        if not section.kind and name not in known:
             nearest = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(sorted(known))}"
             raise InputError(f"{path}: providers.{name}: no such provider; {hint}")
@@ -56,7 +73,7 @@ def _problems(error: ValidationError, model: type[BaseModel]) -> str:
     """The first problems in one line, the same field only once."""
     said: dict[str, str] = {}
     for problem in error.errors():
-        where = [str(part) for part in problem["loc"]]
+        where = [str(part) for part in problem["loc"] if not str(part).startswith("(")]
         if problem["type"] == "extra_forbidden":
             said.setdefault(".".join(where), _unknown_key(where, model))
         else:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from plantain.journal import JsonValue
+from plantain.records import Consent, Destination
+from plantain.roles.options import ProviderOptions
 from plantain.runs.settings.providers import NO_SETTINGS, ProviderSection
 from plantain.runs.settings.reading import check_provider_names, read_toml
+from plantain.runs.settings.roles import Role, RoleSection
 
 
 class Section(BaseModel):
@@ -21,10 +24,39 @@ class Section(BaseModel):
 
 
 class ConsentGiven(Section):
-    """The owners' permission to send their images to the hosted models, as the file states it."""
+    """The owners' permission to send their images to the hosted models, as the file states it.
+
+    `tenant` narrows it to one part of a cloud, by name: a Google Cloud project, or an Azure resource.
+    """
 
     by: Annotated[str, Field(min_length=3)]
     agreement: Annotated[str, Field(min_length=3)]
+    tenant: str = ""
+
+
+def _form(value: object) -> str:
+    return "(several)" if isinstance(value, (list, tuple)) else "(one)"
+
+
+Permissions = (
+    Annotated[
+        Annotated[ConsentGiven, Tag("(one)")] | Annotated[tuple[ConsentGiven, ...], Tag("(several)")],
+        Discriminator(_form),
+    ]
+    | None
+)
+"""`[consent]`, or several as `[[consent]]`; the tags keep messages to the form that was written."""
+
+
+def permission_for(given: Permissions, to: Destination) -> Consent | None:
+    """The permission that covers an address: its tenant's own first, else one for every hosted model."""
+    every = (given,) if isinstance(given, ConsentGiven) else given or ()
+    for tenant in dict.fromkeys((to.tenant, "")):
+        for one in every:
+            if one.tenant == tenant:
+                named = f"{one.agreement}, tenant {tenant}" if tenant else one.agreement
+                return Consent(one.by, named)
+    return None
 
 
 class Limits(Section):
@@ -75,17 +107,38 @@ class Terms:
         providers: the sections `[providers.NAME]`.
         consent: the owners' permission, where it was stated.
         consent_section: where the file states it, for messages.
+        settings: the sections `[settings.ROLE]`.
     """
 
     models: tuple[str, ...]
     limits: Limits = field(default_factory=Limits)
     providers: Mapping[str, ProviderSection] = field(default_factory=dict)
-    consent: ConsentGiven | None = None
+    consent: Permissions = None
     consent_section: str = "consent"
+    settings: Mapping[Role, RoleSection] = field(default_factory=dict)
 
     def provider(self, model: str) -> ProviderSection:
         """What is said of the provider of "provider/model"; the defaults where nothing is."""
         return self.providers.get(model.partition("/")[0], NO_SETTINGS)
+
+    def options(self, model: str, role: str = "") -> ProviderOptions:
+        """What is said of a model in a role: its provider's section, and the role's over it. Raises InputError."""
+        section = self.settings.get(role)  # type: ignore[call-overload]  # other roles have none
+        own = section.options(role) if section is not None else {}
+        return replace(self.provider(model).options(), listed=self.listed(model), **own)
+
+    def in_every_role(self, model: str) -> list[ProviderOptions]:
+        """The same for every role that has settings, and for one that has none: nobody says which a model fills."""
+        return [self.options(model, role) for role in ("", *self.settings)]
+
+    def kind(self, model: str) -> str:
+        """Which of the known providers answers for "name/model": a named endpoint says so itself."""
+        return self.provider(model).kind or model.partition("/")[0]
+
+    def listed(self, model: str) -> str:
+        """The name under which the table of known models has a model: of a deployment, that of what it serves."""
+        kind, name = self.kind(model), model.partition("/")[2]
+        return f"{kind}/{self.provider(model).deployments.get(name, name)}"
 
     def sampling(self) -> dict[str, JsonValue]:
         """How its providers' models are sampled, where that differs from the default: frozen in a run."""
@@ -95,11 +148,12 @@ class Terms:
 
 
 class Settings(Section):
-    """A settings file: `[limits]`, `[providers.NAME]` and `[consent]`, for commands that have no recipe."""
+    """A settings file of a command without a recipe: `[limits]`, `[providers.NAME]`, `[settings.ROLE]`, `[consent]`."""
 
     limits: Limits = Limits()
     providers: Mapping[str, ProviderSection] = Field(default_factory=dict)
-    consent: ConsentGiven | None = None
+    consent: Permissions = None
+    settings: Mapping[Role, RoleSection] = Field(default_factory=dict)
 
 
 def load_terms(path: Path | None, models: tuple[str, ...]) -> Terms:
@@ -115,4 +169,4 @@ def load_terms(path: Path | None, models: tuple[str, ...]) -> Terms:
     check_provider_names(settings.providers, named, path)
     here = path.resolve().parent
     providers = {name: section.beside(here) for name, section in settings.providers.items()}
-    return Terms(named, settings.limits.beside(here), providers, settings.consent)
+    return Terms(named, settings.limits.beside(here), providers, settings.consent, settings=settings.settings)

@@ -6,7 +6,7 @@ from plantain.models.diffusers.devices import calls_in_flight, device_names
 from plantain.records import InputError
 from plantain.runs.settings.terms import Terms
 
-WITH_JOBS = frozenset({"gemini", "openai"})
+WITH_JOBS = frozenset({"gemini", "openai", "vertex"})
 
 
 def models_in_jobs(terms: Terms) -> frozenset[str]:
@@ -22,7 +22,7 @@ def check_transports(terms: Terms) -> None:
     """
     for model in sorted(models_in_jobs(terms)):
         provider = model.partition("/")[0]
-        if provider not in WITH_JOBS:
+        if terms.kind(model) not in WITH_JOBS:
             raise InputError(
                 f'providers.{provider}.transport: {provider} has no batch jobs; use transport = "online" '
                 f"(batch: {', '.join(sorted(WITH_JOBS))})"
@@ -35,6 +35,8 @@ def calls_at_once(terms: Terms, model: str) -> int:
     With the default of 8, eight GPUs that take four edits together would stand idle most of the time.
     """
     limits, section = terms.limits, terms.provider(model)
+    if section.concurrency is not None:
+        return section.concurrency
     if section.transport == "batch":
         return max(limits.concurrency, limits.wave)
     if "concurrency" in limits.model_fields_set or not model.startswith("diffusers/"):

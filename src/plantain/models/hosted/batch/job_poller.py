@@ -125,5 +125,5 @@ class JobPoller:
         if fault.outcome.fatal or fault.outcome.kind not in PATIENT:
             raise LeftWithJob(fault.outcome.reason) from None
         await self._ledger.note(job.key, fault.outcome.reason)
-        wait = self._rules.poll_s * min(SLOWEST, 2.0**tries) * self._jitter.uniform(0.5, 1.0)
+        wait = self._rules.poll_s * min(SLOWEST, 2.0 ** min(tries, 10)) * self._jitter.uniform(0.5, 1.0)
         await asyncio.sleep(max(wait, fault.outcome.retry_after or 0.0))

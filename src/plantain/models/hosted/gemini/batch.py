@@ -16,7 +16,7 @@ from plantain.files.redaction import redacted
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.batch.batcher import Batcher
 from plantain.models.hosted.batch.client import BatchClient
-from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, JobState
+from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, BatchService, JobState
 from plantain.models.hosted.faults import Fault, http_fault
 from plantain.models.hosted.gemini.requests import request_body
 from plantain.models.hosted.gemini.wire import GeminiWire
@@ -49,9 +49,11 @@ HTTP_OF_RPC = {1: 499, 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 13: 500, 
 class GeminiBatch:
     """Carries one model's requests in jobs: the batch form of `GeminiTransport`."""
 
-    def __init__(self, wire: GeminiWire, client: BatchClient, rules: BatchRules) -> None:
+    def __init__(
+        self, wire: GeminiWire, client: BatchClient, rules: BatchRules, jobs: BatchService | None = None
+    ) -> None:
         self._wire = wire
-        self._batcher: Batcher = client.batcher(GeminiJobs(wire), PATH, rules)
+        self._batcher: Batcher = client.batcher(jobs or GeminiJobs(wire), PATH, rules)
         self.name = wire.name
 
     async def generate(
@@ -123,7 +125,7 @@ class GeminiJobs:
         seen = _job(await self._wire.do(lambda client: client.aio.batches.get(name=job_id)))
         if seen.state is not JobState.FAILED:
             return seen
-        return replace(seen, failure=_failure(job_id, child(await self._wire.operation(job_id), "error")))
+        return replace(seen, failure=failure_of(job_id, child(await self._wire.operation(job_id), "error")))
 
     async def fetch(self, file_id: str, to: Path) -> None:
         await self._transfer(lambda client: client.aio.files.download(file=file_id, destination=to))
@@ -164,7 +166,7 @@ def _job(job: types.BatchJob) -> BatchJob:
     return BatchJob(job.name or "", state, answers)
 
 
-def _failure(job_id: str, error: JsonObject) -> Outcome | None:
+def failure_of(job_id: str, error: JsonObject) -> Outcome | None:
     """What a failed job says of itself: a limit passes, anything else is for a person to see to."""
     code = error.get("code")
     if not isinstance(code, int):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.gemini.replies import read_picture, read_usage
@@ -21,6 +22,7 @@ class GeminiPictureModel:
     """Draws with one Gemini image model."""
 
     most_pictures = MOST_PICTURES
+    mask: Literal["", "clear", "white"] = ""
 
     def __init__(self, wire: GeminiTransport, options: ProviderOptions) -> None:
         self._wire = wire
@@ -28,7 +30,9 @@ class GeminiPictureModel:
         self.name = wire.name
         self.sampling = options.sampling(*PICTURE_SAMPLING)
 
-    async def draw(self, parts: Sequence[str | EncodedImage], seed: int) -> JsonObject:
+    async def draw(
+        self, parts: Sequence[str | EncodedImage], seed: int, mask: EncodedImage | None = None
+    ) -> JsonObject:
         return await self._wire.generate(contents(parts), picture_config(seed, self._options))
 
     def read_picture(self, body: JsonObject) -> bytes:
@@ -36,7 +40,9 @@ class GeminiPictureModel:
 
     def read_usage(self, body: JsonObject) -> Usage:
         """Tokens; where the answer does not break them down, its pictures are counted by the size asked for."""
-        return read_usage(body).with_pictures_of(picture_tokens(self.name, self._options.image_size))
+        return read_usage(body).with_pictures_of(
+            picture_tokens(self._options.listed or self.name, self._options.image_size)
+        )
 
     def scrub(self, body: JsonObject) -> object:
         return self._wire.scrub(body)

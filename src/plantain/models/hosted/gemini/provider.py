@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from plantain.files.secrets import key_from_environment
 from plantain.models.extras import require_extra
 from plantain.models.hosted.addresses import stays_in_the_house
-from plantain.models.hosted.known import known_models
-from plantain.records import InputError
-from plantain.roles.options import ProviderOptions
+from plantain.models.hosted.known import roles_at
+from plantain.roles.options import THINKING, ProviderOptions
 
 if TYPE_CHECKING:
+    from plantain.models.hosted.batch.service import BatchService
     from plantain.models.hosted.gemini.wire import GeminiTransport, GeminiWire
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 EXTRA = ("gemini", "google.genai", "pybase64")
-MODELS = {name: model.roles for name, model in known_models().items() if name.startswith("gemini/")}
+MODELS = roles_at("gemini")
 
 THRESHOLDS = ("BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF")
 
@@ -30,9 +30,19 @@ TAKES = frozenset(
         "max_output_tokens",
         "safety",
         "image_size",
+        "service_tier",
+        "media_resolution",
         "form",
     }
 )
+
+CHOICES = {
+    "thinking": (*THINKING, "xhigh"),
+    "safety": THRESHOLDS,
+    "service_tier": ("flex", "standard", "priority"),
+    "media_resolution": ("low", "medium", "high"),
+}
+"""What the installed SDK has for them."""
 
 
 def load(name: str, role: str, options: ProviderOptions) -> object:
@@ -41,27 +51,35 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     Raises:
         InputError: the extra or the key is missing, or an option is none of Gemini's.
     """
-    wire = _transport(_wire(name, options), options)
+    return role_of(_wire(name, options), role, options)
+
+
+def role_of(
+    wire: GeminiWire, role: str, options: ProviderOptions, jobs: BatchService | None = None
+) -> object:
+    """What a model becomes in a role, online or by jobs; `jobs` where they are not the Gemini API's own."""
+    transport = _transport(wire, options, jobs)
     from plantain.models.hosted.editor import HostedEditor
     from plantain.models.hosted.gemini.conversation import GeminiConversation
     from plantain.models.hosted.gemini.picture_model import GeminiPictureModel
     from plantain.models.hosted.writer_and_judge import language_role
 
     if role == "editor":
-        return HostedEditor(GeminiPictureModel(wire, options), options)
-    conversation = GeminiConversation(wire, options)
-    return language_role(role, conversation, options)
+        return HostedEditor(GeminiPictureModel(transport, options), options)
+    return language_role(role, GeminiConversation(transport, options), options)
 
 
 async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
     """One cheap call: a word from a language model, the card of a known editor. Raises as `load` does."""
-    wire = _wire(name, options)
+    return await probe_wire(_wire(name, options), MODELS.get(options.listed or name) == ("editor",), options)
+
+
+async def probe_wire(wire: GeminiWire, editor: bool, options: ProviderOptions) -> tuple[bool, str]:
+    """The same over a connection."""
     from plantain.models.hosted.gemini.conversation import GeminiConversation
     from plantain.models.hosted.probing import probe_card, probe_words
 
-    if MODELS.get(name) == ("editor",):
-        return await probe_card(wire)
-    return await probe_words(GeminiConversation(wire, options))
+    return await (probe_card(wire) if editor else probe_words(GeminiConversation(wire, options)))
 
 
 async def seen(options: ProviderOptions) -> list[str]:
@@ -73,7 +91,7 @@ async def seen(options: ProviderOptions) -> list[str]:
         await wire.aclose()
 
 
-def _transport(wire: GeminiWire, options: ProviderOptions) -> GeminiTransport:
+def _transport(wire: GeminiWire, options: ProviderOptions, jobs: BatchService | None) -> GeminiTransport:
     """The wire itself, or jobs over it."""
     if options.jobs is None:
         return wire
@@ -82,16 +100,12 @@ def _transport(wire: GeminiWire, options: ProviderOptions) -> GeminiTransport:
     assert isinstance(options.jobs, BatchClient)
     from plantain.models.hosted.gemini.batch import GeminiBatch
 
-    return GeminiBatch(wire, options.jobs, options.batch)
+    return GeminiBatch(wire, options.jobs, options.batch, jobs)
 
 
 def _wire(name: str, options: ProviderOptions) -> GeminiWire:
     require_extra(name, *EXTRA)
-    options.check("gemini", TAKES)
-    if options.safety and options.safety not in THRESHOLDS:
-        raise InputError(
-            f"providers.gemini.safety: {options.safety!r}; choose one of {', '.join(THRESHOLDS)}"
-        )
+    options.check(name.partition("/")[0], TAKES, CHOICES)
     key = key_from_environment(
         (options.api_key_env,) if options.api_key_env else KEYS,
         "gemini",

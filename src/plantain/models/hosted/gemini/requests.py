@@ -21,12 +21,12 @@ FILTERS = (
 
 
 _SHARED = ("temperature", "top_p", "use_seed", "max_output_tokens", "safety")
-TEXT_SAMPLING = (*_SHARED, "thinking", "thinking_budget")
-PICTURE_SAMPLING = (*_SHARED, "image_size")
+TEXT_SAMPLING = (*_SHARED, "thinking", "thinking_budget", "service_tier", "media_resolution", "shown_side")
+PICTURE_SAMPLING = (*_SHARED, "image_size", "service_tier", "output_format")
 """Settings that are sent, so that the answer depends on them beside prompt, pictures and seed."""
 
 
-BESIDE = ("systemInstruction", "safetySettings")
+BESIDE = ("systemInstruction", "safetySettings", "serviceTier")
 """Parts of a configuration that stand beside `generationConfig` in a request."""
 
 OURS = ("automaticFunctionCalling", "httpOptions", "shouldReturnHttpResponse")
@@ -55,6 +55,8 @@ def text_config(question: Question, options: ProviderOptions) -> types.GenerateC
         response_mime_type="application/json" if question.schema else None,
         response_json_schema=question.schema,
         thinking_config=_thinking(options),
+        media_resolution=_resolution(options),
+        service_tier=_tier(options),
         safety_settings=_safety(options),
         automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
     )
@@ -68,7 +70,12 @@ def picture_config(seed: int, options: ProviderOptions) -> types.GenerateContent
         seed=_seed(seed, options),
         max_output_tokens=options.max_output_tokens,
         response_modalities=["TEXT", "IMAGE"],
-        image_config=types.ImageConfig(aspect_ratio="1:1", image_size=options.image_size or None),
+        image_config=types.ImageConfig(
+            aspect_ratio="1:1",
+            image_size=options.image_size or None,
+            output_mime_type=f"image/{options.output_format}" if options.output_format else None,
+        ),
+        service_tier=_tier(options),
         safety_settings=_safety(options),
         automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
     )
@@ -104,6 +111,15 @@ def _thinking(options: ProviderOptions) -> types.ThinkingConfig | None:
     return types.ThinkingConfig(
         include_thoughts=True, thinking_budget=options.thinking_budget, thinking_level=level
     )
+
+
+def _resolution(options: ProviderOptions) -> types.MediaResolution | None:
+    said = options.media_resolution
+    return types.MediaResolution(f"MEDIA_RESOLUTION_{said.upper()}") if said else None
+
+
+def _tier(options: ProviderOptions) -> types.ServiceTier | None:
+    return types.ServiceTier(options.service_tier) if options.service_tier else None
 
 
 def _safety(options: ProviderOptions) -> list[types.SafetySetting] | None:

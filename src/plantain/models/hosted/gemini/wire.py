@@ -59,11 +59,13 @@ class GeminiWire:
         options: address and timeout. An address in the environment is not heard: images go where the recipe says.
     """
 
-    def __init__(self, name: str, key: Secret, options: ProviderOptions) -> None:
+    version = VERSION
+
+    def __init__(self, name: str, key: Secret, options: ProviderOptions, address: str = ADDRESS) -> None:
         self.name = name
         self.model = name.partition("/")[2]
         self.key = key
-        self.address = options.base_url or ADDRESS
+        self.address = options.base_url or address
         self._options = options
         self._timeout_s = options.timeout_s
         self._transport: GuardedTransport | None = None
@@ -114,7 +116,7 @@ class GeminiWire:
         """A long-running operation as the provider tells it: the SDK leaves out why one failed. Raises Fault."""
         self._connected()
         assert self._http is not None
-        address = f"{self.address.rstrip('/')}/{VERSION}/{name}"
+        address = f"{self.address.rstrip('/')}/{self.version}/{name}"
         reply = await self._sent(self._http.get(address, headers={"x-goog-api-key": self.key.reveal()}))
         if reply.status_code >= 400:
             raise self._fault(reply.status_code, reply.text, dict(reply.headers))
@@ -171,19 +173,20 @@ class GeminiWire:
             self._http = httpx2.AsyncClient(
                 transport=self._transport, timeout=self._timeout_s, trust_env=False, follow_redirects=False
             )
-            self._client = genai.Client(
-                vertexai=False,
-                api_key=self.key.reveal(),
-                http_options=types.HttpOptions(
+            self._client = self._new_client(
+                types.HttpOptions(
                     base_url=self.address,
-                    api_version=VERSION,
+                    api_version=self.version,
                     timeout=int(self._timeout_s * 1000),
                     httpx_async_client=self._http,
                     async_client_args={"transport": self._transport},
-                ),
+                )
             )
             self._loop = loop
         return self._client
+
+    def _new_client(self, http: types.HttpOptions) -> genai.Client:
+        return genai.Client(vertexai=False, api_key=self.key.reveal(), http_options=http)
 
     def _status_fault(self, error: errors.APIError) -> Fault:
         response = error.response

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,13 +15,12 @@ from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, JobState
 from plantain.models.hosted.faults import Fault, http_fault
-from plantain.models.hosted.openai.wire import OpenAIWire
+from plantain.models.hosted.openai.wire import Named, OpenAIWire
 from plantain.models.hosted.outgoing import sending_cleared_file
 from plantain.models.hosted.pictures import to_base64
 from plantain.models.hosted.scrub import child, text
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind
-from plantain.roles import EncodedImage
 from plantain.roles.batch_rules import BatchRules
 
 TRANSFER_S = 1_800.0
@@ -60,15 +60,10 @@ class OpenAIBatch:
         del body
         return await answer
 
-    async def post_picture(
-        self, path: str, fields: JsonObject, picture: EncodedImage, *more: EncodedImage
-    ) -> JsonObject:
+    async def post_form(self, path: str, fields: JsonObject, files: Sequence[Named]) -> JsonObject:
         """The same for an edit, with its pictures as data URLs: a line of a file of requests holds no form fields."""
         assert path == self._path
-        images = [
-            {"image_url": f"data:{sent.media_type};base64,{to_base64(sent.data)}"}
-            for sent in (picture, *more)
-        ]
+        images = [{"image_url": f"data:{sent.media_type};base64,{to_base64(sent.data)}"} for _, sent in files]
         answer = self._batcher.ask({**fields, "images": images}, pictures=1)
         del images
         return await answer

@@ -6,6 +6,7 @@ from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import Heard, Question, hear
 from plantain.models.hosted.faults import Fault, cut_short
 from plantain.models.hosted.openai.responses import served_tier
+from plantain.models.hosted.openai.servers import ServerProfile
 from plantain.models.hosted.openai.wire import OpenAITransport
 from plantain.models.hosted.pictures import to_base64
 from plantain.models.hosted.scrub import by_total, child, count, objects, text
@@ -16,7 +17,15 @@ from plantain.roles.options import ProviderOptions
 
 PATH = "/chat/completions"
 
-SAMPLING = ("temperature", "top_p", "use_seed", "thinking", "max_output_tokens")
+SAMPLING = (
+    "temperature",
+    "top_p",
+    "use_seed",
+    "thinking",
+    "max_output_tokens",
+    "media_resolution",
+    "shown_side",
+)
 """Settings that the answer depends on, beside prompt, pictures and seed."""
 
 
@@ -27,7 +36,8 @@ class ChatConversation:
     every report is checked by us in any case.
     """
 
-    def __init__(self, wire: OpenAITransport, options: ProviderOptions) -> None:
+    def __init__(self, wire: OpenAITransport, options: ProviderOptions, server: ServerProfile) -> None:
+        self._limit = server.limit
         self._wire = wire
         self._options = options
         self._takes_schema = True
@@ -39,7 +49,7 @@ class ChatConversation:
         return await hear(self._send(question), read_text, read_usage, self._wire.scrub)
 
     async def _send(self, question: Question) -> JsonObject:
-        body = request_body(self._wire.model, question, self._options)
+        body = request_body(self._wire.model, question, self._options, self._limit)
         if self._takes_schema or "response_format" not in body:
             try:
                 return await self._wire.post(PATH, body)
@@ -54,15 +64,15 @@ class ChatConversation:
         await self._wire.aclose()
 
 
-def request_body(model: str, question: Question, options: ProviderOptions) -> JsonObject:
-    """A request, the same for the online and the batch transport."""
+def request_body(model: str, question: Question, options: ProviderOptions, limit: str) -> JsonObject:
+    """A request; `limit` is the field that bounds its answer's tokens."""
     body: JsonObject = {
         "model": model,
         "messages": [
             {"role": "system", "content": question.system},
-            {"role": "user", "content": [_part(part) for part in question.parts]},
+            {"role": "user", "content": [_part(part, options) for part in question.parts]},
         ],
-        "max_tokens": options.max_output_tokens * question.room,
+        limit: options.max_output_tokens * question.room,
     }
     if question.schema:
         body["response_format"] = {
@@ -131,11 +141,11 @@ def read_usage(body: JsonObject) -> Usage:
     )
 
 
-def _part(part: str | EncodedImage) -> JsonObject:
+def _part(part: str | EncodedImage, options: ProviderOptions) -> JsonObject:
     if isinstance(part, str):
         return {"type": "text", "text": part}
     url = f"data:{part.media_type};base64,{to_base64(part.data)}"
-    return {"type": "image_url", "image_url": {"url": url, "detail": "high"}}
+    return {"type": "image_url", "image_url": {"url": url, "detail": options.media_resolution or "high"}}
 
 
 def _refuses_schema(fault: Fault) -> bool:

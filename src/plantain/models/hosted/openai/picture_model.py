@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.known import picture_tokens
 from plantain.models.hosted.openai.responses import served_tier
-from plantain.models.hosted.openai.wire import OpenAITransport
+from plantain.models.hosted.openai.wire import REQUEST_ID, OpenAITransport
 from plantain.models.hosted.pictures import from_base64
 from plantain.models.hosted.scrub import child, count, objects, text
 from plantain.records import Outcome, OutcomeKind, Usage
@@ -20,6 +21,14 @@ SIZE = "1024x1024"
 MOST_PICTURES = 16
 """Pictures that one request may hold, by OpenAI's reference."""
 
+FIELDS = {
+    "quality": "image_quality",
+    "input_fidelity": "input_fidelity",
+    "background": "background",
+    "output_format": "output_format",
+}
+"""Fields of a request -> the option that fills them, where it is set."""
+
 
 class OpenAIPictureModel:
     """Draws with one OpenAI image model; this format takes no seed."""
@@ -29,21 +38,29 @@ class OpenAIPictureModel:
     def __init__(self, wire: OpenAITransport, options: ProviderOptions) -> None:
         self._wire = wire
         self._fields: JsonObject = {"n": 1, "size": options.image_size or SIZE}
-        if options.image_quality:
-            self._fields["quality"] = options.image_quality
+        self._fields |= {
+            field: value for field, option in FIELDS.items() if (value := getattr(options, option)) != ""
+        }
+        self.mask: Literal["", "clear", "white"] = "clear" if options.mask else ""
         self.name = wire.name
-        self.sampling = " ".join(f"{name}={value}" for name, value in self._fields.items())
+        self._listed = options.listed or wire.name
+        asked = {**self._fields, **({"mask": True} if options.mask else {})}
+        self.sampling = " ".join(f"{name}={value}" for name, value in asked.items())
 
-    async def draw(self, parts: Sequence[str | EncodedImage], seed: int) -> JsonObject:
-        first, *more = (part for part in parts if isinstance(part, EncodedImage))
-        fields = {"model": self._wire.model, "prompt": _words(parts), **self._fields}
-        return await self._wire.post_picture(PATH, fields, first, *more)
+    async def draw(
+        self, parts: Sequence[str | EncodedImage], seed: int, mask: EncodedImage | None = None
+    ) -> JsonObject:
+        pictures = [part for part in parts if isinstance(part, EncodedImage)]
+        fields = {"model": self._wire.model, "prompt": words_of(parts), **self._fields}
+        name = "image[]" if len(pictures) > 1 else "image"
+        files = [(name, picture) for picture in pictures]
+        return await self._wire.post_form(PATH, fields, files + ([("mask", mask)] if mask else []))
 
     def read_picture(self, body: JsonObject) -> bytes:
         return read_picture(body)
 
     def read_usage(self, body: JsonObject) -> Usage:
-        return read_usage(body, self.name, str(self._fields["size"]), str(self._fields.get("quality", "")))
+        return read_usage(body, self._listed, str(self._fields["size"]), str(self._fields.get("quality", "")))
 
     def scrub(self, body: JsonObject) -> object:
         return self._wire.scrub(body)
@@ -52,7 +69,7 @@ class OpenAIPictureModel:
         await self._wire.aclose()
 
 
-def _words(parts: Sequence[str | EncodedImage]) -> str:
+def words_of(parts: Sequence[str | EncodedImage]) -> str:
     """The text of a request; pictures go beside it, in order, and among several each is named in its place."""
     several = sum(isinstance(part, EncodedImage) for part in parts) > 1
     said: list[str] = []
@@ -102,6 +119,7 @@ def read_usage(body: JsonObject, model: str = "", size: str = SIZE, quality: str
         of_images = None
     return Usage(
         served_model=text(body, "model"),
+        response_id=text(body, REQUEST_ID),
         input_tokens=count(usage, "input_tokens"),
         output_tokens=output,
         cached_tokens=count(read, "cached_tokens"),

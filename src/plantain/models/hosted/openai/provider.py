@@ -7,21 +7,45 @@ from typing import TYPE_CHECKING
 from plantain.files.secrets import key_from_environment
 from plantain.models.extras import require_extra
 from plantain.models.hosted.addresses import stays_in_the_house
-from plantain.models.hosted.known import known_models
+from plantain.models.hosted.known import roles_at
 from plantain.records import InputError
-from plantain.roles.options import ProviderOptions
+from plantain.roles.options import THINKING, ProviderOptions
 
 if TYPE_CHECKING:
     from plantain.models.hosted.openai.wire import OpenAITransport, OpenAIWire
 
 KEYS = ("OPENAI_API_KEY",)
 EXTRA = ("openai", "openai", "pybase64")
-MODELS = {name: model.roles for name, model in known_models().items() if name.startswith("openai/")}
+MODELS = roles_at("openai")
 ADDRESS = "https://api.openai.com/v1"
 
 TAKES = frozenset(
-    {"temperature", "top_p", "thinking", "max_output_tokens", "image_size", "image_quality", "form"}
+    {
+        "temperature",
+        "top_p",
+        "thinking",
+        "max_output_tokens",
+        "image_size",
+        "image_quality",
+        "service_tier",
+        "media_resolution",
+        "input_fidelity",
+        "mask",
+        "background",
+        "output_format",
+        "form",
+    }
 )
+
+CHOICES = {
+    "thinking": (*THINKING, "xhigh", "max"),
+    "service_tier": ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast"),
+    "media_resolution": ("low", "high", "auto", "original"),
+    "input_fidelity": ("low", "high"),
+    "background": ("opaque", "auto"),
+    "output_format": ("png", "jpeg", "webp"),
+}
+"""What the installed SDK has for them, less what is no edited picture: transparent ones, drawings, films."""
 
 
 def load(name: str, role: str, options: ProviderOptions) -> object:
@@ -30,27 +54,33 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     Raises:
         InputError: the extra or the key is missing, or an option is none of OpenAI's.
     """
-    wire = _transport(_wire(name, options), role, options)
+    return role_of(_wire(name, options), role, options)
+
+
+def role_of(wire: OpenAIWire, role: str, options: ProviderOptions) -> object:
+    """What a model becomes in a role, online or by jobs."""
+    transport = _transport(wire, role, options)
     from plantain.models.hosted.editor import HostedEditor
     from plantain.models.hosted.openai.picture_model import OpenAIPictureModel
     from plantain.models.hosted.openai.responses import ResponsesConversation
     from plantain.models.hosted.writer_and_judge import language_role
 
     if role == "editor":
-        return HostedEditor(OpenAIPictureModel(wire, options), options)
-    conversation = ResponsesConversation(wire, options)
-    return language_role(role, conversation, options)
+        return HostedEditor(OpenAIPictureModel(transport, options), options)
+    return language_role(role, ResponsesConversation(transport, options), options)
 
 
 async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
     """One cheap call: a word from a language model, the card of a known editor. Raises as `load` does."""
-    wire = _wire(name, options)
+    return await probe_wire(_wire(name, options), MODELS.get(options.listed or name) == ("editor",), options)
+
+
+async def probe_wire(wire: OpenAIWire, editor: bool, options: ProviderOptions) -> tuple[bool, str]:
+    """The same over a connection."""
     from plantain.models.hosted.openai.responses import ResponsesConversation
     from plantain.models.hosted.probing import probe_card, probe_words
 
-    if MODELS.get(name) == ("editor",):
-        return await probe_card(wire)
-    return await probe_words(ResponsesConversation(wire, options))
+    return await (probe_card(wire) if editor else probe_words(ResponsesConversation(wire, options)))
 
 
 async def seen(options: ProviderOptions) -> list[str]:
@@ -69,6 +99,9 @@ def _transport(wire: OpenAIWire, role: str, options: ProviderOptions) -> OpenAIT
     from plantain.models.hosted.batch.client import BatchClient
 
     assert isinstance(options.jobs, BatchClient)
+    if options.mask and role == "editor":
+        where = options.said_at("mask", f"providers.{wire.name.partition('/')[0]}")
+        raise InputError(f'{where}: masks are not sent in batch jobs; use transport = "online"')
     from plantain.models.hosted.openai.batch import OpenAIBatch
     from plantain.models.hosted.openai.picture_model import PATH as EDITS
     from plantain.models.hosted.openai.responses import PATH as RESPONSES
@@ -78,9 +111,9 @@ def _transport(wire: OpenAIWire, role: str, options: ProviderOptions) -> OpenAIT
 
 def _wire(name: str, options: ProviderOptions) -> OpenAIWire:
     require_extra(name, *EXTRA)
-    options.check("openai", TAKES)
-    if options.image_size and not _is_square(options.image_size):
-        raise InputError(f'providers.openai.image_size: {options.image_size!r} is no square like "1024x1024"')
+    section = name.partition("/")[0]
+    options.check(section, TAKES, CHOICES)
+    check_size(section, options)
     key = key_from_environment(
         (options.api_key_env,) if options.api_key_env else KEYS,
         "openai",
@@ -90,6 +123,13 @@ def _wire(name: str, options: ProviderOptions) -> OpenAIWire:
     from plantain.models.hosted.openai.wire import OpenAIWire
 
     return OpenAIWire(name, key, options, options.base_url or ADDRESS)
+
+
+def check_size(section: str, options: ProviderOptions) -> None:
+    """Refuses a picture size that is no square. Raises InputError."""
+    size = options.image_size
+    if size and not _is_square(size):
+        raise InputError(f'providers.{section}.image_size: {size!r} is no square like "1024x1024"')
 
 
 def _is_square(size: str) -> bool:

@@ -16,7 +16,15 @@ from plantain.roles.options import ProviderOptions
 
 PATH = "/responses"
 
-SAMPLING = ("temperature", "top_p", "thinking", "max_output_tokens")
+SAMPLING = (
+    "temperature",
+    "top_p",
+    "thinking",
+    "max_output_tokens",
+    "service_tier",
+    "media_resolution",
+    "shown_side",
+)
 """Settings that the answer depends on, beside prompt and pictures; this format takes no seed."""
 
 
@@ -43,7 +51,7 @@ def request_body(model: str, question: Question, options: ProviderOptions) -> Js
     body: JsonObject = {
         "model": model,
         "instructions": question.system,
-        "input": [{"role": "user", "content": [_part(part) for part in question.parts]}],
+        "input": [{"role": "user", "content": [_part(part, options) for part in question.parts]}],
         "max_output_tokens": options.max_output_tokens * question.room,
         "store": False,
     }
@@ -57,6 +65,8 @@ def request_body(model: str, question: Question, options: ProviderOptions) -> Js
         body["top_p"] = options.top_p
     if options.thinking:
         body["reasoning"] = {"effort": options.thinking}
+    if options.service_tier:
+        body["service_tier"] = options.service_tier
     return body
 
 
@@ -121,8 +131,8 @@ def served_tier(body: JsonObject) -> str:
     return "" if said in USUAL_TIERS else {"fast": "priority"}.get(said, said)
 
 
-def _part(part: str | EncodedImage) -> JsonObject:
+def _part(part: str | EncodedImage, options: ProviderOptions) -> JsonObject:
     if isinstance(part, str):
         return {"type": "input_text", "text": part}
     url = f"data:{part.media_type};base64,{to_base64(part.data)}"
-    return {"type": "input_image", "image_url": url, "detail": "high"}
+    return {"type": "input_image", "image_url": url, "detail": options.media_resolution or "high"}

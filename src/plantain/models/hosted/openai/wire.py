@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -24,6 +24,12 @@ from plantain.roles.options import ProviderOptions
 
 T = TypeVar("T")
 
+Named = tuple[str, EncodedImage]
+"""The field of a form, and the picture in it."""
+
+REQUEST_ID = "_request_id"
+"""Under this name an answer to an edit bears the number of its request, as the SDK's own objects do."""
+
 CONNECT_S = 10.0
 CLEARING_S = 1_800.0
 """Seconds that a request file may take to be looked through."""
@@ -43,9 +49,7 @@ class OpenAITransport(Protocol):
 
     async def post(self, path: str, body: JsonObject) -> JsonObject: ...
 
-    async def post_picture(
-        self, path: str, fields: JsonObject, picture: EncodedImage, *more: EncodedImage
-    ) -> JsonObject: ...
+    async def post_form(self, path: str, fields: JsonObject, files: Sequence[Named]) -> JsonObject: ...
 
     def scrub(self, body: JsonObject) -> object: ...
 
@@ -66,7 +70,7 @@ class OpenAIWire:
         self.name = name
         self.model = name.partition("/")[2]
         self.key = key
-        self._address = address
+        self.address = address
         self._options = options
         self._timeout_s = options.timeout_s
         self._transport: GuardedTransport | None = None
@@ -87,27 +91,37 @@ class OpenAIWire:
         )
         return await self._read(request)
 
-    async def post_picture(
-        self, path: str, fields: JsonObject, picture: EncodedImage, *more: EncodedImage
-    ) -> JsonObject:
-        """The body of the answer to a multipart request with one picture, or with several in order.
+    async def post_form(self, path: str, fields: JsonObject, files: Sequence[Named]) -> JsonObject:
+        """The body of the answer to a multipart request with pictures, each under the name of its field, in order.
+
+        Image answers name no request and often no model: both are taken from the headers.
 
         Raises:
             Fault: whatever else came, or nothing did.
         """
-        field = "image[]" if more else "image"
-        files = [
-            (field, (f"image.{sent.media_type.partition('/')[2]}", sent.data, sent.media_type))
-            for sent in (picture, *more)
-        ]
         request = self._connected().post(
             path,
             cast_to=httpx2.Response,
             body=fields,
-            files=files,
+            files=[
+                (
+                    name,
+                    (
+                        f"{name.removesuffix('[]')}.{sent.media_type.partition('/')[2]}",
+                        sent.data,
+                        sent.media_type,
+                    ),
+                )
+                for name, sent in files
+            ],
             options={"headers": {"Content-Type": "multipart/form-data"}},
         )
-        return await self._read(request)
+        response = await self._sent(request)
+        body = self._body_of(response)
+        for name, header in ((REQUEST_ID, "x-request-id"), ("model", "openai-model")):
+            if response.headers.get(header):
+                body.setdefault(name, redacted(response.headers[header]))
+        return body
 
     async def look_up(self) -> JsonObject:
         """What the provider says of the model; free of charge.
@@ -115,7 +129,11 @@ class OpenAIWire:
         Raises:
             Fault: it is not there, or the key does not work.
         """
-        return await self._read(self._connected().get(f"/models/{self.model}", cast_to=httpx2.Response))
+        return await self.get(f"/models/{self.model}")
+
+    async def get(self, path: str) -> JsonObject:
+        """The body of what lies at a path of the address, or at another address of the same server. Raises Fault."""
+        return await self._read(self._connected().get(path, cast_to=httpx2.Response))
 
     async def list_models(self) -> list[str]:
         """Ids of the models that the key can see. Raises Fault."""
@@ -152,7 +170,9 @@ class OpenAIWire:
         return await self._sent(request(self._connected()), timeout_s)
 
     async def _read(self, request: Awaitable[httpx2.Response]) -> JsonObject:
-        response = await self._sent(request)
+        return self._body_of(await self._sent(request))
+
+    def _body_of(self, response: httpx2.Response) -> JsonObject:
         body = read_body(response.content)
         if body.get("error") and not (body.keys() & {"output", "choices", "data"}):
             raise self._status_fault(response)
@@ -186,13 +206,10 @@ class OpenAIWire:
         """
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
-            self._transport = GuardedTransport(self.name, self._address, self._options)
-            self._client = openai.AsyncOpenAI(
-                api_key=self.key.reveal() or "none",
-                base_url=self._address,
-                max_retries=0,
-                timeout=httpx2.Timeout(self._timeout_s, connect=min(CONNECT_S, self._timeout_s)),
-                http_client=openai.DefaultAsyncHttpxClient(
+            self._transport = GuardedTransport(self.name, self.address, self._options)
+            self._client = self._new_client(
+                httpx2.Timeout(self._timeout_s, connect=min(CONNECT_S, self._timeout_s)),
+                openai.DefaultAsyncHttpxClient(
                     transport=self._transport,
                     trust_env=False,
                     follow_redirects=False,
@@ -201,6 +218,12 @@ class OpenAIWire:
             )
             self._loop = loop
         return self._client
+
+    def _new_client(self, timeout: httpx2.Timeout, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
+        key = self.key.reveal() or "none"
+        return openai.AsyncOpenAI(
+            api_key=key, base_url=self.address, max_retries=0, timeout=timeout, http_client=http
+        )
 
     def _status_fault(self, response: httpx2.Response) -> Fault:
         content = redacted(response.text)
@@ -212,3 +235,17 @@ class OpenAIWire:
 async def _in_one_piece(request: httpx2.Request) -> None:
     """Joins a multipart body, which would otherwise be sent in a dozen writes of a few bytes each."""
     await request.aread()
+
+
+class CompatibleWire(OpenAIWire):
+    """The same to a server that is not OpenAI's: it learns nothing of an account there."""
+
+    def _new_client(self, timeout: httpx2.Timeout, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
+        return without_environment(super()._new_client(timeout, http))
+
+
+def without_environment(client: openai.AsyncOpenAI) -> openai.AsyncOpenAI:
+    """A client that says nothing of what the environment holds for OpenAI itself: organisation, project, headers."""
+    client.organization = client.project = client.admin_api_key = None
+    client._custom_headers = {}  # of OPENAI_CUSTOM_HEADERS; there is no public way not to read them
+    return client

@@ -1,0 +1,111 @@
+"""What stands at an address: is there a server, of which kind, with which models, and which roles can they fill?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import numpy as np
+
+from plantain.models.hosted.asking import Question
+from plantain.models.hosted.faults import Fault
+from plantain.models.hosted.openai.chat import ChatConversation
+from plantain.models.hosted.openai.compatible import Seen
+from plantain.models.hosted.openai.endpoints import Endpoints, version_of
+from plantain.models.hosted.openai.served_editor import ServedPictureModel
+from plantain.models.hosted.openai.servers import ServerProfile, servers
+from plantain.models.hosted.openai.wire import OpenAIWire
+from plantain.models.hosted.scrub import objects, text
+from plantain.pixels.decode import declared_size
+from plantain.pixels.encode import encode_png
+from plantain.roles import EncodedImage
+from plantain.roles.options import ProviderOptions
+
+DRAWS = re.compile(r"image|edit|flux|klein|kontext|diffusion", re.IGNORECASE)
+"""Names of models that are asked for a picture first."""
+
+WORDS = "Answer with the word ready."
+SIDE = 256
+"""Pixels of the one picture that is sent: of our own making, nobody's."""
+
+BILLED_TOKENS = 512
+
+
+async def survey(wire: OpenAIWire, model: str, options: ProviderOptions, server: ServerProfile) -> Seen:
+    """Looks at one address: its list of models and its version, which are free, and one cheap call.
+
+    Args:
+        wire: the connection; closed here.
+        model: the id to call; "" for the first that is listed.
+        options: how it is asked.
+        server: which kind it is said to be.
+    """
+    try:
+        try:
+            listed = await wire.get("/models")
+        except Fault as fault:
+            if not fault.status or fault.status in (401, 403) or fault.status >= 500:
+                return Seen(wire.address, bool(fault.status), said=fault.outcome.reason)
+            listed = {}
+        ids = tuple(filter(None, (text(one, "id") for one in objects(listed.get("data"))))) or tuple(
+            filter(None, (text(listed, "model_path"),))
+        )
+        kind = await _kind(wire, options, server)
+        wire.model = model or (ids[0] if ids else "default")
+        if model and ids and model not in ids:
+            return Seen(wire.address, True, ids, (), kind, f"there is no {model!r} at this address")
+        roles, said = await _roles(wire, options, server)
+        return Seen(wire.address, True, ids, roles, kind, said)
+    finally:
+        await wire.aclose()
+
+
+async def _kind(wire: OpenAIWire, options: ProviderOptions, server: ServerProfile) -> str:
+    """The kind that the recipe states with its version; where it states none, the first kind that tells one."""
+    if options.server:
+        return " ".join(filter(None, (server.name, await version_of(wire, server))))
+    for guess in servers().values():
+        version = await version_of(wire, guess)
+        if version:
+            return f'{guess.name} {version} (say server = "{guess.name}")'
+    return ""
+
+
+async def _roles(
+    wire: OpenAIWire, options: ProviderOptions, server: ServerProfile
+) -> tuple[tuple[str, ...], str]:
+    """What one call shows: of words and a picture, or of an edit; the likelier is tried first."""
+    cheap = replace(options, max_output_tokens=min(options.max_output_tokens, BILLED_TOKENS), mask=False)
+    endpoints = Endpoints([wire], server, named=False)
+    picture = EncodedImage(encode_png(np.full((SIDE, SIDE, 3), 127, np.uint8)), "image/png")
+
+    async def words() -> tuple[tuple[str, ...], str]:
+        chat = ChatConversation(endpoints, cheap, server)
+        heard = await chat.ask(Question("", (picture, WORDS), seed=0))
+        if heard.outcome.ok:
+            return ("writer", "judge"), heard.problem or heard.text.strip()[:60]
+        plain = await chat.ask(Question("", (WORDS,), seed=0))
+        if not plain.outcome.ok:
+            return (), plain.outcome.reason
+        return (), f"answers in words, and not to a picture: {heard.outcome.reason}"
+
+    async def edit() -> tuple[tuple[str, ...], str]:
+        if not server.edits:
+            return (), f"{server.name} makes no edits"
+        small = replace(cheap, steps=1, image_size=f"{SIDE}x{SIDE}")
+        try:
+            body = await ServedPictureModel(endpoints, small, server).draw((picture, "Change nothing."), 0)
+            width, height = declared_size(ServedPictureModel(endpoints, small, server).read_picture(body))
+        except Fault as fault:
+            return (), fault.outcome.reason
+        return ("editor",), f"a picture of {width}x{height}"
+
+    asks: list[Callable[[], Awaitable[tuple[tuple[str, ...], str]]]] = [words, edit]
+    if DRAWS.search(wire.model):
+        asks.reverse()
+    first = await asks[0]()
+    if first[0]:
+        return first
+    second = await asks[1]()
+    return second if second[0] else first

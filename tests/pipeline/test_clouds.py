@@ -1,0 +1,259 @@
+"""A recipe moved from a maker's own address to a hospital's part of a cloud: the same requests, the same run.
+
+The clouds are on loopback; clients, credentials and their renewal are the SDKs' own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from quick import NoText, quick_catalogue
+from test_consent import licensed_catalogue
+
+from fakes import gemini_format, openai_format
+from fakes.away import look_hosted
+from fakes.cloud import LOCATION, PROJECT, Bucket, Tokens, cloud, sign_in
+from fakes.server import KEY
+from plantain.cli import main
+from plantain.files.secrets import MissingKey
+from plantain.journal import JournalReader
+from plantain.models.hosted.batch.client import BatchClient
+from plantain.models.hosted.known import endings, price_of
+from plantain.models.resolver import resolve_writer
+from plantain.pipeline.recipe import Recipe, load_recipe
+from plantain.pipeline.run import run_build
+from plantain.records import InputError, Licence
+from plantain.roles.options import ProviderOptions
+from plantain.runs.consent import family
+from plantain.runs.money.pricing import check_prices, price_under
+
+GEMINI = """
+name = "moved"
+seed = 3
+[data]
+catalogue = "{catalogue}"
+findings = ["AMD", "Cataract"]
+directions = ["add"]
+[models]
+writer = "gemini/gemini-3.8-flash"
+editor = "gemini/gemini-3.1-flash-image"
+judge = "gemini/gemini-3.8-flash"
+[loop]
+max_rounds = 2
+[limits]
+budget_usd = 50.0
+concurrency = 1
+[providers.gemini]
+temperature = 0.2
+thinking = "low"
+base_url = "{url}"
+"""
+
+OPENAI = (
+    GEMINI.replace("gemini-3.1-flash-image", "gpt-image-2")
+    .replace("gemini-3.8-flash", "gpt-5")
+    .replace("gemini", "openai")
+)
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-somebody")
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "project-of-somebody")
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quick_catalogue(tmp_path_factory.mktemp("clouds") / "catalogue", images=2)
+
+
+def built(text: str, folder: Path) -> dict[str, Any]:
+    """What a recipe's run came to, without the names of its models."""
+    folder.mkdir()
+    (folder / "recipe.toml").write_text(text)
+    recipe = load_recipe(folder / "recipe.toml")
+    summary = asyncio.run(run_build(recipe, folder / "run", text_reader=NoText()))
+    assert summary.stopped is None
+    with JournalReader.open(folder / "run") as reader:
+        tasks = sorted((row.task.id, row.state, row.round) for row in reader.tasks())
+        return {"tasks": tasks, "spent": round(reader.spent_usd(), 9)}
+
+
+@pytest.mark.parametrize("told_s", [3_600, 2])
+def test_recipe_moves_from_gemini_to_vertex(
+    told_s: int, catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tokens end after three requests each: some are told to last an hour (a 401 says that they do not), some 2 s."""
+    tokens = Tokens(lasts=3, told_s=told_s)
+    with cloud(tokens) as server:
+        sign_in(monkeypatch, tmp_path, server.url)
+        there = built(GEMINI.format(catalogue=catalogue, url=server.url), tmp_path / "gemini")
+        asked = sorted(gemini_format.prompt_text(call) for call in server.calls)
+        server.calls.clear()
+        text = GEMINI.replace("gemini/", "vertex/").replace("[providers.gemini]", "[providers.vertex]")
+        text += f'project = "{PROJECT}"\nlocation = "{LOCATION}"\n'
+        moved = built(text.format(catalogue=catalogue, url=server.url), tmp_path / "vertex")
+    assert moved == there and moved["spent"] > 0.0
+    sent = [call for call in server.calls if "publishers" in call.path]
+    assert {gemini_format.prompt_text(call) for call in sent} == set(asked)
+    assert len(sent) - tokens.refused == len(asked)
+    assert len(tokens.issued) >= len(asked) / 3
+    if told_s == 2:
+        assert tokens.refused == 0  # renewed before they ended: no request was refused
+
+
+def test_deployments_have_the_price_of_what_they_serve(catalogue: Path) -> None:
+    recipe = Recipe.model_validate(
+        {
+            "name": "own names",
+            "data": {"catalogue": catalogue},
+            "models": {"writer": "azure/ward-7", "judge": "vertex/gemini-2.5-pro"},
+            "providers": {
+                "azure": {"base_url": "https://x.openai.azure.com", "deployments": {"ward-7": "gpt-5"}},
+                "vertex": {"project": PROJECT},
+            },
+        }
+    )
+    price = price_under(recipe.terms, "azure/ward-7")
+    assert price == price_of("openai/gpt-5") and price is not None
+    assert (price.input_per_m, price.output_per_m, price.date) == (1.25, 10.0, "2026-11-22")
+    assert price.source.endswith("the row of openai/gpt-5")
+    assert price_under(recipe.terms, "vertex/gemini-2.5-pro") == price_of("gemini/gemini-2.5-pro")
+    assert price_under(recipe.terms, "azure/ward-8") is None
+    own = recipe.model_copy(update={"limits": recipe.limits.model_copy(update={"budget_usd": 5.0})})
+    renamed = own.models.model_copy(update={"writer": "azure/ward-8"})
+    with pytest.raises(InputError, match=r"azure/ward-8 is unknown"):
+        check_prices(own.model_copy(update={"models": renamed}).terms)
+    ends = endings(recipe.terms.models, date(2026, 11, 22))
+    assert ends == [
+        "vertex/gemini-2.5-pro ends on 2026-12-01, in 9 days: a run that is not done by then cannot go on with it; "
+        "vertex/gemini-3.8-flash is what follows it"
+    ]
+    assert family("azure/ward-7") == "openai" and family("vertex/gemini-2.5-pro") == "gemini"
+
+
+@pytest.mark.parametrize(
+    ("model", "section", "said"),
+    [
+        ("vertex/gemini-3.8-flash", {}, r"providers.vertex.project: is missing"),
+        ("vertex/gemini-3.8-flash", {"project": "p/../q"}, r"is no project of Google Cloud"),
+        ("vertex/gemini-3.8-flash", {"project": "p", "location": "eu.evil/"}, r"is no location"),
+        ("vertex/gemini-3.8-flash", {"project": "p", "api_key_env": "X"}, r"not with a key"),
+        ("vertex/gemini-3.8-flash", {"project": "p", "auth": "key"}, r"vertex has no such setting"),
+        ("azure/d", {}, r"providers.azure.base_url: is missing"),
+        ("azure/d", {"base_url": "https://x.openai.azure.com", "on_premises": True}, r"for everybody"),
+        (
+            "azure/d",
+            {"base_url": "https://x.openai.azure.com", "deployments": {"d": "gpt-5-mnii"}},
+            r"providers.azure.deployments.d: no model 'gpt-5-mnii' of OpenAI is known; did you mean 'gpt-5-mini'",
+        ),
+        ("azure/d", {"base_url": "https://x.openai.azure.com", "auth": "key"}, r"AZURE_OPENAI_API_KEY"),
+        ("openai/gpt-5", {"project": "p"}, r"openai has no such setting"),
+    ],
+)
+def test_doors_that_cannot_be_opened_are_named(
+    model: str, section: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AZURE_OPENAI_API_KEY", raising=False)
+    with pytest.raises(InputError, match=said) as caught:
+        resolve_writer(model, ProviderOptions(**section))
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_credentials_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "gone.json"))
+    with pytest.raises(MissingKey, match="gcloud auth application-default login"):
+        resolve_writer("vertex/gemini-3.8-flash", ProviderOptions(project="p"))
+    later = ProviderOptions(project="p", key_later=True)
+    assert resolve_writer("vertex/gemini-3.8-flash", later).name == "vertex/gemini-3.8-flash"
+
+
+def test_agreement_holds_for_the_tenant_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Credentialed pictures go to the project that has an agreement, and to no other hosted model."""
+    tokens = Tokens(lasts=100)
+    private = licensed_catalogue(tmp_path, Licence.CREDENTIALED)
+    agreed = f'[data.consent]\nby = "the board"\nagreement = "BAA 2026-114"\ntenant = "{PROJECT}"\n'
+    with cloud(tokens) as server:
+        sign_in(monkeypatch, tmp_path, server.url)
+        away = look_hosted(monkeypatch, server.url)
+        text = GEMINI.replace("gemini/", "vertex/").replace("[providers.gemini]", "[providers.vertex]")
+        text = text.replace("[models]", agreed + "[models]")
+        text = text.format(catalogue=private, url=away) + f'location = "{LOCATION}"\n'
+        (tmp_path / "recipe.toml").write_text(f'{text}project = "another-project"\n')
+        with pytest.raises(InputError, match='tenant = "another-project"'):
+            asyncio.run(run_build(load_recipe(tmp_path / "recipe.toml"), tmp_path / "refused"))
+        assert not server.calls
+        built(f'{text}project = "{PROJECT}"\n', tmp_path / PROJECT)
+    assert main(["consent", str(tmp_path / PROJECT / "run"), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["summary"]
+    assert rows and {row["agreement"] for row in rows} == {f"BAA 2026-114, tenant {PROJECT} (the board)"}
+    with JournalReader.open(tmp_path / PROJECT / "run") as reader:
+        assert orjson.loads(reader.meta("consent") or "{}")["tenant"] == PROJECT
+
+
+def test_vertex_jobs_go_through_the_projects_bucket(
+    catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same run as online at half the price; answers in any order; one request fails and is asked again."""
+    tokens = Tokens(lasts=5)
+    bucket = Bucket(tokens, fails=2)
+    with cloud(tokens, bucket=bucket) as server:
+        sign_in(monkeypatch, tmp_path, server.url)
+        text = GEMINI.replace("gemini/", "vertex/").replace("[providers.gemini]", "[providers.vertex]")
+        text = (
+            text.format(catalogue=catalogue, url=server.url)
+            + f'project = "{PROJECT}"\nlocation = "{LOCATION}"\n'
+        )
+        online = built(text, tmp_path / "online")
+        jobs = f'transport = "batch"\nbucket = "gs://{Bucket.NAME}/plantain"\nstorage_url = "{server.url}"\n'
+        jobs += "[providers.vertex.batch]\nquiet_s = 0.05\npoll_s = 0.02\n"
+        in_jobs = built(text + jobs, tmp_path / "jobs")
+    assert in_jobs["tasks"] == online["tasks"]
+    assert in_jobs["spent"] == pytest.approx(online["spent"] / 2)
+    assert bucket.lines > len(bucket.jobs) > 0 and tokens.refused > 0
+    assert bucket.objects == {}  # requests and answers are deleted where they hold pictures
+    assert {job["displayName"] for job in bucket.jobs.values()} == {
+        name.split("/")[1] for name in bucket.deleted
+    }
+
+
+def test_jobs_need_a_bucket() -> None:
+    options = ProviderOptions(project="p", key_later=True, jobs=BatchClient(), bucket="gs://no bucket")
+    with pytest.raises(InputError, match=r"providers.vertex.bucket: batch jobs go through a bucket"):
+        resolve_writer("vertex/gemini-3.8-flash", options)
+
+
+@pytest.mark.parametrize("entra", [True, False])
+def test_recipe_moves_from_openai_to_azure(
+    entra: bool, catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if entra:
+        pytest.importorskip("azure.identity", reason="the extra azure is not installed")
+    tokens = Tokens(lasts=3)
+    with cloud(tokens, {"gpt-5": openai_format.MODEL, "gpt-image-2": "gpt-image-2"}) as server:
+        sign_in(monkeypatch, tmp_path, server.url)
+        if not entra:
+            monkeypatch.setenv("AZURE_OPENAI_API_KEY", KEY)
+        there = built(OPENAI.format(catalogue=catalogue, url=f"{server.url}/v1"), tmp_path / "openai")
+        asked = len(server.calls)
+        server.calls.clear()
+        text = OPENAI.replace("openai/", "azure/").replace("[providers.openai]", "[providers.azure]")
+        moved = built(text.format(catalogue=catalogue, url=server.url), tmp_path / "azure")
+    assert moved == there and moved["spent"] > 0.0
+    sent = [call for call in server.calls if call.path.startswith("/openai/")]
+    assert len(sent) - tokens.refused == asked
+    assert bool(tokens.issued) == entra
+    assert {call.path.partition("?")[0] for call in sent} == {
+        "/openai/responses",
+        "/openai/deployments/gpt-image-2/images/edits",
+    }

@@ -1,0 +1,257 @@
+"""`[settings.ROLE]`: what each role's model is asked with, what is frozen of it, and what it costs at most."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any, get_args
+
+import cv2
+import numpy as np
+import openai.types as sdk
+import pytest
+from google.genai import types
+from openai.types.responses.image_detail import ImageDetail
+from openai.types.responses.service_tier import ServiceTier
+from openai.types.shared.reasoning_effort import ReasoningEffort
+
+from fakes import gemini_format, openai_format
+from fakes.gemini_format import gemini_route
+from fakes.openai_format import openai_route
+from fakes.requests import edit_request, judge_request, original, write_request
+from fakes.server import KEY, Answer, FakeProvider, Request
+from plantain.models.hosted.gemini import provider as gemini
+from plantain.models.hosted.openai import provider as of_openai
+from plantain.models.hosted.vertex import provider as vertex
+from plantain.models.registry import close_models
+from plantain.models.resolver import resolve_editor
+from plantain.pipeline.recipe import Recipe
+from plantain.pixels.decode import decode_untrusted
+from plantain.pixels.encode import encode_mask
+from plantain.records import InputError
+from plantain.roles import EncodedImage, Reply
+from plantain.roles.options import ProviderOptions
+from plantain.runs.door import Door
+from plantain.runs.money.pricing import check_prices, model_limits
+from plantain.runs.settings.providers import SAMPLING, ProviderSection
+from plantain.runs.settings.roles import OPTION_OF, RoleSection
+
+SETTINGS = {
+    "writer": {"temperature": 0.9, "size": "128x128", "effort": "xhigh", "max_output_tokens": 9000},
+    "editor": {"size": "2K", "service_tier": "flex"},
+    "judge": {"temperature": 0.0, "media_resolution": "high", "service_tier": "priority", "size": 64},
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeProvider]:
+    with FakeProvider([gemini_route, openai_route]) as provider:
+        yield provider
+
+
+@pytest.fixture(autouse=True)
+def _keys(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.calls.clear()
+    server.spoil = None
+    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+
+
+def recipe(server: FakeProvider, settings: dict[str, Any], models: str = "gemini", **limits: float) -> Recipe:
+    names = {
+        "gemini": ("gemini/gemini-3.8-flash", "gemini/gemini-3.1-flash-image"),
+        "openai": ("openai/gpt-5", "openai/gpt-image-2"),
+    }[models]
+    return Recipe.model_validate(
+        {
+            "name": "roles",
+            "data": {"catalogue": "catalogue"},
+            "models": {"writer": names[0], "editor": names[1], "judge": names[0]},
+            "limits": limits,
+            "settings": settings,
+            "providers": {
+                "gemini": {"base_url": server.url, "temperature": 0.5},
+                "openai": {"base_url": f"{server.url}/v1"},
+            },
+        }
+    )
+
+
+def asked_of(recipe: Recipe) -> dict[str, Reply[Any]]:
+    """One call of each role, through the door."""
+    door = Door(recipe.terms)
+    models = recipe.models
+
+    async def each() -> dict[str, Reply[Any]]:
+        writer, editor = door.writer(models.writer), door.editor(models.editor)
+        judge = door.judge(models.judges[0])
+        replies = {
+            "writer": await writer.write(write_request()),
+            "editor": await editor.edit(edit_request(original(256))),
+            "judge": await judge.judge(judge_request()),
+        }
+        await close_models(writer, editor, judge)
+        return replies
+
+    return asyncio.run(each())
+
+
+def test_each_role_is_asked_with_its_own_settings(server: FakeProvider) -> None:
+    """Writer and judge are one model here, and are asked differently; what nobody says is the provider's section's."""
+    assert all(reply.outcome.ok for reply in asked_of(recipe(server, SETTINGS)).values())
+    write, edit, judge = (call.fields for call in server.calls)
+    asked = [call["generationConfig"] for call in (write, edit, judge)]
+    assert [config.get("temperature") for config in asked] == [0.9, 0.5, 0.0]
+    assert [config.get("maxOutputTokens") for config in asked] == [9000, 8192, 8192]
+    assert asked[0]["thinkingConfig"]["thinkingLevel"] == "XHIGH" and "thinkingConfig" not in asked[2]
+    assert asked[1]["imageConfig"] == {"aspectRatio": "1:1", "imageSize": "2K"}
+    assert asked[2]["mediaResolution"] == "MEDIA_RESOLUTION_HIGH" and "mediaResolution" not in asked[0]
+    assert [call.get("serviceTier") for call in (write, edit, judge)] == [None, "flex", "priority"]
+    shown = [gemini_format.pictures_sent(call) for call in server.calls]
+    sides = [[decode_untrusted(data, "sent").shape[:2] for data in pictures] for pictures in shown]
+    assert sides == [[(128, 128)], [(256, 256)], [(64, 64), (64, 64)]]
+    # By area, as cv2 does: an independent way from the same original.
+    mean = cv2.resize(decode_untrusted(original().data, "o"), (64, 64), interpolation=cv2.INTER_AREA)
+    assert np.array_equal(decode_untrusted(shown[2][0], "sent"), mean)
+
+
+def test_openai_is_asked_in_its_own_words(server: FakeProvider) -> None:
+    settings = {
+        "writer": {"effort": "max", "service_tier": "fast", "media_resolution": "original"},
+        "editor": {
+            "quality": "high",
+            "input_fidelity": "high",
+            "background": "opaque",
+            "output_format": "png",
+        },
+    }
+    asked_of(recipe(server, settings, "openai"))
+    write, edit, judge = (call.fields for call in server.calls)
+    assert (write["reasoning"], write["service_tier"]) == ({"effort": "max"}, "fast")
+    assert {part["detail"] for part in write["input"][0]["content"] if "detail" in part} == {"original"}
+    assert {part["detail"] for part in judge["input"][0]["content"] if "detail" in part} == {"high"}
+    assert "service_tier" not in judge
+    said = {name: edit[name] for name in ("quality", "input_fidelity", "background", "output_format")}
+    assert said == {
+        "quality": "high",
+        "input_fidelity": "high",
+        "background": "opaque",
+        "output_format": "png",
+    }
+
+
+def test_a_mask_is_clear_where_openai_is_to_edit(server: FakeProvider) -> None:
+    """A picture that is not square is padded, and its mask with it."""
+    region = np.zeros((96, 120), bool)
+    region[10:30, 40:60] = True
+    picture = cv2.imencode(".png", np.full((96, 120, 3), 80, np.uint8))[1].tobytes()
+    request = replace(
+        edit_request(EncodedImage(picture, "image/png")),
+        region=EncodedImage(encode_mask(region), "image/png"),
+    )
+    editor = resolve_editor("openai/gpt-image-2", ProviderOptions(base_url=f"{server.url}/v1", mask=True))
+
+    async def once() -> Reply[Any]:
+        try:
+            return await editor.edit(request)
+        finally:
+            await close_models(editor)
+
+    server.spoil = lambda sent, good: openai_format.picture_answer(openai_format.pictures_sent(sent)[0])
+    asyncio.run(once())
+    assert [name for name, _ in server.calls[0].parts] == ["image", "mask"]
+    mask = cv2.imdecode(np.frombuffer(server.calls[0].files["mask"], np.uint8), cv2.IMREAD_UNCHANGED)
+    assert mask.shape == (120, 120, 4)
+    assert np.array_equal(mask[12:108, :, 3] == 0, region) and (mask[:12, :, 3] == 255).all()
+
+
+def test_an_edit_keeps_its_request_and_the_model_that_served_it(server: FakeProvider) -> None:
+    """OpenAI's image answers name neither in their bodies; the SDK's own `_request_id` is this header."""
+
+    def named(request: Request, good: Answer) -> Answer:
+        return replace(
+            good, headers={**good.headers, "x-request-id": "req_7", "openai-model": "gpt-image-2-2026-04-21"}
+        )
+
+    server.spoil = named
+    reply = asked_of(recipe(server, {}, "openai"))["editor"]
+    assert reply.usage.response_id == "req_7"
+    assert reply.usage.served_model == "gpt-image-2-2026-04-21"
+    assert json.loads(reply.raw)["answers"][0]["_request_id"] == "req_7"
+
+
+def test_what_is_said_is_frozen_and_what_is_not_changes_nothing(server: FakeProvider) -> None:
+    plain, said = recipe(server, {}), recipe(server, SETTINGS)
+    assert "settings" not in plain.frozen_part()
+    assert said.frozen_part()["settings"] == SETTINGS
+    empty = recipe(server, {"judge": {}})
+    assert empty.frozen_part() == plain.frozen_part()
+    door, none = Door(said.terms), Door(plain.terms)
+    name = said.models.judges[0]
+    assert none.judge(name).fingerprint != door.judge(name).fingerprint
+    assert "shown_side=64" in door.judge(name).fingerprint
+    assert "service_tier" not in none.judge(name).fingerprint
+
+
+def test_money_is_set_aside_for_the_dearest_role(server: FakeProvider) -> None:
+    name = "gemini/gemini-3.8-flash"
+    limits = model_limits(recipe(server, SETTINGS, budget_usd=5.0).terms, name)
+    assert (limits.max_output_tokens, limits.tier_factor) == (9000, 1.8)  # priority, by known.toml
+    assert (
+        model_limits(recipe(server, SETTINGS).terms, "gemini/gemini-3.1-flash-image").image_tokens == 1680
+    )  # 2K
+    unknown = recipe(server, {"judge": {"service_tier": "ultrafast"}}, "openai", budget_usd=5.0)
+    with pytest.raises(InputError, match=r"settings.judge.service_tier: nobody has stated what the tier"):
+        check_prices(unknown.terms)
+
+
+@pytest.mark.parametrize(
+    ("role", "settings", "said"),
+    [
+        ("judge", {"effort": "hihg"}, r"settings.judge.effort: 'hihg'; did you mean 'high'\?"),
+        ("judge", {"effort": "max"}, r"settings.judge.effort: 'max'; choose one of"),
+        ("judge", {"quality": "high"}, r"settings.judge.quality: is a setting of editors"),
+        ("writer", {"leniency": "strict"}, r"settings.writer.leniency: is a setting of judges"),
+        ("editor", {"effort": "low"}, r"settings.editor.effort: is a setting of writers or judges"),
+        ("editor", {"mask": True}, r"settings.editor.mask: gemini has no such setting"),
+        ("editor", {"service_tier": "flx"}, r"settings.editor.service_tier: 'flx'; did you mean 'flex'"),
+        ("judge", {"size": 3}, r"settings.judge.size"),
+    ],
+)
+def test_settings_of_nobody_are_refused(
+    server: FakeProvider, role: str, settings: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        asked_of(recipe(server, {role: settings}))
+    assert not server.calls
+
+
+def test_choices_are_those_of_the_installed_sdks() -> None:
+    """What openai 3.54 and google-genai 3.4 have, read from their own types."""
+
+    def words(literal: Any) -> set[str]:
+        return {
+            word for one in get_args(literal) for word in (get_args(one) or (one,)) if isinstance(word, str)
+        }
+
+    edits = sdk.image_edit_params.ImageEditParamsBase.__annotations__
+    assert set(of_openai.CHOICES["thinking"]) == words(ReasoningEffort)
+    assert set(of_openai.CHOICES["service_tier"]) == words(ServiceTier)
+    assert set(of_openai.CHOICES["media_resolution"]) == words(ImageDetail)
+    for name in ("input_fidelity", "background", "output_format", "quality", "size", "mask"):
+        assert name in edits
+    levels = {level.value.lower() for level in types.ThinkingLevel} - {"thinking_level_unspecified"}
+    assert set(gemini.CHOICES["thinking"]) == levels | {"none"}
+    assert set(gemini.CHOICES["service_tier"]) == {tier.value for tier in types.ServiceTier} - {"unspecified"}
+    resolutions = {r.value.removeprefix("MEDIA_RESOLUTION_").lower() for r in types.MediaResolution}
+    assert set(gemini.CHOICES["media_resolution"]) == resolutions - {"unspecified"}
+    assert "output_mime_type" in types.ImageConfig.model_fields and "output_format" in vertex.TAKES
+
+
+def test_every_setting_of_a_role_is_an_option_and_frozen() -> None:
+    options = {field.name for field in fields(ProviderOptions)}
+    named = {OPTION_OF.get(name, name) for name in RoleSection.model_fields}
+    assert named <= options & set(ProviderSection.model_fields) & set(SAMPLING)
