@@ -87,7 +87,8 @@ def model_rows() -> list[dict[str, object]]:
         extra = _extra(getattr(module, "EXTRA", None))
         if name == "openai-compatible":
             key = f"{key} (optional)"
-        known = dict(module.MODELS) or {f"{name}/…": ("writer", "editor", "judge")}
+        roles = getattr(module, "ROLES", ("writer", "editor", "judge"))
+        known = dict(module.MODELS) or {f"{name}/…": roles}
         known |= {row.name: ("editor",) for row in presets().values() if row.name.startswith(f"{name}/")}
         rows += [_row(model, roles, key, extra, "") for model, roles in known.items()]
     return rows

@@ -15,7 +15,16 @@ from plantain.records import InputError, Price
 from plantain.roles.batch_rules import USUAL, BatchRules
 from plantain.roles.clearance import Clearance
 
-PUBLIC = ("googleapis.com", "openai.com", "azure.com", "azure.us", "azure.cn", "anthropic.com")
+PUBLIC = (
+    "googleapis.com",
+    "api.aws",
+    "amazonaws.com",
+    "openai.com",
+    "azure.com",
+    "azure.us",
+    "azure.cn",
+    "anthropic.com",
+)
 """Where the public finds a provider: nobody's premises, whatever a recipe declares."""
 
 SIDES_TOLD = " sides=told"
