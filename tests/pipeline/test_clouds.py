@@ -211,7 +211,7 @@ def test_vertex_jobs_go_through_the_projects_bucket(
     catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same run as online at half the price; answers in any order; one request fails and is asked again."""
-    tokens = Tokens(lasts=5)
+    tokens = Tokens(lasts=12)  # enough for what one job asks at once
     bucket = Bucket(tokens, fails=2)
     with cloud(tokens, bucket=bucket) as server:
         sign_in(monkeypatch, tmp_path, server.url)

@@ -273,7 +273,7 @@ def test_many_calls_at_once_share_one_client(server: FakeProvider) -> None:
         ("openai/m", {"safety": "BLOCK_NONE"}, "providers.openai.safety"),
         ("openai/gpt-image-2", {"image_size": "1024x1536"}, "is no square"),
         ("gemini/m", {"image_quality": "high"}, "providers.gemini.image_quality"),
-        ("gemini/m", {"safety": "BLOCK"}, "choose one of BLOCK_LOW"),
+        ("gemini/m", {"safety": "BLOCK"}, "did you mean 'BLOCK_NONE'"),
         ("gemini/m", {"thinking": "hihg"}, "did you mean 'high'"),
         ("gemini/m", {"leniency": "lax"}, "choose one of balanced, strict"),
         ("gemini/m", {"timeout_s": 0.0}, "more than 0"),
