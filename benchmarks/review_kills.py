@@ -42,7 +42,10 @@ def main() -> int:
             thread.start()
         done = 0
         while done < kills:
-            time.sleep(draw.uniform(0.05, 0.6))
+            before = sum(len(reader.confirmed) for reader in readers)
+            while sum(len(reader.confirmed) for reader in readers) == before:
+                time.sleep(0.01)  # until the server really answers
+            time.sleep(draw.uniform(0.0, 0.4))
             server.send_signal(signal.SIGKILL)
             server.wait()
             done += 1

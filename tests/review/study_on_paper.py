@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 import cv2
@@ -90,3 +91,10 @@ def answer_to(case: dict, right: bool = True) -> dict:
         case "describe-ok":
             return {"right": right, "correction": ""}
     return {"proposal": 0, "mask": None}
+
+
+def mask_of(size: tuple[int, int], value: int = 255) -> str:
+    """A PNG in base64: rows 5 to 19 and columns 7 to 29 are inside."""
+    plane = np.zeros((size[1], size[0]), np.uint8)
+    plane[5:20, 7:30] = value
+    return base64.b64encode(cv2.imencode(".png", plane)[1].tobytes()).decode()

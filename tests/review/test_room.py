@@ -14,7 +14,7 @@ import pytest
 
 from plantain.review.ratings import ADMINISTRATOR, Ratings
 from plantain.review.study import Task
-from review.study_on_paper import MODELS, answer_to, small_study
+from review.study_on_paper import MODELS, answer_to, mask_of, small_study
 
 pytest.importorskip("fastapi")
 from fastapi.testclient import TestClient
@@ -210,12 +210,6 @@ def test_headers_of_safety_stand_everywhere(paired):
         )
         assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
         assert "server" not in headers
-
-
-def mask_of(size: tuple[int, int], value: int = 255) -> str:
-    plane = np.zeros((size[1], size[0]), np.uint8)
-    plane[5:20, 7:30] = value
-    return base64.b64encode(cv2.imencode(".png", plane)[1].tobytes()).decode()
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,12 @@ def prepare(
         ),
     ] = "",
     columns: Annotated[bool, typer.Option("--columns", help=f"Only say what {TABLE} may hold.")] = False,
+    chosen: Annotated[
+        Path | None,
+        typer.Option(
+            "--chosen", metavar="STUDY", help="RAW is a benchmark: take the regions that readers chose."
+        ),
+    ] = None,
     in_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
 ) -> int:
     """Align raw pairs, describe them, propose regions, and write a benchmark in plantain's own format.
@@ -95,6 +101,8 @@ def prepare(
         return 0
     if procedures:
         return _print_procedures(procedures, terms, calls, seed, in_json)
+    if chosen is not None:
+        return _take_chosen(raw, chosen, in_json)
     if raw is None or out is None:
         raise InputError("bench prepare: give RAW and --out; --columns says what RAW holds")
     reader = None if accept_text else open_reader()
@@ -195,3 +203,19 @@ def _ended(made: Prepared, raw: Path, out: Path) -> int:
         file=sys.stderr,
     )
     return 1 if made.walked.failed else 3
+
+
+def _take_chosen(benchmark: Path | None, study: Path, in_json: bool) -> int:
+    """Readers' regions into a benchmark."""
+    from plantain.cli.bench.chosen_regions import take_regions
+
+    if benchmark is None:
+        raise InputError("--chosen: name the benchmark that the study was made from")
+    found = take_regions(benchmark, study)
+    if in_json:
+        import orjson
+
+        print(orjson.dumps({"chosen": found}, option=orjson.OPT_INDENT_2).decode())
+    else:
+        print(f"{benchmark}: {len(found)} regions are now those that readers chose")
+    return 0

@@ -35,6 +35,14 @@ def rank(
             "CP_rank, VQ_rank (1 is best).",
         ),
     ] = None,
+    study: Annotated[
+        Path | None,
+        typer.Option(
+            "--study",
+            metavar="STUDY",
+            help="A reader study of this run (`plantain review`), in place of files.",
+        ),
+    ] = None,
     judge: Annotated[
         str | None,
         typer.Option("--judge", metavar="NAME", help="Whose scores are called EA, VQ and CP judge."),
@@ -44,8 +52,10 @@ def rank(
 ) -> None:
     """Compare metrics with people, image by image (Table 3), and people with each other."""
     files = [*(ratings or []), *(more or [])]
-    if not files:
-        raise InputError("--ratings: name a CSV file for each rater")
+    if not files and study is None:
+        raise InputError("--ratings: name a CSV file for each rater, or a reader study by --study")
+    if files and study is not None:
+        raise InputError("--study: takes the place of --ratings; name one of them")
     from plantain.bench.generate.runfile import BenchRun
     from plantain.bench.leaderboard.humans import read_ratings
     from plantain.bench.leaderboard.ranking import rank as compare
@@ -55,7 +65,13 @@ def rank(
 
     with BenchRun.open(run) as opened:
         scores = read_scores(opened)
-    given = read_ratings(files, [s.id for s in scores.samples], [arm.label for arm in scores.arms])
+    samples, models = [s.id for s in scores.samples], [arm.label for arm in scores.arms]
+    if study is not None:
+        from plantain.cli.bench.study_ratings import study_ratings
+
+        given = study_ratings(study, samples, models)
+    else:
+        given = read_ratings(files, samples, models)
     found = compare(make_table(scores, judge), given)
     if as_json:
         import orjson

@@ -16,6 +16,7 @@ app = LazyGroup(
         "serve": ("plantain.cli.review.serve", "open the reading room"),
         "export": ("plantain.cli.review.export", "answers as CSV and Parquet, with the frozen study"),
         "results": ("plantain.cli.review.results", "what the answers say: page, JSON, LaTeX"),
+        "import": ("plantain.cli.review.import_ratings", "ratings made elsewhere: CSV, ImagenHub's TSV"),
         "demo": ("plantain.cli.review.demo", "a study on the demo's run with two simulated readers"),
         "plan": ("plantain.cli.review.plan", "how many readers and cases show a difference, and their hours"),
     },

@@ -1,0 +1,92 @@
+"""What a study feeds: the benchmark's ranks, its regions; and ratings of others that come in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from bench.small_bench import small_bench
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.cli import main
+from plantain.cli.bench.study_ratings import study_ratings
+from plantain.review.orders import slot_order
+from plantain.review.ratings import Ratings
+from plantain.review.study import Task, open_study
+from review.study_on_paper import MODELS, mask_of, small_study
+
+
+def test_ranks_become_a_benchmarks_ratings(tmp_path: Path):
+    study = small_study(tmp_path / "s", Task.RANK, cases=3)
+    ratings = Ratings.open(study)
+    for _ in range(2):
+        reader, _ = ratings.invite()
+        for item in study.blocks[0].items:
+            slots = slot_order(study, item, reader.number)
+            value = {
+                "ranks": [MODELS.index(slot) + 1 for slot in slots]
+            }  # the first model is best, wherever it stood
+            ratings.save(reader.code, item.id, "k" * 8, "b1", slots, 0, value, 1)
+    ratings.close()
+    found = study_ratings(study.folder, [case.source for case in study.cases], list(MODELS))
+    assert found.raters == ("R01", "R02") and found.models == MODELS
+    assert np.nanmin(found.values["EA"][..., 0]) == -1 and np.nanmax(found.values["EA"][..., 2]) == -3
+
+
+def test_readers_regions_go_into_the_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    benchmark = small_bench(tmp_path / "bench", 2, size=(96, 64))
+    assert (
+        main(
+            [
+                "review",
+                "new",
+                str(tmp_path / "s"),
+                "--from",
+                str(tmp_path / "bench"),
+                "--task",
+                "choose-roi",
+                "--json",
+            ]
+        )
+        == 0
+    )
+    study = open_study(tmp_path / "s")
+    ratings = Ratings.open(study)
+    for _ in range(3):
+        reader, _ = ratings.invite()
+        for item in study.blocks[0].items:
+            ratings.save(
+                reader.code, item.id, "k" * 8, "b1", [], 0, {"proposal": None, "mask": mask_of((96, 64))}, 1
+            )
+    ratings.close()
+    capsys.readouterr()
+    assert main(["bench", "prepare", str(tmp_path / "bench"), "--chosen", str(tmp_path / "s"), "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["chosen"]) == {sample.id for sample in benchmark.samples}
+    sample = Benchmark.load(tmp_path / "bench").samples[0]
+    plane = cv2.imread(str(tmp_path / "bench" / str(sample.roi)), cv2.IMREAD_GRAYSCALE)
+    assert plane.shape == (64, 96) and (np.argwhere(plane).min(axis=0) == (5, 7)).all()
+    assert "STAPLE of 3" in " ".join(sample.notes)
+    assert main(["bench", "prepare", "--chosen", str(tmp_path / "s")]) == 2
+
+
+def test_ratings_of_others_come_in_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    study = small_study(tmp_path / "s", Task.RATE, cases=2)
+    names = [name for name, _ in study.blocks[0].criteria]
+    rows = [",".join(["source", "model", *names])]
+    rows += [",".join([case.source, MODELS[0], *"7777"]) for case in study.cases[:2]]
+    (tmp_path / "ana.csv").write_text("\n".join(rows))
+    for _ in range(2):
+        assert main(["review", "import", str(study.folder), str(tmp_path / "ana.csv"), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == {"imported": {"ana": 2}}
+    ratings = Ratings.open(study)
+    assert len(ratings.history()) == 2 and ratings.readers()[0].role == "imported"
+    for before, after in [("7,7,7,7", "7,7,11,7"), (MODELS[0], "zebra"), ("7,7,7,7", "7,7,7,x")]:
+        (tmp_path / "ben.csv").write_text("\n".join(rows).replace(before, after))
+        assert main(["review", "import", str(study.folder), str(tmp_path / "ben.csv")]) == 2
+        err = capsys.readouterr().err
+        assert "ben.csv: line 2" in err and err.count("\n") == 1
+    assert len(ratings.history()) == 2
+    ratings.close()
