@@ -95,14 +95,13 @@ async def _fill(folder: Path, attempts: int, side: int, rounds: int) -> None:
         return BlobRef(sha256, len(data), "image/jpeg", pixels)
 
     async with await asyncio.to_thread(Journal.create, folder, header) as journal:
-        sources = [source(number) for number in range(attempts // rounds)]
-        await journal.add_images(
-            (image, BlobRef(image.prepared_sha256, 0, "image/jpeg")) for image in sources
-        )
+        prepared = [blob(attempts + number) for number in range(attempts // rounds)]
+        sources = [source(number, kept.sha256) for number, kept in enumerate(prepared)]
+        await journal.add_images(zip(sources, prepared, strict=True))
         await journal.add_recorded(recorded(sources, rounds, blob))
 
 
-def source(number: int) -> SourceImage:
+def source(number: int, prepared_sha256: str) -> SourceImage:
     digest = hashlib.sha256(b"%d" % number).hexdigest()
     shape = Geometry(1024, 1024, "pad", 0, 0, 1024, 1024)
     return SourceImage(
@@ -112,7 +111,7 @@ def source(number: int) -> SourceImage:
         ("normal",),
         Licence.OPEN,
         digest,
-        digest,
+        prepared_sha256,
         shape,
         group=f"p{number // 2}",
     )

@@ -31,7 +31,7 @@ from plantain.release.licences.terms import as_json
 from plantain.release.pictures import Pictures
 from plantain.release.plan import STAGING, ExportOptions, Release, ReleaseFile, RunFacts, Signer
 from plantain.release.register import register
-from plantain.release.staging import HashingFile, StagedFiles, Staging
+from plantain.release.staging import HashingFile, StagedFiles, Staging, edited_images
 from plantain.release.survey import Survey
 
 FACTS = "run.json"
@@ -218,7 +218,15 @@ def _write(
     say("proof")
     staging.write(FACTS, "record", lambda file: _write_facts(file, facts, staging, totals))
     sources = orjson.loads(staging.meta("sources") or "{}")
-    release = Release(staging.out, facts, configs, sources, StagedFiles(staging), kept_cards(staging))
+    release = Release(
+        staging.out,
+        facts,
+        configs,
+        sources,
+        StagedFiles(staging),
+        edited_images(staging),
+        kept_cards(staging),
+    )
     finish_release(release, reader, options)
     counted = totals["files"], totals["images"], _carried({"originals": facts.originals}), totals["bytes"]
     return ExportSummary(staging.out, facts, _licences(staging.out), *counted)

@@ -50,7 +50,7 @@ def finish_release(release: Release, reader: JournalReader, options: ExportOptio
     originals = original_parts(release.sources, facts.originals, from_json(facts.original_terms))
     parts = (*originals, *parts)  # whoever looks a dataset up by its name finds the edits, as ever
     numbers = gather(reader)
-    images = _count_images(release.files, reader.blobs)
+    images = _count_images(release.edited, reader.blobs)
     beside: list[ReleaseFile] = []
     embedded = _write_provenance(release, reader, beside)
     judged_by = who_judged(facts, release.cards)
@@ -109,18 +109,14 @@ def _entry(path: str, written: tuple[str, int]) -> ReleaseFile:
     return ReleaseFile(path, written[0], written[1], BESIDE)
 
 
-def _count_images(files: Iterable[ReleaseFile], blobs: BlobStore) -> ImageCounts:
+def _count_images(edited: Iterable[tuple[str, str, bool]], blobs: BlobStore) -> ImageCounts:
     """Edited images, each once however many layouts hold it."""
     roles: Counter[str] = Counter()
-    seen: set[tuple[str | None, int | None, int | None]] = set()
     signed = unmarked = 0
-    for file in files:
-        if not file.is_edit or (file.task, file.generation, file.round) in seen:
-            continue
-        seen.add((file.task, file.generation, file.round))
-        roles[file.role] += 1
-        signed += bool(file.source_sha256)
-        with blobs.path(file.source_sha256 or file.sha256).open("rb") as blob:
+    for role, sha256, is_signed in edited:
+        roles[role] += 1
+        signed += is_signed
+        with blobs.path(sha256).open("rb") as blob:
             unmarked += XMP_PACKET not in blob.read(4096)
     return ImageCounts(dict(sorted(roles.items())), signed, unmarked)
 

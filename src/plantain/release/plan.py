@@ -222,6 +222,7 @@ class Release:
         configs: the tables of the card, empty when no Parquet layout was asked for.
         sources: per dataset: {"licence", "images", "version"}; from the released images only.
         files: every recorded file and embedded image by (path, row, member), streamed; may be iterated again.
+        edited: (role, hash of the blob, signed) of every edited image, each once.
         cards: of judges, by path.
     """
 
@@ -230,4 +231,5 @@ class Release:
     configs: tuple[TableConfig, ...]
     sources: Mapping[str, Mapping[str, str | int]]
     files: Iterable[ReleaseFile] = field(repr=False)
+    edited: Iterable[tuple[str, str, bool]] = field(repr=False, default=())
     cards: Mapping[str, JudgeCard] = field(default_factory=dict)

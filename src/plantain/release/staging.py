@@ -11,10 +11,12 @@ import dataclasses
 import hashlib
 import os
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 from plantain.files.writing import create
 from plantain.journal.disk.blobs import sync_folder
@@ -31,6 +33,7 @@ CREATE TABLE IF NOT EXISTS entry(
   PRIMARY KEY (layout, stem, shard, pos)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS entry_task ON entry(task, layout);
+CREATE TABLE IF NOT EXISTS name(path TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS original(
   sha256 TEXT PRIMARY KEY, bytes INTEGER NOT NULL, media_type TEXT NOT NULL, path TEXT NOT NULL, told BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -64,20 +67,41 @@ class StagedEntry:
     path: str
 
 
+_HASHED_AT_ONCE = 1 << 20
+"""Bytes handed to the thread that hashes: fewer cost more in handing over than in hashing."""
+
+_AHEAD = 16
+"""Pieces that wait to be hashed at most."""
+
+
 class HashingFile:
-    """A file being written that knows its own SHA-256 and size; enough of a file for pyarrow and tarfile."""
+    """A file being written that knows its own SHA-256 and size; enough of a file for pyarrow and tarfile.
+
+    A thread hashes while the file is written: it costs as much as the writing, and needs no lock of Python's.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._digest = hashlib.sha256()
+        self._hasher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plantain-hash")
+        self._waiting: deque[Future[None]] = deque()
+        self._piece = bytearray()
         self.size = 0
         self.closed = False
 
     def write(self, data: bytes) -> int:
-        self._digest.update(data)
+        self._piece += data
+        if len(self._piece) >= _HASHED_AT_ONCE:
+            self._hash()
         self.size += len(data)
         self._file.write(data)
         return len(data)
+
+    def _hash(self) -> None:
+        self._waiting.append(self._hasher.submit(self._digest.update, self._piece))
+        self._piece = bytearray()
+        while len(self._waiting) > _AHEAD:
+            self._waiting.popleft().result()
 
     def tell(self) -> int:
         return self.size
@@ -97,8 +121,18 @@ class HashingFile:
     def seekable(self) -> bool:
         return False
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._hasher.shutdown(cancel_futures=True)
+
     @property
     def sha256(self) -> str:
+        """Of everything written so far."""
+        self._hash()
+        while self._waiting:
+            self._waiting.popleft().result()
         return self._digest.hexdigest()
 
 
@@ -139,6 +173,11 @@ class Staging:
     def add_entries(self, rows: Sequence[tuple[str, str, int, int, int, int, int, str]]) -> None:
         """Rows of (layout, stem, shard, position, task, first, second, path)."""
         self.connection.executemany(_ENTRY, rows)
+
+    def take_name(self, path: str) -> bool:
+        """Whether nothing else has this name, also where capitals do not count; it is taken from now on."""
+        query = "INSERT OR IGNORE INTO name VALUES (?)"
+        return self.connection.execute(query, (path.lower(),)).rowcount == 1
 
     def add_original(self, picture: RecordedPicture, path: str, told: bytes) -> None:
         """An original that the release carries: where the tree has it, and what is said of it, as JSON."""
@@ -214,16 +253,16 @@ class Staging:
         target = self.out / path
         make_folder(self.out, target.parent)
         temporary = part_name(target)
-        with create(temporary) as file:
-            hashing = HashingFile(file)
+        with create(temporary) as file, HashingFile(file) as hashing:
             embedded = list(fill(hashing))
             file.flush()
             os.fsync(file.fileno())
+            sha256 = hashing.sha256
         temporary.replace(target)
         sync_folder(target.parent)
         self.record(
             [
-                ReleaseFile(path, hashing.sha256, hashing.size, role),
+                ReleaseFile(path, sha256, hashing.size, role),
                 *(dataclasses.replace(image, path=path) for image in embedded),
             ]
         )
@@ -241,6 +280,16 @@ class Staging:
         finally:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
+
+
+def edited_images(staging: Staging) -> Iterator[tuple[str, str, bool]]:
+    """(role, hash of the blob, signed) of every edited image once, however many layouts hold it."""
+    query = (
+        "SELECT role, iif(source_sha256 <> '', source_sha256, sha256), source_sha256 <> '', MIN(rowid) FROM file "
+        "WHERE task IS NOT NULL AND role NOT IN ('mask', 'original') GROUP BY task, generation, round"
+    )
+    for role, blob, signed, _ in staging.connection.execute(query):
+        yield str(role), str(blob), bool(signed)
 
 
 @dataclass(frozen=True, slots=True)

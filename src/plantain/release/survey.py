@@ -82,7 +82,6 @@ class Survey:
         self._sharing: dict[str, list[SourceImage]] = defaultdict(list)
         self._original_terms: Mapping[str, LicenceText] = {}
         self._parts: Mapping[str, SourcePart] = {}
-        self._paths: set[str] = set()
         self._counts: dict[str, Counter[str]] = defaultdict(Counter)
 
     def make(self) -> None:
@@ -110,7 +109,7 @@ class Survey:
         return {image.id: self._pseudonyms.released(image) for image in images}
 
     def _fill(self, images: dict[str, SourceImage], terms: Mapping[str, LicenceText]) -> None:
-        for table in ("task", "entry", "original"):
+        for table in ("task", "entry", "original", "name"):
             self._staging.connection.execute(f"DELETE FROM {table}")
         self._originals = decide_originals(self._reader, images.values(), self._options.originals)
         parts = original_parts(_sources(images), self._originals.counts, self._original_terms)
@@ -267,11 +266,12 @@ class Survey:
         return self._free(path, f"{record.task_id[:8]}-{attempt.generation}-{attempt.round}")
 
     def _free(self, path: str, more: str) -> str:
-        if path.lower() in self._paths:
-            stem, dot, ending = path.rpartition(".")
-            path = f"{stem}-{more}{dot}{ending}"
-        self._paths.add(path.lower())
-        return path
+        if self._staging.take_name(path):
+            return path
+        stem, dot, ending = path.rpartition(".")
+        other = f"{stem}-{more}{dot}{ending}"
+        self._staging.take_name(other)
+        return other
 
     # --- what is said of the run --------------------------------------------------------------------
 
