@@ -35,8 +35,10 @@ class ReleaseOriginals:
 
     @staticmethod
     def recognised(folder: Path) -> bool:
-        """Whether the folder is a release."""
-        return (folder / "manifest.parquet").is_file() or (folder / RECORDS).is_file()
+        """Whether the folder is a release, or a part of one."""
+        return (folder / "data").is_dir() or any(
+            (folder / name).is_file() for name in ("manifest.parquet", RECORDS)
+        )
 
     def has(self, sha256: str) -> bool:
         """Whether the release has this original."""
