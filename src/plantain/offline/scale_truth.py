@@ -11,8 +11,8 @@ import cv2
 import numpy as np
 
 from plantain.metrics.ssim import masked_ssim
-from plantain.offline.instruments.pair import Plane, blur, grow
-from plantain.pixels.arrays import Mask, Pixels
+from plantain.offline.instruments.pair import blur, grow
+from plantain.pixels.arrays import Field, Mask, Pixels
 from plantain.records import Score, unscored
 
 SMOOTH = 3.0
@@ -98,7 +98,7 @@ def _unit(image: Pixels) -> float:
     return float(max(image.shape[:2])) / 1024
 
 
-def _smooth(image: Pixels, unit: float) -> Plane:
+def _smooth(image: Pixels, unit: float) -> Field:
     return blur(image.astype(np.float32), max(0.8, SMOOTH * unit))
 
 
@@ -110,7 +110,7 @@ def _alike(before: Pixels, truth: Pixels, unit: float) -> float:
     return float(np.corrcoef(first, second)[0, 1])
 
 
-def _structure(image: Pixels, unit: float) -> Plane:
+def _structure(image: Pixels, unit: float) -> Field:
     """What lies between two scales, over its local strength: an outline counts no more than the texture beside it."""
     grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.float32)
     band = blur(grey, max(0.8, 1.5 * unit)) - blur(grey, max(2.0, 6.0 * unit))

@@ -12,6 +12,7 @@ import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +65,13 @@ def sample_images() -> list[PackageSample]:
     return [_chest(), _fundus(), *brain_average(), _brain_single()]
 
 
+def _record(data: bytes, **known: Any) -> SourceImage:
+    """The record of a picture out of this file, before it is prepared."""
+    digest = hashlib.sha256(data).hexdigest()
+    unprepared: dict[str, Any] = {"source_sha256": digest, "prepared_sha256": "", "geometry": UNPREPARED}
+    return SourceImage(**known, **unprepared, text_checked=digest in LOOKED_AT)
+
+
 def _chest() -> PackageSample:
     import pydicom
 
@@ -71,8 +79,8 @@ def _chest() -> PackageSample:
     data = path.read_bytes()
     # Low stored values are white (MONOCHROME1); the file's own window, 15000 +- 15000, is very pale.
     gray = film_window(pydicom.dcmread(path).pixel_array, invert=True)
-    digest = hashlib.sha256(data).hexdigest()
-    image = SourceImage(
+    image = _record(
+        data,
         id="rg1-chest-pa",
         dataset="pydicom-data",
         modality="chest_xray",
@@ -84,10 +92,6 @@ def _chest() -> PackageSample:
         position="erect",
         note="not a healthy chest: many rounded masses in both lungs, a thin line over the left upper zone; "
         "erect because the header names an upright chest stand; shown with a logarithmic window",
-        source_sha256=digest,
-        prepared_sha256="",
-        geometry=UNPREPARED,
-        text_checked=digest in LOOKED_AT,
     )
     return PackageSample(
         image,
@@ -100,8 +104,8 @@ def _chest() -> PackageSample:
 
 def _fundus() -> PackageSample:
     data = _file("scikit-image", "skimage", "data/retina.jpg").read_bytes()
-    digest = hashlib.sha256(data).hexdigest()
-    image = SourceImage(
+    image = _record(
+        data,
         id="retina-left",
         dataset="scikit-image",
         modality="fundus",
@@ -110,10 +114,6 @@ def _fundus() -> PackageSample:
         group="scikit-image:retina",
         laterality="left",
         note="called normal by its author; one eye of one person",
-        source_sha256=digest,
-        prepared_sha256="",
-        geometry=UNPREPARED,
-        text_checked=digest in LOOKED_AT,
     )
     return PackageSample(
         image,
@@ -152,8 +152,8 @@ def _average_slice(values: np.ndarray, origin: np.ndarray, data: bytes, plane: s
     axis = ("sagittal", "coronal", "axial").index(plane)
     index = round(mm - float(origin[axis]))
     cut = np.take(values, index, axis=axis)
-    digest = hashlib.sha256(data).hexdigest()
-    image = SourceImage(
+    image = _record(
+        data,
         id=f"mni152-t1-{plane}-{'xyz'[axis]}{mm}",
         dataset="MNI ICBM152",
         version="2009a nonlinear symmetric",
@@ -169,10 +169,6 @@ def _average_slice(values: np.ndarray, origin: np.ndarray, data: bytes, plane: s
         plane=plane,
         spacing_mm=1.0,
         note="average of 152 healthy adults, skull removed: smoother than any one brain, without grain",
-        source_sha256=digest,
-        prepared_sha256="",
-        geometry=UNPREPARED,
-        text_checked=digest in LOOKED_AT,
     )
     return PackageSample(
         image,
@@ -188,8 +184,8 @@ def _brain_single() -> PackageSample:
     path = _file("dipy", "dipy", "data/files/t1_coronal_slice.npy")
     data = path.read_bytes()
     values = np.load(path, allow_pickle=False)
-    digest = hashlib.sha256(data).hexdigest()
-    image = SourceImage(
+    image = _record(
+        data,
         id="dipy-t1-coronal",
         dataset="dipy",
         modality="brain_mri",
@@ -200,10 +196,6 @@ def _brain_single() -> PackageSample:
         plane="coronal",
         laterality="not recorded",
         note="one person, skull removed; which side is left is not recorded; label by a non-clinician",
-        source_sha256=digest,
-        prepared_sha256="",
-        geometry=UNPREPARED,
-        text_checked=digest in LOOKED_AT,
     )
     return PackageSample(
         image,

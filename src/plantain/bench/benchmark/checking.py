@@ -10,7 +10,6 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from plantain.bench.benchmark.benchmark import read_benchmark, resized_bicubic
 from plantain.bench.benchmark.entries import Reading
@@ -19,7 +18,7 @@ from plantain.bench.benchmark.regions import StoredMask, read_mask, resized_regi
 from plantain.bench.benchmark.samples import BenchmarkProblem, Sample
 from plantain.metrics.preservation import preservation
 from plantain.metrics.ssim import ssim
-from plantain.pixels.arrays import Pixels
+from plantain.pixels.arrays import Field, Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted
 from plantain.records import Direction, Licence
 
@@ -43,8 +42,6 @@ _NAMING = re.compile(
 
 _HALVES = re.compile(r"\b(?:left|right)(?:-hand)?\s+(?:image|picture|half|panel)s?\b", re.IGNORECASE)
 """What a describer writes that saw both images in one picture; published descriptions say it now and then."""
-
-Thumbnail = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,7 @@ def check_benchmark(path: Path, progress: Callable[[int, int], None] | None = No
     """
     reading = read_benchmark(path, keep_sources=True)
     found = list(reading.problems)
-    thumbnails: dict[str, tuple[Thumbnail, Thumbnail | None]] = {}
+    thumbnails: dict[str, tuple[Field, Field | None]] = {}
     similarity: dict[str, float] = {}
     shares: dict[str, float] = {}
     for index, sample in enumerate(reading.samples):
@@ -204,7 +201,7 @@ def _texts(reading: Reading, sample: Sample) -> Iterator[BenchmarkProblem]:
 
 
 def _reversed_pairs(
-    reading: Reading, thumbnails: dict[str, tuple[Thumbnail, Thumbnail | None]]
+    reading: Reading, thumbnails: dict[str, tuple[Field, Field | None]]
 ) -> Iterator[BenchmarkProblem]:
     """Pairs that are each other backwards, and previous images that are nearly one though no cluster says so."""
     samples = [sample for sample in reading.samples if sample.id in thumbnails]
@@ -279,7 +276,7 @@ def _strays(reading: Reading) -> Iterator[BenchmarkProblem]:
             yield BenchmarkProblem(name, "files", f"{count} that no usable sample names", warning=True)
 
 
-def _thumbnail(pixels: Pixels) -> Thumbnail:
+def _thumbnail(pixels: Pixels) -> Field:
     """Unit vector of a small colour picture around its mean, float32."""
     small = cv2.resize(pixels, (_THUMBNAIL, _THUMBNAIL), interpolation=cv2.INTER_AREA).astype(np.float32)
     vector = (small - small.mean()).ravel()

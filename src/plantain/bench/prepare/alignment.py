@@ -10,13 +10,9 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from plantain.metrics.ssim import ssim
-from plantain.pixels.arrays import Mask, Pixels
-
-Matrix = npt.NDArray[np.float64]
-Grey = npt.NDArray[np.float32]
+from plantain.pixels.arrays import Field, Floats, Mask, Pixels
 
 WORKING = 512
 """Longest side in pixels at which maps are looked for."""
@@ -49,7 +45,7 @@ class Alignment:
         shift: how far the map moves a corner at most, in shares of the longest side.
     """
 
-    matrix: Matrix
+    matrix: Floats
     method: str
     quality: float
     before: float
@@ -116,14 +112,14 @@ def align(previous: Pixels, changed: Pixels) -> Alignment:
     )
 
 
-def _starts(fixed: Grey, moving: Grey, identity: Matrix) -> list[tuple[str, Matrix]]:
+def _starts(fixed: Field, moving: Field, identity: Floats) -> list[tuple[str, Floats]]:
     """Where the search for a map begins, by name."""
     matched = _features(fixed, moving)
     found = [] if matched is None else [("features", matched)]
     return [("correlation", identity), *found, ("search", _searched(fixed, moving))]
 
 
-def apply_alignment(changed: Pixels, matrix: Matrix, size: tuple[int, int]) -> tuple[Pixels, Mask]:
+def apply_alignment(changed: Pixels, matrix: Floats, size: tuple[int, int]) -> tuple[Pixels, Mask]:
     """The image after in the frame of the image before.
 
     Args:
@@ -156,7 +152,7 @@ def common_rectangle(covered: Mask) -> tuple[int, int, int, int]:
     return where
 
 
-def tile_quality(fixed: Grey, moving: Grey, covered: Mask) -> float:
+def tile_quality(fixed: Field, moving: Field, covered: Mask) -> float:
     """Median over tiles of the correlation coefficient of two grey images, float32 (H, W), where both have texture.
 
     Returns:
@@ -183,13 +179,13 @@ def tile_quality(fixed: Grey, moving: Grey, covered: Mask) -> float:
     return 1.0 if covered.any() and float(np.abs(fixed - moving)[covered].mean()) < 1.0 else 0.0
 
 
-def _grey(pixels: Pixels, size: tuple[int, int]) -> Grey:
+def _grey(pixels: Pixels, size: tuple[int, int]) -> Field:
     grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
     small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA).astype(np.float32)
     return np.asarray(cv2.GaussianBlur(small, (0, 0), 1.0), np.float32)
 
 
-def _features(fixed: Grey, moving: Grey) -> Matrix | None:
+def _features(fixed: Field, moving: Field) -> Floats | None:
     """A similarity from matched SIFT features by RANSAC; None where too few agree."""
     finder = cv2.SIFT.create(2000, contrastThreshold=0.02)
     first, first_words = finder.detectAndCompute(fixed.astype(np.uint8), None)
@@ -211,7 +207,7 @@ def _features(fixed: Grey, moving: Grey) -> Matrix | None:
     return np.asarray(matrix, np.float64)
 
 
-def _searched(fixed: Grey, moving: Grey) -> Matrix:
+def _searched(fixed: Field, moving: Field) -> Floats:
     """The best of a coarse grid of turns and scales, the shift of each by phase correlation."""
     share = 128 / max(fixed.shape)
     size = (max(16, round(fixed.shape[1] * share)), max(16, round(fixed.shape[0] * share)))
@@ -232,7 +228,7 @@ def _searched(fixed: Grey, moving: Grey) -> Matrix:
     return np.asarray(found, np.float64)
 
 
-def _refined(fixed: Grey, moving: Grey, start: Matrix) -> Matrix | None:
+def _refined(fixed: Field, moving: Field, start: Floats) -> Floats | None:
     """Maximises the correlation coefficient, coarse to fine; None where it does not converge."""
     inverse = cv2.invertAffineTransform(start).astype(np.float32)
     stop = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 60, 1e-5)
@@ -253,7 +249,7 @@ def _refined(fixed: Grey, moving: Grey, start: Matrix) -> Matrix | None:
     return np.asarray(cv2.invertAffineTransform(inverse), np.float64)
 
 
-def _plausible(matrix: Matrix) -> bool:
+def _plausible(matrix: Floats) -> bool:
     """Neither mirrored nor beyond 2.5-fold in any direction, nor sheared to twice as long as wide."""
     linear = matrix[:, :2]
     if np.linalg.det(linear) <= 0:
@@ -262,13 +258,13 @@ def _plausible(matrix: Matrix) -> bool:
     return bool(large <= 2.5 and small >= 0.4 and large / small <= 2.0)
 
 
-def _warped(moving: Grey, matrix: Matrix, size: tuple[int, int]) -> tuple[Grey, Mask]:
+def _warped(moving: Field, matrix: Floats, size: tuple[int, int]) -> tuple[Field, Mask]:
     warped = cv2.warpAffine(moving, matrix, size, flags=cv2.INTER_LINEAR)
     covered = cv2.warpAffine(np.full(moving.shape, 255, np.uint8), matrix, size, flags=cv2.INTER_LINEAR)
     return np.asarray(warped, np.float32), covered == 255
 
 
-def _similarity(fixed: Grey, warped: Grey, covered: Mask) -> float:
+def _similarity(fixed: Field, warped: Field, covered: Mask) -> float:
     left, top, width, height = common_rectangle(covered)
     if min(width, height) < 7:
         return 0.0
@@ -277,16 +273,16 @@ def _similarity(fixed: Grey, warped: Grey, covered: Mask) -> float:
     return ssim(np.ascontiguousarray(first), np.ascontiguousarray(second)).value or 0.0
 
 
-def _shift(matrix: Matrix, size: tuple[int, int]) -> float:
+def _shift(matrix: Floats, size: tuple[int, int]) -> float:
     corners = np.array([[0, 0, 1], [size[0], 0, 1], [0, size[1], 1], [size[0], size[1], 1]], np.float64)
     moved = corners @ matrix.T
     return float(np.abs(moved - corners[:, :2]).max() / max(size))
 
 
-def _compose(last: Matrix, middle: Matrix, first: Matrix) -> Matrix:
+def _compose(last: Floats, middle: Floats, first: Floats) -> Floats:
     """One affine map out of: first (2, 3), then middle (2, 3), then a linear (2, 2)."""
 
-    def square(matrix: Matrix) -> Matrix:
+    def square(matrix: Floats) -> Floats:
         return np.vstack([np.hstack([matrix, np.zeros((2, 3 - matrix.shape[1]))]), [[0.0, 0.0, 1.0]]])
 
     return np.asarray((square(last) @ square(middle) @ square(first))[:2], np.float64)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import cached_property
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.regions import Grey
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.score.field import field_of_view
 from plantain.journal import JsonValue
@@ -16,7 +15,7 @@ from plantain.metrics import Metric
 from plantain.metrics.networks.available import Networks
 from plantain.metrics.networks.encoders import RememberingEncoder
 from plantain.metrics.registry import registered, unusable
-from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.records import InputError, Score, unscored
 
 Detail = Mapping[str, JsonValue]
@@ -51,7 +50,7 @@ class Case:
         return None if self.sample.roi is None else self._benchmark.roi(self.sample)
 
     @cached_property
-    def roi_grey(self) -> Grey | None:
+    def roi_grey(self) -> Image | None:
         """The region as grey levels, as the published code takes it."""
         return None if self.sample.roi is None else self._benchmark.roi_grey(self.sample)
 

@@ -15,9 +15,7 @@ import numpy.typing as npt
 from skimage.segmentation import watershed
 
 from plantain.offline.rendering import CannotShow
-from plantain.pixels.arrays import Mask, Pixels
-
-Gray = npt.NDArray[np.float32]
+from plantain.pixels.arrays import Field, Mask, Pixels
 
 STEP = 4
 """Full-size pixels per working pixel."""
@@ -41,13 +39,13 @@ class Brain:
         centre_of_box: (x, y) of that box.
     """
 
-    gray: Gray
+    gray: Field
     head: Mask
     inside: Mask
     tissue: Mask
     stripped: bool
     vague: bool
-    depth: Gray
+    depth: Field
     low: float
     high: float
     centre: tuple[float, float]
@@ -121,7 +119,7 @@ def _filled(mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     return np.asarray(flood != 2, np.uint8)[1:-1, 1:-1]
 
 
-def _head(small: Gray) -> Mask:
+def _head(small: Field) -> Mask:
     bright = float(np.percentile(small, 99))
     if bright < 25:
         raise CannotShow("not a brain MR slice: the image is blank")
@@ -132,7 +130,7 @@ def _head(small: Gray) -> Mask:
     return np.asarray(_filled(_largest(mask)), np.bool_)
 
 
-def _brain(small: Gray, head: Mask) -> tuple[Mask, bool, bool]:
+def _brain(small: Field, head: Mask) -> tuple[Mask, bool, bool]:
     """The brain's own tissue, whether there was no skull to cut it from, and whether the cut is only rough."""
     area = int(head.sum())
     if area < 0.04 * head.size:
@@ -157,7 +155,7 @@ def _brain(small: Gray, head: Mask) -> tuple[Mask, bool, bool]:
     return best, False, vague
 
 
-def _trough(small: Gray, depth: Gray) -> float:
+def _trough(small: Field, depth: Field) -> float:
     """How far grey levels fall and rise again on the way in from the border: bone between scalp and brain."""
     reach = max(int(0.35 * float(depth.max())), 6)
     ring = np.ceil(depth).astype(np.intp)
@@ -167,7 +165,9 @@ def _trough(small: Gray, depth: Gray) -> float:
     return float(np.max(np.minimum(outer, inner) - np.asarray(profile)))
 
 
-def _parted(small: Gray, allowed: Mask, depth: Gray, level: float, near: tuple[float, float]) -> Mask | None:
+def _parted(
+    small: Field, allowed: Mask, depth: Field, level: float, near: tuple[float, float]
+) -> Mask | None:
     """The best body that erosion at some threshold parts from the head's rim."""
     rim = (depth > 0) & (depth < 0.08 * depth.max())
     best, score = None, 0.0
@@ -188,7 +188,7 @@ def _parted(small: Gray, allowed: Mask, depth: Gray, level: float, near: tuple[f
     return best
 
 
-def _flooded(small: Gray, head: Mask, depth: Gray) -> Mask | None:
+def _flooded(small: Field, head: Mask, depth: Field) -> Mask | None:
     """Where erosion fails: brain and scalp grow through bright tissue until they meet in the dark of the bone."""
     smooth = cv2.GaussianBlur(small, (0, 0), 1.5)
     markers = np.zeros(small.shape, np.int32)
@@ -205,7 +205,7 @@ def _solidity(mask: npt.NDArray[np.uint8]) -> float:
     return float(cv2.contourArea(outline) / max(cv2.contourArea(cv2.convexHull(outline)), 1.0))
 
 
-def _inside(small: Gray, head: Mask, brain: Mask, stripped: bool) -> Mask:
+def _inside(small: Field, head: Mask, brain: Mask, stripped: bool) -> Mask:
     """The space inside the inner table: sulci closed over, and grown through surface CSF up to bone or scalp."""
     body = np.pad(brain.astype(np.uint8), 24)
     closed = np.asarray(cv2.morphologyEx(body, cv2.MORPH_CLOSE, _disk(10)), np.uint8)
@@ -217,7 +217,7 @@ def _inside(small: Gray, head: Mask, brain: Mask, stripped: bool) -> Mask:
     return np.asarray(grown & head, np.bool_)
 
 
-def _check(small: Gray, head: Mask, inside: Mask) -> None:
+def _check(small: Field, head: Mask, inside: Mask) -> None:
     """Refuses what cannot be a brain slice, each with its reason."""
     frame = np.concatenate([small[:4].ravel(), small[-4:].ravel()])
     sides = np.concatenate([small[:, :4].ravel(), small[:, -4:].ravel()])

@@ -8,9 +8,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from plantain.offline.brain.anatomy import Gray
 from plantain.offline.rendering import Rendering
-from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.arrays import Field, Mask, Pixels
 from plantain.pixels.blend import dilate, feather
 
 Real = npt.NDArray[np.float32] | npt.NDArray[np.float64]
@@ -27,13 +26,13 @@ class FieldWindow:
     def shape(self) -> tuple[int, int]:
         return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
 
-    def cut(self, plane: Gray) -> Gray:
+    def cut(self, plane: Field) -> Field:
         return plane[self.rows, self.columns]
 
     def cut_mask(self, mask: Mask) -> Mask:
         return mask[self.rows, self.columns]
 
-    def grid(self) -> tuple[Gray, Gray]:
+    def grid(self) -> tuple[Field, Field]:
         """(x, y) of every pixel in full-image coordinates, float32."""
         y, x = np.mgrid[self.rows, self.columns]
         return x.astype(np.float32), y.astype(np.float32)
@@ -47,7 +46,7 @@ def window_around(x: float, y: float, reach: float, shape: tuple[int, ...]) -> F
     )
 
 
-def smooth_noise(shape: tuple[int, int], scale: float, rng: np.random.Generator) -> Gray:
+def smooth_noise(shape: tuple[int, int], scale: float, rng: np.random.Generator) -> Field:
     """Gaussian noise of unit variance whose features are about `scale` pixels wide: float32, `shape`."""
     rows, columns = (max(int(np.ceil(side / scale)) + 3, 4) for side in shape)
     coarse = rng.standard_normal((rows, columns)).astype(np.float32)
@@ -55,36 +54,36 @@ def smooth_noise(shape: tuple[int, int], scale: float, rng: np.random.Generator)
     fine = cv2.resize(coarse, size, interpolation=cv2.INTER_CUBIC)
     top, left = (int(scale * float(rng.uniform(0.5, 1.0))) for _ in range(2))
     noise = fine[top : top + shape[0], left : left + shape[1]]
-    field: Gray = ((noise - noise.mean()) / max(float(noise.std()), 1e-6)).astype(np.float32)
+    field: Field = ((noise - noise.mean()) / max(float(noise.std()), 1e-6)).astype(np.float32)
     return field
 
 
 def fractal_noise(
     shape: tuple[int, int], scale: float, rng: np.random.Generator, *, octaves: int = 3, gain: float = 0.55
-) -> Gray:
+) -> Field:
     """A sum of `smooth_noise` at halving scales, unit variance."""
     total = np.zeros(shape, np.float32)
     for octave in range(octaves):
         total += np.float32(gain**octave) * smooth_noise(shape, max(scale / 2**octave, 2.0), rng)
-    field: Gray = (total / max(float(total.std()), 1e-6)).astype(np.float32)
+    field: Field = (total / max(float(total.std()), 1e-6)).astype(np.float32)
     return field
 
 
-def displaced(gray: Gray, x: Gray, y: Gray) -> Gray:
+def displaced(gray: Field, x: Field, y: Field) -> Field:
     """The image read at (x, y): a backward warp, bicubic, clipped to grey levels."""
-    moved: Gray = cv2.remap(gray, x, y, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
+    moved: Field = cv2.remap(gray, x, y, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
     return np.clip(moved, 0, 255).astype(np.float32)
 
 
-def ramp(value: Real, centre: float | np.float32 | Real, width: float | np.float32) -> Gray:
+def ramp(value: Real, centre: float | np.float32 | Real, width: float | np.float32) -> Field:
     """1 well below `centre`, 0 well above, smooth over `width`: float32."""
     step = np.clip((centre - value) / np.float32(max(float(width), 1e-3)) + 0.5, 0, 1)
-    field: Gray = (step * step * (3 - 2 * step)).astype(np.float32)
+    field: Field = (step * step * (3 - 2 * step)).astype(np.float32)
     return field
 
 
 def finish(
-    original: Pixels, window: FieldWindow, drawn: Gray, touched: Mask, note: str, support: str = "local"
+    original: Pixels, window: FieldWindow, drawn: Field, touched: Mask, note: str, support: str = "local"
 ) -> Rendering:
     """Lays the drawn window over the original, fading out within 18 pixels of what was touched.
 

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from skimage.graph import MCP_Geometric
 
-from plantain.offline.brain.anatomy import STEP, Brain, Gray, analyse
+from plantain.offline.brain.anatomy import STEP, Brain, analyse
 from plantain.offline.brain.fields import (
     FieldWindow,
     displaced,
@@ -23,7 +23,7 @@ from plantain.offline.brain.symmetry import Midline, find_midline, working
 from plantain.offline.brain.texture import edge_sigma, tissue_grain
 from plantain.offline.brain.zones import zone_weight
 from plantain.offline.rendering import CannotShow, Rendering, Scene
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 
 _RADIUS_MM = {"small": (5.5, 7.5), "moderate": (10.0, 13.5), "large": (16.0, 21.0)}
 
@@ -55,10 +55,10 @@ class _Growth:
         oedema: fluid along the white matter, outside the core.
     """
 
-    core: Gray
-    necrosis: Gray
-    rim: Gray
-    oedema: Gray
+    core: Field
+    necrosis: Field
+    rim: Field
+    oedema: Field
 
 
 def add(scene: Scene) -> Rendering:
@@ -123,24 +123,24 @@ def _choose_site(scene: Scene, brain: Brain, protocol: Protocol, midline: Midlin
     return _Site(float(x.ravel()[at]), float(y.ravel()[at]), radius, f"{place}white matter".strip())
 
 
-def _white_share(gray: Gray, protocol: Protocol) -> Gray:
+def _white_share(gray: Field, protocol: Protocol) -> Field:
     """How much a pixel looks like white matter, 0 to 1, by its grey level."""
     gap = max(abs(protocol.white - protocol.grey), 0.1 * protocol.grey)
     share = np.exp(-(((gray - np.float32(protocol.white)) / np.float32(0.9 * gap)) ** 2))
     if protocol.sequence == "T1":
         share = np.where(gray > protocol.white, 1.0, share)
-    result: Gray = share.astype(np.float32)
+    result: Field = share.astype(np.float32)
     return result
 
 
-def _fluid_share(gray: Gray, protocol: Protocol) -> Gray:
+def _fluid_share(gray: Field, protocol: Protocol) -> Field:
     half = 0.5 * (protocol.fluid + protocol.grey)
     bright = protocol.fluid > protocol.grey
-    result: Gray = ((gray > half) if bright else (gray < half)).astype(np.float32)
+    result: Field = ((gray > half) if bright else (gray < half)).astype(np.float32)
     return result
 
 
-def _pushed(scene: Scene, brain: Brain, window: FieldWindow, site: _Site) -> tuple[Gray, Gray]:
+def _pushed(scene: Scene, brain: Brain, window: FieldWindow, site: _Site) -> tuple[Field, Field]:
     """The slice with tissue pressed outwards from the centre, in proportion to size; nothing at the inner table."""
     x, y = window.grid()
     dx, dy = x - np.float32(site.x), y - np.float32(site.y)
@@ -163,8 +163,8 @@ def _grow(
     protocol: Protocol,
     window: FieldWindow,
     site: _Site,
-    moved: Gray,
-    white: Gray,
+    moved: Field,
+    white: Field,
 ) -> _Growth:
     rng, strength = scene.rng, _STRENGTH[scene.intent.conspicuity or "moderate"]
     x, y = window.grid()
@@ -190,8 +190,8 @@ def _grow(
 
 
 def _travel(
-    brain: Brain, protocol: Protocol, window: FieldWindow, site: _Site, moved: Gray, white: Gray
-) -> Gray:
+    brain: Brain, protocol: Protocol, window: FieldWindow, site: _Site, moved: Field, white: Field
+) -> Field:
     """Effort to get to each pixel from the centre, in radii: easy along white matter, hard through cortex or fluid."""
     size = (max(window.shape[1] // STEP, 4), max(window.shape[0] // STEP, 4))
     easy = cv2.resize(cv2.GaussianBlur(white, (0, 0), 3), size, interpolation=cv2.INTER_AREA)
@@ -205,7 +205,7 @@ def _travel(
     effort, _ = MCP_Geometric(cost.astype(np.float64)).find_costs([start])
     coarse = (effort * STEP / site.radius).astype(np.float32)
     full = cv2.resize(coarse, (window.shape[1], window.shape[0]), interpolation=cv2.INTER_CUBIC)
-    travel: Gray = np.minimum(cv2.GaussianBlur(full, (0, 0), 2.5), 50).astype(np.float32)
+    travel: Field = np.minimum(cv2.GaussianBlur(full, (0, 0), 2.5), 50).astype(np.float32)
     return travel
 
 
@@ -215,9 +215,9 @@ def _painted(
     protocol: Protocol,
     window: FieldWindow,
     site: _Site,
-    moved: Gray,
+    moved: Field,
     growth: _Growth,
-) -> tuple[Gray, Mask]:
+) -> tuple[Field, Mask]:
     rng, strength = scene.rng, _STRENGTH[scene.intent.conspicuity or "moderate"]
     solid, dead, oedema_level = _levels(protocol, strength)
     mottle = fractal_noise(window.shape, 0.4 * site.radius, rng)

@@ -13,12 +13,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from plantain.offline.brain.anatomy import STEP, Brain, Gray
+from plantain.offline.brain.anatomy import STEP, Brain
 from plantain.offline.brain.protocol import Protocol
 from plantain.offline.brain.symmetry import Midline, working
 from plantain.offline.brain.zones import zone_weight
 from plantain.offline.language import Intent
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 
 _TOLERANCE = {"stripped": 3, "whole": 4}
 """Working pixels by which two healthy hemispheres may differ in place."""
@@ -97,7 +97,7 @@ def find_tumour(
     return Suspect(region, x, y, evidence)
 
 
-def _whole(everywhere: Gray, allowed: Gray, seed: Mask) -> bool:
+def _whole(everywhere: Field, allowed: Field, seed: Mask) -> bool:
     """Whether what was found ends by itself, not where the search was told to end: no halves are removed."""
     _, labels = cv2.connectedComponents((everywhere > 0.4).astype(np.uint8))
     body = np.isin(labels, np.unique(labels[seed]))
@@ -122,7 +122,7 @@ def _gap(protocol: Protocol) -> float:
     return max(abs(protocol.white - protocol.grey), 0.18 * protocol.grey, 4.0)
 
 
-def _against_mirror(small: Gray, inside: Mask, brain: Brain, protocol: Protocol, midline: Midline) -> Gray:
+def _against_mirror(small: Field, inside: Mask, brain: Brain, protocol: Protocol, midline: Midline) -> Field:
     """How far each place lies outside what the other half shows nearby, in units of grey-white contrast."""
     size = (brain.gray.shape[1], brain.gray.shape[0])
     other_inside = midline.mirrored_mask(brain.inside)[::STEP, ::STEP]
@@ -148,11 +148,11 @@ def _against_mirror(small: Gray, inside: Mask, brain: Brain, protocol: Protocol,
         wrong = np.maximum(brighter, 0.6 * darker)
     else:
         wrong = darker if protocol.sequence == "T1" else brighter
-    excess: Gray = (np.maximum(wrong, 0) * both / np.float32(_gap(protocol))).astype(np.float32)
+    excess: Field = (np.maximum(wrong, 0) * both / np.float32(_gap(protocol))).astype(np.float32)
     return excess
 
 
-def _alone(small: Gray, inside: Mask, brain: Brain, protocol: Protocol) -> Gray:
+def _alone(small: Field, inside: Mask, brain: Brain, protocol: Protocol) -> Field:
     """Without another half: broad, even tissue of a level that healthy brain does not show over such a width."""
     depth = brain.depth[::STEP, ::STEP] / STEP
     flat = np.where(inside, small, np.float32(protocol.grey)).astype(np.float32)
@@ -169,7 +169,7 @@ def _alone(small: Gray, inside: Mask, brain: Brain, protocol: Protocol) -> Gray:
     mean = cv2.blur(flat, (9, 9))
     uneven = np.sqrt(np.maximum(cv2.blur(flat * flat, (9, 9)) - mean * mean, 0))
     even = np.clip(1.6 - uneven / (0.35 * gap), 0, 1)
-    excess: Gray = (np.maximum(wrong, 0) / gap * even * (depth > 2)).astype(np.float32)
+    excess: Field = (np.maximum(wrong, 0) / gap * even * (depth > 2)).astype(np.float32)
     return excess
 
 
@@ -180,7 +180,7 @@ def _prior(
     intent: Intent,
     shape: tuple[int, ...],
     extra_axial: bool,
-) -> Gray:
+) -> Field:
     y, x = (axis.astype(np.float32) * STEP for axis in np.mgrid[: shape[0], : shape[1]])
     depth = brain.depth[::STEP, ::STEP] * np.float32(protocol.mm)
     prior = (depth > (1.0 if extra_axial else 3.0)).astype(np.float32)
@@ -199,7 +199,7 @@ def _prior(
     return prior.astype(np.float32)
 
 
-def _strongest(excess: Gray, threshold: float, bar: float) -> tuple[Mask, float] | None:
+def _strongest(excess: Field, threshold: float, bar: float) -> tuple[Mask, float] | None:
     """The part with most evidence, if it clears the bar and stands out from the next."""
     count, labels, _, _ = cv2.connectedComponentsWithStats((excess > threshold).astype(np.uint8))
     if count < 2:
@@ -215,7 +215,7 @@ def _strongest(excess: Gray, threshold: float, bar: float) -> tuple[Mask, float]
     return np.asarray(labels == best, np.bool_), float(total[best])
 
 
-def _grown(excess: Gray, seed: Mask, share: float) -> Mask:
+def _grown(excess: Field, seed: Mask, share: float) -> Mask:
     """The seed with the fainter excess that hangs on it, and the rim that the comparison's tolerance hid."""
     _, labels = cv2.connectedComponents((excess > 0.12).astype(np.uint8))
     kept = np.isin(labels, np.unique(labels[seed & (labels > 0)])).astype(np.uint8)

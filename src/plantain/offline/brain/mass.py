@@ -6,12 +6,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from plantain.offline.brain.anatomy import STEP, Brain, Gray
+from plantain.offline.brain.anatomy import STEP, Brain
 from plantain.offline.brain.protocol import Protocol
 from plantain.offline.brain.sella import dark, expected, hull
 from plantain.offline.brain.symmetry import find_midline, working
 from plantain.offline.rendering import CannotShow
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 from plantain.pixels.blend import dilate
 
 RAYS = 96
@@ -84,7 +84,7 @@ def find_mass(brain: Brain, protocol: Protocol) -> Mask:
 
 
 def _outlined(
-    gray: Gray,
+    gray: Field,
     free: Mask,
     centre: tuple[float, float],
     radius: float,
@@ -127,14 +127,14 @@ def _outlined(
     return body.astype(np.bool_), float(seen.mean())
 
 
-def _level(gray: Gray, x: float, y: float, radius: float) -> tuple[float, float]:
+def _level(gray: Field, x: float, y: float, radius: float) -> tuple[float, float]:
     rows, columns = np.mgrid[: gray.shape[0], : gray.shape[1]]
     values = gray[np.hypot(rows - y, columns - x) <= max(radius, 3.0)]
     level = float(np.median(values))
     return max(level, 1.0), 1.4826 * float(np.median(np.abs(values - level)))
 
 
-def _agreeing(gain: Gray) -> npt.NDArray[np.int64]:
+def _agreeing(gain: Field) -> npt.NDArray[np.int64]:
     """Per ray the distance of greatest gain in total while neighbours differ little; the rays form a ring."""
     rays, length = gain.shape
     doubled = np.concatenate([gain, gain])
@@ -173,7 +173,7 @@ def _is_no_mass(level: float, protocol: Protocol) -> bool:
     return protocol.sequence == "T1" and not protocol.enhanced and level > limit
 
 
-def _fills_the_cistern(gray: Gray, body: Mask, protocol: Protocol) -> bool:
+def _fills_the_cistern(gray: Field, body: Mask, protocol: Protocol) -> bool:
     """A large mass leaves no dark round it on an axial T1 slice; then it is known by being large, even and darker
     than the grey matter: in health that place is dark or holds the brighter stem."""
     if protocol.plane != "axial" or protocol.sequence != "T1" or protocol.enhanced:
@@ -185,7 +185,7 @@ def _fills_the_cistern(gray: Gray, body: Mask, protocol: Protocol) -> bool:
     return level < DARKER * protocol.grey and float(gray[core].std()) < UNEVEN * level
 
 
-def _with_fringe(gray: Gray, body: Mask, protocol: Protocol) -> Mask:
+def _with_fringe(gray: Field, body: Mask, protocol: Protocol) -> Mask:
     """The body and the ramp from it into dark or fluid; where it touches brain the border stands."""
     level = float(np.median(gray[body]))
     ramp = gray < 0.88 * level

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import percentile_filter, uniform_filter1d
 
-from plantain.offline.brain.anatomy import Brain, Gray, analyse
+from plantain.offline.brain.anatomy import Brain, analyse
 from plantain.offline.brain.fields import (
     FieldWindow,
     displaced,
@@ -23,7 +23,7 @@ from plantain.offline.brain.protocol import Protocol, read_protocol
 from plantain.offline.brain.symmetry import Midline, find_midline
 from plantain.offline.brain.texture import edge_sigma, tissue_grain
 from plantain.offline.rendering import CannotShow, Rendering, Scene
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 
 _BASE_MM = {"small": (8.0, 10.5), "moderate": (13.0, 17.0), "large": (20.0, 26.0)}
 """Half width of the dural base, from and to."""
@@ -53,8 +53,8 @@ class _Frame:
     """Along (`t`) and into the brain (`d`, from the dura) for every pixel of the window, in pixels."""
 
     window: FieldWindow
-    t: Gray
-    d: Gray
+    t: Field
+    d: Field
 
 
 def add(scene: Scene) -> Rendering:
@@ -242,15 +242,15 @@ def _frame(brain: Brain, protocol: Protocol, base: _Base) -> _Frame:
     return _Frame(window, t, (q - table).astype(np.float32))
 
 
-def _columns(plane: Gray, base: _Base, across: Gray, into: Gray) -> Gray:
+def _columns(plane: Field, base: _Base, across: Field, into: Field) -> Field:
     """The plane read along the base's normal (rows, `into`) for each place along the base (`across`)."""
     x = base.x - base.ny * across[None, :] + base.nx * into[:, None]
     y = base.y + base.nx * across[None, :] + base.ny * into[:, None]
-    seen: Gray = cv2.remap(plane, x.astype(np.float32), y.astype(np.float32), cv2.INTER_LINEAR)
+    seen: Field = cv2.remap(plane, x.astype(np.float32), y.astype(np.float32), cv2.INTER_LINEAR)
     return seen
 
 
-def _inner_table(brain: Brain, protocol: Protocol, base: _Base, across: Gray) -> Gray:
+def _inner_table(brain: Brain, protocol: Protocol, base: _Base, across: Field) -> Field:
     """Where brain or fluid begins along the normal, bone left out, per place along the base."""
     margin = int(0.9 * base.half_width) + 12
     into = np.arange(-margin, int(base.half_width) + 12, dtype=np.float32)
@@ -268,11 +268,11 @@ def _inner_table(brain: Brain, protocol: Protocol, base: _Base, across: Gray) ->
                 start[column] += dark[-1] + 1
         # A sulcus runs into the brain and is no table; where bone is bright no dark run is seen: most columns decide.
         start = percentile_filter(start, 45, size=2 * int(5.0 / protocol.mm) + 1).astype(np.float32)
-    smooth: Gray = cv2.GaussianBlur(start[None, :], (0, 0), 2.0 / protocol.mm)[0]
+    smooth: Field = cv2.GaussianBlur(start[None, :], (0, 0), 2.0 / protocol.mm)[0]
     return smooth
 
 
-def _fissure(brain: Brain, protocol: Protocol, base: _Base, across: Gray) -> Gray:
+def _fissure(brain: Brain, protocol: Protocol, base: _Base, across: Field) -> Field:
     """The tumour's side of the interhemispheric fissure as it really runs, per place along the base."""
     reach = 4.0 / protocol.mm
     into = np.arange(-reach, reach + 1, dtype=np.float32)
@@ -282,11 +282,11 @@ def _fissure(brain: Brain, protocol: Protocol, base: _Base, across: Gray) -> Gra
     score = cv2.GaussianBlur(score, (0, 0), sigmaX=3.0 / protocol.mm, sigmaY=0.1)
     score = score - 0.5 * (into[:, None] / reach) ** 2
     run = cv2.GaussianBlur(into[np.argmax(score, axis=0)][None, :], (0, 0), 3.0 / protocol.mm)[0]
-    beside: Gray = (run + np.float32(0.7 / protocol.mm)).astype(np.float32)
+    beside: Field = (run + np.float32(0.7 / protocol.mm)).astype(np.float32)
     return beside
 
 
-def _dome(frame: _Frame, base: _Base, rng: np.random.Generator) -> tuple[Gray, Gray]:
+def _dome(frame: _Frame, base: _Base, rng: np.random.Generator) -> tuple[Field, Field]:
     """Height of the tumour's surface and of the brain's push above the dura, per pixel, in pixels."""
     span = int(np.abs(frame.t).max()) + 2
     t = np.arange(-span, span + 1, dtype=np.float64)
@@ -302,7 +302,7 @@ def _dome(frame: _Frame, base: _Base, rng: np.random.Generator) -> tuple[Gray, G
     return dome, push
 
 
-def _pushed(brain: Brain, frame: _Frame, base: _Base, push: Gray) -> Gray:
+def _pushed(brain: Brain, frame: _Frame, base: _Base, push: Field) -> Field:
     """The slice with the brain pressed inwards: most at the surface, nothing at the reach of the mass effect."""
     reach = np.float32(3.0 * base.height + 0.5 * base.half_width)
     share = np.clip((frame.d - push) / np.maximum(reach - push, 1.0), 0, 1)
@@ -318,10 +318,10 @@ def _painted(
     protocol: Protocol,
     frame: _Frame,
     base: _Base,
-    dome: Gray,
-    push: Gray,
-    moved: Gray,
-) -> tuple[Gray, Mask]:
+    dome: Field,
+    push: Field,
+    moved: Field,
+) -> tuple[Field, Mask]:
     rng, mm = scene.rng, protocol.mm
     blur = edge_sigma(brain)
     softness = max(_EDGE_MM.get(scene.intent.softness or "medium", 1.3) / mm, 2.0 * blur)
@@ -352,7 +352,7 @@ def _painted(
     return np.clip(drawn, 0, 255).astype(np.float32), np.asarray(touched & (frame.d > -3), np.bool_)
 
 
-def _tumour_level(scene: Scene, protocol: Protocol, shape: tuple[int, int]) -> Gray:
+def _tumour_level(scene: Scene, protocol: Protocol, shape: tuple[int, int]) -> Field:
     """Grey levels of the tumour by sequence, with faint mottling."""
     strength = {"subtle": 0.0, "moderate": 0.5, "marked": 1.0}[scene.intent.conspicuity or "moderate"]
     grey, white, fluid = protocol.grey, protocol.white, protocol.fluid
@@ -367,13 +367,13 @@ def _tumour_level(scene: Scene, protocol: Protocol, shape: tuple[int, int]) -> G
     else:
         level = grey * (1.0 + 0.10 * strength)
     mottle = fractal_noise(shape, 5.0 / protocol.mm, scene.rng) * np.float32(0.022 * max(level, 20.0))
-    tumour: Gray = np.clip(level + mottle, 0, 255).astype(np.float32)
+    tumour: Field = np.clip(level + mottle, 0, 255).astype(np.float32)
     return tumour
 
 
 def _with_tail(
-    drawn: Gray, tumour: Gray, frame: _Frame, base: _Base, mm: float, blur: float
-) -> tuple[Gray, Gray]:
+    drawn: Field, tumour: Field, frame: _Frame, base: _Base, mm: float, blur: float
+) -> tuple[Field, Field]:
     """The enhancing dura that runs out from the base and thins, and how much it covers."""
     run = np.clip((1.8 * base.half_width - np.abs(frame.t)) / (0.9 * base.half_width), 0, 1)
     thick = np.float32(2.2 / mm) * run

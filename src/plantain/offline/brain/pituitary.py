@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from plantain.offline.brain.anatomy import STEP, Brain, Gray, analyse
+from plantain.offline.brain.anatomy import STEP, Brain, analyse
 from plantain.offline.brain.fields import (
     FieldWindow,
     displaced,
@@ -20,7 +20,7 @@ from plantain.offline.brain.protocol import Protocol, read_protocol
 from plantain.offline.brain.sella import Sella, find_sella
 from plantain.offline.brain.texture import edge_sigma, tissue_grain
 from plantain.offline.rendering import Rendering, Scene
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 from plantain.pixels.blend import dilate
 from plantain.pixels.grain import inpaint_smooth
 
@@ -79,7 +79,7 @@ def remove(scene: Scene) -> Rendering:
 
 def _without(
     brain: Brain, protocol: Protocol, window: FieldWindow, inner: Mask, rng: np.random.Generator
-) -> Gray:
+) -> Field:
     """The window with the cistern where the mass was, and brain where the brain's border runs across it."""
     gray = window.cut(brain.gray)
     ring = dilate(inner, 5.0 / protocol.mm) & ~inner
@@ -103,17 +103,17 @@ def _without(
         tissue = inpaint_smooth(gray, ~near) + tissue_grain(brain, window, closed, rng)
         drawn = gray + _eased(closed, blur) * (tissue - gray)
     # Brain ends at the cistern as softly as everything else here does.
-    cleared: Gray = np.clip(drawn + _eased(hollow, blur) * (cistern - drawn), 0, 255).astype(np.float32)
+    cleared: Field = np.clip(drawn + _eased(hollow, blur) * (cistern - drawn), 0, 255).astype(np.float32)
     return cleared
 
 
-def _eased(mask: Mask, blur: float) -> Gray:
+def _eased(mask: Mask, blur: float) -> Field:
     """1 in the mask, falling to 0 a little outside it."""
-    ease: Gray = cv2.GaussianBlur(dilate(mask, 1.2 * blur).astype(np.float32), (0, 0), blur)
+    ease: Field = cv2.GaussianBlur(dilate(mask, 1.2 * blur).astype(np.float32), (0, 0), blur)
     return ease
 
 
-def _is_fluid(gray: Gray, protocol: Protocol) -> Mask:
+def _is_fluid(gray: Field, protocol: Protocol) -> Mask:
     if protocol.sequence == "T2":
         return np.asarray(gray > 0.5 * (protocol.fluid + protocol.grey), np.bool_)
     return np.asarray(gray < 0.3 * protocol.grey, np.bool_)
@@ -134,7 +134,7 @@ def _centre(scene: Scene, protocol: Protocol, sella: Sella, radius: float) -> tu
     return sella.x + jitter, sella.roof + hang * radius
 
 
-def _pocket(sella: Sella, window: FieldWindow) -> Gray:
+def _pocket(sella: Sella, window: FieldWindow) -> Field:
     """How far inside the pocket each pixel of the window lies, 0 outside, in full pixels."""
     room = cv2.distanceTransform(sella.pocket.astype(np.uint8), cv2.DIST_L2, 5).astype(np.float32) * STEP
     size = (room.shape[1] * STEP, room.shape[0] * STEP)
@@ -142,8 +142,8 @@ def _pocket(sella: Sella, window: FieldWindow) -> Gray:
 
 
 def _surface(
-    scene: Scene, protocol: Protocol, window: FieldWindow, x: float, y: float, radius: float, pocket: Gray
-) -> Gray:
+    scene: Scene, protocol: Protocol, window: FieldWindow, x: float, y: float, radius: float, pocket: Field
+) -> Field:
     """Signed distance-like field in pixels: negative inside the tumour."""
     rng = scene.rng
     gx, gy = window.grid()
@@ -161,13 +161,13 @@ def _surface(
         blend = np.clip(0.5 + 0.5 * (lower - upper) / soft, 0, 1)
         field = lower * (1 - blend) + upper * blend - soft * blend * (1 - blend)
     lobes = smooth_noise(window.shape, 0.75 * radius, rng) * np.float32(0.07 * radius)
-    surface: Gray = (field + lobes).astype(np.float32)
+    surface: Field = (field + lobes).astype(np.float32)
     return surface
 
 
 def _lifted(
-    brain: Brain, window: FieldWindow, pocket: Gray, x: float, y: float, edge: Gray, mm: float
-) -> tuple[Gray, Gray]:
+    brain: Brain, window: FieldWindow, pocket: Field, x: float, y: float, edge: Field, mm: float
+) -> tuple[Field, Field]:
     """The slice with whatever brain the tumour would overlap pressed away from its centre."""
     overlap = cv2.GaussianBlur(((edge < 1.0 / mm) & (pocket < 1.0)).astype(np.float32), (0, 0), 3.0 / mm)
     gx, gy = window.grid()
@@ -189,8 +189,8 @@ def _lifted(
 
 
 def _painted(
-    scene: Scene, brain: Brain, protocol: Protocol, window: FieldWindow, edge: Gray, moved: Gray
-) -> tuple[Gray, Gray]:
+    scene: Scene, brain: Brain, protocol: Protocol, window: FieldWindow, edge: Field, moved: Field
+) -> tuple[Field, Field]:
     rng, mm = scene.rng, protocol.mm
     strength = {"subtle": 0.0, "moderate": 0.5, "marked": 1.0}.get(
         scene.intent.conspicuity or "moderate", 0.5

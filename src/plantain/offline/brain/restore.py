@@ -8,15 +8,15 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from plantain.offline.brain.anatomy import STEP, Brain, Gray
+from plantain.offline.brain.anatomy import STEP, Brain
 from plantain.offline.brain.fields import FieldWindow, window_around
 from plantain.offline.brain.symmetry import Midline
 from plantain.offline.rendering import CannotShow
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 from plantain.pixels.blend import dilate, feather
 
 
-def healthy_from_mirror(brain: Brain, midline: Midline, mask: Mask) -> tuple[FieldWindow, Gray]:
+def healthy_from_mirror(brain: Brain, midline: Midline, mask: Mask) -> tuple[FieldWindow, Field]:
     """The window around the mask with the mirrored half in it, fitted to the tissue around.
 
     The mirrored half is first bent (dense flow, measured outside the mask only and carried smoothly in) and
@@ -42,7 +42,7 @@ def healthy_from_mirror(brain: Brain, midline: Midline, mask: Mask) -> tuple[Fie
     return window, _joined(brain, window, mask, bent)
 
 
-def healthy_from_slice(brain: Brain, mask: Mask) -> tuple[FieldWindow, Gray]:
+def healthy_from_slice(brain: Brain, mask: Mask) -> tuple[FieldWindow, Field]:
     """The same from the best-fitting turned or flipped piece of this slice, for slices without another half.
 
     Raises:
@@ -64,7 +64,7 @@ def _window(mask: Mask) -> FieldWindow:
     return window_around((xs.min() + xs.max()) / 2, (ys.min() + ys.max()) / 2, reach, mask.shape)
 
 
-def _flow(gray: Gray, guide: Gray, known: Gray, mask: Mask) -> tuple[Gray, Gray]:
+def _flow(gray: Field, guide: Field, known: Field, mask: Mask) -> tuple[Field, Field]:
     """Displacement that lays the guide on the image, smooth, from where `known` is 1."""
     size = (gray.shape[1] // STEP, gray.shape[0] // STEP)
     fixed = cv2.resize(np.where(mask, guide, gray).astype(np.float32), size, interpolation=cv2.INTER_AREA)
@@ -86,7 +86,7 @@ def _flow(gray: Gray, guide: Gray, known: Gray, mask: Mask) -> tuple[Gray, Gray]
     return parts[0].astype(np.float32), parts[1].astype(np.float32)
 
 
-def _joined(brain: Brain, window: FieldWindow, mask: Mask, fill: Gray) -> Gray:
+def _joined(brain: Brain, window: FieldWindow, mask: Mask, fill: Field) -> Field:
     """The fill brought to the brightness around the mask and faded into it."""
     gray, inner = window.cut(brain.gray), window.cut_mask(mask)
     around = (dilate(inner, 60) & ~dilate(inner, 4) & window.cut_mask(brain.inside)).astype(np.float32)
@@ -101,11 +101,11 @@ def _joined(brain: Brain, window: FieldWindow, mask: Mask, fill: Gray) -> Gray:
     outside = (fill < 0.3 * level) & (window.cut(brain.depth) < 40) & (gray > 0.5 * level)
     keep = cv2.GaussianBlur(outside.astype(np.float32), (0, 0), 2.5)
     mixed = mixed + np.clip(1.5 * keep, 0, 1) * (gray - mixed)
-    result: Gray = np.where(alpha > 0, mixed, gray).astype(np.float32)
+    result: Field = np.where(alpha > 0, mixed, gray).astype(np.float32)
     return result
 
 
-def _best_donor(brain: Brain, window: FieldWindow, mask: Mask) -> Gray:
+def _best_donor(brain: Brain, window: FieldWindow, mask: Mask) -> Field:
     """2x3 matrix from window pixels to the full-image pixels of the piece that fits best around the mask."""
     scale = 8
     size = (brain.gray.shape[1] // scale, brain.gray.shape[0] // scale)

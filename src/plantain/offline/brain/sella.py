@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from plantain.offline.brain.anatomy import STEP, Brain, Gray
+from plantain.offline.brain.anatomy import STEP, Brain
 from plantain.offline.brain.protocol import Protocol
 from plantain.offline.brain.symmetry import find_midline, working
 from plantain.offline.rendering import CannotShow
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 
 _DOWN = {"axial": (0.37, 0.50), "coronal": (0.72, 0.95), "sagittal": (0.55, 0.84)}
 """Between which shares of the brain's height the sella lies."""
@@ -82,7 +82,7 @@ def find_sella(brain: Brain, protocol: Protocol) -> Sella:
     return Sella((column + 0.5) * STEP, (row + 0.5) * STEP, radius * STEP, roof * STEP, pocket)
 
 
-def dark(small: Gray, protocol: Protocol) -> Mask:
+def dark(small: Field, protocol: Protocol) -> Mask:
     return np.asarray(small < 0.55 * protocol.grey, np.bool_)
 
 
@@ -134,7 +134,7 @@ def _is_hollow(pocket: Mask, brain: Brain, protocol: Protocol, column: int) -> b
     return bool(depth > _HOLLOW_MM and wide[0] > _ROOF_MM[0] and wide[1] < _ROOF_MM[1])
 
 
-def _brain_stem_behind(small: Gray, pocket: Mask, protocol: Protocol, row: int, column: int) -> bool:
+def _brain_stem_behind(small: Field, pocket: Mask, protocol: Protocol, row: int, column: int) -> bool:
     """Solid tissue on the midline behind the pocket: the stem; behind the frontal horns more fluid follows."""
     mm = STEP * protocol.mm
     below = np.flatnonzero(~pocket[row:, column])

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from plantain.offline.brain.anatomy import STEP, Brain, Gray
-from plantain.pixels.arrays import Mask
+from plantain.offline.brain.anatomy import STEP, Brain
+from plantain.pixels.arrays import Field, Mask
 
 _COARSE = 8
 
@@ -31,18 +31,18 @@ class Midline:
         """Unit vector down the line."""
         return -float(np.sin(self.angle)), float(np.cos(self.angle))
 
-    def offset(self, x: Gray, y: Gray) -> Gray:
+    def offset(self, x: Field, y: Field) -> Field:
         """Signed distance from the line, positive on image right."""
         nx, ny = self.normal
         return ((x - np.float32(self.x)) * np.float32(nx) + (y - np.float32(self.y)) * np.float32(ny)).astype(
             np.float32
         )
 
-    def mirrored(self, plane: Gray) -> Gray:
+    def mirrored(self, plane: Field) -> Field:
         """The plane reflected across the line."""
         matrix = _reflection(self.x, self.y, self.angle)
         size = (plane.shape[1], plane.shape[0])
-        turned: Gray = cv2.warpAffine(plane, matrix, size, flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP)
+        turned: Field = cv2.warpAffine(plane, matrix, size, flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP)
         return turned
 
     def mirrored_mask(self, mask: Mask) -> Mask:
@@ -73,7 +73,7 @@ def find_midline(brain: Brain) -> Midline:
     return Midline(found[0] * _COARSE + _COARSE / 2, brain.centre[1], found[1])
 
 
-def _reflection(x: float, y: float, angle: float) -> Gray:
+def _reflection(x: float, y: float, angle: float) -> Field:
     """2x3 matrix that reflects across the line through (x, y) at `angle` off the vertical (its own inverse)."""
     nx, ny = np.cos(angle), np.sin(angle)
     turn = np.array([[1 - 2 * nx * nx, -2 * nx * ny], [-2 * nx * ny, 1 - 2 * ny * ny]])
@@ -81,8 +81,8 @@ def _reflection(x: float, y: float, angle: float) -> Gray:
     return np.column_stack([turn, point - turn @ point]).astype(np.float32)
 
 
-def working(plane: Gray) -> Gray:
+def working(plane: Field) -> Field:
     """A quarter-size, lightly blurred copy for analysis."""
     size = (plane.shape[1] // STEP, plane.shape[0] // STEP)
-    small: Gray = cv2.GaussianBlur(cv2.resize(plane, size, interpolation=cv2.INTER_AREA), (0, 0), 1.0)
+    small: Field = cv2.GaussianBlur(cv2.resize(plane, size, interpolation=cv2.INTER_AREA), (0, 0), 1.0)
     return small

@@ -5,9 +5,9 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from plantain.offline.brain.anatomy import Brain, Gray
+from plantain.offline.brain.anatomy import Brain
 from plantain.offline.brain.fields import FieldWindow
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 from plantain.pixels.blend import dilate
 from plantain.pixels.grain import grain_field, synthesise_grain
 
@@ -34,7 +34,7 @@ def edge_sigma(brain: Brain) -> float:
     return float(np.clip(np.sqrt(max(sigma**2 - 0.64, 0.3)), 0.8, 3.5))
 
 
-def tissue_grain(brain: Brain, window: FieldWindow, target: Mask, rng: np.random.Generator) -> Gray:
+def tissue_grain(brain: Brain, window: FieldWindow, target: Mask, rng: np.random.Generator) -> Field:
     """Grain for a target inside the window, with the texture of the brain around and the level of its quiet parts.
 
     Args:

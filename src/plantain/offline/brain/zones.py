@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from plantain.offline.brain.anatomy import Brain, Gray
+from plantain.offline.brain.anatomy import Brain
 from plantain.offline.brain.fields import Real
+from plantain.pixels.arrays import Field
 
 
-def zone_weight(zone: str | None, x: Real, y: Real, brain: Brain, plane: str) -> Gray:
+def zone_weight(zone: str | None, x: Real, y: Real, brain: Brain, plane: str) -> Field:
     """How well a place suits a lobe, 0 to 1; 1 everywhere when no lobe is asked for.
 
     Lobes are told by position only: front to back and top to bottom of the brain's extent in the slice
@@ -47,10 +48,10 @@ def zone_weight(zone: str | None, x: Real, y: Real, brain: Brain, plane: str) ->
             "temporal": _bump(across, 0.38, 0.14) * _bump(down, 0.68, 0.12),
             "occipital": _bump(across, 0.85, 0.09) * _bump(down, 0.48, 0.16),
         }
-    weight: Gray = np.asarray(places.get(zone, np.ones(x.shape)), np.float32)
+    weight: Field = np.asarray(places.get(zone, np.ones(x.shape)), np.float32)
     return np.where(weight > 0.05, weight, 0).astype(np.float32)
 
 
-def _bump(value: Real, centre: float, width: float) -> Gray:
-    bump: Gray = np.exp(-(((value - np.float32(centre)) / np.float32(width)) ** 2)).astype(np.float32)
+def _bump(value: Real, centre: float, width: float) -> Field:
+    bump: Field = np.exp(-(((value - np.float32(centre)) / np.float32(width)) ** 2)).astype(np.float32)
     return bump

@@ -9,10 +9,9 @@ import numpy as np
 
 from plantain.offline.chest.canvas import Canvas, blur, cloud, coordinates, masked_blur, open_canvas
 from plantain.offline.chest.clearing import clear_opacity
-from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.chest.lesion import ZONES, zone_mask
 from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 from plantain.pixels.blend import dilate, erode, feather
 
 _REACH = ((0.075, 0.10), (0.14, 0.19), (0.24, 0.31))
@@ -66,7 +65,7 @@ def add_airspace(scene: Scene, look: AirspaceLook) -> Rendering:
     return canvas.finish(drawn.astype(np.float32), mask, "local", note)
 
 
-def fill(canvas: Canvas, gray: FloatImage, weight: FloatImage, opacity: float, hides: float) -> FloatImage:
+def fill(canvas: Canvas, gray: Field, weight: Field, opacity: float, hides: float) -> Field:
     """Lifts the level by `opacity` where weight is 1, evens the lung out and hides its vessels; ribs and grain stay."""
     coarse = blur(gray, 7.0)
     # No more than a few levels are taken off: what stands out further is a rib's edge or a device.
@@ -82,13 +81,11 @@ def fill(canvas: Canvas, gray: FloatImage, weight: FloatImage, opacity: float, h
     near = (blur(gray * tissue, 12.0) + 0.02 * ceiling) / (share + 0.02)
     soft = blur(gray, 5.0)
     over = np.maximum(blur(filled.astype(np.float32), 5.0) - np.maximum(soft, near), 0.0)
-    capped: FloatImage = filled - over * np.clip(weight * 4.0, 0.0, 1.0)
+    capped: Field = filled - over * np.clip(weight * 4.0, 0.0, 1.0)
     return capped
 
 
-def filled_region(
-    canvas: Canvas, side: str, zone: str, extent: int, softness: int, patchy: float
-) -> FloatImage:
+def filled_region(canvas: Canvas, side: str, zone: str, extent: int, softness: int, patchy: float) -> Field:
     """An ill-defined region of a lung zone, 0..1, float32 (H, W); a fissure bounds it where one lies.
 
     Raises:
@@ -122,7 +119,7 @@ def filled_region(
     return blur(weight.astype(np.float32), 2.0)
 
 
-def _fissure(canvas: Canvas, zone: str) -> FloatImage:
+def _fissure(canvas: Canvas, zone: str) -> Field:
     """The minor fissure, about level, at the middle of the right lung: bounds the upper and the middle lobe."""
     lung = canvas.chest.right
     rows, columns = coordinates(canvas.gray.shape)
@@ -131,11 +128,11 @@ def _fissure(canvas: Canvas, zone: str) -> FloatImage:
     bend = 0.045 * height * ((columns - middle_x) / (0.4 * height)) ** 2
     edge = lung.top + canvas.rng.uniform(0.42, 0.5) * height + bend
     sign = 1.0 if zone == "upper" else -1.0
-    bounded: FloatImage = np.clip(0.5 + sign * (edge - rows) / 7.0, 0, 1)
+    bounded: Field = np.clip(0.5 + sign * (edge - rows) / 7.0, 0, 1)
     return bounded
 
 
-def _bronchi(canvas: Canvas, side: str, weight: FloatImage) -> FloatImage:
+def _bronchi(canvas: Canvas, side: str, weight: Field) -> Field:
     """Air-filled bronchi, 0..1: dark branches that run from the hilum's direction through the filled lung."""
     lung = canvas.chest.lung(side)
     height = lung.bottom - lung.top
@@ -154,12 +151,12 @@ def _bronchi(canvas: Canvas, side: str, weight: FloatImage) -> FloatImage:
                             away[0] * np.sin(turn) + away[1] * np.cos(turn)])  # fmt: skip
         start = centre - 0.8 * spread * away + canvas.rng.normal(0, 0.25 * spread, 2)
         _branch(sheet, canvas.rng, start, heading, 1.6 * spread, canvas.rng.uniform(3.0, 5.0))
-    shown: FloatImage = blur(sheet, 1.8) * np.clip((weight - 0.35) / 0.4, 0, 1)
+    shown: Field = blur(sheet, 1.8) * np.clip((weight - 0.35) / 0.4, 0, 1)
     return shown
 
 
 def _branch(
-    sheet: FloatImage, rng: np.random.Generator, start: np.ndarray, heading: np.ndarray, length: float, width: float
+    sheet: Field, rng: np.random.Generator, start: np.ndarray, heading: np.ndarray, length: float, width: float
 ) -> None:  # fmt: skip
     """Draws one branch that wanders, tapers and forks once."""
     place, step = start.astype(float), 5.0

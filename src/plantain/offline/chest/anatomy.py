@@ -13,10 +13,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from plantain.offline.chest.drawing import FloatImage, exposed_field, local_contrast, locate
+from plantain.offline.chest.drawing import exposed_field, local_contrast, locate
 from plantain.offline.chest.outline import Lung, trace_lung
 from plantain.offline.rendering import CannotShow
-from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.arrays import Field, Mask, Pixels
 
 LEAST_AGREEMENT = 0.715
 """Below this correlation no frontal chest is believed; real ones reach 0.74 and more."""
@@ -72,7 +72,7 @@ class Chest:
         return (high - low) / self.thoracic_width
 
 
-def _bright_structures(gray: FloatImage, field: Mask) -> Mask:
+def _bright_structures(gray: Field, field: Mask) -> Mask:
     """Markers, text, tubes and wires: far brighter than what lies around them within a few pixels."""
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (25, 25))
     hat = cv2.morphologyEx(gray, cv2.MORPH_TOPHAT, kernel)
@@ -90,7 +90,7 @@ def _bright_structures(gray: FloatImage, field: Mask) -> Mask:
     return grown
 
 
-def _soft_and_round(gray: FloatImage, labels: npt.NDArray[np.int32], stats: npt.NDArray[np.int32]) -> Mask:
+def _soft_and_round(gray: Field, labels: npt.NDArray[np.int32], stats: npt.NDArray[np.int32]) -> Mask:
     """Which parts are nodules rather than metal or print: compact, and no edge as steep as theirs."""
     soft = cv2.GaussianBlur(gray, (0, 0), 0.8)
     steep = np.hypot(cv2.Sobel(soft, cv2.CV_32F, 1, 0), cv2.Sobel(soft, cv2.CV_32F, 0, 1)) / 8.0
@@ -102,7 +102,7 @@ def _soft_and_round(gray: FloatImage, labels: npt.NDArray[np.int32], stats: npt.
     return found
 
 
-def _find(gray: FloatImage) -> Chest:
+def _find(gray: Field) -> Chest:
     field = exposed_field(gray)
     if field.mean() < 0.2 or gray[field].std() < 12:
         raise CannotShow("no chest found: the picture is nearly empty")
@@ -121,7 +121,7 @@ def _find(gray: FloatImage) -> Chest:
     )
 
 
-def _check(gray: FloatImage, right: Lung, left: Lung, field: Mask) -> None:
+def _check(gray: Field, right: Lung, left: Lung, field: Mask) -> None:
     """Lungs must be darker than what lies between them, both of them, and of comparable size."""
     rows = slice(int(max(right.top, left.top)), int(min(right.bottom, left.bottom)))
     between = np.zeros(gray.shape, bool)

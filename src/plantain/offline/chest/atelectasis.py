@@ -15,9 +15,8 @@ from plantain.offline.chest.canvas import (
     open_canvas,
 )
 from plantain.offline.chest.clearing import clear_opacity
-from plantain.offline.chest.drawing import FloatImage, Points
 from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Floats, Mask
 from plantain.pixels.blend import dilate, erode, feather
 
 _THICK_MM = ((3.0, 4.5), (5.0, 8.0), (9.0, 13.0))
@@ -63,7 +62,7 @@ def add(scene: Scene) -> Rendering:
 _ZONES = ("basal", "upper", "mid", "lower")
 
 
-def _bands(canvas: Canvas, side: str, extent: int, softness: int) -> FloatImage:
+def _bands(canvas: Canvas, side: str, extent: int, softness: int) -> Field:
     """One to three nearly level bands above the diaphragm that start at the pleura, 0..1."""
     lung = canvas.chest.lung(side)
     height = lung.bottom - lung.top
@@ -80,11 +79,11 @@ def _bands(canvas: Canvas, side: str, extent: int, softness: int) -> FloatImage:
             cv2.line(sheet, a, b, float(0.7 + 0.3 * share), max(1, round(thick * share)), cv2.LINE_8, 4)
     soft = blur(sheet, max(1.0, (0.10, 0.2, 0.34)[softness] * _THICK_MM[extent][1] * canvas.pixels_per_mm))
     uneven = 1 + 0.1 * cloud(canvas.gray.shape, 14.0, canvas.rng)
-    band: FloatImage = soft * uneven * feather(dilate(lung.mask, 3), 4.0)
+    band: Field = soft * uneven * feather(dilate(lung.mask, 3), 4.0)
     return band
 
 
-def _course(canvas: Canvas, side: str, length: float, index: int) -> Points:
+def _course(canvas: Canvas, side: str, length: float, index: int) -> Floats:
     """A nearly level line that lies in the lung: of several drawn at random, the one least outside."""
     lung = canvas.chest.lung(side)
     height = lung.bottom - lung.top
@@ -109,8 +108,8 @@ def _course(canvas: Canvas, side: str, length: float, index: int) -> Points:
 
 
 def _lobe(
-    canvas: Canvas, gray: FloatImage, side: str, zone: str, extent: int, conspicuity: int, softness: int
-) -> tuple[FloatImage, Mask]:
+    canvas: Canvas, gray: Field, side: str, zone: str, extent: int, conspicuity: int, softness: int
+) -> tuple[Field, Mask]:
     """A wedge against the mediastinum bounded by a displaced fissure; the rest of the lung drawn towards it."""
     lung = canvas.chest.lung(side)
     share, down = lung_coordinates(canvas, side)
@@ -142,9 +141,7 @@ def _lobe(
     return drawn.astype(np.float32), (weight > 0.04) | (near > 0.08)
 
 
-def _pulled(
-    canvas: Canvas, gray: FloatImage, side: str, weight: FloatImage, shift: np.ndarray
-) -> tuple[FloatImage, FloatImage]:
+def _pulled(canvas: Canvas, gray: Field, side: str, weight: Field, shift: np.ndarray) -> tuple[Field, Field]:
     """Vessels around the lobe moved towards it (ribs stay), and how near each place is to it, 0..1."""
     lung = canvas.chest.lung(side)
     rows, columns = coordinates(gray.shape)
@@ -158,7 +155,7 @@ def _pulled(
     x = np.broadcast_to(columns, gray.shape) - np.float32(shift[0]) * near
     y = np.broadcast_to(rows, gray.shape) - np.float32(shift[1]) * near
     carried = cv2.remap(vessel, x.astype(np.float32), y.astype(np.float32), cv2.INTER_CUBIC)
-    moved: FloatImage = gray + np.clip(3 * near, 0, 1) * (carried - vessel)
+    moved: Field = gray + np.clip(3 * near, 0, 1) * (carried - vessel)
     return moved, near
 
 
@@ -187,7 +184,7 @@ def remove(scene: Scene) -> Rendering:
     return clear_opacity(canvas, np.zeros(canvas.gray.shape, bool), "atelectasis")
 
 
-def _find_bands(canvas: Canvas, side: str) -> FloatImage | None:
+def _find_bands(canvas: Canvas, side: str) -> Field | None:
     """What level bands add to the base of one lung, in grey levels; ribs slope and so do not answer."""
     lung = canvas.chest.lung(side)
     height = lung.bottom - lung.top
@@ -217,18 +214,18 @@ def _find_bands(canvas: Canvas, side: str) -> FloatImage | None:
         return None
     region = kept[labels]
     lifted = np.where(region, best, 0.0).astype(np.float32)
-    result: FloatImage = np.maximum(blur(lifted, 2.0), 0) * feather(dilate(region, 3), 3.0)
+    result: Field = np.maximum(blur(lifted, 2.0), 0) * feather(dilate(region, 3), 3.0)
     return result
 
 
-def _oriented(length: int, slope: float) -> FloatImage:
+def _oriented(length: int, slope: float) -> Field:
     """A line of a given slope as an averaging kernel."""
     half = length // 2
     kernel = np.zeros((length, length), np.float32)
     rise = slope * half
     start, end = (0, round((half - rise) * 16)), ((length - 1) * 16, round((half + rise) * 16))
     cv2.line(kernel, start, end, 1.0, 1, cv2.LINE_8, 4)
-    averaging: FloatImage = kernel / kernel.sum()
+    averaging: Field = kernel / kernel.sum()
     return averaging
 
 

@@ -6,14 +6,10 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from plantain.offline.chest.canvas import Canvas, blur
-from plantain.offline.chest.drawing import FloatImage, Points
 from plantain.offline.chest.outline import Lung
-from plantain.pixels.arrays import Mask
-
-Column = npt.NDArray[np.float64]
+from plantain.pixels.arrays import Field, Floats, Mask
 
 USUAL_HEIGHT = 0.87
 """Height of a lung over the width of the thorax, where neither base can be seen: 0.79 to 0.99 on a dozen films."""
@@ -44,9 +40,9 @@ class LungBase:
         width: of the base from wall to spine, in pixels.
     """
 
-    across: FloatImage
-    share: FloatImage
-    dome: FloatImage
+    across: Field
+    share: Field
+    dome: Field
     inside: Mask
     height: float
     width: float
@@ -56,12 +52,12 @@ class LungBase:
 class _Frame:
     """How far across each pixel lies, see `LungBase`, and for each of `STEPS` the lowest row that is dark, or nan."""
 
-    across: Column
-    share: Column
-    lowest: Column
+    across: Floats
+    share: Floats
+    lowest: Floats
 
 
-def expected_base(canvas: Canvas, side: str, *, alone: bool, level: FloatImage | None = None) -> LungBase:
+def expected_base(canvas: Canvas, side: str, *, alone: bool, level: Field | None = None) -> LungBase:
     """Places one lung's base.
 
     Args:
@@ -89,7 +85,7 @@ def expected_base(canvas: Canvas, side: str, *, alone: bool, level: FloatImage |
     return LungBase(across, share, dome.astype(np.float32), inside, float(height), ACROSS * width)
 
 
-def _frame(canvas: Canvas, side: str, other: Lung | None, height: float, level: FloatImage | None) -> _Frame:
+def _frame(canvas: Canvas, side: str, other: Lung | None, height: float, level: Field | None) -> _Frame:
     lung = canvas.chest.lung(side)
     rows = np.arange(canvas.gray.shape[0], dtype=np.float64)
     columns = np.arange(canvas.gray.shape[1], dtype=np.float64)[None]
@@ -110,7 +106,7 @@ def _is_model(canvas: Canvas, lung: Lung) -> bool:
     return depth > LEAST_DEPTH and height > LEAST_HEIGHT * canvas.chest.thoracic_width
 
 
-def _wall(lung: Lung, other: Lung | None, rows: Column, height: float) -> Column:
+def _wall(lung: Lung, other: Lung | None, rows: Floats, height: float) -> Floats:
     """The chest wall; fluid pulls the traced border inwards, so below its reach it is carried on."""
     wall = lung.wall_at(rows)
     start = lung.bottom - 0.16 * height
@@ -125,7 +121,7 @@ def _wall(lung: Lung, other: Lung | None, rows: Column, height: float) -> Column
     return np.where(rows > start, onward, wall)
 
 
-def _medial(lung: Lung, rows: Column) -> Column:
+def _medial(lung: Lung, rows: Floats) -> Floats:
     """The mediastinal border, carried on below where it was lost; the left heart border runs outwards all the way."""
     leftwards = lung.angle[0] > float(lung.medial[-1, 0])
     medial = _extended(lung.medial, rows, 0.9 if leftwards else 0.35)
@@ -135,10 +131,10 @@ def _medial(lung: Lung, rows: Column) -> Column:
     return medial
 
 
-def _extended(border: Points, rows: Column, steepest: float) -> Column:
+def _extended(border: Floats, rows: Floats, steepest: float) -> Floats:
     """A border carried on below its end along its last direction, no steeper sideways than `steepest`."""
     order = np.argsort(border[:, 1], kind="stable")
-    across: Column = np.interp(rows, border[order, 1], border[order, 0])
+    across: Floats = np.interp(rows, border[order, 1], border[order, 0])
     end_y = float(border[-1, 1])
     last = border[(border[:, 1] > end_y - 70) & (border[:, 1] < end_y - 12)]
     slope = float(np.polyfit(last[:, 1], last[:, 0], 1)[0]) if len(last) > 8 else 0.0
@@ -148,7 +144,7 @@ def _extended(border: Points, rows: Column, steepest: float) -> Column:
     return across
 
 
-def _lowest_dark(canvas: Canvas, lung: Mask, level: FloatImage, share: Column, across: Column) -> Column:
+def _lowest_dark(canvas: Canvas, lung: Mask, level: Field, share: Floats, across: Floats) -> Floats:
     """For each of `STEPS` the lowest row that is as dark as lung and joined to it; nan where there is none."""
     dark = (blur(canvas.gray, 3.0) < level) & (share > 0.02) & (share < 0.93) & canvas.chest.field
     opened = cv2.morphologyEx(dark.astype(np.uint8), cv2.MORPH_OPEN, np.ones((9, 9), np.uint8))
@@ -161,7 +157,7 @@ def _lowest_dark(canvas: Canvas, lung: Mask, level: FloatImage, share: Column, a
     return np.where(lowest < 0, np.nan, lowest)
 
 
-def _usual(canvas: Canvas, lowest: tuple[Column, Column], height: float) -> Column:
+def _usual(canvas: Canvas, lowest: tuple[Floats, Floats], height: float) -> Floats:
     """A usual dome whose angle lies as low as either lung is seen, or as its height lets expect."""
     right, left = canvas.chest.right, canvas.chest.left
     bottom = max(right.bottom, left.bottom, min(right.top, left.top) + height)
@@ -174,11 +170,11 @@ def _usual(canvas: Canvas, lowest: tuple[Column, Column], height: float) -> Colu
                 bottom = max(bottom, deepest + 0.7 * USUAL_DEPTH * height)
     bottom = min(bottom, 0.97 * canvas.gray.shape[0])
     rise = (1 - np.exp(-STEPS / 0.17)) * (1.05 - 0.15 * STEPS**2)
-    course: Column = bottom - USUAL_DEPTH * height * rise
+    course: Floats = bottom - USUAL_DEPTH * height * rise
     return course
 
 
-def _like(other: Lung, width: float, height: float, *, leftwards: bool) -> Column:
+def _like(other: Lung, width: float, height: float, *, leftwards: bool) -> Floats:
     """The other side's diaphragm by its distance from the chest wall; where its heart hides it, about level."""
     points = other.diaphragm
     away = np.abs(points[:, 0] - other.wall_at(points[:, 1])) / width
@@ -193,7 +189,7 @@ def _like(other: Lung, width: float, height: float, *, leftwards: bool) -> Colum
     return np.asarray(other.bottom - steeper * (other.bottom - course))
 
 
-def _through_what_is_seen(course: Column, lowest: Column, height: float) -> Column:
+def _through_what_is_seen(course: Floats, lowest: Floats, height: float) -> Floats:
     """The course moved onto the dome where that is seen: from the mediastinum outwards until fluid begins."""
     seen = np.isfinite(lowest) & (STEPS > 0.02)
     known = np.flatnonzero(seen)
@@ -218,6 +214,6 @@ def _through_what_is_seen(course: Column, lowest: Column, height: float) -> Colu
     )
 
 
-def _calm(values: Column, sigma: float) -> Column:
+def _calm(values: Floats, sigma: float) -> Floats:
     calm = cv2.GaussianBlur(values[:, None], (1, 9), 0, sigmaY=sigma, borderType=cv2.BORDER_REPLICATE)
     return np.asarray(calm[:, 0], np.float64)

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.offline.chest.canvas import Canvas, blur
-from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.chest.outline import cheapest_path
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 from plantain.pixels.blend import dilate, erode
 
 _ANGLES = 96
@@ -89,7 +88,7 @@ def near_hilum(canvas: Canvas, blob: Blob) -> bool:
     return 0.3 < height < 0.75 and aside < 0.12 and blob.radius < 0.05 * canvas.chest.thoracic_width
 
 
-def _rim(soft: FloatImage, blob: Blob, *, told: bool) -> float:
+def _rim(soft: Field, blob: Blob, *, told: bool) -> float:
     """The rise of the inside over the outside that all but a fifth of the rays reach; told, all but two fifths."""
     radii = np.arange(0, 2.3 * blob.radius, 1.0)
     angles = np.linspace(0, 2 * np.pi, _ANGLES, endpoint=False)
@@ -104,7 +103,7 @@ def _rim(soft: FloatImage, blob: Blob, *, told: bool) -> float:
     return float(np.percentile(rise, 40 if told else 20))
 
 
-def _roundness(small: FloatImage, sigma: float) -> FloatImage:
+def _roundness(small: Field, sigma: float) -> Field:
     """The weaker of the two downward curvatures at a scale, times the scale squared."""
     soft = cv2.GaussianBlur(small, (0, 0), sigma)
     across = cv2.Sobel(soft, cv2.CV_32F, 2, 0, ksize=3) / 4
@@ -112,7 +111,7 @@ def _roundness(small: FloatImage, sigma: float) -> FloatImage:
     mixed = cv2.Sobel(soft, cv2.CV_32F, 1, 1, ksize=3) / 4
     half = (across + down) / 2
     weaker = half + np.sqrt(((across - down) / 2) ** 2 + mixed**2)
-    round_: FloatImage = np.maximum(-weaker, 0) * sigma**2
+    round_: Field = np.maximum(-weaker, 0) * sigma**2
     return round_
 
 
@@ -124,7 +123,7 @@ def _apart(blobs: list[Blob]) -> list[Blob]:
     return kept
 
 
-def lift_blob(gray: FloatImage, blob: Blob) -> tuple[FloatImage, Mask] | None:
+def lift_blob(gray: Field, blob: Blob) -> tuple[Field, Mask] | None:
     """Takes a round opacity away by the smooth profile that it adds, so that ribs and vessels under it stay.
 
     Its border is the strongest fall of brightness along each ray. The profile is the mean over all rays of the
@@ -155,7 +154,7 @@ def lift_blob(gray: FloatImage, blob: Blob) -> tuple[FloatImage, Mask] | None:
 
 
 def _rays(
-    soft: FloatImage, blob: Blob, angles: npt.NDArray[np.float64], radii: npt.NDArray[np.float64]
+    soft: Field, blob: Blob, angles: npt.NDArray[np.float64], radii: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
     x = blob.x + np.cos(angles)[:, None] * radii[None]
     y = blob.y + np.sin(angles)[:, None] * radii[None]
@@ -183,9 +182,9 @@ def _border(rays: npt.NDArray[np.float64], radius: float) -> npt.NDArray[np.floa
 
 
 def _subtract(
-    gray: FloatImage, blob: Blob, angles: npt.NDArray[np.float64], border: npt.NDArray[np.float64],
+    gray: Field, blob: Blob, angles: npt.NDArray[np.float64], border: npt.NDArray[np.float64],
     steps: npt.NDArray[np.float64], mean: npt.NDArray[np.float64],
-) -> tuple[FloatImage, Mask] | None:  # fmt: skip
+) -> tuple[Field, Mask] | None:  # fmt: skip
     reach = int(np.ceil(1.9 * border.max())) + 2
     top, left = max(0, int(blob.y) - reach), max(0, int(blob.x) - reach)
     part = gray[top : int(blob.y) + reach + 1, left : int(blob.x) + reach + 1]

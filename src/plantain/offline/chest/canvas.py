@@ -13,10 +13,9 @@ import cv2
 import numpy as np
 
 from plantain.offline.chest.anatomy import Chest, find_chest
-from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.chest.outline import Lung
 from plantain.offline.rendering import CannotShow, Rendering, Scene
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 from plantain.pixels.blend import dilate, feather
 
 THORAX_MM = 280.0
@@ -40,7 +39,7 @@ class Canvas:
 
     scene: Scene
     chest: Chest
-    gray: FloatImage
+    gray: Field
     rng: np.random.Generator
 
     @property
@@ -100,7 +99,7 @@ class Canvas:
         middle &= ~self.chest.left.mask & ~self.chest.right.mask
         return max(25.0, float(np.median(self.gray[middle])) - float(np.median(self.gray[lung])))
 
-    def finish(self, drawn: FloatImage, support: Mask, kind: str, note: str) -> Rendering:
+    def finish(self, drawn: Field, support: Mask, kind: str, note: str) -> Rendering:
         """Hands over: only pixels of `support`, faded out within 6 px of it, and no marker or device.
 
         Args:
@@ -137,52 +136,50 @@ def open_canvas(scene: Scene) -> Canvas:
     return Canvas(scene, find_chest(scene.pixels), plane, rng)
 
 
-def add_opacity(gray: FloatImage, opacity: FloatImage) -> FloatImage:
+def add_opacity(gray: Field, opacity: Field) -> Field:
     """Adds grey levels with the display's shoulder: less the nearer to white, nothing beyond."""
     room = np.clip((262.0 - gray) / 90.0, 0.0, 1.0)
-    brighter: FloatImage = gray + opacity * room
+    brighter: Field = gray + opacity * room
     return brighter
 
 
-def blur(plane: FloatImage, sigma: float) -> FloatImage:
+def blur(plane: Field, sigma: float) -> Field:
     """Gaussian blur; wide ones at reduced size, which changes nothing that can be seen."""
     if sigma > 12:
         factor = 4 if sigma < 40 else 8
         small = cv2.resize(plane, None, fx=1 / factor, fy=1 / factor, interpolation=cv2.INTER_AREA)
         small = cv2.GaussianBlur(small, (0, 0), sigma / factor)
-        wide: FloatImage = cv2.resize(small, plane.shape[::-1], interpolation=cv2.INTER_CUBIC)
+        wide: Field = cv2.resize(small, plane.shape[::-1], interpolation=cv2.INTER_CUBIC)
         return wide
-    narrow: FloatImage = cv2.GaussianBlur(plane, (0, 0), sigma)
+    narrow: Field = cv2.GaussianBlur(plane, (0, 0), sigma)
     return narrow
 
 
-def blur_row(row: FloatImage, sigma: float) -> FloatImage:
+def blur_row(row: Field, sigma: float) -> Field:
     """Gaussian blur of one row (1, W), its ends carried on."""
-    wide: FloatImage = cv2.GaussianBlur(
-        row, (0, 0), sigmaX=sigma, sigmaY=0.1, borderType=cv2.BORDER_REPLICATE
-    )
+    wide: Field = cv2.GaussianBlur(row, (0, 0), sigmaX=sigma, sigmaY=0.1, borderType=cv2.BORDER_REPLICATE)
     return wide
 
 
-def masked_blur(plane: FloatImage, known: Mask, sigma: float) -> FloatImage:
+def masked_blur(plane: Field, known: Mask, sigma: float) -> Field:
     """Gaussian mean over the known pixels only, carried smoothly into the unknown."""
     weight = known.astype(np.float32)
-    share: FloatImage = np.maximum(blur(weight, sigma), np.float32(1e-4))
-    mean: FloatImage = blur(plane * weight, sigma) / share
+    share: Field = np.maximum(blur(weight, sigma), np.float32(1e-4))
+    mean: Field = blur(plane * weight, sigma) / share
     return mean
 
 
-def cloud(shape: tuple[int, int], scale: float, rng: np.random.Generator) -> FloatImage:
+def cloud(shape: tuple[int, int], scale: float, rng: np.random.Generator) -> Field:
     """Smooth random unevenness of a given scale in pixels: mean 0, deviation 1."""
     rows, columns = (max(4, int(np.ceil(side / scale * 2)) + 3) for side in shape)
     coarse = rng.standard_normal((rows, columns)).astype(np.float32)
     coarse = cv2.GaussianBlur(coarse, (0, 0), 1.0)
     wide = cv2.resize(coarse, (shape[1], shape[0]), interpolation=cv2.INTER_CUBIC)
-    even: FloatImage = (wide - wide.mean()) / max(float(wide.std()), 1e-6)
+    even: Field = (wide - wide.mean()) / max(float(wide.std()), 1e-6)
     return even
 
 
-def lung_coordinates(canvas: Canvas, side: str) -> tuple[FloatImage, FloatImage]:
+def lung_coordinates(canvas: Canvas, side: str) -> tuple[Field, Field]:
     """For every pixel its share of the way from chest wall (0) to mediastinum (1), and from apex (0) to base (1)."""
     lung = canvas.chest.lung(side)
     rows = np.arange(canvas.gray.shape[0], dtype=np.float64)
@@ -195,7 +192,7 @@ def lung_coordinates(canvas: Canvas, side: str) -> tuple[FloatImage, FloatImage]
     return share.astype(np.float32), down.astype(np.float32)
 
 
-def coordinates(shape: tuple[int, ...]) -> tuple[FloatImage, FloatImage]:
+def coordinates(shape: tuple[int, ...]) -> tuple[Field, Field]:
     """y and x of every pixel, float32, broadcastable."""
     return (
         np.arange(shape[0], dtype=np.float32)[:, None],

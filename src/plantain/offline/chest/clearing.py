@@ -6,10 +6,9 @@ import cv2
 import numpy as np
 
 from plantain.offline.chest.canvas import Canvas, blur, lung_coordinates, masked_blur
-from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.chest.lesion import ZONES, zone_mask
 from plantain.offline.rendering import CannotShow, Rendering
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 from plantain.pixels.blend import dilate, erode, feather
 
 LEAST_EXCESS = 0.20
@@ -21,7 +20,7 @@ LEAST_SHARE = 0.012
 """Least part of a lung's area that must be denser: smaller differences are vessels and ribs."""
 
 
-def mirror_maps(canvas: Canvas, side: str) -> tuple[FloatImage, FloatImage]:
+def mirror_maps(canvas: Canvas, side: str) -> tuple[Field, Field]:
     """For every pixel the x and y of its counterpart in the other lung: same height, same share from wall to middle."""
     here = canvas.chest.lung(side)
     there = canvas.chest.lung("left" if side == "right" else "right")
@@ -39,7 +38,7 @@ def mirror_maps(canvas: Canvas, side: str) -> tuple[FloatImage, FloatImage]:
     return x.astype(np.float32), y.astype(np.float32)
 
 
-def excess(canvas: Canvas, side: str) -> FloatImage:
+def excess(canvas: Canvas, side: str) -> Field:
     """How much denser each place of a lung is than its counterpart, smoothed, in parts of the contrast; 0 outside.
 
     The two lungs' overall difference (rotation, breast, exposure) is taken off by the median.
@@ -62,13 +61,11 @@ def excess(canvas: Canvas, side: str) -> FloatImage:
     usual = float(np.percentile(raw[both], 40))
     difference[here.mask] = (raw - usual)[here.mask]
     clear = min(canvas.contrast("left"), canvas.contrast("right"))
-    relative: FloatImage = (
-        masked_blur(difference, both, 0.5 * scale) * here.mask / np.float32(max(clear, 30.0))
-    )
+    relative: Field = masked_blur(difference, both, 0.5 * scale) * here.mask / np.float32(max(clear, 30.0))
     return relative
 
 
-def own_excess(canvas: Canvas, side: str, zone: str) -> FloatImage:
+def own_excess(canvas: Canvas, side: str, zone: str) -> Field:
     """How much denser one zone of a lung is than that lung's other zones, in parts of the contrast; 0 outside it.
 
     For an opacity on both sides, which the other lung does not show up.
@@ -89,13 +86,11 @@ def own_excess(canvas: Canvas, side: str, zone: str) -> FloatImage:
     near = dilate(named, 0.10 * (lung.bottom - lung.top)) & lung.mask
     relative[near] = raw[near]
     scale = 0.01 * canvas.chest.thoracic_width
-    smooth: FloatImage = (
-        masked_blur(relative, inner, scale) * near / np.float32(max(canvas.contrast(side), 30.0))
-    )
+    smooth: Field = masked_blur(relative, inner, scale) * near / np.float32(max(canvas.contrast(side), 30.0))
     return smooth
 
 
-def between_ribs(canvas: Canvas, lung: Mask) -> FloatImage:
+def between_ribs(canvas: Canvas, lung: Mask) -> Field:
     """The lung's own level: the darkest over about one rib's width, which no rib or vessel brightens, smoothed."""
     factor = 4
     size = (canvas.gray.shape[1] // factor, canvas.gray.shape[0] // factor)
@@ -106,11 +101,11 @@ def between_ribs(canvas: Canvas, lung: Mask) -> FloatImage:
     darkest = cv2.erode(np.where(inside, small, 255.0).astype(np.float32), ellipse)
     # Opening: what the darkest spreads inwards from an opacity's rim is taken back.
     opened = cv2.dilate(np.where(inside, darkest, 0.0).astype(np.float32), ellipse)
-    level: FloatImage = cv2.resize(opened, canvas.gray.shape[::-1], interpolation=cv2.INTER_LINEAR)
+    level: Field = cv2.resize(opened, canvas.gray.shape[::-1], interpolation=cv2.INTER_LINEAR)
     return masked_blur(level, lung, 0.018 * canvas.chest.thoracic_width)
 
 
-def dense_regions(canvas: Canvas, side: str) -> tuple[FloatImage, Mask, float]:
+def dense_regions(canvas: Canvas, side: str) -> tuple[Field, Mask, float]:
     """(excess, the region that is clearly denser, its weight): one side's opacity, empty where there is none."""
     zone = canvas.scene.intent.zone
     relative = excess(canvas, side)
@@ -174,9 +169,7 @@ def clear_opacity(canvas: Canvas, mask: Mask, title: str) -> Rendering:
     return canvas.finish(drawn.astype(np.float32), mask, "local", note)
 
 
-def clear(
-    canvas: Canvas, gray: FloatImage, side: str, relative: FloatImage, region: Mask
-) -> tuple[FloatImage, Mask]:
+def clear(canvas: Canvas, gray: Field, side: str, relative: Field, region: Mask) -> tuple[Field, Mask]:
     """Takes the excess away inside the region and gives vessels back the contrast that they have elsewhere."""
     lung = canvas.chest.lung(side)
     clear_level = max(min(canvas.contrast("left"), canvas.contrast("right")), 30.0)
@@ -193,7 +186,7 @@ def clear(
     return drawn.astype(np.float32), (opacity > 1.0) & (shape > 0.05)
 
 
-def markings(canvas: Canvas, donor: Mask, region: Mask) -> FloatImage:
+def markings(canvas: Canvas, donor: Mask, region: Mask) -> Field:
     """Vessel-scale texture of the lung beside the space, as strong as there, laid out anew."""
     band = blur(canvas.gray, 1.4) - blur(canvas.gray, 5.0)
     if donor.sum() < 500:

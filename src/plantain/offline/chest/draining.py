@@ -8,9 +8,8 @@ import numpy as np
 from plantain.offline.chest.base import STEPS, LungBase, expected_base
 from plantain.offline.chest.canvas import Canvas, blur, blur_row, coordinates, masked_blur, open_canvas
 from plantain.offline.chest.clearing import markings
-from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.rendering import CannotShow, Rendering, Scene
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 from plantain.pixels.blend import dilate, erode, feather
 
 LEAST_DEPTH = 0.03
@@ -54,9 +53,7 @@ def remove(scene: Scene) -> Rendering:
     return canvas.finish(drawn, mask, "local", note)
 
 
-def _drain(
-    canvas: Canvas, gray: FloatImage, side: str, *, alone: bool, told: bool
-) -> tuple[FloatImage, Mask] | None:
+def _drain(canvas: Canvas, gray: Field, side: str, *, alone: bool, told: bool) -> tuple[Field, Mask] | None:
     base = expected_base(canvas, side, alone=alone)
     lung, fluid = _lung_level(canvas, gray, side, base), _fluid_level(canvas, gray, side, base)
     if lung is None:
@@ -86,7 +83,7 @@ def _drain(
     return drawn.astype(np.float32), weight > 0.04
 
 
-def _lung_level(canvas: Canvas, gray: FloatImage, side: str, base: LungBase) -> FloatImage | None:
+def _lung_level(canvas: Canvas, gray: Field, side: str, base: LungBase) -> Field | None:
     """The level that this lung has above its base, place by place across, carried down."""
     lung = canvas.chest.lung(side)
     rows, _ = coordinates(gray.shape)
@@ -102,11 +99,11 @@ def _lung_level(canvas: Canvas, gray: FloatImage, side: str, base: LungBase) -> 
         return None
     levels = np.interp(places, places[known > 0], levels[known > 0])
     levels = np.convolve(np.pad(levels, 2, mode="edge"), np.full(5, 0.2), mode="valid")
-    level: FloatImage = np.interp(base.share, places, levels).astype(np.float32)
+    level: Field = np.interp(base.share, places, levels).astype(np.float32)
     return level
 
 
-def _fluid_level(canvas: Canvas, gray: FloatImage, side: str, base: LungBase) -> FloatImage:
+def _fluid_level(canvas: Canvas, gray: Field, side: str, base: LungBase) -> Field:
     """Soft tissue under the diaphragm, column by column, without gas."""
     rows, _ = coordinates(gray.shape)
     under = (rows > base.dome + 10) & (rows < base.dome + 45) & (base.share > 0.01) & (base.share < 0.95)
@@ -126,7 +123,7 @@ def _fluid_level(canvas: Canvas, gray: FloatImage, side: str, base: LungBase) ->
     return np.broadcast_to(level, gray.shape).astype(np.float32)
 
 
-def _seen_surface(fluid: Mask, white: FloatImage, base: LungBase) -> float:
+def _seen_surface(fluid: Mask, white: Field, base: LungBase) -> float:
     """Share of the fluid's columns over which dark lung is seen; elsewhere heart or opacity hides where it ends."""
     columns = np.flatnonzero(fluid.any(axis=0))
     if len(columns) == 0:
@@ -135,7 +132,7 @@ def _seen_surface(fluid: Mask, white: FloatImage, base: LungBase) -> float:
     return float((base.inside[above, columns] & (white[above, columns] < 0.4)).mean())
 
 
-def _standing(share_of_fluid: FloatImage, base: LungBase) -> tuple[FloatImage, float]:
+def _standing(share_of_fluid: Field, base: LungBase) -> tuple[Field, float]:
     """What stands on the dome without a break, 0..1, and how deep it is beside the wall, in pixels.
 
     A rib or vessel above dark lung does not belong to it, nor a mass: from the wall inwards fluid only falls.

@@ -10,10 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from plantain.pixels.arrays import Mask
-
-FloatImage = npt.NDArray[np.float32]
-Points = npt.NDArray[np.float64]
+from plantain.pixels.arrays import Field, Floats, Mask
 
 # The drawing: corners of each border in units of the lungs' bounding box, apex to base. Image-left lung first.
 _RIGHT = {
@@ -42,7 +39,7 @@ _COUNTS = {"medial": 44, "diaphragm": 26, "lateral": 50}
 _SIDES = {"right": _RIGHT, "left": _LEFT}
 
 
-def _sample(corners: list[tuple[float, float]], count: int) -> Points:
+def _sample(corners: list[tuple[float, float]], count: int) -> Floats:
     """`count` points evenly along a Catmull-Rom curve through the corners."""
     knots = np.array([corners[0], *corners, corners[-1]], dtype=np.float64)
     t = np.linspace(0, 1, 12, endpoint=False)[:, None]
@@ -56,14 +53,14 @@ def _sample(corners: list[tuple[float, float]], count: int) -> Points:
     return np.stack([np.interp(at, along, curve[:, 0]), np.interp(at, along, curve[:, 1])], axis=1)
 
 
-def outline(side: str) -> Points:
+def outline(side: str) -> Floats:
     """The drawn lung as one closed outline: medial down, diaphragm outwards, lateral up; corners once."""
     drawn = _SIDES[side]
     parts = [_sample(drawn[name], _COUNTS[name] + 1)[:-1] for name in ("medial", "diaphragm", "lateral")]
     return np.vstack(parts)
 
 
-def exposed_field(gray: FloatImage) -> Mask:
+def exposed_field(gray: Field) -> Mask:
     """Where film was exposed: not the black padding or collimation that touches the picture's edge."""
     small = cv2.resize(gray, None, fx=0.25, fy=0.25, interpolation=cv2.INTER_AREA)
     dark = (cv2.GaussianBlur(small, (0, 0), 1.0) < 6).astype(np.uint8)
@@ -75,7 +72,7 @@ def exposed_field(gray: FloatImage) -> Mask:
     return exposed
 
 
-def local_contrast(gray: FloatImage, field: Mask) -> FloatImage:
+def local_contrast(gray: Field, field: Mask) -> Field:
     """Local contrast: each place against its neighbourhood, so that exposure, window and trends do not matter."""
     side = 128
     small = cv2.resize(gray, (side, side), interpolation=cv2.INTER_AREA)
@@ -85,11 +82,11 @@ def local_contrast(gray: FloatImage, field: Mask) -> FloatImage:
     mean = cv2.GaussianBlur(small * inside, (0, 0), spread) / weight
     variance = cv2.GaussianBlur(inside * (small - mean) ** 2, (0, 0), spread) / weight
     flat = (small - mean) / np.sqrt(variance + 64.0)
-    wide: FloatImage = cv2.resize(flat.astype(np.float32), gray.shape[::-1], interpolation=cv2.INTER_LINEAR)
+    wide: Field = cv2.resize(flat.astype(np.float32), gray.shape[::-1], interpolation=cv2.INTER_LINEAR)
     return wide
 
 
-def _template(width: int, height: int) -> tuple[FloatImage, FloatImage]:
+def _template(width: int, height: int) -> tuple[Field, Field]:
     """The drawing as a picture and its weights: lungs dark, mediastinum, wall and abdomen bright."""
     margin_x, margin_y = max(1, round(0.07 * width)), max(1, round(0.05 * height))
     below = round(0.18 * height)
@@ -107,7 +104,7 @@ def _template(width: int, height: int) -> tuple[FloatImage, FloatImage]:
     return cv2.GaussianBlur(canvas, (0, 0), max(0.8, 0.02 * width)), weight
 
 
-def locate(flat: FloatImage) -> tuple[float, npt.NDArray[np.float64]]:
+def locate(flat: Field) -> tuple[float, npt.NDArray[np.float64]]:
     """Best place of the drawing: (correlation, box x, y, width, height in pixels of `flat`)."""
     side = 72
     factor = flat.shape[0] / side

@@ -8,9 +8,8 @@ import numpy as np
 from plantain.offline.chest.airspace import fill
 from plantain.offline.chest.canvas import Canvas, blur, cloud, lung_coordinates, open_canvas
 from plantain.offline.chest.clearing import between_ribs
-from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 from plantain.pixels.blend import dilate, erode, feather
 
 ZONES = ("perihilar", "basal")
@@ -52,7 +51,7 @@ def add(scene: Scene) -> Rendering:
     return canvas.finish(drawn.astype(np.float32), mask, "local", note)
 
 
-def _haze(canvas: Canvas, side: str, zone: str, reach: float, border: float) -> FloatImage:
+def _haze(canvas: Canvas, side: str, zone: str, reach: float, border: float) -> Field:
     lung = canvas.chest.lung(side)
     share, down = lung_coordinates(canvas, side)
     if zone == "perihilar":
@@ -72,19 +71,19 @@ def _haze(canvas: Canvas, side: str, zone: str, reach: float, border: float) -> 
     return blur(weight.astype(np.float32), 2.0)
 
 
-def _logistic(value: FloatImage) -> FloatImage:
-    curve: FloatImage = (1 / (1 + np.exp(-np.clip(value, -30, 30)))).astype(np.float32)
+def _logistic(value: Field) -> Field:
+    curve: Field = (1 / (1 + np.exp(-np.clip(value, -30, 30)))).astype(np.float32)
     return curve
 
 
-def _cuffed(gray: FloatImage, weight: FloatImage, conspicuity: int) -> FloatImage:
+def _cuffed(gray: Field, weight: Field, conspicuity: int) -> Field:
     """Vessels with blurred edges: broader and softer where the haze lies."""
     broad = blur(gray, 2.4) - blur(gray, 7.0)
-    lifted: FloatImage = gray + (0.15, 0.3, 0.45)[conspicuity] * weight * np.clip(broad, -2.0, 8.0)
+    lifted: Field = gray + (0.15, 0.3, 0.45)[conspicuity] * weight * np.clip(broad, -2.0, 8.0)
     return lifted
 
 
-def _septal_lines(canvas: Canvas, side: str, count: int) -> FloatImage:
+def _septal_lines(canvas: Canvas, side: str, count: int) -> Field:
     """Thin, nearly level lines of 10 to 20 mm that start at the lower lateral pleura, 0..1."""
     lung = canvas.chest.lung(side)
     inward = 1.0 if side == "right" else -1.0
@@ -101,7 +100,7 @@ def _septal_lines(canvas: Canvas, side: str, count: int) -> FloatImage:
         strength = canvas.rng.uniform(0.6, 1.0)
         points = np.round(np.stack([start, middle, end]) * 16).astype(np.int32)
         cv2.polylines(sheet, [points], False, float(strength), 1, cv2.LINE_8, 4)
-    lines: FloatImage = np.clip(blur(sheet, 0.9) * 2.0, 0, 1) * lung.mask
+    lines: Field = np.clip(blur(sheet, 0.9) * 2.0, 0, 1) * lung.mask
     return lines
 
 

@@ -14,10 +14,9 @@ from plantain.offline.chest.canvas import (
     open_canvas,
 )
 from plantain.offline.chest.draining import remove
-from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.chest.outline import Lung
 from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 from plantain.pixels.blend import dilate, erode, feather
 
 _RISE = ((0.035, 0.055), (0.12, 0.18), (0.30, 0.42))
@@ -44,8 +43,8 @@ def add(scene: Scene) -> Rendering:
 
 
 def _fluid(
-    canvas: Canvas, gray: FloatImage, side: str, extent: int, conspicuity: int, softness: int
-) -> tuple[FloatImage, Mask]:
+    canvas: Canvas, gray: Field, side: str, extent: int, conspicuity: int, softness: int
+) -> tuple[Field, Mask]:
     lung = canvas.chest.lung(side)
     height = lung.bottom - lung.top
     rise = canvas.rng.uniform(*_RISE[extent]) * height
@@ -62,7 +61,7 @@ def _fluid(
     return drawn.astype(np.float32), weight > 0.05
 
 
-def _column(canvas: Canvas, lung: Lung, side: str, rise: float, border: float) -> FloatImage:
+def _column(canvas: Canvas, lung: Lung, side: str, rise: float, border: float) -> Field:
     """0..1: how much of the beam's way through fluid; concave above, higher laterally, hidden diaphragm below."""
     rows, columns = coordinates(canvas.gray.shape)
     angle_x, angle_y = lung.angle
@@ -85,18 +84,18 @@ def _column(canvas: Canvas, lung: Lung, side: str, rise: float, border: float) -
     near_heart = np.abs(columns - lung.medial_at(rows[:, 0].astype(np.float64))[:, None])
     beyond = (columns - lung.medial_at(rows[:, 0].astype(np.float64))[:, None]) * (foot_x - angle_x) > 0
     inside = inside * np.where(beyond, np.clip(1 - near_heart / 6, 0, 1), 1.0)
-    column: FloatImage = (weight * inside).astype(np.float32)
+    column: Field = (weight * inside).astype(np.float32)
     return column
 
 
-def _between(lung: Lung, columns: FloatImage) -> FloatImage:
+def _between(lung: Lung, columns: Field) -> Field:
     low, high = sorted((lung.angle[0], float(lung.medial[-1, 0])))
     rising = np.clip((columns - low) / 10 + 0.5, 0, 1)
-    inside: FloatImage = (rising * np.clip((high - columns) / 10 + 0.5, 0, 1)).astype(np.float32)
+    inside: Field = (rising * np.clip((high - columns) / 10 + 0.5, 0, 1)).astype(np.float32)
     return inside
 
 
-def _soft_tissue(canvas: Canvas, gray: FloatImage, lung: Lung) -> FloatImage:
+def _soft_tissue(canvas: Canvas, gray: Field, lung: Lung) -> Field:
     """Grey level of the abdomen under this lung, carried up into it."""
     rows, columns = coordinates(gray.shape)
     dome = lung.dome_at(columns[0].astype(np.float64)).astype(np.float32)[None]
@@ -113,13 +112,11 @@ def _soft_tissue(canvas: Canvas, gray: FloatImage, lung: Lung) -> FloatImage:
     level = np.where(blur_row(weight, spread) > 0.05, level, usual)
     # Less fluid in the beam's way towards the surface.
     height = np.clip((dome - rows) / (0.3 * (lung.bottom - lung.top)), 0, 1)
-    tissue: FloatImage = (level - 0.12 * canvas.contrast_of(lung) * height).astype(np.float32)
+    tissue: Field = (level - 0.12 * canvas.contrast_of(lung) * height).astype(np.float32)
     return tissue
 
 
-def _veil(
-    canvas: Canvas, gray: FloatImage, side: str, extent: int, conspicuity: int
-) -> tuple[FloatImage, Mask]:
+def _veil(canvas: Canvas, gray: Field, side: str, extent: int, conspicuity: int) -> tuple[Field, Mask]:
     """Supine: a haze over the lung, denser towards the base, vessels seen through it, angle and dome blurred."""
     lung = canvas.chest.lung(side)
     rows, _ = coordinates(gray.shape)

@@ -6,10 +6,9 @@ import cv2
 import numpy as np
 
 from plantain.offline.chest.canvas import Canvas, blur, open_canvas
-from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.chest.ribs import ZONES, Bone, bone_frame, find_bones, fitted
 from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 from plantain.pixels.blend import dilate, feather
 
 _STEP = (0.10, 0.20, 0.36)
@@ -52,7 +51,7 @@ def _choose(canvas: Canvas, side: str, zone: str) -> Bone:
     return max(clear[: max(4, len(clear) // 2)], key=lambda bone: bone.strength)
 
 
-def _break(canvas: Canvas, bone: Bone, step: float, dark: float, width: float) -> tuple[FloatImage, Mask]:
+def _break(canvas: Canvas, bone: Bone, step: float, dark: float, width: float) -> tuple[Field, Mask]:
     """Shifts the bone on one side of the break across its course, fading along it, and draws the gap."""
     length = 3.2 * bone.half
     box, along, across = bone_frame(canvas, bone, length + 1.6 * bone.half)
@@ -82,7 +81,7 @@ def _break(canvas: Canvas, bone: Bone, step: float, dark: float, width: float) -
     return drawn, mask
 
 
-def _jag(rng: np.random.Generator, across: FloatImage, half: float) -> FloatImage:
+def _jag(rng: np.random.Generator, across: Field, half: float) -> Field:
     """Small irregular bends of the break line, in pixels, by the place across the bone."""
     knots = np.linspace(-2 * half, 2 * half, 15)
     bends = rng.normal(0, 0.09 * half, 15)
@@ -123,19 +122,19 @@ def remove(scene: Scene) -> Rendering:
     )
 
 
-def _unrolled(fine: FloatImage, bone: Bone, half_length: float, half_width: float) -> FloatImage:
+def _unrolled(fine: Field, bone: Bone, half_length: float, half_width: float) -> Field:
     """The bone as an upright strip: one row a pixel along it, one column a pixel across it."""
     along = np.arange(-half_length, half_length + 1)[:, None]
     across = np.arange(-half_width, half_width + 1)[None]
     x = bone.x + along * bone.along_x - across * bone.along_y
     y = bone.y + along * bone.along_y + across * bone.along_x
-    strip: FloatImage = cv2.remap(
+    strip: Field = cv2.remap(
         fine, x.astype(np.float32), y.astype(np.float32), cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
     )
     return strip
 
 
-def _line_across(fine: FloatImage, bone: Bone) -> tuple[float, float]:
+def _line_across(fine: Field, bone: Bone) -> tuple[float, float]:
     """(where along the bone, how dark): the darkest line across it that ends at its cortices."""
     reach, wide = 22, int(1.9 * bone.half)
     strip = _unrolled(fine, bone, reach + 8, wide)
@@ -158,17 +157,17 @@ def _line_across(fine: FloatImage, bone: Bone) -> tuple[float, float]:
     return best
 
 
-def _join(canvas: Canvas, bone: Bone) -> tuple[FloatImage, Mask]:
+def _join(canvas: Canvas, bone: Bone) -> tuple[Field, Mask]:
     """Fills the break by what lies before and behind it along the bone, with the bone's own grain."""
     gap = max(7.0, 0.45 * bone.half)
     box, along, across = bone_frame(canvas, bone, gap + 2.2 * bone.half)
     rows, columns = np.mgrid[box].astype(np.float32)
     soft = blur(canvas.gray, 1.0)
 
-    def beside(sign: float) -> FloatImage:
+    def beside(sign: float) -> Field:
         move = sign * gap - along
         x, y = columns + move * bone.along_x, rows + move * bone.along_y
-        seen: FloatImage = cv2.remap(soft, x.astype(np.float32), y.astype(np.float32), cv2.INTER_LINEAR)
+        seen: Field = cv2.remap(soft, x.astype(np.float32), y.astype(np.float32), cv2.INTER_LINEAR)
         return seen
 
     share = np.clip(0.5 + along / (2 * gap), 0, 1)

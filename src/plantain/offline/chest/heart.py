@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from plantain.offline.chest.canvas import Canvas, blur, coordinates, open_canvas
-from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Floats, Mask
 
 _RATIO = ((0.525, 0.55), (0.57, 0.60), (0.63, 0.67))
 NORMAL_RATIO = 0.46
-Column = npt.NDArray[np.float64]
 
 
 def _refuse_projection(canvas: Canvas) -> str:
@@ -62,7 +59,7 @@ def remove(scene: Scene) -> Rendering:
     return canvas.finish(drawn, mask, "warp", note)
 
 
-def _move_heart(canvas: Canvas, right: float, left: float) -> tuple[FloatImage, Mask, float]:
+def _move_heart(canvas: Canvas, right: float, left: float) -> tuple[Field, Mask, float]:
     """Moves the heart's borders outwards by so many pixels (inwards when negative), as far as there is room.
 
     Returns:
@@ -87,15 +84,15 @@ def _move_heart(canvas: Canvas, right: float, left: float) -> tuple[FloatImage, 
     return drawn, mask, ratio
 
 
-def _ease(t: Column) -> Column:
+def _ease(t: Floats) -> Floats:
     t = np.clip(t, 0, 1)
-    eased: Column = t * t * (3 - 2 * t)
+    eased: Floats = t * t * (3 - 2 * t)
     return eased
 
 
 def _row_shift(
-    middle: float, border: Column, wall: Column, amount: Column, outward: float, shape: tuple[int, ...]
-) -> tuple[FloatImage, Column]:
+    middle: float, border: Floats, wall: Floats, amount: Floats, outward: float, shape: tuple[int, ...]
+) -> tuple[Field, Floats]:
     """Sideways displacement: full at the border, nothing at the midline and at the chest wall.
 
     Returns:
@@ -118,13 +115,13 @@ def _row_shift(
     return (outward * _ease(inner) * _ease(outer) * given[:, None]).astype(np.float32), given
 
 
-def warp(canvas: Canvas, shift: FloatImage, *, down: float) -> tuple[FloatImage, Mask]:
+def warp(canvas: Canvas, shift: Field, *, down: float) -> tuple[Field, Mask]:
     """Moves the picture without its grain, then lays the grain back where it was."""
     gray = canvas.gray
     soft = blur(gray, 1.1)
     rows, columns = coordinates(gray.shape)
     shift = blur(shift, 5.0)
-    outwards: FloatImage = (np.maximum(shift, 0) / max(float(np.abs(shift).max()), 1e-3)).astype(np.float32)
+    outwards: Field = (np.maximum(shift, 0) / max(float(np.abs(shift).max()), 1e-3)).astype(np.float32)
     sink = blur(outwards, 8.0) * np.float32(down)
     moved = cv2.remap(
         soft,

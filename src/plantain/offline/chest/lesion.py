@@ -6,9 +6,8 @@ import numpy as np
 
 from plantain.offline.chest.blobs import Blob, find_blobs, lift_blob, near_hilum
 from plantain.offline.chest.canvas import Canvas, add_opacity, blur, cloud, coordinates, open_canvas
-from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 from plantain.pixels.blend import dilate, erode
 
 _DIAMETER_MM = ((8.0, 13.0), (17.0, 28.0), (34.0, 52.0))
@@ -49,7 +48,7 @@ def add(scene: Scene) -> Rendering:
     return canvas.finish(drawn, body > 0.06, "local", note)
 
 
-def _body(canvas: Canvas, x: float, y: float, radius: float, edge: float, conspicuity: int) -> FloatImage:
+def _body(canvas: Canvas, x: float, y: float, radius: float, edge: float, conspicuity: int) -> Field:
     """Thickness of a lobed ball, 0..1, its edge blurred by `edge` radii."""
     rows, columns = coordinates(canvas.gray.shape)
     across, down = columns - x, rows - y

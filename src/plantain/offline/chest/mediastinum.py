@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from plantain.offline.chest.canvas import Canvas, blur, coordinates, open_canvas
-from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.chest.heart import warp
 from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 
 _SHARES = ((0.265, 0.28), (0.30, 0.33), (0.35, 0.39))
 """How wide it becomes, in parts of the thorax's width."""
@@ -70,7 +69,7 @@ def remove(scene: Scene) -> Rendering:
     return canvas.finish(drawn, mask, "warp", note)
 
 
-def _move(canvas: Canvas, right: float, left: float) -> tuple[FloatImage, Mask]:
+def _move(canvas: Canvas, right: float, left: float) -> tuple[Field, Mask]:
     """Moves both borders outwards by so many pixels (inwards when negative) between apex and hilum."""
     chest = canvas.chest
     rows = np.arange(canvas.gray.shape[0], dtype=np.float64)

@@ -12,8 +12,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from plantain.offline.chest.drawing import FloatImage, Points, outline
-from plantain.pixels.arrays import Mask
+from plantain.offline.chest.drawing import outline
+from plantain.pixels.arrays import Field, Floats, Mask
 
 _SPAN = 6
 """Half the rows or columns of the half-size picture over which a step is averaged."""
@@ -31,9 +31,9 @@ class Lung:
     """
 
     mask: Mask
-    medial: Points
-    diaphragm: Points
-    lateral: Points
+    medial: Floats
+    diaphragm: Floats
+    lateral: Floats
 
     @property
     def angle(self) -> tuple[float, float]:
@@ -63,15 +63,13 @@ class Lung:
         return down
 
 
-def _column_at(border: Points, rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _column_at(border: Floats, rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     order = np.argsort(border[:, 1], kind="stable")
     across: npt.NDArray[np.float64] = np.interp(rows, border[order, 1], border[order, 0])
     return across
 
 
-def trace_lung(
-    gray: FloatImage, box: npt.NDArray[np.float64], side: str, other_base: float | None = None
-) -> Lung:
+def trace_lung(gray: Field, box: npt.NDArray[np.float64], side: str, other_base: float | None = None) -> Lung:
     """One lung from where the drawing was found.
 
     Args:
@@ -98,7 +96,7 @@ def trace_lung(
     return _to_full(lung, gray.shape, mirrored=side == "left")
 
 
-def _step(half: FloatImage, axis: int, near: int = 1, far: int = 2 * _SPAN) -> FloatImage:
+def _step(half: Field, axis: int, near: int = 1, far: int = 2 * _SPAN) -> Field:
     """Mean just after minus mean just before each place along an axis (0 down, 1 right)."""
     length = far - near
     before = np.zeros(2 * far + 1, np.float32)
@@ -106,11 +104,11 @@ def _step(half: FloatImage, axis: int, near: int = 1, far: int = 2 * _SPAN) -> F
     kernel = before - before[::-1]
     shape = kernel[:, None] if axis == 0 else kernel[None, :]
     across = np.full((1, 5) if axis == 0 else (5, 1), 0.2, np.float32)
-    stepped: FloatImage = cv2.filter2D(cv2.filter2D(half, -1, shape), -1, across)
+    stepped: Field = cv2.filter2D(cv2.filter2D(half, -1, shape), -1, across)
     return stepped
 
 
-def cheapest_path(cost: FloatImage, reach: int, stiffness: float) -> npt.NDArray[np.float64]:
+def cheapest_path(cost: Field, reach: int, stiffness: float) -> npt.NDArray[np.float64]:
     """For each row the column of the cheapest path whose column moves at most `reach` a row."""
     count, states = cost.shape
     total = cost[0].astype(np.float64)
@@ -140,7 +138,7 @@ def _smoothed(values: npt.NDArray[np.float64], sigma: float) -> npt.NDArray[np.f
     return np.convolve(np.concatenate([lead, values, tail]), kernel / kernel.sum(), mode="valid")
 
 
-def _apex(half: FloatImage, drawn: Points, width: float) -> Points:
+def _apex(half: Field, drawn: Floats, width: float) -> Floats:
     """The top of the lung, wall side first: the drawn cap moved up or down as one to the strongest edge."""
     cap = np.vstack([drawn[-14:], drawn[:11]])
     centre = cap.mean(axis=0) + np.array([0.0, 0.12 * width])
@@ -148,9 +146,9 @@ def _apex(half: FloatImage, drawn: Points, width: float) -> Points:
     outward /= np.linalg.norm(outward, axis=1, keepdims=True)
     offsets = np.arange(-0.05 * width, 0.045 * width, 1.0)
 
-    def look(shift: float) -> FloatImage:
+    def look(shift: float) -> Field:
         at = (cap[:, None] + (offsets + shift)[None, :, None] * outward[:, None]).astype(np.float32)
-        seen: FloatImage = cv2.remap(
+        seen: Field = cv2.remap(
             half, at[..., 0], at[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
         )
         return seen
@@ -158,7 +156,7 @@ def _apex(half: FloatImage, drawn: Points, width: float) -> Points:
     gain = sum((look(s) - look(-s)) / 3 for s in (2.0, 4.0, 7.0))
     cost = -gain + 6.0 * (offsets / (0.05 * width))[None, :] ** 2
     chosen = offsets[cheapest_path(cost.astype(np.float32), 2, 3.0).astype(int)]
-    moved: Points = cap + _smoothed(chosen, 3.0)[:, None] * outward
+    moved: Floats = cap + _smoothed(chosen, 3.0)[:, None] * outward
     return moved
 
 
@@ -166,7 +164,7 @@ def _rows(top: float, height: float, width: float, shape: tuple[int, ...]) -> np
     return np.arange(int(top + 0.1 * height), min(shape[0] - 2, int(top + max(1.3 * width, 1.1 * height))))
 
 
-def _wall(half: FloatImage, drawn: Points, top: float, width: float, height: float) -> Points:
+def _wall(half: Field, drawn: Floats, top: float, width: float, height: float) -> Floats:
     """The chest wall's inner border (on the left of the picture), row by row."""
     rows = _rows(top, height, width, half.shape)
     expected = _column_at(drawn[70:], rows.astype(float))
@@ -183,9 +181,9 @@ def _wall(half: FloatImage, drawn: Points, top: float, width: float, height: flo
 
 
 def _dome(
-    half: FloatImage, wall: Points, medial: Points, top: float, width: float, height: float, middle: float,
+    half: Field, wall: Floats, medial: Floats, top: float, width: float, height: float, middle: float,
     expected: float | None,
-) -> Points:  # fmt: skip
+) -> Floats:  # fmt: skip
     """The diaphragm, column by column from the wall towards the midline: the first broad step to bright."""
     columns = np.arange(max(0, int(wall[:, 0].min()) - 2), int(middle - 0.05 * width))
     first = int(top + 0.42 * height)
@@ -211,7 +209,7 @@ def _dome(
 
 
 def _above_gas(
-    broad: FloatImage, path: npt.NDArray[np.float64], reach: int, dark: float, bright: float
+    broad: Field, path: npt.NDArray[np.float64], reach: int, dark: float, bright: float
 ) -> npt.NDArray[np.float64]:
     """Lifts the diaphragm off the floor of a gas bubble: over it lies a bright band that no lung holds."""
     lifted = path.copy()
@@ -239,8 +237,8 @@ def _above_gas(
 
 
 def _medial(
-    half: FloatImage, drawn: Points, wall: Points, top: float, height: float, middle: float, width: float
-) -> Points:
+    half: Field, drawn: Floats, wall: Floats, top: float, height: float, middle: float, width: float
+) -> Floats:
     """The mediastinal border, row by row past the diaphragm: the broadest step from dark to bright."""
     lowest = top + max(1.05 * height, 0.95 * width)
     rows = np.arange(int(top + 0.08 * height), int(min(lowest, half.shape[0] - 2)))
@@ -257,7 +255,7 @@ def _medial(
     return np.stack([_smoothed(path, 4.0) + columns[0], rows], axis=1)
 
 
-def _assemble(apex: Points, wall: Points, medial: Points, dome: Points, shape: tuple[int, ...]) -> Lung:
+def _assemble(apex: Floats, wall: Floats, medial: Floats, dome: Floats, shape: tuple[int, ...]) -> Lung:
     """Cuts the borders where they meet and joins them."""
     # Costophrenic angle: the first row from below at which the wall still lies above the diaphragm.
     under = wall[:, 1] - np.interp(wall[:, 0], dome[:, 0], dome[:, 1])
@@ -282,7 +280,7 @@ def _assemble(apex: Points, wall: Points, medial: Points, dome: Points, shape: t
     return Lung(np.zeros(shape[:2], bool), inside, floor, lateral)
 
 
-def _no_lower_than_angle(dome: Points, angle: Points, side: int) -> Points:
+def _no_lower_than_angle(dome: Floats, angle: Floats, side: int) -> Floats:
     """No part of a diaphragm lies below its costophrenic angle: what seems to is the floor of a gas bubble."""
     away = dome[:, 0] - angle[0]
     usual = angle[1] - 0.055 * side * (1 - np.exp(-np.maximum(away, 0) / (0.05 * side)))
@@ -294,7 +292,7 @@ def _no_lower_than_angle(dome: Points, angle: Points, side: int) -> Points:
     )
 
 
-def _cardiophrenic(medial: Points, floor: Points) -> tuple[Points, Points]:
+def _cardiophrenic(medial: Floats, floor: Floats) -> tuple[Floats, Floats]:
     """Parts heart border and diaphragm at the corner between them, whichever path found it.
 
     The corner is the point farthest down and towards the midline.
@@ -308,7 +306,7 @@ def _cardiophrenic(medial: Points, floor: Points) -> tuple[Points, Points]:
     return chain[: corner + 1], chain[corner + 1 :]
 
 
-def _deepen(half: FloatImage, lung: Lung, width: float) -> Lung:
+def _deepen(half: Field, lung: Lung, width: float) -> Lung:
     """Follows the dark wedge of lung between chest wall and diaphragm down to where it ends.
 
     The paths above are too stiff for the sharp angle: what is dark there and joined to the lung belongs to it.
@@ -368,7 +366,7 @@ def _reshape(lung: Lung, joined: Mask, left: int, low: int, width: float) -> Lun
 def _to_full(lung: Lung, shape: tuple[int, ...], *, mirrored: bool) -> Lung:
     """From the half-size, perhaps mirrored picture to the full one, with the filled mask."""
 
-    def full(border: Points) -> Points:
+    def full(border: Floats) -> Floats:
         grown = border * 2 + 0.5
         if mirrored:
             grown[:, 0] = shape[1] - 1 - grown[:, 0]

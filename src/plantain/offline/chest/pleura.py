@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.offline.chest.canvas import Canvas, blur
-from plantain.offline.chest.drawing import FloatImage, Points
 from plantain.offline.chest.outline import Lung, cheapest_path
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Floats, Mask
 
 LEAST_LINE = 0.012
 """Mean height of the line over lung-to-soft-tissue contrast, times its length: ribs reach this as well."""
@@ -29,11 +28,11 @@ class Space:
     """Air in the pleural space: the region, the lung's edge from apex down, and how far along it is open (0..1)."""
 
     region: Mask
-    line: Points
+    line: Floats
     weight: npt.NDArray[np.float64]
 
 
-def outer_course(lung: Lung) -> Points:
+def outer_course(lung: Lung) -> Floats:
     """The pleura's outer course: over the apex from the mediastinum, then down the chest wall; evenly spaced."""
     first = lung.medial[
         : max(2, int(np.searchsorted(lung.medial[:, 1], lung.top + 0.07 * (lung.bottom - lung.top))))
@@ -49,7 +48,7 @@ def calm(values: npt.NDArray[np.float64], sigma: float) -> npt.NDArray[np.float6
     return np.asarray(wide[:, 0], np.float64)
 
 
-def inward_normals(course: Points, lung: Lung) -> Points:
+def inward_normals(course: Floats, lung: Lung) -> Floats:
     tangent = np.stack([calm(np.gradient(course[:, 0]), 14.0), calm(np.gradient(course[:, 1]), 14.0)], axis=1)
     normal = np.stack([-tangent[:, 1], tangent[:, 0]], axis=1)
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-6)
@@ -71,17 +70,17 @@ class Strip:
         peak: row of the apex.
     """
 
-    course: Points
-    smooth: Points
-    inward: Points
+    course: Floats
+    smooth: Floats
+    inward: Floats
     depths: npt.NDArray[np.float64]
     peak: int
 
-    def look(self, plane: FloatImage, rows: npt.NDArray[np.intp] | None = None) -> FloatImage:
+    def look(self, plane: Field, rows: npt.NDArray[np.intp] | None = None) -> Field:
         """`plane` along the strip, of the given rows."""
         rows = np.arange(len(self.course)) if rows is None else rows
         at = self.smooth[rows][:, None] + self.depths[None, :, None] * self.inward[rows][:, None]
-        seen: FloatImage = cv2.remap(
+        seen: Field = cv2.remap(
             plane, at[..., 0].astype(np.float32), at[..., 1].astype(np.float32), cv2.INTER_LINEAR
         )
         return seen
@@ -144,19 +143,19 @@ def _beside_the_other(canvas: Canvas, side: str, *, named: bool) -> tuple[Space,
     return _space_between(strip, lung, path, start, stop), worth, levels
 
 
-def _ridge(sheet: FloatImage, contrast: float) -> FloatImage:
+def _ridge(sheet: Field, contrast: float) -> Field:
     """How much brighter each place is than both sides of it 4 px away; ribs cross the course and average out."""
     ridge = np.full_like(sheet, -1.0)
     ridge[:, 4:-4] = np.minimum(sheet[:, 4:-4] - sheet[:, :-8], sheet[:, 4:-4] - sheet[:, 8:])
     return np.asarray(np.clip(ridge / np.float32(contrast), -0.05, 0.12), np.float32)
 
 
-def _step_map(sheet: FloatImage) -> FloatImage:
+def _step_map(sheet: Field) -> Field:
     """Mean of the 26 px inwards of each place minus that of the 22 px outwards of it; 0 next to the wall."""
     total = np.cumsum(np.pad(sheet, ((0, 0), (1, 0))), axis=1)
     place = np.arange(sheet.shape[1])
 
-    def mean(first: int, last: int) -> FloatImage:
+    def mean(first: int, last: int) -> Field:
         low, high = (np.clip(place + end, 0, sheet.shape[1]) for end in (first, last))
         return np.asarray((total[:, high] - total[:, low]) / np.maximum(high - low, 1), np.float32)
 
@@ -214,7 +213,7 @@ def _by_line(canvas: Canvas, side: str, *, named: bool) -> tuple[Space, float, f
     return _space_between(strip, lung, path, start, stop), score, 1.1 * step
 
 
-def _step_across(sheet: FloatImage, columns: npt.NDArray[np.intp]) -> float:
+def _step_across(sheet: Field, columns: npt.NDArray[np.intp]) -> float:
     """How much brighter the lung is than the space at the line itself, by a straight fit to the means on both sides.
 
     Levels change towards the wall by themselves, so the mean of each side would mistake that for the step.

@@ -13,11 +13,10 @@ from plantain.offline.chest.canvas import (
     open_canvas,
 )
 from plantain.offline.chest.clearing import markings
-from plantain.offline.chest.drawing import FloatImage
 from plantain.offline.chest.outline import Lung
 from plantain.offline.chest.pleura import Space, calm, find_space, inward_normals, outer_course
 from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 from plantain.pixels.blend import dilate, feather
 from plantain.pixels.grain import grain_sigma
 
@@ -85,7 +84,7 @@ def _space(canvas: Canvas, lung: Lung, depth: float, reach: float, *, lateral: b
     return Space(region, edge[open_], strength)
 
 
-def _empty(gray: FloatImage, region: Mask, darker: float) -> FloatImage:
+def _empty(gray: Field, region: Mask, darker: float) -> Field:
     """The space without markings: thin bright structures of vessel width taken off, grain and ribs kept, darker."""
     soft = blur(gray, 1.4)
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (11, 11))
@@ -101,9 +100,7 @@ def _empty(gray: FloatImage, region: Mask, darker: float) -> FloatImage:
     return gray - alpha * (darker + 0.9 * vessels)
 
 
-def _pleura(
-    canvas: Canvas, drawn: FloatImage, space: Space, strength: float, width: float
-) -> tuple[FloatImage, Mask]:
+def _pleura(canvas: Canvas, drawn: Field, space: Space, strength: float, width: float) -> tuple[Field, Mask]:
     """A hairline along the lung's edge, uneven in strength, and a faint denser rim of lung inside it."""
     count = len(space.line)
     uneven = np.clip(1 + 0.28 * calm(canvas.rng.standard_normal(count), 9.0) * np.sqrt(9.0 * 3.54), 0.35, 1.5)
@@ -171,7 +168,7 @@ def remove(scene: Scene) -> Rendering:
     )
 
 
-def _restore(canvas: Canvas, side: str, space: Space, step: float) -> tuple[FloatImage, Mask]:
+def _restore(canvas: Canvas, side: str, space: Space, step: float) -> tuple[Field, Mask]:
     """Gives the space the lung's level and markings like those just inside it, and heals over the line."""
     lung = canvas.chest.lung(side)
     stroke = np.zeros(lung.mask.shape, np.uint8)
@@ -184,7 +181,7 @@ def _restore(canvas: Canvas, side: str, space: Space, step: float) -> tuple[Floa
     return healed, dilate(space.region | near, 2)
 
 
-def _heal_across(gray: FloatImage, space: Space) -> tuple[FloatImage, Mask]:
+def _heal_across(gray: Field, space: Space) -> tuple[Field, Mask]:
     """Blurs across the line within a few pixels of it: what runs along it goes, ribs that cross it stay.
 
     Grain, finer than the line, is left as it is.

@@ -8,8 +8,7 @@ import cv2
 import numpy as np
 
 from plantain.offline.chest.canvas import Canvas, coordinates, lung_coordinates
-from plantain.offline.chest.drawing import FloatImage
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 from plantain.pixels.blend import dilate
 
 ZONES = ("lateral rib", "posterior rib", "clavicle")
@@ -106,7 +105,7 @@ def _region(canvas: Canvas, side: str, zone: str) -> Mask:
     return found
 
 
-def _on_the_crest(ridge: FloatImage, angle: FloatImage) -> Mask:
+def _on_the_crest(ridge: Field, angle: Field) -> Mask:
     """Where the ridge is highest across its own direction."""
     rows, columns = coordinates(ridge.shape)
     held = np.ones(ridge.shape, bool)
@@ -118,9 +117,7 @@ def _on_the_crest(ridge: FloatImage, angle: FloatImage) -> Mask:
     return held
 
 
-def bone_frame(
-    canvas: Canvas, bone: Bone, reach: float
-) -> tuple[tuple[slice, slice], FloatImage, FloatImage]:
+def bone_frame(canvas: Canvas, bone: Bone, reach: float) -> tuple[tuple[slice, slice], Field, Field]:
     """A box around a bone's middle with, for each pixel, how far along and how far across the bone it lies."""
     half = int(np.ceil(reach))
     top, left = max(0, int(bone.y) - half), max(0, int(bone.x) - half)
@@ -132,7 +129,7 @@ def bone_frame(
     return box, along, across
 
 
-def fitted(soft: FloatImage, bone: Bone) -> Bone | None:
+def fitted(soft: Field, bone: Bone) -> Bone | None:
     """The bone with its width measured from cortex to cortex; None where it has no two edges.
 
     Args:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plantain.offline.instruments.pair import Plane
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Field, Mask
 
 MAP_SIDE = 256
 """Side of the frame that anatomy is mapped on."""
@@ -53,7 +52,7 @@ def ellipse(shape: tuple[int, int], centre: tuple[float, float], axes: tuple[flo
     return np.asarray(((xs - centre[0]) / axes[0]) ** 2 + ((ys - centre[1]) / axes[1]) ** 2 <= 1.0, bool)
 
 
-def content_box(level: Plane, floor: float) -> tuple[int, int, int, int]:
+def content_box(level: Field, floor: float) -> tuple[int, int, int, int]:
     """Top, bottom, left, right of what is brighter than `floor` in more than a tenth of a row or column."""
     lit = level > floor
     rows = np.flatnonzero(lit.mean(axis=1) > 0.1)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from plantain.offline.instruments.pair import Plane, blur
-from plantain.pixels.arrays import Mask
+from plantain.offline.instruments.pair import blur
+from plantain.pixels.arrays import Field, Mask
 
 NEAR = 1.5
 """A step happens within this many pixels to either side; after a blur of one pixel it holds 0.87 of its height."""
@@ -44,7 +44,7 @@ NO_BORDER = Border(0, 0.0, 0.0, 1.0)
 
 
 def border_of(
-    delta: Plane, clean: Plane, after: Plane, *, tau: float, step_levels: float, smallest: float, unit: float
+    delta: Field, clean: Field, after: Field, *, tau: float, step_levels: float, smallest: float, unit: float
 ) -> Border:
     """Measures the outline of a change at full size.
 
@@ -92,7 +92,7 @@ def border_of(
     )
 
 
-def _outline(delta: Plane, tau: float, smallest: float) -> tuple[Mask, np.ndarray]:
+def _outline(delta: Field, tau: float, smallest: float) -> tuple[Mask, np.ndarray]:
     """The larger parts of a change, filled, and the points (N, 2), x and y, of their outlines."""
     support = np.abs(blur(delta, 1.5)) > tau
     support = cv2.morphologyEx(support.astype(np.uint8), cv2.MORPH_CLOSE, np.ones((5, 5), np.uint8))
@@ -122,7 +122,7 @@ def _outward(mask: Mask) -> np.ndarray:
     return np.stack([gx / norm, gy / norm])
 
 
-def _profiles(plane: Plane, points: np.ndarray, normals: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+def _profiles(plane: Field, points: np.ndarray, normals: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Values (N, K) along the normal of each point, from inside to outside."""
     xs = (points[:, 0, None] + normals[0][:, None] * offsets[None, :]).astype(np.float32)
     ys = (points[:, 1, None] + normals[1][:, None] * offsets[None, :]).astype(np.float32)

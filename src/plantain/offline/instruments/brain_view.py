@@ -6,15 +6,15 @@ import cv2
 import numpy as np
 
 from plantain.offline.instruments.anatomy import Anatomy, ellipse
-from plantain.offline.instruments.pair import Plane, blur, filled, grow, hull, largest_part, shrunken
-from plantain.pixels.arrays import Mask
+from plantain.offline.instruments.pair import blur, filled, grow, hull, largest_part, shrunken
+from plantain.pixels.arrays import Field, Mask
 
 RAYS = 180
 OUTER_SHARE = 0.28
 """Scalp and skull lie within this outer share of a ray from the middle of the head."""
 
 
-def brain_view(level: Plane, plane: str) -> Anatomy:
+def brain_view(level: Field, plane: str) -> Anatomy:
     """Maps a slice of any sequence, with or without the skull.
 
     Args:
@@ -61,7 +61,7 @@ def brain_view(level: Plane, plane: str) -> Anatomy:
     )
 
 
-def _inside_skull(smooth: Plane, head: Mask) -> Mask:
+def _inside_skull(smooth: Field, head: Mask) -> Mask:
     """What the inner table encloses: along each ray, inward from the skin, past the dark band of the skull.
 
     Where no dark band is found (skull stripped before), the brain is the head. A band counts only when most
@@ -118,7 +118,7 @@ def _above_face(head: Mask) -> Mask:
     return ellipse(head.shape, centre, (0.5 * width, 0.42 * width))
 
 
-def _midline(smooth: Plane, brain: Mask) -> float:
+def _midline(smooth: Field, brain: Mask) -> float:
     """The column about which the slice is most like its mirror image."""
     columns = np.flatnonzero(brain.any(axis=0))
     if columns.size == 0:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from plantain.offline.instruments.pair import ImagePair, Plane, blur, grow, shrink
-from plantain.pixels.arrays import Mask
+from plantain.offline.instruments.pair import ImagePair, blur, grow, shrink
+from plantain.pixels.arrays import Field, Mask
 
 FACTOR = 2
 """Changes are mapped at half size."""
@@ -67,7 +67,7 @@ class Change:
 
     shift: float
     noise: float
-    smooth: Plane
+    smooth: Field
     labels: np.ndarray
     parts: tuple[ChangedPart, ...]
     changed_share: float
@@ -118,11 +118,11 @@ def change_of(pair: ImagePair, field: Mask, place: Mask) -> Change:
 def _parts(
     labels: np.ndarray,
     count: int,
-    strength: Plane,
+    strength: Field,
     place: Mask,
     changed: Mask,
-    signed: Plane,
-    before: Plane,
+    signed: Field,
+    before: Field,
 ) -> tuple[ChangedPart, ...]:
     flat = labels.ravel()
     weights = np.minimum(strength, MOST_WEIGHT).ravel().astype(np.float64)
@@ -165,7 +165,7 @@ def _highest(flat: np.ndarray, count: int, values: np.ndarray) -> np.ndarray:
     return highest
 
 
-def _relief(labels: np.ndarray, count: int, before: Plane, change: np.ndarray) -> np.ndarray:
+def _relief(labels: np.ndarray, count: int, before: Field, change: np.ndarray) -> np.ndarray:
     """Level of each part in the original against a ring around it, over its mean change (positive: it was brighter)."""
     grown = cv2.dilate(labels.astype(np.float32), _disc(10)).astype(np.int32)
     ring = np.where((labels == 0) & (grown > 0), grown, 0)

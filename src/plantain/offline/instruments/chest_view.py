@@ -6,14 +6,14 @@ import cv2
 import numpy as np
 
 from plantain.offline.instruments.anatomy import Anatomy, content_box, ellipse
-from plantain.offline.instruments.pair import Plane, blur, grow, hull
-from plantain.pixels.arrays import Mask
+from plantain.offline.instruments.pair import blur, grow, hull
+from plantain.pixels.arrays import Field, Mask
 
 ANGLE = 3.0
 """The angles lie at least this many times as far from the midline as they reach out past the lungs."""
 
 
-def chest_view(level: Plane) -> Anatomy:
+def chest_view(level: Field) -> Anatomy:
     """Maps a frontal radiograph (bright bone, dark air).
 
     Args:
@@ -89,7 +89,7 @@ def _with_angles(lungs: Mask, below: Mask, midline: float, outward: float) -> Ma
     return np.asarray(lungs & ~beside | below & ~beside | out & beside, bool)
 
 
-def _midline(smooth: Plane, box: tuple[int, int, int, int]) -> float:
+def _midline(smooth: Field, box: tuple[int, int, int, int]) -> float:
     """The bright column (spine) between two dark ones (lungs) in the upper chest."""
     top, bottom, left, right = box
     height, width = bottom - top, right - left
@@ -112,7 +112,7 @@ def _midline(smooth: Plane, box: tuple[int, int, int, int]) -> float:
     return found if abs(found - centre) < 0.15 * width else centre
 
 
-def _lung(smooth: Plane, box: tuple[int, int, int, int], midline: float, sign: int) -> Mask | None:
+def _lung(smooth: Field, box: tuple[int, int, int, int], midline: float, sign: int) -> Mask | None:
     """One lung field: what is dark within its half of the chest and does not reach the frame; None if implausible."""
     top, bottom, left, right = box
     height, width = bottom - top, right - left

@@ -18,12 +18,12 @@ from plantain.offline.instruments.fundus_view import fundus_view
 from plantain.offline.instruments.grain import NOTHING, Grain, grain_of
 from plantain.offline.instruments.leftover import Leftover, leftover_of
 from plantain.offline.instruments.marks import Stray, beyond_field, strays_of
-from plantain.offline.instruments.pair import ImagePair, Plane, blur, grow, shrink
+from plantain.offline.instruments.pair import ImagePair, blur, grow, shrink
 from plantain.offline.instruments.presentation import Presentation
 from plantain.offline.instruments.repetition import Repetition, repetition_of
 from plantain.offline.instruments.target import candidates, target_parts
 from plantain.offline.instruments.whole_field import UNTOUCHED, WholeField, whole_field_of
-from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.arrays import Field, Mask, Pixels
 from plantain.records import Direction, SourceImage
 
 SEAM_LEVELS = 3.5
@@ -175,7 +175,7 @@ def _enlarged(mask: Mask, size: tuple[int, int]) -> Mask:
     return np.asarray(cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST), bool)
 
 
-def _weighted(smooth: Plane, where: Mask, place: Mask) -> float:
+def _weighted(smooth: Field, where: Mask, place: Mask) -> float:
     mass = np.abs(smooth) * where
     total = float(mass.sum())
     return float(mass[place].sum() / total) if total > 0 else 0.0
@@ -193,7 +193,7 @@ def _sides(
     )
 
 
-def _height(smooth: Plane, where: Mask, region: Mask) -> float:
+def _height(smooth: Field, where: Mask, region: Mask) -> float:
     rows = np.flatnonzero(region.any(axis=1))
     mass = (np.abs(smooth) * where).sum(axis=1)
     if rows.size < 2 or mass.sum() <= 0:
@@ -202,7 +202,7 @@ def _height(smooth: Plane, where: Mask, region: Mask) -> float:
     return float((middle - rows[0]) / (rows[-1] - rows[0]))
 
 
-def _strength(change: Change, where: Mask, clean: Plane, beyond: float) -> tuple[float, float]:
+def _strength(change: Change, where: Mask, clean: Field, beyond: float) -> tuple[float, float]:
     """Mean absolute change in the core (above a percentile), and that over the texture it has to stand out from."""
     values = np.abs(change.smooth[where])
     if values.size == 0:
@@ -213,7 +213,7 @@ def _strength(change: Change, where: Mask, clean: Plane, beyond: float) -> tuple
     return core, core / (float(np.median(np.abs(texture))) * 1.4826 + 1.0)
 
 
-def _line_strength(pair: ImagePair, change: Change, where: Mask, clean: Plane) -> tuple[float, float]:
+def _line_strength(pair: ImagePair, change: Change, where: Mask, clean: Field) -> tuple[float, float]:
     """The same of a line of a few pixels: its darkest or brightest twentieth at full size, over the fine texture."""
     full = _enlarged(where, (pair.shape[1], pair.shape[0]))
     if not full.any():
@@ -225,7 +225,7 @@ def _line_strength(pair: ImagePair, change: Change, where: Mask, clean: Plane) -
     return core, core / (3.0 * (float(np.median(np.abs(texture))) * 1.4826 + 1.0))
 
 
-def _balance(smooth: Plane, where: Mask) -> float:
+def _balance(smooth: Field, where: Mask) -> float:
     values = smooth[where]
     total = float(np.abs(values).sum())
     return float(values.sum() / total) if total > 0 else 0.0
@@ -240,7 +240,7 @@ def _outside(pair: ImagePair, roi: Mask, field: Mask) -> float | None:
 
 
 def _close_up(
-    pair: ImagePair, change: Change, where: Mask, clean: Plane, diffuse: bool
+    pair: ImagePair, change: Change, where: Mask, clean: Field, diffuse: bool
 ) -> tuple[Border, Grain]:
     """Border and grain, measured at full size in the box around the edit."""
     ys, xs = np.nonzero(where)

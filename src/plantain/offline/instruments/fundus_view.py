@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 
 from plantain.offline.instruments.anatomy import Anatomy, ellipse
-from plantain.offline.instruments.pair import Plane, blur, filled, largest_part, shrunken
-from plantain.pixels.arrays import Mask, Pixels
+from plantain.offline.instruments.pair import blur, filled, largest_part, shrunken
+from plantain.pixels.arrays import Field, Mask, Pixels
 
 DISC_SHARE = 0.135
 """Disc diameter over aperture diameter in a photograph of about 45 to 50 degrees."""
@@ -51,7 +51,7 @@ def fundus_view(small: Pixels) -> Anatomy:
 
 def _disc(small: Pixels, aperture: Mask, size: float, middle: tuple[float, float]) -> tuple[float, float]:
     """The brightest spot of disc size against its surroundings, near the horizontal meridian, with vessels in it."""
-    level: Plane = small[..., 1].astype(np.float32)
+    level: Field = small[..., 1].astype(np.float32)
     weight = aperture.astype(np.float32)
     outer = blur(weight, 1.6 * size) + 1e-3
     contrast = blur(level * weight, 0.35 * size) / (blur(weight, 0.35 * size) + 1e-3)

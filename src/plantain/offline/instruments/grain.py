@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import cv2
 import numpy as np
 
-from plantain.offline.instruments.pair import Plane, blur, grow, shrink
-from plantain.pixels.arrays import Mask
+from plantain.offline.instruments.pair import blur, grow, shrink
+from plantain.pixels.arrays import Field, Mask
 
 BLOCK = 8
 LAPLACIAN = np.array([[1, -2, 1], [-2, 4, -2], [1, -2, 1]], np.float32) / 6.0
@@ -71,7 +71,7 @@ class Grain:
 NOTHING = Grain(0, 0.0, 0.0, 0.0, 0.0)
 
 
-def grain_of(before: Plane, after: Plane, where: Mask, reach: float) -> Grain:
+def grain_of(before: Field, after: Field, where: Mask, reach: float) -> Grain:
     """Compares fine texture block by block, in both bands; the one in which less was kept is reported.
 
     Args:
@@ -89,7 +89,7 @@ def grain_of(before: Plane, after: Plane, where: Mask, reach: float) -> Grain:
     return replace(min(told, key=lambda grain: grain.kept), lost=measured[-1].lost)
 
 
-def _in_band(band: Band, before: Plane, after: Plane, inside: Mask, ring: Mask) -> Grain:
+def _in_band(band: Band, before: Field, after: Field, inside: Mask, ring: Mask) -> Grain:
     first, second = _texture(before, band), _texture(after, band)
     # Noise is everywhere; structure is not. Where a fifth of the blocks are as smooth as coding leaves them
     # (an average of many brains, a drawing), what fine texture there is belongs to the structure.
@@ -110,23 +110,23 @@ def _in_band(band: Band, before: Plane, after: Plane, inside: Mask, ring: Mask) 
     )
 
 
-def _typical(texture: Plane) -> float:
+def _typical(texture: Field) -> float:
     """The grain of the plainer blocks: structure, of the anatomy or of a finding's own edges, only ever adds to it."""
     return float(np.percentile(texture, 30))
 
 
-def _cover(mask: Mask) -> Plane:
+def _cover(mask: Mask) -> Field:
     """Share of each block that the mask covers."""
     return shrink(mask.astype(np.float32), BLOCK)
 
 
-def _plain(texture: Plane, blocks: Mask, least: float) -> Mask:
+def _plain(texture: Field, blocks: Mask, least: float) -> Mask:
     """Of the given blocks those with grain, without the fifth with most structure (a vessel, a rib's edge)."""
     lit = blocks & (texture > least)
     return np.asarray(lit & (texture <= np.percentile(texture[lit], 80)), bool) if lit.any() else lit
 
 
-def _texture(plane: Plane, band: Band) -> Plane:
+def _texture(plane: Field, band: Band) -> Field:
     """Root mean square of the band in each block, without the part that coding makes."""
     fine = cv2.filter2D(plane, cv2.CV_32F, LAPLACIAN) if band.name == "finest" else plane - blur(plane, 1.0)
     size = (max(1, plane.shape[1] // BLOCK), max(1, plane.shape[0] // BLOCK))

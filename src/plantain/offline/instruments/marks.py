@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from plantain.offline.instruments.change import Change, ChangedPart
-from plantain.offline.instruments.pair import ImagePair, Plane, blur, grow, shrink
-from plantain.pixels.arrays import Mask
+from plantain.offline.instruments.pair import ImagePair, blur, grow, shrink
+from plantain.pixels.arrays import Field, Mask
 
 FACTOR = 2
 BEYOND_LEVELS, BEYOND_AREA = 16.0, 20
@@ -69,7 +69,7 @@ def beyond_field(pair: ImagePair, field: Mask) -> tuple[Stray, ...]:
     return (Stray(x, y, area * FACTOR**2, float(largest[changed].max()), True),)
 
 
-def _strokes(plane: Plane) -> Plane:
+def _strokes(plane: Field) -> Field:
     """Strength of thin structure: the fine band's local root mean square."""
     fine = plane - blur(plane, 2.5)
     return np.sqrt(blur(fine * fine, 2.0))

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
-from plantain.pixels.arrays import Mask, Pixels
-
-Plane = npt.NDArray[np.float32]
+from plantain.pixels.arrays import Field, Mask, Pixels
 
 GREEN_WEIGHTS = {"fundus": (0.0, 1.0, 0.0)}
 """Retinal contrast stands in the green channel; grey images have three equal ones."""
@@ -32,10 +29,10 @@ class ImagePair:
 
     before: Pixels
     after: Pixels
-    before_level: Plane
-    after_level: Plane
-    delta: Plane
-    largest: Plane
+    before_level: Field
+    after_level: Field
+    delta: Field
+    largest: Field
     unit: float
 
     @property
@@ -71,13 +68,13 @@ def pair_of(before: Pixels, after: Pixels, modality: str) -> ImagePair:
     )
 
 
-def shrink(plane: Plane, factor: int) -> Plane:
+def shrink(plane: Field, factor: int) -> Field:
     """The plane at 1/factor of its size, each value the mean of what it covers."""
     size = (max(1, plane.shape[1] // factor), max(1, plane.shape[0] // factor))
     return np.asarray(cv2.resize(plane, size, interpolation=cv2.INTER_AREA), np.float32)
 
 
-def blur(plane: Plane, sigma: float) -> Plane:
+def blur(plane: Field, sigma: float) -> Field:
     """Gaussian mean with the given spread in pixels."""
     return np.asarray(cv2.GaussianBlur(plane, (0, 0), sigma), np.float32)
 

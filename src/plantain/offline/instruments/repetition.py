@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from plantain.offline.instruments.pair import ImagePair, Plane, blur, grow, shrink
-from plantain.pixels.arrays import Mask
+from plantain.offline.instruments.pair import ImagePair, blur, grow, shrink
+from plantain.pixels.arrays import Field, Mask
 
 FACTOR = 2
 BLOCK = 24
@@ -81,7 +81,7 @@ def repetition_of(pair: ImagePair, where: Mask) -> Repetition:
     return found
 
 
-def _places_like(after: Plane, block: tuple[int, int], flat: Mask) -> Iterator[tuple[tuple[int, int], float]]:
+def _places_like(after: Field, block: tuple[int, int], flat: Mask) -> Iterator[tuple[tuple[int, int], float]]:
     """The shifts (dx, dy) to the places that resemble a block most, with their correlation, best first."""
     y, x = block
     surface = cv2.matchTemplate(after, after[y : y + BLOCK, x : x + BLOCK], cv2.TM_CCOEFF_NORMED)
@@ -101,22 +101,22 @@ def _put_out(surface: np.ndarray, row: int, column: int, reach: int) -> None:
     surface[max(0, row - reach) : row + reach + 1, max(0, column - reach) : column + reach + 1] = -1
 
 
-def _band(plane: Plane) -> Plane:
+def _band(plane: Field) -> Field:
     return blur(plane, 0.6) - blur(plane, 4.0)
 
 
-def _mean(values: Plane) -> Plane:
+def _mean(values: Field) -> Field:
     return np.asarray(cv2.boxFilter(values, cv2.CV_32F, (WINDOW, WINDOW)), np.float32)
 
 
-def _newness(before: Plane, after: Plane) -> Mask:
+def _newness(before: Field, after: Field) -> Mask:
     """Where there is texture that is no longer the original's."""
     powers = _mean(before * before), _mean(after * after)
     alike = _mean(before * after) / np.sqrt(np.maximum(powers[0] * powers[1], 1e-6))
     return np.asarray(((alike < NEW) | (powers[0] < LEAST_POWER)) & (powers[1] >= LEAST_POWER), bool)
 
 
-def _repeats(after: Plane, shift: tuple[int, int]) -> Mask:
+def _repeats(after: Field, shift: tuple[int, int]) -> Mask:
     """Where the image is the same again at (x + dx, y + dy), but for what encoding leaves."""
     matrix = np.array([[1, 0, -shift[0]], [0, 1, -shift[1]]], np.float32)
     moved = cv2.warpAffine(after, matrix, after.shape[::-1], flags=cv2.INTER_NEAREST)
@@ -127,7 +127,7 @@ def _repeats(after: Plane, shift: tuple[int, int]) -> Mask:
     return np.asarray(same & (np.minimum(*powers) >= LEAST_POWER), bool)
 
 
-def _many_ways(after: Plane) -> Mask:
+def _many_ways(after: Field) -> Mask:
     """Where texture runs in more than one direction: a straight edge resembles itself all along, and proves nothing."""
     gx, gy = cv2.Sobel(after, cv2.CV_32F, 1, 0), cv2.Sobel(after, cv2.CV_32F, 0, 1)
     xx, yy, xy = (
@@ -137,14 +137,14 @@ def _many_ways(after: Plane) -> Mask:
     return np.asarray(along < MOST_ALIGNED, bool)
 
 
-def _flat_places(after: Plane) -> Mask:
+def _flat_places(after: Field) -> Mask:
     """Where a block would lie on next to no texture, so that its correlation means nothing."""
     power = cv2.boxFilter(after * after, cv2.CV_32F, (BLOCK, BLOCK), anchor=(0, 0))
     rows, columns = after.shape[0] - BLOCK + 1, after.shape[1] - BLOCK + 1
     return np.asarray(power[:rows, :columns] < LEAST_POWER, bool)
 
 
-def _new_blocks(fresh: Mask, after: Plane) -> list[tuple[int, int]]:
+def _new_blocks(fresh: Mask, after: Field) -> list[tuple[int, int]]:
     """Top left corners of blocks of new texture, strongest first, spread out, at most `MOST_BLOCKS`."""
     share = cv2.boxFilter(fresh.astype(np.float32), cv2.CV_32F, (BLOCK, BLOCK), anchor=(0, 0))
     share = share[: fresh.shape[0] - BLOCK + 1, : fresh.shape[1] - BLOCK + 1]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plantain.offline.instruments.pair import ImagePair, Plane, blur, shrink
-from plantain.pixels.arrays import Mask
+from plantain.offline.instruments.pair import ImagePair, blur, shrink
+from plantain.pixels.arrays import Field, Mask
 
 FACTOR = 2
 
@@ -60,7 +60,7 @@ def whole_field_of(pair: ImagePair, field: Mask) -> WholeField:
     )
 
 
-def _structure(plane: Plane) -> Plane:
+def _structure(plane: Field) -> Field:
     return blur(plane, 1.5) - blur(plane, 6.0)
 
 
