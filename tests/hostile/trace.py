@@ -151,9 +151,12 @@ def _judge(line: str, name: str, inside: str, seen: Seen) -> None:
 
 
 def _allowed(path: str, inside: str, *, written: bool) -> bool:
-    """Below the artefact or the free folder that the command was told of, or what the machine itself needs."""
-    if re.match(rf"{re.escape(inside)}/\d+/(it|new)\b", path):
-        return True
+    """Below the artefact or the free folder that the command was told of, or what the machine itself needs.
+
+    An import is made beside its folder, under a name of its own, and moved there whole, which syncs the folder above.
+    """
+    if below := re.match(rf"{re.escape(inside)}/\d+(/it\b|/new\b|/\.new\.importing\b|$)", path):
+        return bool(below[1]) or not written
     return path.startswith(WRITABLE) or (not written and path.startswith(READABLE))
 
 
@@ -208,8 +211,10 @@ def _trace(home: Path, every: int, jobs: int) -> int:
             artefact, which = wanted[told["pair"]]
             wrong += told["wrong"]
             most = max(most, (told["mb"], f"{artefact} <- {artefact.commands[which]}"))
-    for line in (*seen.outside[:40], *seen.started[:40], *wrong[:40]):
-        print(line)
+    for line in {
+        line.partition(": opened ")[0]: line for line in (*seen.outside, *seen.started, *wrong)
+    }.values():
+        print(line[:400])
     print(
         f"{seen.pairs} pairs in {time.monotonic() - begun:.0f} s, {seen.opened} files opened: "
         f"{len(seen.outside)} opened or changed outside, {len(seen.started)} unexpected processes "

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from plantain.catalogue.ingest import ingest
 from plantain.catalogue.store import Catalogue
+from plantain.cli.images.ingest_table import table_line
 from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.entries import Refused, SourceEntry, SourceOptions, TableRead
 from plantain.sources.folder import FolderReader
+from plantain.sources.label_table import LabelTable, RowLabels
 from sources.published import jpeg
 
 TAXONOMY = load_taxonomy()
@@ -226,3 +229,63 @@ def test_a_snapshot_of_the_hubs_cache_is_read_and_a_link_elsewhere_is_not(tmp_pa
         done = ingest(source, catalogue)
     assert done.added == 2
     assert read(snapshot)[1] == {"Edema/9.jpg": "a link that leads out of the folder, or nowhere"}
+
+
+def test_a_table_of_many_rows_is_held_only_as_far_as_it_tells_of_pictures_that_are_there(
+    tmp_path: Path,
+) -> None:
+    """`benchmarks/large_table.py` measures 1.5 million rows: 0.3 kB each, 0.9 kB before."""
+    rows = 20_000
+    told = [f"folder{row % 97}/picture-{row:07d}.png,AMD,P{row // 3:06d}\n" for row in range(rows)]
+    told += ["x1.png,AMD,P1\n", "train/x2.png,normal,P2\n"]
+    (tmp_path / "labels.csv").write_text("file,labels,Patient ID\n" + "".join(told), encoding="utf-8")
+    tracemalloc.start()
+    table = LabelTable(
+        tmp_path, TAXONOMY, ["x1.png", "x2.png"], SourceOptions(tmp_path, "fundus", Licence.OPEN)
+    )
+    missing = table.without(["x1.png", "x2.png"])
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (len(missing), missing[0].name, missing[-1].name) == (
+        rows,
+        "folder0/picture-0000000.png",
+        f"folder{(rows - 1) % 97}/picture-{rows - 1:07d}.png",
+    )
+    assert table.of("x2.png", "fundus") == RowLabels(("normal",), "P2")
+    assert most < 350 * rows
+
+
+def test_a_table_with_a_column_for_each_label_tells_labels(tmp_path: Path) -> None:
+    """As CheXpert's train.csv: 1.0 there, 0.0 not, -1.0 uncertain, empty not mentioned; Support Devices is no label."""
+    (tmp_path / "labels.csv").write_text(
+        "Path,Sex,Age,No Finding,Cardiomegaly,Lung Opacity,Pleural Effusion,Support Devices\n"
+        "a/patient00001/view1.jpg,F,68,1.0,,,,1.0\n"
+        "a/patient00002/view1.jpg,F,87,,1.0,0.0,-1.0,1.0\n"
+        "a/patient00003/view1.jpg,M,83,,,1.0,1.0,\n"
+        "a/patient00004/view1.jpg,M,41,,,,0.0,\n",
+        encoding="utf-8",
+    )
+    files = [f"a/patient0000{number}/view1.jpg" for number in (1, 2, 3, 4)]
+    table = LabelTable(tmp_path, TAXONOMY, files, SourceOptions(tmp_path, "chest_xray", Licence.OPEN))
+    assert [table.of(file, "chest_xray").labels for file in files] == [
+        ("No Finding",),
+        ("Cardiomegaly",),
+        ("Lung Opacity", "Pleural Effusion"),
+        (),
+    ]
+    assert table.read is not None
+    assert (
+        "labels from the columns 'No Finding', 'Cardiomegaly', 'Lung Opacity', 'Pleural Effusion' (1: "
+        in (table_line(table.read))
+    )
+    assert "not used: 'Sex', 'Age', 'Support Devices'" in table_line(table.read)
+
+
+def test_columns_of_numbers_between_are_no_marks(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("file,AMD,Glaucoma\na.png,0.93,1\nb.png,0.1,0\n", encoding="utf-8")
+    table = LabelTable(
+        tmp_path, TAXONOMY, ["a.png", "b.png"], SourceOptions(tmp_path, "fundus", Licence.OPEN)
+    )
+    assert table.read is not None
+    assert (table.read.columns.marked, table.read.columns.unused) == (("Glaucoma",), ("AMD",))
+    assert [table.of(name, "fundus").labels for name in ("a.png", "b.png")] == [("Glaucoma",), ()]

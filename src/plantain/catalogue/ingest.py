@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import chain
 from pathlib import Path
 
 from plantain.catalogue.gate import PrivacyGate, Suspicion, suspicious
@@ -18,7 +19,7 @@ from plantain.catalogue.near import NearPair, join_near_duplicates
 from plantain.catalogue.quarantine import held, held_one, hold, hold_again
 from plantain.catalogue.store import Catalogue
 from plantain.catalogue.withdrawal import Withdrawn
-from plantain.files.csv_form import read_csv, written_csv
+from plantain.files.csv_form import csv_line, read_csv
 from plantain.files.opening import read_regular
 from plantain.files.writing import replace_file
 from plantain.pixels.decode import declared_pixels
@@ -168,7 +169,8 @@ def write_rejected(root: Path, dataset: str, refused: list[Refused]) -> None:
             rows += [
                 tuple(row) for row in read_csv(file) if len(row) == 3 and row[0] not in ("dataset", dataset)
             ]
-    replace_file(path, written_csv([("dataset", "file", "reason"), *sorted(rows)]).encode())
+    rows.sort()
+    replace_file(path, (csv_line(row).encode() for row in chain([("dataset", "file", "reason")], rows)))
 
 
 def _in_order(found: Iterator[Found], workshop: _Workshop, workers: int) -> Iterator[_Prepared | _Told]:

@@ -15,10 +15,11 @@ _HARMLESS = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?%?|inf|nan)|-")
 
 def written_csv(rows: Iterable[Sequence[object]]) -> str:
     """Rows as CSV text, lines ended by a line feed. Numbers stay numbers; other cells are defused where needed."""
-    return "".join(map(_line, rows))
+    return "".join(map(csv_line, rows))
 
 
-def _line(row: Sequence[object]) -> str:
+def csv_line(row: Sequence[object]) -> str:
+    """One row of `written_csv`."""
     text = io.StringIO()
     # Python's writer quotes what stands in its line terminator; a carriage return must be quoted too.
     csv.writer(text, lineterminator="\r\n").writerow([defused(cell) for cell in row])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -22,12 +22,12 @@ def create(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
         yield file
 
 
-def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
+def replace_file(path: Path, data: bytes | Iterable[bytes], mode: int = 0o666) -> None:
     """Gives `path` these bytes at once: a reader meets the old file or the new one, also after a power cut."""
     part = path.with_name(f".{path.name}.part")
     try:
         with create(part, mode) as file:
-            file.write(data)
+            file.writelines((data,) if isinstance(data, bytes) else data)
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)

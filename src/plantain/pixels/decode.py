@@ -128,6 +128,8 @@ def declared_size(data: bytes) -> tuple[int, int]:
 
 def one_line(text: str) -> str:
     """Text made safe for a one-line message: control characters escaped, overlong names shortened."""
+    if text.isprintable() and len(text) <= 300:
+        return text
     text = "".join(
         char if char.isprintable() else char.encode("unicode_escape", "replace").decode() for char in text
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plantain.findings.taxonomy import fold, suggest
@@ -61,6 +61,7 @@ class Columns:
         file, labels, group, split: names of columns; None where there is none.
         patient: whether the group is a patient by its name, or a person said so; else it may be a study or a lesion.
         unused: columns of which nothing is read.
+        marked: columns that are called as labels are, with a 1 in the rows that have them.
     """
 
     file: str
@@ -69,6 +70,12 @@ class Columns:
     split: str | None
     patient: bool
     unused: tuple[str, ...]
+    marked: tuple[str, ...] = ()
+
+    def with_one_for_each_label(self, names: Sequence[str]) -> Columns:
+        """The same of a table that has a column for each label, with a 1 where it is there."""
+        left = tuple(name for name in self.unused if name not in names)
+        return replace(self, marked=tuple(names), unused=left)
 
 
 def candidates(header: Sequence[str], asked: Mapping[str, str], path: Path) -> dict[str, list[str]]:

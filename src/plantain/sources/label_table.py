@@ -12,9 +12,9 @@ import re
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import product, repeat
 from pathlib import Path
 
 from plantain.files.opening import check_inside
@@ -30,6 +30,11 @@ NAMES = ("labels.csv", "labels.tsv", "labels.xlsx")
 
 NO_LABEL = "no label: the source has none"
 """Note of an image that neither table nor folder labels; it goes when a label is told later."""
+
+MARKS = {"1": True, "1.0": True, "true": True, "yes": True, "y": True, "x": True} | dict.fromkeys(
+    ("", "0", "0.0", "false", "no", "n", "-", "nan", "na", "-1", "-1.0"), False
+)
+"""What stands in the columns of a table that has one for each label. What nobody is sure of (-1) is no label."""
 
 _NO_FILE = "the table of labels names it, and no such picture is there"
 
@@ -75,8 +80,10 @@ class LabelTable:
                 was named, and there is no table.
         """
         self._taxonomy = taxonomy
+        self._modalities = (options.modality,) if options.modality else taxonomy.modalities
         self.path = _beside(root) if options.table is None else _named(options.table, root)
         self.read: TableRead | None = None
+        self._named: list[str] = []
         self._rows: dict[str, _Row] = {}
         self._row_of: dict[str, _Row] = {}
         if self.path is not None:
@@ -91,20 +98,38 @@ class LabelTable:
         may = candidates(header, asked, path)
         # A published table may have a million rows: only what may be needed of them is held.
         cells: dict[str, list[str]] = {name: [] for names in may.values() for name in names}
+        hot = [] if may["labels"] else [name for name in header if name not in cells and self._is_label(name)]
+        cells |= {name: [] for name in hot}
+        kept_once = {*hot} | {name for role in ("labels", "group", "split") for name in may[role]}
         for row in rows:
             for name, column in cells.items():
-                column.append(sys.intern(row[name]))
+                column.append(sys.intern(row[name]) if name in kept_once else row[name])
         keys = {_key(file): None for file in files}
-        columns = choose(header, may, cells, {stem(key) for key in keys}, asked, path)
-        told = (columns.file, columns.labels, columns.group, columns.split)
-        count = len(cells[columns.file])
-        for made in zip(*([None] * count if name is None else cells[name] for name in told), strict=True):
-            row_made = _Row(made[0] or "", made[1], made[2] or None, made[3] or "")
-            if row_made.file and self._rows.setdefault(_key(row_made.file), row_made) != row_made:
+        stems = {stem(key) for key in keys}
+        columns = choose(header, may, cells, stems, asked, path)
+        self._named = cells[columns.file]
+        hot = [name for name in hot if {cell.lower() for cell in set(cells[name])} <= MARKS.keys()]
+        columns = columns.with_one_for_each_label(hot)
+        labels_told = map(_marked, repeat(hot), zip(*(cells[name] for name in hot), strict=True))
+        told = (columns.group, columns.split)
+        columns_told = [
+            self._named,
+            labels_told if hot else repeat(None) if columns.labels is None else cells[columns.labels],
+            *(repeat(None) if name is None else cells[name] for name in told),
+        ]
+        for file, labels, group, split in zip(*columns_told, strict=False):
+            if not file or stem(key := _key(file)) not in stems:
+                continue
+            row_made = _Row(file, labels, group or None, split or "")
+            if self._rows.setdefault(key, row_made) != row_made:
                 raise InputError(f"{path}: file {one_line(row_made.file)}: two rows differ")
         self._row_of = {file: self._rows[row] for row, file in _pairs(self._rows, keys)}
         groups = [group for file in self._row_of if (group := self._group(file)) is not None]
         self.read = TableRead(path.name, columns, len(self._row_of), len(groups), len(set(groups)))
+
+    def _is_label(self, column: str) -> bool:
+        """Whether a column is called as a label is, so that its cells may mark the files that have it."""
+        return any(self._taxonomy.match_label(modality, column) for modality in self._modalities)
 
     def names(self, file: str) -> bool:
         """Whether the table has a row for a file, told relative to the source."""
@@ -113,7 +138,8 @@ class LabelTable:
     def without(self, files: Iterable[str]) -> list[Refused]:
         """Rows that name none of these files, in the table's order; no picture is made of them."""
         there = {row.file for file in files if (row := self._row_of.get(_key(file))) is not None}
-        return [Refused(one_line(row.file), _NO_FILE) for row in self._rows.values() if row.file not in there]
+        named = dict.fromkeys(filter(None, self._named))
+        return [Refused(one_line(file), _NO_FILE) for file in named if file not in there]
 
     def of(self, file: str, modality: str) -> RowLabels:
         """What is told of a file of that modality.
@@ -131,6 +157,8 @@ class LabelTable:
         findings = []
         for word in _words(row.labels):
             finding = self._taxonomy.match_label(modality, word)
+            if finding is None and self.read is not None and self.read.columns.marked:
+                continue  # a column that is a label of another modality
             if finding is None:
                 hint = suggest(word, [finding.name for finding in own])
                 raise InputError(f"{file}: label {one_line(word)!r} of {self.path.name}: {hint}")
@@ -145,6 +173,11 @@ class LabelTable:
         """The file's group by its row, else the patient by whom a folder of its path is called."""
         row = self._row_of[_key(file)]
         return row.group or patient_in_path(row.file) or patient_in_path(file)
+
+
+def _marked(columns: Sequence[str], marks: Sequence[str]) -> str | None:
+    """The labels of a row whose columns are the labels, as a cell of them would say it; None where none is marked."""
+    return ";".join(name for name, mark in zip(columns, marks, strict=True) if MARKS[mark.lower()]) or None
 
 
 def _named(table: Path, root: Path) -> Path:

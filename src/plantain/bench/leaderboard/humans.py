@@ -11,7 +11,7 @@ import csv
 import difflib
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,14 +101,13 @@ def _read(
     return columns
 
 
-def _lines(path: Path) -> list[tuple[int, dict[str, str]]]:
-    """The rows by line number, keyed by lower-case column."""
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows by line number, keyed by lower-case column, streamed."""
     try:
         text = read_regular(path, str(path), LARGEST).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    rows: list[tuple[int, dict[str, str]]] = []
     try:
         header = [name.strip().lower() for name in next(reader, [])]
         _check_header(path, header)
@@ -119,11 +118,12 @@ def _lines(path: Path) -> list[tuple[int, dict[str, str]]]:
                 raise InputError(
                     f"{path}: line {reader.line_num}: {len(cells)} cells under {len(header)} columns"
                 )
-            row = {name: whole(cell.strip()) for name, cell in zip(header, cells, strict=True)}
-            rows.append((reader.line_num, row))
+            yield (
+                reader.line_num,
+                {name: whole(cell.strip()) for name, cell in zip(header, cells, strict=True)},
+            )
     except csv.Error as error:
         raise InputError(f"{path}: line {reader.line_num}: {error}") from error
-    return rows
 
 
 def _check_header(path: Path, header: Sequence[str]) -> None:

@@ -22,6 +22,8 @@ def table_line(table: TableRead) -> str:
         ("split", columns.split),
     )
     used = ", ".join(f"{role} from {one_line(name)!r}" for role, name in roles if name is not None)
+    if columns.marked:
+        used += f", labels from the columns {_some(columns.marked)} (1: there; 0, -1 or empty: not)"
     unused = f"; not used: {_some(columns.unused)}" if columns.unused else ""
     told = f"; {table.grouped} pictures of {table.groups} groups" if table.grouped else ""
     return f"{one_line(table.name)}: {used}{told}{unused}"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from itertools import chain
 from pathlib import Path
 
+from plantain.files.opening import open_regular
 from plantain.records import InputError
 
 COLUMNS = {
@@ -75,16 +78,16 @@ def read_bill(path: Path) -> list[BillRow]:
             raise InputError(
                 f"{path}: larger than {MOST_BYTES // 1_000_000} MB; cut the bill down to the run's days"
             )
-        text = path.read_text(encoding="utf-8-sig")
+        with open_regular(path, str(path)) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as text:
+            rows = csv.DictReader(text)
+            first = next(rows, None)
+            if first is None:
+                raise InputError(f"{path}: holds no rows; a bill has a header and at least one")
+            return _checked(path, chain([first], rows), _columns(path, first.keys()))
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 (byte {error.start}); save the bill as CSV in UTF-8") from None
-    try:
-        rows = list(csv.DictReader(text.splitlines()))
+        raise InputError(f"{path}: not UTF-8 ({error.reason}); save the bill as CSV in UTF-8") from None
     except csv.Error as error:
         raise InputError(f"{path}: not a CSV table: {error}") from None
-    if not rows:
-        raise InputError(f"{path}: holds no rows; a bill has a header and at least one")
-    return _checked(path, rows, _columns(path, rows[0].keys()))
 
 
 def _columns(path: Path, header: Iterable[str | None]) -> dict[str, str]:
@@ -104,7 +107,7 @@ def _plain(name: str) -> str:
     return "_".join(name.replace("(", " ").replace(")", " ").lower().split())
 
 
-def _checked(path: Path, rows: list[dict[str, str]], columns: Mapping[str, str]) -> list[BillRow]:
+def _checked(path: Path, rows: Iterable[dict[str, str]], columns: Mapping[str, str]) -> list[BillRow]:
     made: list[BillRow] = []
     seen: dict[str, int] = {}
     for number, row in enumerate(rows, start=2):
