@@ -291,13 +291,18 @@ def heat(pixels: Pixels, attention: npt.NDArray[np.floating]) -> Pixels:
 
 
 def table_lines(rows: Sequence[GroundingRow]) -> list[str]:
-    """Table 4 for a terminal: overall and per organ."""
-    lines = [f"{'model':<34} {'organ':<16} {'n':>5}" + "".join(f" {NAMES[name][0]:>12}" for name in MEASURES)]
+    """Table 4 for a terminal: overall and per organ, as wide as its longest names."""
+    cells = [["model", "organ", "n", *(NAMES[name][0] for name in MEASURES)]]
     for row in rows:
         if not row.task:
-            values = "".join(
-                f" {'–' if (value := row.estimates[name].value) is None else f'{value:.3f}':>12}"
-                for name in MEASURES
-            )
-            lines.append(f"{row.arm:<34} {row.organ:<16} {row.estimates['iou'].n:>5}{values}")
-    return lines
+            values = (row.estimates[name].value for name in MEASURES)
+            numbers = ("–" if value is None else f"{value:.3f}" for value in values)
+            cells.append([row.arm, row.organ, str(row.estimates["iou"].n), *numbers])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if at < 2 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in cells
+    ]

@@ -188,18 +188,20 @@ def _told(summary: RunSummary, rows: list[dict[str, object]], spent: float) -> d
 
 
 def _print_table(rows: list[dict[str, object]]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    table = Table(title="outputs")
+    from plantain.cli.terminal.tables import print_table
+
+    table = Table(title="outputs", title_justify="left")
     for heading in ("arm", "samples", "outputs", "images", "without an image"):
         table.add_column(heading, justify="left" if heading.startswith(("arm", "without")) else "right")
+    table.columns[0].overflow = "fold"
     for row in rows:
         lost = row["without_image"]
         assert isinstance(lost, dict)
         why = ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in lost.items())
         table.add_row(str(row["arm"]), str(row["samples"]), str(row["outputs"]), str(row["images"]), why)
-    Console().print(table)
+    print_table(table)
 
 
 def generate_progress(*, quiet: bool) -> BuildProgress:

@@ -83,12 +83,11 @@ def rank(
 
         print(table_three(found), end="")
         return
-    from rich.console import Console
+    from plantain.cli.terminal.tables import print_table
 
-    console = Console()
-    console.print(correlations(found))
+    print_table(correlations(found))
     if found.agreement:
-        console.print(agreements(found))
+        print_table(agreements(found))
     else:
         print("one rater: nothing to compare them with, and no ceiling")
 

@@ -154,7 +154,9 @@ def _tell(run: Path, summary: RunSummary, *, as_json: bool) -> int:
     else:
         for row in kept:
             why = "; ".join(f"{n} x {reason}" for reason, n in list(row.reasons.items())[:3])
-            print(f"{row.metric:<32} {row.scored:>6} scored {row.unscored:>6} unscored  {why}".rstrip())
+            print(f"{row.metric:<32} {row.scored:>6} scored {row.unscored:>6} unscored")
+            if why:
+                print(f"  {why}")
         print(f"{summary.measured + summary.judged} scores stored, {summary.made} calls of judges made")
     if summary.stopped is None:
         return 0

@@ -102,14 +102,13 @@ def _print(run: Path, made: Table, *, as_json: bool, as_csv: bool, as_latex: boo
     elif as_latex:
         sys.stdout.write(table_two(made))
     else:
-        from rich.console import Console
-
         from plantain.bench.leaderboard.published import is_published, plain_against_published
+        from plantain.cli.terminal.tables import print_table
 
         if made.unfinished:
             again = shlex.join(["plantain", "bench", "score", str(run)])
             print(f"scoring is not finished: {made.unfinished} - `{again}` goes on")
-        Console().print(leaderboard(made))
+        print_table(leaderboard(made))
         for line in made.card_lines:
             print(f"judge's card: {line}")
         if made.barred:
@@ -122,6 +121,7 @@ def _print(run: Path, made: Table, *, as_json: bool, as_csv: bool, as_latex: boo
 
 def leaderboard(made: Table) -> RichTable:
     """Table 2 for a terminal: overall means with intervals, models by rank if they have one, baselines below a line."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -137,6 +137,9 @@ def leaderboard(made: Table) -> RichTable:
         title=f"{plain(made.scores.benchmark)}: {len(made.scores.samples)} samples",
         caption=f"{judged}\nmean and 95 % interval; bold: best, underlined: second, where told apart",
         caption_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
     unsure = why_no_interval(made, OVERALL)
     if unsure:
@@ -146,7 +149,7 @@ def leaderboard(made: Table) -> RichTable:
         shown.caption = f"{shown.caption}\nrows stand as recorded: no order of models is told apart"
     else:
         shown.add_column("rank", justify="right")
-    shown.add_column("model")
+    shown.add_column("model", overflow="fold")
     for measure in made.main:
         shown.add_column(measure.name, justify="right")
     shown.add_column("coverage", justify="right")

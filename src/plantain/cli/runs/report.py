@@ -39,14 +39,13 @@ def report(
         numbers = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         typer.echo(json.dumps({"report": str(path), **numbers}, indent=1, sort_keys=True))
         return
-    from rich.console import Console
-
     from plantain.cli.runs.status import NAMED, tell_unsuccessful
+    from plantain.cli.terminal.tables import print_table
     from plantain.journal import JournalReader
     from plantain.report.task_list import unsuccessful
     from plantain.report.terminal import table_one
 
-    Console().print(table_one(run))
+    print_table(table_one(run))
     with JournalReader.open(run) as reader:
         tell_unsuccessful(unsuccessful(reader, NAMED), run)
         for one in standings_of(reader):
