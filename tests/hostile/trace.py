@@ -32,7 +32,7 @@ BEGIN, END = "/hostile-begin/", "/hostile-end/"
 """Paths that there are not: a look at one marks in the trace where a pair begins and ends."""
 
 READABLE = (
-    *(sys.prefix, sys.base_prefix, str(Path(__file__).parents[2] / "src"), str(Path(__file__).parents[1])),
+    *(sys.prefix, sys.base_prefix, str(Path(__file__).parents[2])),
     *(
         "/proc/",
         "/sys/",
@@ -214,7 +214,7 @@ def _trace(home: Path, every: int, jobs: int) -> int:
     for line in {
         line.partition(": opened ")[0]: line for line in (*seen.outside, *seen.started, *wrong)
     }.values():
-        print(line[:400])
+        print(line if len(line) < 400 else f"{line[:200]} ... {line[-200:]}")
     print(
         f"{seen.pairs} pairs in {time.monotonic() - begun:.0f} s, {seen.opened} files opened: "
         f"{len(seen.outside)} opened or changed outside, {len(seen.started)} unexpected processes "
