@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -13,10 +15,17 @@ from bench.small_bench import small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.cli import main
 from plantain.cli.bench.study_ratings import study_ratings
+from plantain.findings.taxonomy import load_taxonomy
+from plantain.pixels.encode import encode_png
+from plantain.records import Direction, Geometry, Licence, Observations, OutcomeKind, SourceImage, task_id
+from plantain.review.freezing import Wanted, new_study
 from plantain.review.orders import slot_order
+from plantain.review.people_judge import PeopleJudge
 from plantain.review.ratings import Ratings
 from plantain.review.study import Task, open_study
-from review.study_on_paper import MODELS, mask_of, small_study
+from plantain.roles import EncodedImage, JudgeRequest, Reply
+from plantain.rubrics import MED_BANANA
+from review.study_on_paper import MODELS, drawn, mask_of, material, small_study
 
 
 def test_ranks_become_a_benchmarks_ratings(tmp_path: Path):
@@ -90,3 +99,43 @@ def test_ratings_of_others_come_in_once(tmp_path: Path, capsys: pytest.CaptureFi
         assert "ben.csv: line 2" in err and err.count("\n") == 1
     assert len(ratings.history()) == 2
     ratings.close()
+
+
+def test_people_judge_the_pictures_that_they_saw_and_no_others(tmp_path: Path):
+    """Two of three readers accept: the majority passes; other pixels of the same task are not applicable."""
+    source = SourceImage(
+        "i",
+        "d",
+        "chest_xray",
+        ("No Finding",),
+        Licence.OPEN,
+        "a" * 64,
+        "b" * 64,
+        Geometry(64, 64, "pad", 0, 0, 64, 64),
+    )
+    name = task_id(source.source_sha256, 0, "Pneumothorax", Direction.ADD)
+    one = material(1, MODELS[:1])[0]
+    made = new_study(
+        tmp_path / "people", [replace(one, source=name)], ["run"], Wanted("p", 0, (Task.ACCEPT,), MED_BANANA)
+    )
+    ratings = Ratings.open(made)
+    block = made.blocks[0]
+    for number in range(3):
+        reader, _ = ratings.invite()
+        value = {"criteria": {key: number < 2 for key, _ in block.criteria}, "codes": []}
+        ratings.save(reader.code, block.items[0].id, "k" * 8, "b1", [MODELS[0]], 0, value, 1)
+    ratings.close()
+    judge = PeopleJudge(made.folder)
+    assert judge.name == "people/people"
+
+    def asked(model: int) -> Reply[Observations]:
+        pictures = [EncodedImage(encode_png(drawn(0, m)), "image/png") for m in (0, model)]
+        finding = load_taxonomy().get("chest_xray", "Pneumothorax")
+        return asyncio.run(
+            judge.judge(JudgeRequest(source, *pictures, "Add it.", finding, Direction.ADD, MED_BANANA, 1))
+        )
+
+    told = asked(1).value
+    assert told is not None and all(found.passed for found in told.criteria.values())
+    assert told.criteria["realism"].confidence == pytest.approx(2 / 3)
+    assert asked(2).outcome.kind is OutcomeKind.NOT_APPLICABLE

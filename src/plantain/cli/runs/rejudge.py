@@ -13,8 +13,12 @@ from plantain.cli.terminal.application import application
 
 if TYPE_CHECKING:
     from plantain.audit.rejudge import Rejudged
+    from plantain.roles import Judge
 
 app = application()
+
+PEOPLE = "people/"
+"""What stands before a study's folder where its readers are the judge."""
 
 
 @app.command(epilog="Example: plantain rejudge runs/theirs --judge offline/instruments --sample 500")
@@ -23,7 +27,9 @@ def rejudge(
     judges: Annotated[
         list[str],
         typer.Option(
-            "--judge", metavar="MODEL", help="Several times for several; with commas between for a panel."
+            "--judge",
+            metavar="MODEL",
+            help="Several times for several; with commas between for a panel; people/STUDY: a study's readers.",
         ),
     ],
     sample: Annotated[
@@ -53,8 +59,9 @@ def rejudge(
     from plantain.offline.workers import close_workers
     from plantain.runs.settings.terms import load_terms
 
-    terms = load_terms(settings, models_named(judges))
-    wish = RejudgeRequest(tuple(judges), sample, decisive, retry)
+    hired = [_people(name) if name.startswith(PEOPLE) else name for name in judges]
+    terms = load_terms(settings, models_named([name for name in hired if isinstance(name, str)]))
+    wish = RejudgeRequest(tuple(hired), sample, decisive, retry)
     with AuditProgress(quiet=as_json) as progress:
         try:
             done = asyncio.run(run_rejudge(run, wish, terms, observer=progress))
@@ -63,6 +70,13 @@ def rejudge(
     _tell(run, done, sample, to, as_json=as_json)
     again = shlex.join(["plantain", "rejudge", str(run), *(f"--judge={name}" for name in judges)])
     return tell_end(done.summary, again)
+
+
+def _people(name: str) -> Judge:
+    """The readers of a study as a judge, by `people/STUDY`."""
+    from plantain.review.people_judge import PeopleJudge
+
+    return PeopleJudge(Path(name.removeprefix(PEOPLE)))
 
 
 def _tell(run: Path, done: Rejudged, sample: int | None, to: Path | None, *, as_json: bool) -> None:

@@ -1,0 +1,96 @@
+"""`people/STUDY`: what the readers of a study said, as a judge: it knows the pictures that they saw, and no others."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import orjson
+
+from plantain.files.opening import read_inside
+from plantain.pixels.decode import decode
+from plantain.records import CriterionResult, InputError, Observations, Outcome, OutcomeKind, Usage, task_id
+from plantain.review.ratings import Ratings
+from plantain.review.results.rows import Row, rows_of
+from plantain.review.study import PICTURES, Kind, Study, Task, open_study
+from plantain.roles import JudgeRequest, Reply, failed
+
+PREFIX = "people/"
+"""What stands before a study's folder in the name of such a judge."""
+
+
+class PeopleJudge:
+    """The majority of a study's readers, criterion by criterion; a tie fails, since not most of them accepted.
+
+    Args:
+        folder: of a study of this run, with an accept block by the run's own rubric.
+
+    Raises:
+        InputError: no study, or nobody has accepted or rejected anything in it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._study: Study = open_study(folder)
+        ratings = Ratings.open(self._study)
+        try:
+            rows = [
+                row
+                for row in rows_of(self._study, ratings)
+                if row.task is Task.ACCEPT and row.kind is Kind.MAIN and not row.cannot
+            ]
+        finally:
+            ratings.close()
+        if not rows:
+            raise InputError(
+                f"--judge {PREFIX}{folder}: nobody has answered an accept question of this study"
+            )
+        self._said: dict[str, list[Row]] = {}
+        for row in rows:
+            self._said.setdefault(row.source, []).append(row)
+        self.name = PREFIX + folder.resolve().name
+        said = orjson.dumps(
+            [[row.reader, row.item, dict(row.value)] for row in rows], option=orjson.OPT_SORT_KEYS
+        )
+        self.fingerprint = f"{self._study.digest[:16]} {hashlib.sha256(said).hexdigest()[:16]}"
+
+    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
+        """What most readers said of this very picture; not applicable where they saw none, or another one."""
+        finding = request.finding.name if request.finding is not None else ""
+        task = task_id(request.image.source_sha256, request.image.frame, finding, request.direction)
+        rows = self._saw(task, request)
+        names = [criterion.name for criterion in request.rubric.criteria]
+        if not rows or set(rows[0].value["criteria"]) != set(names):
+            return failed(
+                Outcome(OutcomeKind.NOT_APPLICABLE, "no reader of the study saw this picture by this rubric")
+            )
+        codes = Counter(code for row in rows for code in set(row.codes))
+        criteria = {}
+        for name in names:
+            yes = sum(bool(row.value["criteria"][name]) for row in rows)
+            passed = 2 * yes > len(rows)
+            why = () if passed else tuple(sorted(code for code, n in codes.items() if 2 * n > len(rows)))
+            criteria[name] = CriterionResult(
+                passed, yes / len(rows), why, f"{yes} of {len(rows)} readers said yes"
+            )
+        return Reply(
+            Observations(criteria, reason=f"{len(rows)} readers of study {self._study.digest[:16]}"),
+            usage=Usage(served_model=f"{self.name}@{self._study.digest[:16]}"),
+        )
+
+    def _saw(self, task: str, request: JudgeRequest) -> list[Row]:
+        """The answers about just these pixels: a task may have other attempts, which nobody was shown."""
+        rows = self._said.get(task, [])
+        if not rows:
+            return []
+        case = self._study.by_case[rows[0].case]
+        edited = decode(request.edited.data)
+        found = []
+        for row in rows:
+            shown = decode(
+                read_inside(self._study.folder, self._study.folder / PICTURES / case.pictures[row.model])
+            )
+            if shown.shape == edited.shape and np.array_equal(shown, edited):
+                found.append(row)
+        return found
