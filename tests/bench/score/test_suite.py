@@ -12,7 +12,7 @@ from bench.closed_forms import Distance, Length, Means
 from bench.discs import SIDE, exact, make_bench, weak
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.score.field import field_of_view
-from plantain.bench.score.suite import PIXEL_METRICS, SETS, Case, chosen, measured, open_metrics
+from plantain.bench.score.suite import PIXEL_METRICS, SETS, SampleCase, chosen, measured, open_metrics
 from plantain.metrics import Metric, cp_reference, masked_ssim, psnr, ssim
 from plantain.metrics.networks.available import Networks, find_networks
 from plantain.metrics.registry import registered
@@ -24,8 +24,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
     return make_bench(tmp_path_factory.mktemp("suite") / "bench")
 
 
-def case(bench: Benchmark, i: int = 0) -> Case:
-    return Case(bench, bench.samples[i])
+def case(bench: Benchmark, i: int = 0) -> SampleCase:
+    return SampleCase(bench, bench.samples[i])
 
 
 def pixel_metrics() -> list[Metric]:

@@ -10,7 +10,7 @@ from threading import Lock
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun, Output
-from plantain.bench.score.suite import Case, measured
+from plantain.bench.score.suite import SampleCase, measured
 from plantain.journal import JournalReader, JsonValue, StoredScore
 from plantain.metrics import Metric
 from plantain.pixels.decode import decode
@@ -81,7 +81,7 @@ def measure(
         read: gives an output's PNG.
         networks: held while metrics run that keep a network.
     """
-    case = Case(benchmark, benchmark.sample(sample_id))
+    case = SampleCase(benchmark, benchmark.sample(sample_id))
     rows = _measured(case, work, read, alone=False)
     if any(metric.alone for lack in work for metric in lack.metrics):
         with networks:
@@ -90,7 +90,7 @@ def measure(
 
 
 def _measured(
-    case: Case, work: Sequence[Lacking], read: Callable[[Output], bytes], *, alone: bool
+    case: SampleCase, work: Sequence[Lacking], read: Callable[[Output], bytes], *, alone: bool
 ) -> list[StoredScore]:
     rows: list[StoredScore] = []
     for lack in work:

@@ -27,7 +27,7 @@ LACKING = {
 }
 
 
-class Case:
+class SampleCase:
     """One sample's pixels, each read once when a metric first asks for it."""
 
     def __init__(self, benchmark: Benchmark, sample: Sample) -> None:
@@ -113,7 +113,7 @@ def open_metrics(wanted: set[str], networks: Networks) -> tuple[list[Metric], li
     return made, lacking
 
 
-def measured(metric: Metric, case: Case, output: Pixels) -> tuple[Score, Detail]:
+def measured(metric: Metric, case: SampleCase, output: Pixels) -> tuple[Score, Detail]:
     """A metric's score of an output, uint8 (H, W, 3); unscored where the sample lacks something."""
     for need in metric.needs:
         given = getattr(case, need)

@@ -9,13 +9,13 @@ from plantain.metrics.networks.available import Networks
 from plantain.metrics.networks.encoders import label
 
 
-class Named(Protocol):
+class NamedNetwork(Protocol):
     """A network, which says whose weights it has."""
 
     name: str
 
 
-N = TypeVar("N", bound=Named)
+N = TypeVar("N", bound=NamedNetwork)
 
 
 class NetworkMetric(Metric, Generic[N]):
