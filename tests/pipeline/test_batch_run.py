@@ -466,3 +466,31 @@ def test_online_and_batch_models_share_a_run(
     check_whole(tmp_path / "run", run(mixed, tmp_path / "run"), jobs)
     assert {job.model for job in jobs.jobs.values()} == {"e", "j"}
     assert sum(call.path == "/v1/responses" for call in server.calls) == 9
+
+
+@pytest.mark.parametrize("form", ["gemini", "openai"])
+def test_files_that_could_not_be_deleted_are_named_by_withdraw_and_deleted_by_the_next_process(
+    form: str,
+    server: FakeProvider,
+    jobs: FakeJobs,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """They hold pictures: a provider that does not obey once must not leave them there for good, unsaid."""
+    catalogue = quick_catalogue(tmp_path / "catalogue", images=1)
+    made, folder = recipe(catalogue, server.url, form, requests=3, images=3), tmp_path / "run"
+    server.routes.insert(0, lambda request: json_answer({}, 500) if request.method == "DELETE" else None)
+    summary = run(made, folder)
+    assert summary.stopped is None and not jobs.deleted
+    requests = {name for name in jobs.files if not name.endswith(("-out", "-err"))}
+    assert requests
+    with JournalReader.open(folder) as reader:
+        image = next(iter(reader.images())).id
+    for told in (["--json", "--dry-run"], ["--json"]):
+        assert main(["withdraw", str(folder), "--image", image, *told]) == 0
+        (withdrawn,) = json.loads(capsys.readouterr().out)["folders"]
+        assert set(withdrawn["batch_jobs"]) == set(jobs.jobs)
+    del server.routes[0]
+    run(made, folder)
+    assert requests <= set(jobs.deleted)
+    assert rows(folder, "SELECT DISTINCT state, reason FROM batch_job") == [("closed", "")]

@@ -56,8 +56,7 @@ def blind(made: Recipe, judges: int = 1, findings: int = 1, **limits: object) ->
     """The recipe with its judge asked blind, and a panel of it where wanted; of its three findings the first ones."""
     told = made.model_dump(mode="json")
     told["data"]["findings"] = told["data"]["findings"][:findings]
-    for section in told["providers"].values():
-        section["form"] = "blind"
+    told["settings"] = {"judge": {"form": "blind"}}
     told["models"]["judge"] = told["models"]["judge"] * judges
     told["limits"] |= limits
     told["seed"] = SEED
@@ -134,7 +133,7 @@ def test_plan_prices_both_turns(catalogue: Path) -> None:
     with Catalogue.open(catalogue) as pictures:
         plan = make_plan(made, pictures, load_taxonomy())
         at_once = made.model_dump(mode="json")
-        at_once["providers"]["gemini"]["form"] = "plain"
+        at_once["settings"] = {}
         plain = make_plan(Recipe.model_validate(at_once), pictures, load_taxonomy())
     look, judge = (plan.calls_by[(step, "gemini/j")] for step in (Step.LOOK, Step.JUDGE))
     assert look == judge and look.expected == 1  # one task, one round

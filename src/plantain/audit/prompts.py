@@ -217,7 +217,7 @@ def plan_comparison(on: Path, judge: str, terms: Terms, sample: int | None) -> d
     low = expected = high = 0.0
     unpriced: list[JsonValue] = []
     for model in models_of(judge):
-        blind = terms.provider(model).form == "blind"
+        blind = terms.options(model, "judge").form == "blind"
         for step in (Step.LOOK, Step.JUDGE) if blind else (Step.JUDGE,):
             calls, usage, price = 2 * attempts, TYPICAL_USAGE[step], price_under(terms, model)
             each = billed.get((step.value, model))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -51,6 +51,9 @@ _SETTLED = (
     "SELECT key FROM batch_job WHERE state = 'ended' AND NOT EXISTS (SELECT 1 FROM batch_request r "
     "JOIN call c ON c.id = r.call WHERE r.job = batch_job.key AND c.state = 'started')"
 )
+FILES_LEFT = "its files may still lie at the provider"
+"""Why a closed job is not done with: they hold images, and could not be deleted."""
+
 _NEVER_SENT = (
     "SELECT DISTINCT c.id FROM batch_request r JOIN call c ON c.id = r.call WHERE c.state = 'started' "
     "AND NOT EXISTS (SELECT 1 FROM batch_request o WHERE o.call = c.id AND o.job IS NOT NULL)"
@@ -91,6 +94,10 @@ class BatchLedger:
         where = "" if closed else " WHERE state <> 'closed'"
         return [JobRow(*row) for row in self._reader.connection.execute(f"{_JOB}{where} ORDER BY key")]
 
+    def files_left(self) -> list[JobRow]:
+        """Closed jobs whose files could not be deleted at the provider."""
+        return [job for job in self.jobs(closed=True) if job.state == "closed" and job.reason == FILES_LEFT]
+
     def requests(self, job: str) -> list[str]:
         """The keys of a job's requests whose calls are still open."""
         rows = self._reader.connection.execute(
@@ -115,6 +122,16 @@ class BatchLedger:
             "WHERE c.state = 'started' AND r.job IS NOT NULL"
         )
         return {call for (call,) in rows}
+
+
+def files_left_of(reader: JournalReader, image_ids: Collection[str]) -> list[str]:
+    """Names, as the provider has them, of closed jobs whose files hold these images and could not be deleted."""
+    rows = reader.connection.execute(
+        "SELECT DISTINCT j.provider_id, t.image_id FROM batch_job j JOIN batch_request r ON r.job = j.key "
+        "JOIN call c ON c.id = r.call JOIN task t ON t.id = c.task WHERE j.state = 'closed' AND j.reason = ?",
+        (FILES_LEFT,),
+    )
+    return sorted({name for name, image in rows if image in image_ids})
 
 
 def jobs_waiting(reader: JournalReader) -> list[dict[str, str | int]]:

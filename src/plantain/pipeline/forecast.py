@@ -119,7 +119,11 @@ def _roles(recipe: Recipe) -> list[tuple[Step, str]]:
     return [
         (Step.WRITE, models.writer),
         (Step.EDIT, models.editor),
-        *((Step.LOOK, judge) for judge in models.judges if recipe.terms.provider(judge).form == "blind"),
+        *(
+            (Step.LOOK, judge)
+            for judge in models.judges
+            if recipe.terms.options(judge, "judge").form == "blind"
+        ),
         *((Step.JUDGE, judge) for judge in models.judges),
     ]
 

@@ -13,6 +13,7 @@ import orjson
 
 from plantain.files.writing import replace_file
 from plantain.journal import JournalReader
+from plantain.journal.batches import files_left_of
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.questions.tasks import tasks_of_image
@@ -51,6 +52,7 @@ class WithdrawnRun:
         extent: how much.
         released_as: the ids under which releases call the images.
         releases: folders of releases that hold something of them.
+        batch_jobs: at a provider, by its names for them, whose files hold the images and could not be deleted there.
         before: True where they were withdrawn earlier and nothing is left to take.
         known: those of the asked names that the run knows, or knew before they were withdrawn.
         groups: those of which the run has no other image.
@@ -59,6 +61,7 @@ class WithdrawnRun:
     extent: Extent
     released_as: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
+    batch_jobs: tuple[str, ...] = ()
     before: bool = False
     image_ids: frozenset[str] = field(default=frozenset(), repr=False)
     tasks: frozenset[str] = field(default=frozenset(), repr=False)
@@ -104,6 +107,7 @@ def concerned(
         extent = extent_of(reader.connection, ids)
         gone = [image for image in images if image.id in ids]
         released = sorted(names.called(image) for image in gone)
+        left = files_left_of(reader, ids)
         tasks = {task for name in ids for task in tasks_of_image(reader, name)}
     groups = {image.group for image in gone if image.group}
     groups -= {image.group for image in images if image.id not in ids}
@@ -112,6 +116,7 @@ def concerned(
         extent,
         tuple(released),
         held,
+        tuple(left),
         image_ids=frozenset(ids),
         tasks=frozenset(tasks),
         known=known,

@@ -127,6 +127,7 @@ def withdraw(
                 f"{folder}: near duplicates of it stay: {', '.join(gone.alike[:_MOST])}; withdraw them as well?"
             )
     _name_releases(runs)
+    _name_jobs(runs)
     _name_models(trained)
 
 
@@ -250,6 +251,7 @@ def _of_run(folder: Path, found: WithdrawnRun | None) -> dict[str, object]:
         **asdict(found.extent),
         "released_as": list(found.released_as),
         "releases": list(found.releases),
+        "batch_jobs": list(found.batch_jobs),
         "before": found.before,
     }
 
@@ -279,6 +281,15 @@ def _line(told: dict[str, object], dry_run: bool) -> str:
     if told["kind"] == "run":
         more = f", {told['tasks']} tasks, {told['attempts']} attempts, {told['calls']} calls, {told['blobs']} files"
     return f"{told['folder']}: {word} {told['images']} images{more}"
+
+
+def _name_jobs(runs: dict[Path, WithdrawnRun | None]) -> None:
+    for folder, found in runs.items():
+        if found is not None and found.batch_jobs:
+            print(
+                f"{folder}: files of batch jobs that hold it could not be deleted at the provider; delete them "
+                f"there, or open the run again with its models: {', '.join(found.batch_jobs)}"
+            )
 
 
 def _name_releases(runs: dict[Path, WithdrawnRun | None]) -> None:

@@ -30,8 +30,9 @@ EDITORS = frozenset(
         "negative_prompt",
     }
 )
+JUDGES = frozenset({"leniency", "form"})
 READERS = frozenset({"effort", "thinking_budget", "media_resolution"})
-"""Settings of an editor alone, and of those that answer in words."""
+"""Settings of an editor alone, of a judge, and of those that answer in words."""
 
 _SIDE = re.compile(r"(\d{2,5})(?:x(\d{2,5}))?")
 
@@ -55,6 +56,7 @@ class RoleSection(BaseModel):
     size: str | Annotated[int, Field(ge=64, le=16_384)] = ""
     quality: str = ""
     leniency: str = "balanced"
+    form: str = "plain"
     safety: str = ""
     service_tier: str = ""
     media_resolution: str = ""
@@ -81,8 +83,8 @@ class RoleSection(BaseModel):
         found: dict[str, object] = {}
         origin: dict[str, str] = {}
         for name, value in self.said().items():
-            if name in (READERS if role == "editor" else EDITORS) or (name == "leniency" and role != "judge"):
-                fit = "judge" if name == "leniency" else "writers or judge" if role == "editor" else "editor"
+            if name in (READERS if role == "editor" else EDITORS) or (name in JUDGES and role != "judge"):
+                fit = "judge" if name in JUDGES else "writers or judge" if role == "editor" else "editor"
                 raise InputError(f"settings.{role}.{name}: is a setting of {fit}s, and of no {role}")
             option = OPTION_OF.get(name, name)
             if name == "size":

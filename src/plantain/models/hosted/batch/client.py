@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 
 from plantain.journal import CallResult, Journal
-from plantain.journal.batches import BatchLedger, JobRow
+from plantain.journal.batches import FILES_LEFT, BatchLedger, JobRow
 from plantain.models.hosted.batch.batcher import Batcher
 from plantain.models.hosted.batch.files import JobFiles
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, BatchService, JobState
@@ -60,6 +59,9 @@ class BatchClient:
             elif requests:
                 self._batcher_of(job, len(requests)).adopt(job, requests)
         await self.sweep()
+        for job in ledger.files_left():
+            if await self._tidied(job):
+                await ledger.move(job.key, "closed")
         return ledger.continuing()
 
     def _batcher_of(self, job: JobRow, requests: int) -> Batcher:
@@ -105,18 +107,31 @@ class BatchClient:
     async def _close_job(self, job: JobRow) -> None:
         assert self._ledger is not None
         assert self._files is not None
-        batcher = self._batchers.get((job.model, job.path))
-        if batcher is not None and job.provider_id:
-            # What is left there expires by itself; a run neither fails for it nor waits long.
-            with contextlib.suppress(Fault, TimeoutError):
-                async with asyncio.timeout(TIDY_S):
-                    try:
-                        seen = await batcher.service.look(job.provider_id)
-                    except Fault:
-                        seen = BatchJob(job.provider_id, JobState.UNKNOWN)
-                    await batcher.service.tidy(job.key, seen)
+        left = "" if await self._tidied(job) else FILES_LEFT
         self._files.drop(job.key)
-        await self._ledger.move(job.key, "closed")
+        await self._ledger.move(job.key, "closed", reason=left)
+
+    async def _tidied(self, job: JobRow) -> bool:
+        """Deletes a job's files at the provider; whether none is left, as far as it can be known.
+
+        A run neither fails for it nor waits long: where they cannot be deleted, the next process tries again, and what
+        is left expires by itself.
+        """
+        if not job.provider_id:
+            return True
+        batcher = self._batchers.get((job.model, job.path))
+        if batcher is None:
+            return False
+        try:
+            async with asyncio.timeout(TIDY_S):
+                try:
+                    seen = await batcher.service.look(job.provider_id)
+                except Fault:
+                    seen = BatchJob(job.provider_id, JobState.UNKNOWN)
+                await batcher.service.tidy(job.key, seen)
+        except (Fault, TimeoutError):
+            return False
+        return True
 
 
 def left_behind(jobs: list[tuple[JobRow, int]]) -> str:

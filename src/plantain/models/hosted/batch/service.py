@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -68,6 +69,16 @@ class BatchJob:
             case _:
                 return Fault(Outcome(kind, f"batch job {self.id} ended without an answer to this request"))
         return Fault(Outcome(kind, f"batch job {self.id} {why}", fatal=fatal), usage=NOT_BILLED)
+
+
+async def delete_each(files: Iterable[str | None], delete: Callable[[str], Awaitable[None]]) -> None:
+    """Deletes files; one that is gone already is as good as deleted. Raises Fault for any other that stays."""
+    for file_id in filter(None, files):
+        try:
+            await delete(file_id)
+        except Fault as fault:
+            if fault.status != 404:
+                raise
 
 
 class BatchService(Protocol):

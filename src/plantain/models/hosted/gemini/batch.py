@@ -16,7 +16,13 @@ from plantain.files.redaction import redacted
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.batch.batcher import Batcher
 from plantain.models.hosted.batch.client import BatchClient
-from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, BatchService, JobState
+from plantain.models.hosted.batch.service import (
+    NOT_BILLED,
+    BatchJob,
+    BatchService,
+    JobState,
+    delete_each,
+)
 from plantain.models.hosted.faults import Fault, http_fault
 from plantain.models.hosted.gemini.requests import request_body
 from plantain.models.hosted.gemini.wire import GeminiWire
@@ -137,8 +143,10 @@ class GeminiJobs:
             pages = await client.aio.files.list(config=types.ListFilesConfig(page_size=PAGE))
             return [file.name or "" async for file in pages if file.display_name == key]
 
-        for file_id in filter(None, (*await self._wire.do(sent), *job.answers)):
-            await self._wire.do(partial(_delete, file_id))
+        await delete_each(
+            (*await self._wire.do(sent), *job.answers),
+            lambda file_id: self._wire.do(partial(_delete, file_id)),
+        )
 
     async def _transfer(self, request: Callable[[genai.Client], Awaitable[T]]) -> T:
         """Sends or fetches a file; an upload that breaks off is told by bare errors of the SDK."""

@@ -13,7 +13,7 @@ from openai.types import Batch
 from plantain.files.redaction import redacted
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.batch.client import BatchClient
-from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, JobState
+from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, JobState, delete_each
 from plantain.models.hosted.faults import Fault, http_fault
 from plantain.models.hosted.openai.wire import Named, OpenAIWire
 from plantain.models.hosted.outgoing import sending_cleared_file
@@ -144,8 +144,9 @@ class OpenAIJobs:
         await self._wire.do(save, TRANSFER_S)
 
     async def tidy(self, key: str, job: BatchJob) -> None:
-        for file_id in filter(None, (job.request_file, *job.answers)):
-            await self._wire.do(partial(_delete, file_id))
+        await delete_each(
+            (job.request_file, *job.answers), lambda file_id: self._wire.do(partial(_delete, file_id))
+        )
 
     def _refusal(self, status: int, body: JsonObject) -> Fault:
         content = redacted(orjson.dumps(body).decode())
