@@ -35,7 +35,7 @@ LOCAL_LATENCY_S = {Step.WRITE: 0.02, Step.EDIT: 0.7, Step.LOOK: 1.5, Step.JUDGE:
 OPEN_LATENCY_S = (0.5, 5.0, 120.0)
 """Seconds an edit with open weights takes its device: between a small model on a GPU and one on a processor."""
 
-ROLE_OF = {Step.WRITE: "writer", Step.EDIT: "editor", Step.JUDGE: "judge"}
+ROLE_OF = {Step.WRITE: "writer", Step.EDIT: "editor", Step.LOOK: "judge", Step.JUDGE: "judge"}
 
 BATCH_HOURS = (0.2, 1.0, 24.0)
 """Of one batch job; every wave of tasks takes one for each step of its rounds, one after the other."""
