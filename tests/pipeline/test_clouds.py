@@ -28,6 +28,7 @@ from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.hosted.known import endings, price_of
 from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_editor, resolve_writer
+from plantain.pipeline.consent import warnings
 from plantain.pipeline.method import check_known, method_of
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
@@ -78,7 +79,7 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return quick_catalogue(tmp_path_factory.mktemp("clouds") / "catalogue", images=2)
+    return quick_catalogue(tmp_path_factory.mktemp("clouds") / "catalogue", images=1)
 
 
 def built(text: str, folder: Path) -> dict[str, Any]:
@@ -116,7 +117,10 @@ def test_recipe_moves_from_gemini_to_vertex(
         assert tokens.refused == 0  # renewed before they ended: no request was refused
 
 
-def test_deployments_have_the_price_of_what_they_serve(catalogue: Path) -> None:
+def test_deployments_have_the_price_of_what_they_serve(
+    catalogue: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plantain.models.hosted.known.today", lambda: date(2026, 11, 22))
     recipe = Recipe.model_validate(
         {
             "name": "own names",
@@ -143,6 +147,8 @@ def test_deployments_have_the_price_of_what_they_serve(catalogue: Path) -> None:
         "vertex/gemini-2.5-pro ends on 2026-12-01, in 9 days: a run that is not done by then cannot go on with it; "
         "vertex/gemini-3.8-flash is what follows it"
     ]
+    said = warnings(recipe)
+    assert any("azure/gpt-5 ends on 2026-12-11" in line for line in said)  # by what the deployment serves
     assert family("azure/ward-7") == "openai" and family("vertex/gemini-2.5-pro") == "gemini"
 
 
@@ -163,6 +169,11 @@ def test_deployments_have_the_price_of_what_they_serve(catalogue: Path) -> None:
         ),
         ("azure/d", {"base_url": "https://x.openai.azure.com", "auth": "key"}, r"AZURE_OPENAI_API_KEY"),
         ("openai/gpt-5", {"project": "p"}, r"openai has no such setting"),
+        (
+            "openai/gpt-5",
+            {"base_url": "http://a/v1", "base_urls": ("http://a/v1", "http://b/v1")},
+            r"providers.openai.base_url: openai takes one address, not 2",
+        ),
     ],
 )
 def test_doors_that_cannot_be_opened_are_named(
@@ -211,7 +222,7 @@ def test_vertex_jobs_go_through_the_projects_bucket(
     catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same run as online at half the price; answers in any order; one request fails and is asked again."""
-    tokens = Tokens(lasts=12)  # enough for what one job asks at once
+    tokens = Tokens(lasts=8)  # enough for what one job asks at once
     bucket = Bucket(tokens, fails=2)
     with cloud(tokens, bucket=bucket) as server:
         sign_in(monkeypatch, tmp_path, server.url)

@@ -117,5 +117,5 @@ def warnings(recipe: Recipe) -> list[str]:
     return (
         kinship(recipe.terms, recipe.models.editor, dict.fromkeys(recipe.models.judges))
         + drawn
-        + endings(recipe.terms.models)
+        + endings(map(recipe.terms.listed, recipe.terms.models))
     )

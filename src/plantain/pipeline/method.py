@@ -80,9 +80,10 @@ def check_known(recipe: Recipe) -> None:
             continue
         listed = f"{recipe.terms.kind(name)}/{model}"
         if listed not in theirs:
+            near = suggest(name, [f"{provider}/{row.partition('/')[2]}" for row in theirs])
             raise InputError(
-                f"models.{role}: no model {name!r} is known; {suggest(name, list(theirs))} (if it is new, "
-                f'state its price: [providers.{provider}.prices."{model}"] with input_per_m and output_per_m)'
+                f"models.{role}: no model {name!r} is known; {near} (if it is new, state its price: "
+                f'[providers.{provider}.prices."{model}"] with input_per_m and output_per_m)'
             )
         if role not in theirs[listed]:
             fit = [row for row, roles in theirs.items() if role in roles]

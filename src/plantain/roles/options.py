@@ -218,6 +218,8 @@ class ProviderOptions:
         for known in fields(self):
             default = known.default_factory() if known.default_factory is not MISSING else known.default
             unset = getattr(self, known.name) == default
+            if not unset and known.name == "base_urls" and known.name not in allowed:
+                raise InputError(f"{where}.base_url: {provider} takes one address, not {len(self.base_urls)}")
             if not unset and known.name not in allowed | _COMMON:
                 raise InputError(
                     f"{self.said_at(known.name, where)}: {provider} has no such setting; it takes "
