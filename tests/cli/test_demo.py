@@ -39,6 +39,12 @@ def test_demo_killed_half_way_goes_on_and_ends_with_a_page(tmp_path: Path) -> No
     )
     assert told["peak_rss_mb"] > 0 and set(told["seconds_per_call"]) == {"write", "edit", "judge"}
     page = Path(told["report"]).read_text(encoding="utf-8")
+    # Four people's pictures are too few for any judge; the blob's rate stands beside its own.
+    (card,) = told["cards"]
+    assert card["gate"]["standing"] == "neither" and card["gate"]["why"][0].startswith("n = ")
+    assert card["controls"]["blob"]["n"] == 4 and card["controls"]["clean edit"]["rate"] > 0.5
+    assert card["line"].split(";")[0] in page and "blob accepted" in page
+    assert "Qualified (self-consistency)" in page
     assert "that plantain rendered" in page and "instrument, not an expert" in page
     with JournalReader.open(folder / "run") as reader:
         assert verify(reader).ok

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import sys
 import time
@@ -12,16 +13,28 @@ import orjson
 import typer
 from rich.console import Console
 
+from plantain.audit.asking import asking
+from plantain.audit.gate import CLEAN
+from plantain.audit.run import AuditPlan, run_audit
+from plantain.audit.run_pictures import run_pictures
+from plantain.cli.audit import AuditProgress
 from plantain.cli.runs.build import build_watched, tell_end
 from plantain.cli.terminal.application import application
+from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
+from plantain.journal.cards import as_json as card_json
+from plantain.journal.cards import cards_of, keep_card
 from plantain.journal.telemetry import costs, status_summary
-from plantain.pipeline.demo import demo_recipe, fill_demo_catalogue
+from plantain.offline.workers import close_workers
+from plantain.pipeline.demo import FINDINGS, SEED, demo_recipe, fill_demo_catalogue
 from plantain.pipeline.run import peak_rss_mb, peak_worker_rss_mb
 from plantain.report import write_report
 from plantain.report.terminal import table_one
+from plantain.runs.settings.terms import Terms
 
 app = application()
+CARD_PAIRS, CARD_KINDS = 4, (CLEAN, "blob")
+"""A few edits of each kind: the demo shows what a card is, and four people's pictures can show no more."""
 
 NOTICE = """\
 Real images, offline models: a template writer, a procedural editor and an instrument judge (an instrument, not an
@@ -45,6 +58,8 @@ def demo(
     fill_demo_catalogue(folder / "catalogue")
     run = folder / "run"
     summary = build_watched(demo_recipe(folder), run, limit=limit, quiet=as_json)
+    if summary.stopped is None:
+        _card(folder, run, quiet=as_json)
     report = write_report(run)
     with JournalReader.open(run) as reader:
         status = status_summary(reader)
@@ -52,6 +67,7 @@ def demo(
     if as_json:
         extra = {
             "report": str(report),
+            "cards": [card_json(card) for card in cards_of(run)],
             "seconds": round(time.monotonic() - begun, 3),
             "peak_rss_mb": round(peak_rss_mb(), 1),
             "peak_rss_mb_worker": round(peak_worker_rss_mb(), 1),
@@ -60,5 +76,30 @@ def demo(
         print(orjson.dumps({**status, **extra}, option=orjson.OPT_INDENT_2).decode())
     else:
         Console().print(table_one(run))
+        for card in cards_of(run):
+            print(f"judge's card: {card.line}")
         print(f"Look at it: {report}")
     return tell_end(summary, shlex.join(["plantain", "demo", str(folder)]))
+
+
+def _card(folder: Path, run: Path, *, quiet: bool) -> None:
+    """A small card of the demo's judge: what it says of clean edits and of one blob, on the demo's own pictures."""
+    if cards_of(run):
+        return
+    taxonomy, judge = load_taxonomy(), "offline/instruments"
+    plan = AuditPlan(
+        CARD_PAIRS, seed=SEED, split="the demo's own pictures", findings=FINDINGS, kinds=CARD_KINDS
+    )
+
+    async def audited() -> None:
+        terms = Terms((judge,))
+        with AuditProgress(quiet=quiet) as progress:
+            async with asking(judge, terms, folder / "audit", SEED, progress) as asked:
+                card, _ = await run_audit(asked, run_pictures(run, taxonomy), taxonomy, plan)
+                if not asked.opened.stopping:
+                    keep_card(run, card)
+
+    try:
+        asyncio.run(audited())
+    finally:
+        close_workers()

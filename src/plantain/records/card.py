@@ -106,7 +106,7 @@ class JudgeCard:
         )
         if gap is not None and gap.value is not None:
             said.append(f"right minus wrong {100 * gap.value:+.0f} points{_between(gap)}")
-        for name in ("blob", "swapped label"):
+        for name in ("clean edit", "blob", "swapped label"):
             rate = self.controls.get(name)
             if rate is not None and rate.value is not None:
                 said.append(f"{name} accepted {100 * rate.value:.0f} %{_between(rate)} of {rate.n}")

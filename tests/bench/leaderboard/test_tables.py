@@ -30,8 +30,9 @@ from plantain.bench.leaderboard.sweeps import sweeps
 from plantain.bench.leaderboard.table_json import table_json
 from plantain.bench.leaderboard.table_rows import Scores, read_scores
 from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, make_table, region_size
+from plantain.journal.cards import Standing
 from plantain.metrics.statistics.paired import paired_differences
-from plantain.records import InputError
+from plantain.records import Gate, InputError, JudgeCard
 
 
 @pytest.fixture(scope="module")
@@ -205,6 +206,22 @@ def test_json_rows_have_what_scripts_rely_on(table: Table) -> None:
     assert len(keys) == len(set(keys))
     assert {row["organ"] for row in rows} == {"Skin", "Eyes", "Teeth", OVERALL, MACRO}
     json.dumps(rows, allow_nan=False)
+
+
+def test_a_judge_that_fails_its_gate_marks_no_best_and_ranks_nothing(table: Table) -> None:
+    assert table.judge is not None and table.card_lines
+    assert "no card" in table.card_lines[0] and not table.barred
+    assert any(cell.mark for cell in table.cells.values() if cell.metric == "EA")
+    failed = JudgeCard("any/judge", "1", "medebench", Gate(False, False, ("n = 4",)))
+    standings = {table.judge: Standing("any/judge", failed, failed.line)}
+    again = make_table(replace(table.scores, standings=standings), table.judge)
+    judged = [cell for cell in again.cells.values() if cell.metric in ("EA", "VQ")]
+    assert judged and not any(cell.mark or cell.rank for cell in judged)
+    assert {"EA", "VQ"} <= again.barred and "CP" not in again.barred
+    assert again.card_lines == ("any/judge: neither (n = 4)",)
+    rows = {row["metric"]: row["card"] for row in table_json(again.cells.values(), again)}
+    assert rows["EA"] == "any/judge: neither (n = 4)" and rows["CP"] == ""
+    assert "Judge's card: any/judge: neither" in table_two(again)
 
 
 def test_csv_has_a_line_per_cell(table: Table) -> None:

@@ -38,7 +38,7 @@ class Scores:
             scored or have a reason why not, by (arm, stored metric). Empty where nobody goes on scoring.
         draw_variances: for (arm label, stored metric) the variance between draws of each output, as `outputs`.
         overlaps: what is known of pictures that an arm was trained on, a line for each place, by label.
-        standings: what each judge rests on, by its label, e.g. "offline/instruments/D"; of published scores nothing.
+        standings: what each judge rests on, by its label, e.g. "offline/instruments/D".
     """
 
     run: str

@@ -15,11 +15,12 @@ from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard.comparison import differences, marks, places
 from plantain.bench.leaderboard.measures import MAIN, Measure, judges, ordered
 from plantain.bench.leaderboard.table_rows import Scores, baseline
-from plantain.journal.cards import Standing
+from plantain.journal.cards import Standing, standing_of
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.metrics.statistics.paired import Difference
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
+from plantain.rubrics import MEDEBENCH
 
 OVERALL = "overall"
 REGION_SIZES = (0, 1, 5, 20, 100)
@@ -173,7 +174,10 @@ class Table:
 
 def standing(scores: Scores, measure: Measure) -> Standing | None:
     """What the judge behind a measure rests on; None for what is measured and not judged."""
-    return scores.standings.get(measure.stored.partition("@")[2])
+    who = measure.stored.partition("@")[2]
+    if not who or who in scores.standings:
+        return scores.standings.get(who)
+    return standing_of((), who.rpartition("/")[0] or who, MEDEBENCH.name)
 
 
 def barred(scores: Scores, measure: Measure) -> bool:
