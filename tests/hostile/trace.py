@@ -162,7 +162,8 @@ def _allowed(path: str, inside: str, *, written: bool) -> bool:
     """
     if below := re.match(rf"{re.escape(inside)}/\d+(/it\b|/new\b|/\.new\.importing\b|$)", path):
         return bool(below[1]) or not written
-    return path.startswith(WRITABLE) or (not written and path.startswith(READABLE))
+    compiled = "/__pycache__/" in path  # numba keeps its kernels there, once for a machine
+    return compiled or path.startswith(WRITABLE) or (not written and path.startswith(READABLE))
 
 
 def main() -> int:
