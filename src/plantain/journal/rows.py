@@ -126,6 +126,7 @@ class CallResult:
         blobs: what `put_blob` returned for every hash that `attempt` names.
         attempt: the attempt's row as it now stands, inserted or replaced whole; its verdict is ignored.
         verdicts: verdicts that this call brought.
+        scores: what was measured of the attempt as it came.
     """
 
     call_id: int
@@ -139,6 +140,7 @@ class CallResult:
     blobs: tuple[BlobRef, ...] = ()
     attempt: Attempt | None = None
     verdicts: tuple[StoredVerdict, ...] = ()
+    scores: tuple[StoredScore, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,6 +176,8 @@ def settle_call(connection: sqlite3.Connection, settlement: CallResult) -> None:
         _put_attempt(connection, settlement.attempt)
     for verdict in settlement.verdicts:
         put_verdict(connection, verdict)
+    if settlement.scores:
+        add_scores(connection, settlement.scores)
 
 
 def close_task(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plantain.journal.reader import JournalReader
-from plantain.journal.telemetry import came_back, costs, status_summary
+from plantain.journal.telemetry import came_back, costs, put_back, status_summary
 from plantain.journal.units import NOTHING, OF_CRITERIA, UNITS, decision_rates, rates, snapshot
 from plantain.journal.verdicts import JUDGED_AGAIN
 from plantain.metrics.statistics.clusters import Rate
@@ -85,6 +85,7 @@ class Judged:
         attempts: all attempts of current generations; `judged` of them have a verdict.
         unjudged: why the others have none, with counts.
         came_back: how many brought a picture, byte for byte, that an earlier round of their task had brought.
+        put_back: edits that were restored, the mean share of their pixels, and answers that stayed as they came.
         code_totals: failed criterion and code, with counts, for the heat map.
     """
 
@@ -98,6 +99,7 @@ class Judged:
     judged: int
     unjudged: tuple[tuple[str, int], ...]
     came_back: int
+    put_back: tuple[int, float, int]
     code_totals: tuple[tuple[str, str, int], ...]
 
 
@@ -220,6 +222,7 @@ def table2(reader: JournalReader, weights: Mapping[str, float]) -> Judged:
         judged=judged,
         unjudged=unjudged,
         came_back=came_back(reader),
+        put_back=put_back(reader),
         code_totals=codes,
     )
 

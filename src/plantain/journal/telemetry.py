@@ -51,6 +51,15 @@ def came_back(reader: JournalReader) -> int:
     )
 
 
+def put_back(reader: JournalReader) -> tuple[int, float, int]:
+    """Edits of current generations that were restored, the mean share put back, and answers left as they came."""
+    row = reader.connection.execute(
+        "SELECT count(s.value), coalesce(avg(s.value), 0.0), count(*) - count(s.value) FROM score s"
+        " JOIN attempt a USING (task, generation, round) WHERE s.metric = 'restored' AND a.superseded = 0"
+    ).fetchone()
+    return int(row[0]), float(row[1]), int(row[2])
+
+
 def status_summary(reader: JournalReader) -> dict[str, object]:
     """Where a run stands, in the shape that scripts rely on (design, section 4).
 

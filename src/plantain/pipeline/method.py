@@ -8,6 +8,7 @@ from plantain.findings.taxonomy import suggest
 from plantain.models.hosted.known import roles_at
 from plantain.models.presets import presets
 from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.restore import restore_identity
 from plantain.pipeline.rounds import Method
 from plantain.records import InputError
 from plantain.roles import fingerprint_of
@@ -46,6 +47,7 @@ def method_of(recipe: Recipe, door: Door | None = None, missing: list[str] | Non
         max_rounds=recipe.loop.max_rounds,
         seed=recipe.seed,
         writer_sees_failed_edit=recipe.loop.writer_sees_failed_edit,
+        restore=recipe.loop.restore,
     )
 
 
@@ -102,4 +104,4 @@ def fingerprints(method: Method) -> dict[str, str]:
     }
     for number, judge in enumerate(method.judges, start=1):
         parts[f"judge {number}"] = f"{judge.name}: {fingerprint_of(judge, method.rubric)}"
-    return parts
+    return {**parts, **restore_identity(method.restore)}

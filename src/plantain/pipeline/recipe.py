@@ -55,12 +55,24 @@ class Models(Section):
 
 
 class Loop(Section):
-    """How many rounds, and what qualifies an edit. `writer_sees_failed_edit` is off, as in the paper."""
+    """How many rounds, and what qualifies an edit. `writer_sees_failed_edit` is off, as in the paper.
+
+    `restore`: "outside" puts the original back wherever an answer should not have touched it; judge and people see the
+    restored picture, and the answer is kept beside it. About two seconds of processor each, no call.
+    """
 
     max_rounds: Annotated[int, Field(ge=1, le=20)] = 5
     policy: Literal["all-pass", "weighted"] = "all-pass"
     threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.7
     writer_sees_failed_edit: bool = False
+    restore: Literal["none", "outside"] = "none"
+
+    def frozen_part(self) -> dict[str, JsonValue]:
+        """What a run freezes of it; what came later counts only where it is on, so that older runs go on."""
+        said: dict[str, JsonValue] = self.model_dump(mode="json")
+        if self.restore == "none":
+            del said["restore"]
+        return said
 
 
 class Recipe(Section):
@@ -121,7 +133,7 @@ class Recipe(Section):
                 "editor": self.models.editor,
                 "judge": list(self.models.judges),
             },
-            "loop": self.loop.model_dump(mode="json"),
+            "loop": self.loop.frozen_part(),
         }
 
 

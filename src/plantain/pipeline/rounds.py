@@ -13,6 +13,7 @@ from plantain.calls import CallSpec, TaskCalls
 from plantain.calls.looking import look_first, seen_in
 from plantain.journal import BlobRef, CallResult, Journal, StoredVerdict
 from plantain.journal.payload import clean_text, dumps, observations_from_json, to_json
+from plantain.pipeline.restore import NONE, PutBack, restore_identity, restored, restores
 from plantain.pipeline.text_check import NAME, TextCheck, object_to, veto
 from plantain.pixels.decode import BadImage
 from plantain.pixels.encode import normalise
@@ -61,6 +62,7 @@ class Method:
     max_rounds: int
     seed: int
     writer_sees_failed_edit: bool = False
+    restore: str = NONE
 
 
 @dataclass(slots=True)
@@ -142,6 +144,7 @@ class Rounds:
             "seed": seed,
             "image": self.image.prepared_sha256,
             "instruction": attempt.instruction,
+            **restore_identity(self.method.restore if about else NONE),
         }
 
         async def send() -> Reply[EditedImage]:
@@ -170,7 +173,7 @@ class Rounds:
         return replace(attempt, edit_outcome=OK, **orjson.loads(answer.text))
 
     def _keep_edit(self, attempt: Attempt, edited: EditedImage, draft: CallResult) -> CallResult:
-        """Stores what the editor sent, untouched and normalised once; runs in a thread."""
+        """Stores what the editor sent, untouched, and what is judged: normalised once, and restored; in a thread."""
         raw = self.journal.put_blob(edited.image.data, edited.image.media_type)
         try:
             normal = normalise(edited.image.data, pixels=edited.pixels)
@@ -178,12 +181,18 @@ class Rounds:
             outcome = Outcome(OutcomeKind.MALFORMED, str(error))
             kept = replace(attempt, edit_outcome=outcome, raw=raw.sha256)
             return replace(draft, outcome=outcome, attempt=kept, blobs=(raw,))
+        put_back = self._put_back(attempt, edited)
+        if put_back is not None and put_back.edited is not None:
+            normal = put_back.edited
         image = raw if normal is edited.image.data else self.journal.put_blob(normal, "image/jpeg")
         self.pictures.put(image.sha256, normal)
         blobs: list[BlobRef] = [raw, replace(image, pixel_sha256=pixel_sha256(normal))]
         mask = None
-        if edited.mask is not None:
+        if put_back is not None and put_back.mask is not None:
+            mask = self.journal.put_blob(put_back.mask, "image/png")
+        elif edited.mask is not None:
             mask = self.journal.put_blob(edited.mask.data, edited.mask.media_type)
+        if mask is not None:
             blobs.append(mask)
         kept = replace(
             attempt,
@@ -200,7 +209,14 @@ class Rounds:
             raw=draft.raw or edited.note,
             attempt=kept,
             blobs=tuple(dict.fromkeys(blobs)),
+            scores=(put_back.score,) if put_back is not None else (),
         )
+
+    def _put_back(self, attempt: Attempt, edited: EditedImage) -> PutBack | None:
+        """What was put back of the original; None where the recipe does not ask for it, or the task is a control."""
+        if not restores(self.method.restore, self.task):
+            return None
+        return restored(attempt, edited, self.original.data, self.image, self.finding, self.task)
 
     async def judge(self, attempt: Attempt, history: Sequence[Attempt] = ()) -> Attempt:
         """The attempt with its verdict; of a panel, the majority's. Without one when a judge gave no report.

@@ -13,7 +13,9 @@ from plantain.bench.generate.arms import INSTRUCTION, RULES, Arm, ArmKind, Promp
 from plantain.bench.generate.baselines import BASELINES, GROUND_TRUTH, NO_TRUTH, PROVIDER, Trick, Truth
 from plantain.bench.generate.grid import Sweep, grid_of
 from plantain.bench.generate.import_outputs import LABEL, ImportedOutputs, find_outputs, parse_outputs
+from plantain.bench.generate.restored import RestoredSource, restored_arm
 from plantain.bench.generate.shots import Study
+from plantain.journal import JournalReader, TaskRow
 from plantain.models.presets import Preset, presets
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError, OutcomeKind
@@ -47,6 +49,7 @@ class ArmRequest:
         labels: what tables call an editor, by its name, where that is another.
         rule: which output is scored.
         retry: outputs of these editors that ended so are asked for once more.
+        restore: "outside" puts an arm beside each editor's with the original put back outside the change.
     """
 
     editors: tuple[str, ...] = ()
@@ -60,6 +63,7 @@ class ArmRequest:
     labels: Mapping[str, str] = field(default_factory=dict)
     rule: str = "first"
     retry: frozenset[OutcomeKind] = frozenset()
+    restore: str = "none"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -124,6 +128,10 @@ class PlannedArm:
     def closable(self) -> object:
         """What may be closed once the arm is done."""
         return self.source.editor if isinstance(self.source, EditorSource) else None
+
+    def ready(self, row: TaskRow) -> bool:
+        """Whether a task can be done now: a restored arm waits for the editor's."""
+        return not isinstance(self.source, RestoredSource) or self.source.ready(row)
 
     def obstacle(self, sample: Sample) -> str:
         """Why this arm can give nothing for a sample, known beforehand; "" where it can."""
@@ -202,6 +210,15 @@ def editor_arms(
             )
             planned.append(PlannedArm(few, source, by_example if shots else ""))
     return planned
+
+
+def restored_arms(
+    benchmark: Benchmark, reader: JournalReader, wanted: ArmRequest, editors: Sequence[PlannedArm]
+) -> list[PlannedArm]:
+    """The arm beside each editor's, where restored ones are wanted."""
+    if wanted.restore == "none":
+        return []
+    return [PlannedArm(restored_arm(one.arm), RestoredSource(benchmark, reader, one.arm)) for one in editors]
 
 
 def found_preset(name: str) -> Preset:

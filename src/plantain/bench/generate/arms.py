@@ -19,11 +19,12 @@ INSTRUCTION = "{instruction}"
 
 
 class ArmKind(StrEnum):
-    """Who produces an arm's outputs: a model, one of our baselines, or somebody elsewhere."""
+    """Who produces an arm's outputs: a model, one of our baselines, somebody elsewhere, or another arm, restored."""
 
     EDITOR = "editor"
     BASELINE = "baseline"
     OUTPUTS = "outputs"
+    RESTORED = "restored"
 
 
 class PromptVariant(StrEnum):

@@ -82,9 +82,10 @@ async def _walk_waves(
     walk: GenerateWalk, opened: OpenRun, planned: Sequence[PlannedArm], limit: int | None
 ) -> None:
     """Hosted arms, baselines and files together; models whose weights fill the machine one after the other."""
-    together = [one for one in planned if not one.alone]
+    restored = [one for one in planned if one.arm.kind is ArmKind.RESTORED]
+    together = [one for one in planned if not one.alone and one not in restored]
     allowance = _Allowance(limit)
-    for wave in (together, *([one] for one in planned if one.alone)):
+    for wave in (together, *([one] for one in planned if one.alone), restored):
         arms = {one.arm.label: one.arm for one in wave}
         rows = list(allowance.taken(_pending(opened.journal.reader, wave), arms))
         opened.observer.asks(list(dict.fromkeys(arms[row.task.finding].model for row in rows)))
@@ -111,8 +112,12 @@ class _Allowance:
 
 
 def _pending(reader: JournalReader, wave: Sequence[PlannedArm]) -> Iterator[TaskRow]:
-    labels = {one.arm.label for one in wave}
-    return (row for row in reader.tasks(state=TaskState.PENDING) if row.task.finding in labels)
+    arms = {one.arm.label: one for one in wave}
+    return (
+        row
+        for row in reader.tasks(state=TaskState.PENDING)
+        if row.task.finding in arms and arms[row.task.finding].ready(row)
+    )
 
 
 def _counts(reader: JournalReader, labels: Iterable[str]) -> dict[TaskState, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import orjson
@@ -19,8 +19,10 @@ from plantain.bench.generate.arm_requests import (
     check_rule,
     editor_arms,
     intake_arms,
+    restored_arms,
 )
 from plantain.bench.generate.arms import Arm, ArmKind, bench_task_id, grown
+from plantain.bench.generate.restored import RestoredSource
 from plantain.bench.generate.runfile import (
     BENCH,
     BenchHeader,
@@ -88,11 +90,11 @@ async def make_plan(
     recorded = read_arms(journal.reader)
     study = _study(benchmark, recorded.values(), wanted, seed)
     asked = [*baseline_arms(benchmark), *intake_arms(wanted), *editor_arms(wanted, resolve, study)]
-    check_labels(asked)
-    planned = tuple(
-        replace(one, arm=grown(recorded[one.arm.label], one.arm)) if one.arm.label in recorded else one
-        for one in asked
-    )
+    planned = tuple(_grown(one, recorded) for one in asked)
+    editors = [one for one in planned if one.arm.kind is ArmKind.EDITOR]
+    beside = restored_arms(benchmark, journal.reader, wanted, editors)
+    planned += tuple(_grown(one, recorded) for one in beside)
+    check_labels(planned)
     await _check_models(journal, planned)
     arms = {**recorded, **{one.arm.label: one.arm for one in planned}}
     header = BenchHeader.of(benchmark.root, benchmark.name, benchmark.digest, journal.run)
@@ -102,7 +104,13 @@ async def make_plan(
     await journal.add_tasks(plan.tasks())
     await journal.extend_tasks(_outgrown(plan, journal))
     await journal.extend_tasks(_to_retry(plan, journal, wanted.retry))
+    await journal.reopen_tasks(_came_later(plan, journal))
     return plan
+
+
+def _grown(one: PlannedArm, recorded: Mapping[str, Arm]) -> PlannedArm:
+    known = recorded.get(one.arm.label)
+    return one if known is None else replace(one, arm=grown(known, one.arm))
 
 
 def _facts(benchmark: Benchmark, journal: Journal) -> dict[str, SampleFacts]:
@@ -172,7 +180,8 @@ def _study(benchmark: Benchmark, recorded: Iterable[Arm], wanted: ArmRequest, se
 
 async def _check_models(journal: Journal, planned: Sequence[PlannedArm]) -> None:
     """Refuses a model that would answer otherwise than when this run asked it first. Raises InputError."""
-    today = {one.arm.model: one.arm.fingerprint for one in planned if one.arm.kind is not ArmKind.OUTPUTS}
+    asked = [one for one in planned if one.arm.kind in (ArmKind.EDITOR, ArmKind.BASELINE)]
+    today = {one.arm.model: one.arm.fingerprint for one in asked}
     today |= {
         f"prompt with demonstrations of {one.arm.model}": one.by_example for one in planned if one.by_example
     }
@@ -216,6 +225,18 @@ def _outgrown(plan: GenerationPlan, journal: Journal) -> list[str]:
             for task in arm_tasks(journal.reader, planned.arm.label)
             if task.state is not TaskState.PENDING and 0 < task.round < wanted
         ]
+    return found
+
+
+def _came_later(plan: GenerationPlan, journal: Journal) -> list[str]:
+    """Closed tasks of restored arms that lack an output which the editor has made since."""
+    found: list[str] = []
+    for planned in plan.arms:
+        if isinstance(planned.source, RestoredSource):
+            for task in arm_tasks(journal.reader, planned.arm.label):
+                made = journal.reader.attempts(task.id, task.generation)
+                if task.state is not TaskState.PENDING and planned.source.came_later(task.sample, made):
+                    found.append(task.id)
     return found
 
 

@@ -6,6 +6,7 @@ import asyncio
 import shlex
 import sys
 from collections import Counter
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +29,12 @@ from plantain.runs.settings.terms import load_terms
 from plantain.runs.summary import RunSummary
 
 app = application()
+
+
+class Restore(StrEnum):
+    """Whether restored arms are made."""
+
+    NONE, OUTSIDE = "none", "outside"
 
 
 @app.command()
@@ -67,6 +74,10 @@ def generate_outputs(
         str,
         typer.Option("--retry", help="ask once more for outputs that ended so, e.g. refused,transport"),
     ] = "",
+    restore: Annotated[
+        Restore,
+        typer.Option(help="outside: beside each editor an arm with the original put back outside the change"),
+    ] = Restore.NONE,
     limit: Annotated[
         int | None,
         typer.Option(min=1, help="ask editors for at most so many outputs; baselines do not count"),
@@ -98,6 +109,7 @@ def generate_outputs(
         outputs=outputs_at(outputs or (), [sample.id for sample in benchmark.samples]),
         rule=score_output,
         retry=parse_retry(retry),
+        restore=restore.value,
     )
     if wanted.shots and not wanted.names:
         raise InputError("--shots: name the editors that are shown demonstrations with --editor")

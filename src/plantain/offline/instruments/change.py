@@ -110,12 +110,12 @@ def change_of(pair: ImagePair, field: Mask, place: Mask) -> Change:
     joined = cv2.morphologyEx(changed.astype(np.uint8), cv2.MORPH_CLOSE, _disc(pair.px(5)))
     count, labels = cv2.connectedComponents(joined, connectivity=8)
     strength = np.maximum(np.abs(smooth), 0.5 * np.clip(stir, 0, None)) * changed
-    parts = _parts(labels, count, strength, place, changed, smooth, shrink(pair.before_level, FACTOR))
+    parts = parts_of(labels, count, strength, place, changed, smooth, shrink(pair.before_level, FACTOR))
     share = float((changed & field).sum() / max(1, int(field.sum())))
     return Change(shift, noise, smooth, labels, parts, share)
 
 
-def _parts(
+def parts_of(
     labels: np.ndarray,
     count: int,
     strength: Field,
@@ -124,6 +124,17 @@ def _parts(
     signed: Field,
     before: Field,
 ) -> tuple[ChangedPart, ...]:
+    """The parts of a map, by falling mass.
+
+    Args:
+        labels: int32 (h, w), 0 to count - 1, where 0 is no part.
+        count: of labels.
+        strength: float32 (h, w), absolute change.
+        place: bool (h, w), where the finding may lie.
+        changed: bool (h, w), pixels that changed; a label may join more.
+        signed: float32 (h, w), the smoothed change.
+        before: float32 (h, w), level of the original.
+    """
     flat = labels.ravel()
     weights = np.minimum(strength, MOST_WEIGHT).ravel().astype(np.float64)
     ys, xs = np.divmod(np.arange(flat.size), labels.shape[1])

@@ -118,8 +118,8 @@ def measure(
     """
     anatomy = anatomy_of(pair, image, direction)
     size = (pair.shape[1] // FACTOR, pair.shape[0] // FACTOR)
-    field = _enlarged(anatomy.field, size)
-    region = _enlarged(anatomy.region(presentation.region), size)
+    field = enlarged(anatomy.field, size)
+    region = enlarged(anatomy.region(presentation.region), size)
     change = change_of(pair, field, region)
     main = target_parts(change, presentation, anatomy, direction, side)
     where = change.mask(main)
@@ -146,7 +146,7 @@ def measure(
         area=int(where.sum()) * FACTOR**2,
         region_share=float(where.sum() / max(1, int(region.sum()))),
         in_region=_weighted(change.smooth, where, region),
-        touching=_weighted(change.smooth, where, _enlarged(anatomy.region(presentation.base), size))
+        touching=_weighted(change.smooth, where, enlarged(anatomy.region(presentation.base), size))
         if presentation.base
         else 1.0,
         left=left,
@@ -164,14 +164,15 @@ def measure(
         border=border,
         grain=grain,
         repetition=repetition_of(pair, field if diffuse else change.labels > 0),
-        whole=whole_field_of(pair, _enlarged(anatomy.region("retina"), size)) if diffuse else UNTOUCHED,
+        whole=whole_field_of(pair, enlarged(anatomy.region("retina"), size)) if diffuse else UNTOUCHED,
         colour=_colour(pair, image.modality),
         burnt=_burnt(pair, where, field & ~region if presentation.region == "sella" else field),
         checker=_checker(pair, where),
     )
 
 
-def _enlarged(mask: Mask, size: tuple[int, int]) -> Mask:
+def enlarged(mask: Mask, size: tuple[int, int]) -> Mask:
+    """A mask at another size (width, height)."""
     return np.asarray(cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST), bool)
 
 
@@ -188,8 +189,8 @@ def _sides(
     if left is None or right is None or not where.any():
         return None, None
     return (
-        _weighted(change.smooth, where, _enlarged(left, size)),
-        _weighted(change.smooth, where, _enlarged(right, size)),
+        _weighted(change.smooth, where, enlarged(left, size)),
+        _weighted(change.smooth, where, enlarged(right, size)),
     )
 
 
@@ -215,7 +216,7 @@ def _strength(change: Change, where: Mask, clean: Field, beyond: float) -> tuple
 
 def _line_strength(pair: ImagePair, change: Change, where: Mask, clean: Field) -> tuple[float, float]:
     """The same of a line of a few pixels: its darkest or brightest twentieth at full size, over the fine texture."""
-    full = _enlarged(where, (pair.shape[1], pair.shape[0]))
+    full = enlarged(where, (pair.shape[1], pair.shape[0]))
     if not full.any():
         return 0.0, 0.0
     values = np.abs(blur(pair.delta - np.float32(change.shift), 0.8)[full])
@@ -252,7 +253,7 @@ def _close_up(
     box = (slice(top, bottom), slice(left, right))
     size = (pair.shape[1], pair.shape[0])
     # Grain is a matter of the whole changed place, between the foci as well as in them.
-    place = _enlarged(_closed(where, pair.px(24) // FACTOR), size)[box]
+    place = enlarged(_closed(where, pair.px(24) // FACTOR), size)[box]
     place &= pair.after_level[box] > BLACK
     delta = pair.delta[box] - np.float32(change.shift)
     tau = max(2.0, 3.0 * change.noise)
@@ -310,6 +311,6 @@ def _checker(pair: ImagePair, where: Mask) -> float:
     coherent[::2, 1::2] *= -1
     coherent[1::2, ::2] *= -1
     coherent = blur(coherent, 4.0)
-    full = _enlarged(where, size)
+    full = enlarged(where, size)
     energy = float((fine[full] ** 2).mean()) if full.any() else 0.0
     return float((coherent[full] ** 2).mean()) / energy if energy > 1.0 else 0.0

@@ -44,9 +44,9 @@ def target_parts(
         side: the side that the instruction names, or None.
     """
     if presentation.parts == "warp":
-        return tuple(part for part in change.parts if part.inside >= TOUCHING and not _stroke(part))
-    pool = _on_side(candidates(change), anatomy, side, change.smooth.shape[1])
-    pool = tuple(part for part in pool if not _stroke(part)) or pool
+        return tuple(part for part in change.parts if part.inside >= TOUCHING and not stroke(part))
+    pool = on_side(candidates(change), anatomy, side, change.smooth.shape[1])
+    pool = tuple(part for part in pool if not stroke(part)) or pool
     if not pool:
         return ()
     sign = expected_sign(presentation, direction)
@@ -74,7 +74,7 @@ def _fringe(change: Change) -> float:
     return float(FRINGE * change.smooth.shape[1] / 1024)
 
 
-def _stroke(part: ChangedPart) -> bool:
+def stroke(part: ChangedPart) -> bool:
     """Thin and glaring: a letter of a marker, not a finding."""
     return part.peak > GLARING and part.radius < THIN
 
@@ -110,7 +110,7 @@ def _first_of_each_side(
     return tuple(half[0] for half in halves if half)
 
 
-def _on_side(
+def on_side(
     parts: tuple[ChangedPart, ...], anatomy: Anatomy, side: str | None, change_side: int
 ) -> tuple[ChangedPart, ...]:
     """The parts on the named side, unless next to nothing changed there."""

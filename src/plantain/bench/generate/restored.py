@@ -1,0 +1,105 @@
+"""Arms whose outputs are another arm's, with the original put back outside the change: beside the editor, never as it.
+
+No model is asked: what the editor made is taken from the run. A sample's region is used where it has one; else the
+finding's anatomy and the side named in the prompt say where the change belongs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.native_format import encode_png
+from plantain.bench.benchmark.samples import Sample
+from plantain.bench.generate.arms import Arm, ArmKind, bench_task_id
+from plantain.findings import load_taxonomy
+from plantain.journal import JournalReader, TaskRow
+from plantain.offline.outside import VERSION, put_back
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_mask
+from plantain.records import Attempt, Direction, Finding, InputError, Outcome, OutcomeKind, TaskState, Usage
+from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
+
+SUFFIX = "+restored"
+PROVIDER = "restored"
+
+
+def restored_arm(base: Arm) -> Arm:
+    """The arm beside an editor's."""
+    return Arm(
+        base.label + SUFFIX,
+        f"{PROVIDER}/{base.label}",
+        ArmKind.RESTORED,
+        prompt=base.prompt,
+        words=base.words,
+        grid=base.grid,
+        samples=base.samples,
+        fingerprint=VERSION,
+        rule=base.rule,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredSource:
+    """Another arm's outputs, restored."""
+
+    benchmark: Benchmark
+    reader: JournalReader
+    base: Arm
+
+    def ready(self, row: TaskRow) -> bool:
+        """Whether the editor's own task on this sample is done."""
+        return self._task(self.benchmark.sample(row.task.image_id)).state is not TaskState.PENDING
+
+    def came_later(self, sample_id: str, attempts: Sequence[Attempt]) -> bool:
+        """Whether the editor has made an output by now that was missing when this arm wanted it."""
+        made = {
+            one.round for one in self._attempts(self.benchmark.sample(sample_id)) if one.edited is not None
+        }
+        return any(one.edited is None and one.round in made for one in attempts)
+
+    async def output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
+        """Output k of the editor, restored; how it ended where the editor made none."""
+        return await asyncio.to_thread(self._output, request, k)
+
+    def _output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
+        sample = self.benchmark.sample(request.image.id)
+        made = next((one for one in self._attempts(sample) if one.round == k + 1), None)
+        if made is None or made.edited is None:
+            why = made.edit_outcome if made is not None else None
+            return failed(why or Outcome(OutcomeKind.NO_IMAGE, f"{self.base.label} made no such output"))
+        answer = self.reader.read_blob(made.edited)
+        done = put_back(
+            decode(request.original.data),
+            decode(answer),
+            request.instruction,
+            request.image,
+            _finding(sample),
+            sample.direction if sample.direction is not Direction.CHANGE else None,
+            self.benchmark.roi(sample) if sample.roi is not None else None,
+        )
+        usage = Usage(images=1)
+        if done.why_not:
+            note = f"as it came: {done.why_not}"
+            return Reply(EditedImage(EncodedImage(answer, "image/png"), note=note), usage=usage)
+        note = f"{done.share:.1%} put back; registered to {done.residual:.2f} pixels"
+        mask = EncodedImage(encode_mask(done.mask), "image/png")
+        image = EncodedImage(encode_png(done.pixels), "image/png")
+        return Reply(EditedImage(image, mask=mask, note=note), usage=usage)
+
+    def _task(self, sample: Sample) -> TaskRow:
+        return self.reader.task(bench_task_id(sample, self.base.label))
+
+    def _attempts(self, sample: Sample) -> list[Attempt]:
+        row = self._task(sample)
+        return self.reader.attempts(row.id, row.generation)
+
+
+def _finding(sample: Sample) -> Finding | None:
+    """The taxonomy's finding of a sample; None where it knows none of that name."""
+    try:
+        return load_taxonomy().get(sample.image.modality, sample.finding)
+    except InputError:
+        return None

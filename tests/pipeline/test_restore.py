@@ -1,0 +1,149 @@
+"""`[loop] restore = "outside"` in a build: what is kept, what is judged, what is frozen, what leaves in a release."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
+
+from plantain.journal import JournalReader, verify
+from plantain.offline.editor import ProceduralEditor
+from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.restore import METRIC
+from plantain.pipeline.rounds import Method
+from plantain.pipeline.run import run_build
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_png
+from plantain.records import Attempt, InputError, TaskKind
+from plantain.release.export import export_run
+from plantain.release.plan import ExportOptions
+from plantain.release.proof.verify import verify_release
+from plantain.roles import EditedImage, EditRequest, EncodedImage, JudgeRequest, Observations, Reply
+
+
+class Redrawing:
+    """The offline editor, whose answers come back a pixel to the side and brighter, as hosted editors' do."""
+
+    name = "quick/editor"
+    fingerprint = "1"
+
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+        reply = await ProceduralEditor().edit(request)
+        if reply.value is None:
+            return reply
+        pixels = np.roll(decode(reply.value.image.data), 1, axis=1).astype(np.int16) + 6
+        data = encode_png(np.clip(pixels, 0, 255).astype(np.uint8))
+        return replace(reply, value=EditedImage(EncodedImage(data, "image/png")))
+
+
+def recipe_of(catalogue: Path, restore: str) -> Recipe:
+    recipe = quick_recipe(catalogue, findings=("AMD",), max_rounds=1, restore=restore)
+    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"controls": 1})})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("restore")
+    quick_catalogue(folder / "catalogue", images=1)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Path:
+    judge = Watching()
+    method = method_of(folder, "outside")
+    method = replace(method, judges=(judge,))
+    asyncio.run(
+        run_build(
+            recipe_of(folder / "catalogue", "outside"), folder / "run", method=method, text_reader=NoText()
+        )
+    )
+    with JournalReader.open(folder / "run") as reader:
+        assert verify(reader).ok
+        seen = [reader.read_blob(one.edited) for one in edits(reader) if one.edited]
+    assert judge.seen == seen  # judged bytes are kept bytes
+    return folder / "run"
+
+
+def method_of(folder: Path, restore: str) -> Method:
+    return replace(quick_method(CallLog(folder / "log"), max_rounds=1), editor=Redrawing(), restore=restore)
+
+
+class Watching:
+    """Remembers which pictures it was shown."""
+
+    name = "quick/judge"
+    fingerprint = "1"
+
+    def __init__(self) -> None:
+        self.seen: list[bytes] = []
+
+    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
+        self.seen.append(request.edited.data)
+        return await quick_method(CallLog(None)).judges[0].judge(request)
+
+
+def edits(reader: JournalReader) -> list[Attempt]:
+    rows = [row for row in reader.tasks() if row.task.kind is TaskKind.EDIT]
+    return [attempt for row in rows for attempt in reader.attempts(row.id)]
+
+
+def test_answer_restored_picture_mask_share_and_residual_are_kept(run: Path) -> None:
+    with JournalReader.open(run) as reader:
+        (attempt,) = edits(reader)
+        original = decode(
+            reader.read_blob(reader.image(reader.task(attempt.task_id).task.image_id).prepared_sha256)
+        )
+        assert attempt.raw is not None and attempt.edited is not None and attempt.mask is not None
+        answer, restored = decode(reader.read_blob(attempt.raw)), decode(reader.read_blob(attempt.edited))
+        mask = decode(reader.read_blob(attempt.mask))[..., 0] > 0
+        (score,) = [one for one in reader.scores(attempt.task_id) if one.metric == METRIC]
+    assert np.abs(answer.astype(int) - original).mean() > 3
+    assert np.abs(restored.astype(int) - original)[~mask].mean() < 1  # the JPEG
+    assert score.score.value == pytest.approx(1 - mask.mean())
+    assert score.score.value > 0.7
+    assert score.detail["how"] == "outside 1"
+    assert 0 <= float(str(score.detail["residual_px"])) < 0.3
+
+
+def test_a_control_is_never_restored(run: Path) -> None:
+    """It asks what the editor does by itself."""
+    with JournalReader.open(run) as reader:
+        (row,) = [row for row in reader.tasks() if row.task.kind is TaskKind.CONTROL]
+        assert reader.scores(row.id) == [] or all(one.metric != METRIC for one in reader.scores(row.id))
+
+
+def test_a_release_holds_the_answer_beside_the_restored_picture(run: Path, tmp_path: Path) -> None:
+    export_run(run, tmp_path / "out", ExportOptions(("parquet",)))
+    assert verify_release(tmp_path / "out").ok
+    lines = [path.read_text() for path in (tmp_path / "out").rglob("*.jsonl")]
+    with JournalReader.open(run) as reader:
+        (attempt,) = edits(reader)
+    said = "".join(lines)
+    assert attempt.raw is not None
+    assert attempt.raw in said
+    assert "residual_px" in said
+
+
+def test_what_a_run_freezes_changes_only_where_it_is_on(folder: Path, run: Path) -> None:
+    catalogue = folder / "catalogue"
+    off, on = recipe_of(catalogue, "none"), recipe_of(catalogue, "outside")
+    frozen = off.frozen_part()["loop"]
+    assert isinstance(frozen, dict)
+    # As the first edition froze it, name by name.
+    assert sorted(frozen) == ["max_rounds", "policy", "threshold", "writer_sees_failed_edit"]
+    assert on.frozen_part()["loop"] == {**frozen, "restore": "outside"}
+    with JournalReader.open(run) as reader:
+        assert json.loads(reader.meta("method") or "")["restore"] == "outside 1"
+    with pytest.raises(InputError, match="restore"):
+        asyncio.run(run_build(off, run, method=method_of(folder, "none"), text_reader=NoText()))
+
+
+def test_a_word_that_it_does_not_know_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="restore"):
+        quick_recipe(tmp_path, restore="inside")
