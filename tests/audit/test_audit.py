@@ -216,3 +216,8 @@ def test_published_edits_are_found_and_judged_where_an_original_can_be_stood_in_
     assert [opinion.observations is not None for opinion in opinions] == [
         e.source == "s50008601" for e in chosen
     ]
+
+
+def test_every_kind_of_trial_has_a_name_of_its_own():
+    """Two of one name were asked as one call: a naive editor and a planted defect both copied a patch."""
+    assert len(KINDS) == len(set(KINDS))

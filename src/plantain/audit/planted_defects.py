@@ -321,7 +321,7 @@ DEFECTS: tuple[Defect, ...] = (
         _marks,
     ),
     Defect(
-        "copied patch",
+        "pasted patch",
         "a patch from elsewhere in the image is pasted over the changed place",
         _both(REALISM),
         {
