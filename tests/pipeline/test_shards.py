@@ -15,6 +15,7 @@ from quick import CallLog, quick_catalogue, quick_method, quick_recipe
 
 from plantain.cli import main
 from plantain.journal import Journal, JournalReader, RunLocked, verify
+from plantain.journal.sending import connections
 from plantain.pipeline.merge import merge
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
@@ -223,6 +224,20 @@ def test_other_served_models_are_refused_or_recorded(shards: list[Path], tmp_pat
     with JournalReader.open(tmp_path / "all") as reader:
         (change,) = json.loads(reader.meta("model_changes") or "[]")
         assert change["to"] == "quick/writer@2" and change["from"] == ["quick/writer@1"]
+
+
+def test_where_each_shard_connected_to_is_kept(shards: list[Path], tmp_path: Path) -> None:
+    copies = [Path(shutil.copytree(run, tmp_path / run.name)) for run in shards]
+    for number, run in enumerate(copies[:2]):
+        with sqlite3.connect(run / "journal.sqlite") as database:
+            reached = json.dumps({"api.example": ["192.0.2.7", f"192.0.2.{number}"]})
+            database.execute("INSERT INTO meta VALUES ('sent.connections', ?)", (reached,))
+    (copies[2] / "cards").mkdir()
+    (copies[2] / "cards" / "one.json").write_text("{}")
+    merge(copies, tmp_path / "all")
+    with JournalReader.open(tmp_path / "all") as reader:
+        assert connections(reader) == {"api.example": ["192.0.2.7", "192.0.2.0", "192.0.2.1"]}
+    assert (tmp_path / "all" / "cards" / "one.json").is_file()
 
 
 def test_what_was_withdrawn_from_a_shard_stays_away(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -20,9 +21,11 @@ import orjson
 
 from plantain.calls import model_drift
 from plantain.journal import JournalReader
+from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.disk.blobs import BlobStore, sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.merging import begin_joined, held_part, join, meta_of, open_jobs, put_meta
+from plantain.journal.sending import CONNECTIONS
 from plantain.journal.verify import verify
 from plantain.journal.withdrawal import META as WITHDRAWN
 from plantain.journal.withdrawal import NOTE, account_of, joined_accounts, write_account
@@ -32,7 +35,18 @@ from plantain.records import InputError, TaskState
 Watch = Callable[[str, int, int], None]
 """Told what is under way, how much of it is done, and how much there is."""
 
-_OWN = frozenset({"run_id", META, model_drift.META, model_drift.CHANGES_META, WITHDRAWN, "consent"})
+_OWN = frozenset(
+    {
+        "run_id",
+        META,
+        model_drift.META,
+        model_drift.CHANGES_META,
+        WITHDRAWN,
+        CONNECTIONS,
+        "consent",
+        "audit.juries",
+    }
+)
 """Meta entries that may differ between shards."""
 
 _EVERY = 100
@@ -111,6 +125,9 @@ def merge(
                 join(joined, part.run)
             put_meta(joined, meta)
         linked = _take_blobs(parts, BlobStore(making / "blobs"), watch)
+        for part in parts:
+            if (part.run / CARDS).is_dir():
+                shutil.copytree(part.run / CARDS, making / CARDS, symlinks=True, dirs_exist_ok=True)
     return _put_in_place(making, run, len(parts), linked, watch)
 
 
@@ -175,10 +192,21 @@ def _merged_meta(parts: Sequence[Part], *, accept_model_change: bool) -> dict[st
         meta[model_drift.META] = orjson.dumps(served).decode()
     if changes:
         meta[model_drift.CHANGES_META] = orjson.dumps(changes).decode()
+    if connected := _connections(parts):
+        meta[CONNECTIONS] = orjson.dumps(connected).decode()
     account = joined_accounts(account_of(part.database) for part in parts)
     if account.others:
         meta[WITHDRAWN] = write_account(account)
     return meta
+
+
+def _connections(parts: Sequence[Part]) -> dict[str, list[str]]:
+    """The addresses that each destination was reached at, by any shard."""
+    reached: dict[str, list[str]] = {}
+    for part in parts:
+        for address, ips in orjson.loads(part.meta.get(CONNECTIONS, "{}")).items():
+            reached[address] = list(dict.fromkeys([*reached.get(address, []), *ips]))
+    return reached
 
 
 def _served(parts: Sequence[Part], *, accept_model_change: bool) -> tuple[dict[str, list[str]], list[object]]:
