@@ -140,6 +140,8 @@ def test_what_an_imported_release_lacks_is_told_with_where_it_could_come_from(
                 "trajectory",
                 "--licence",
                 "MIT",
+                "--originals",
+                "none",
             ]
         )
         == 0

@@ -18,7 +18,6 @@ from plantain.audit.run import AuditPlan, run_audit
 from plantain.cli import main
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
-from plantain.rubrics import MED_BANANA
 from plantain.runs.settings.terms import load_terms
 
 SETTINGS = """
@@ -79,10 +78,10 @@ def test_audit_of_a_named_endpoint(servers: tuple[Served, Served, Served], tmp_p
 
     async def audited() -> int:
         terms = load_terms(settings, ("judge-a/judge-m",))
-        plan = AuditPlan(pairs=1, clean=1, seed=17, findings=("AMD",))
+        plan = AuditPlan(pairs=1, seed=17, findings=("AMD",), kinds=("clean", "blob"))
         async with asking("judge-a/judge-m", terms, tmp_path / "audit") as asked:
             pictures = package_pictures("held-out")
-            _, answers = await run_audit(asked, pictures, load_taxonomy(), MED_BANANA, plan)
+            _, answers = await run_audit(asked, pictures, load_taxonomy(), plan)
         return len(answers)
 
     assert asyncio.run(audited()) == len(judge.asked) > 0

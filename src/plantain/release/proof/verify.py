@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 
 import orjson
 
-from plantain.files.opening import open_plain
+from plantain.files.opening import read_inside
 from plantain.journal import JournalReader
 from plantain.records import InputError
 from plantain.release.attach import IGNORE, NOTE
@@ -327,8 +327,7 @@ def _manifest(check: _Check) -> Iterator[tuple[ReleaseFile, int | None, list[Rel
 def _columns(out: Path) -> Columns:
     """The columns of its tables by the rubric that run.json names; what is wrong with that file is told elsewhere."""
     try:
-        with open_plain(out / FACTS) as file:
-            return columns_of(orjson.loads(file.read(_LARGEST_FACTS))["facts"]["frozen"])
+        return columns_of(orjson.loads(read_inside(out, out / FACTS, _LARGEST_FACTS))["facts"]["frozen"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, InputError):
         return columns_of({})
 
