@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import tracemalloc
 from pathlib import Path
@@ -239,20 +240,23 @@ def test_a_table_of_many_rows_is_held_only_as_far_as_it_tells_of_pictures_that_a
     told = [f"folder{row % 97}/picture-{row:07d}.png,AMD,P{row // 3:06d}\n" for row in range(rows)]
     told += ["x1.png,AMD,P1\n", "train/x2.png,normal,P2\n"]
     (tmp_path / "labels.csv").write_text("file,labels,Patient ID\n" + "".join(told), encoding="utf-8")
-    tracemalloc.start()
-    table = LabelTable(
-        tmp_path, TAXONOMY, ["x1.png", "x2.png"], SourceOptions(tmp_path, "fundus", Licence.OPEN)
-    )
-    missing = table.without(["x1.png", "x2.png"])
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    peaks = []
+    for _ in range(2):  # the first may load what others need, and threads of other tests may still end
+        gc.collect()
+        tracemalloc.start()
+        table = LabelTable(
+            tmp_path, TAXONOMY, ["x1.png", "x2.png"], SourceOptions(tmp_path, "fundus", Licence.OPEN)
+        )
+        missing = table.without(["x1.png", "x2.png"])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
     assert (len(missing), missing[0].name, missing[-1].name) == (
         rows,
         "folder0/picture-0000000.png",
         f"folder{(rows - 1) % 97}/picture-{rows - 1:07d}.png",
     )
     assert table.of("x2.png", "fundus") == RowLabels(("normal",), "P2")
-    assert most < 350 * rows
+    assert min(peaks) < 350 * rows
 
 
 def test_a_table_with_a_column_for_each_label_tells_labels(tmp_path: Path) -> None:

@@ -95,7 +95,9 @@ def table(root: Path, name: str, told: list[dict[str, str]]) -> Path:
 
 @pytest.mark.parametrize("name", ["edits.csv", "edits.jsonl", "edits.parquet"])
 def test_a_table_becomes_a_run_whose_labels_are_published(pictures, tmp_path, name):
+    usual = csv.field_size_limit()
     done = import_pairs(table(pictures, name, rows()), tmp_path / "run")
+    assert csv.field_size_limit() == usual  # of the whole process
     assert (done.rows, done.tasks, done.without_original) == (3, 3, 0)
     assert done.published == {"success": 1, "failed": 1, "none": 1}
     with JournalReader.open(tmp_path / "run") as reader:

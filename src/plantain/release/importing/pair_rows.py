@@ -160,13 +160,15 @@ def _picture(cell: object) -> Picture | None:
 
 
 def _csv(path: Path) -> Iterator[dict[str, object]]:
-    csv.field_size_limit(min(sys.maxsize, LARGEST_LINE))
+    usual = csv.field_size_limit(min(sys.maxsize, LARGEST_LINE))  # of the whole process
     with open_regular(path, str(path), None) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
         try:
             for row in csv.DictReader(text):
                 yield {str(name): value for name, value in row.items() if name is not None}
         except (csv.Error, UnicodeDecodeError) as error:
             raise InputError(f"{path}: not a CSV file in UTF-8 ({error})") from error
+        finally:
+            csv.field_size_limit(usual)
 
 
 def _jsonl(path: Path) -> Iterator[dict[str, object]]:
