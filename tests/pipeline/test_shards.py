@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import shutil
+import signal
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -211,6 +213,26 @@ def written_to(run: Path) -> Iterator[None]:
         yield
     finally:
         asyncio.run(journal.close())
+
+
+@pytest.mark.parametrize("stage", ["shards", "pictures", "verifying"])
+def test_killed_at_any_stage_a_merge_leaves_nothing_and_is_begun_again(
+    stage: str, shards: list[Path], tmp_path: Path
+) -> None:
+    def dies(what: str, done: int, total: int) -> None:
+        if what.startswith(stage):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        merge(shards, tmp_path / "all", watch=dies)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert not (tmp_path / "all").exists() and (tmp_path / "all.merging").is_dir()
+    merged = merge(shards, tmp_path / "all")
+    assert sum(merged.tasks.values()) == 12 and not (tmp_path / "all.merging").exists()
+    with JournalReader.open(tmp_path / "all") as reader:
+        assert verify(reader).ok
 
 
 def test_other_served_models_are_refused_or_recorded(shards: list[Path], tmp_path: Path) -> None:
