@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 
 from audit.stored_run import RuleJudge, seen, stored_run
-from plantain.audit.flips import IN_RUN, flips, judged_rows, tallies
-from plantain.audit.rejudge import RejudgeRequest, run_rejudge
-from plantain.audit.rejudge_page import write_rejudged
+from plantain.audit.rejudging.flips import IN_RUN, flips, judged_rows, tallies
+from plantain.audit.rejudging.rejudge import RejudgeRequest, run_rejudge
+from plantain.audit.rejudging.rejudge_page import write_rejudged
 from plantain.journal import JournalReader
 from plantain.runs.settings.terms import Terms
 

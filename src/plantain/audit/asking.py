@@ -11,7 +11,7 @@ from pathlib import Path
 
 from plantain.audit.jury import MOST_MEMBERS, Jury, ask, jury_of
 from plantain.audit.pictures import TrialPicture
-from plantain.audit.stored import said
+from plantain.audit.rejudging.stored import said
 from plantain.records import EditTask, InputError, Observations, Rubric, SourceImage, TaskKind, TaskState
 from plantain.roles import Judge, JudgeRequest
 from plantain.rubrics import MED_BANANA

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from plantain.audit.jury import models_of
-from plantain.audit.prompts import (
+from plantain.audit.rejudging.prompts import (
     PassCounts,
     PromptComparison,
     compare_prompts,
@@ -22,7 +22,7 @@ from plantain.audit.prompts import (
     plan_comparison,
     wording_of,
 )
-from plantain.audit.prompts_page import write_prompts_page
+from plantain.audit.rejudging.prompts_page import write_prompts_page
 from plantain.cli.audit import AuditProgress
 from plantain.cli.runs.build import tell_end
 from plantain.cli.terminal.application import application

@@ -12,7 +12,7 @@ import typer
 from plantain.cli.terminal.application import application
 
 if TYPE_CHECKING:
-    from plantain.audit.rejudge import Rejudged
+    from plantain.audit.rejudging.rejudge import Rejudged
     from plantain.roles import Judge
 
 app = application()
@@ -53,7 +53,7 @@ def rejudge(
     What a judge has said is kept in the run and never asked twice. Ctrl-C finishes what is in flight; the same command
     goes on.
     """
-    from plantain.audit.rejudge import RejudgeRequest, models_named, run_rejudge
+    from plantain.audit.rejudging.rejudge import RejudgeRequest, models_named, run_rejudge
     from plantain.cli.audit import AuditProgress
     from plantain.cli.runs.build import tell_end
     from plantain.offline.workers import close_workers
@@ -84,8 +84,8 @@ def _tell(run: Path, done: Rejudged, sample: int | None, to: Path | None, *, as_
 
     import orjson
 
-    from plantain.audit.flips import EVERYWHERE, flips, judged_rows, tallies
-    from plantain.audit.rejudge_page import write_rejudged
+    from plantain.audit.rejudging.flips import EVERYWHERE, flips, judged_rows, tallies
+    from plantain.audit.rejudging.rejudge_page import write_rejudged
     from plantain.journal import JournalReader
 
     reasons: dict[str, Counter[str]] = {}

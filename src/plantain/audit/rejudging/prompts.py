@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plantain.audit.jury import Jury, jury_of, models_of
-from plantain.audit.rejudge import check_rejudgeable, policy_of
-from plantain.audit.stored import SeatedJury, StoredAttempt, StoredJudging, seat, stored_attempts
+from plantain.audit.rejudging.rejudge import check_rejudgeable, policy_of
+from plantain.audit.rejudging.stored import SeatedJury, StoredAttempt, StoredJudging, seat, stored_attempts
 from plantain.findings import load_taxonomy
 from plantain.journal import Journal, JournalReader, JsonValue, RecordedTask
 from plantain.journal.telemetry import costs

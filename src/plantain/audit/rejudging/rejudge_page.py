@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jinja2 import Environment
 
-from plantain.audit.flips import EVERYWHERE, Flip, JudgeTally, rate_json
+from plantain.audit.rejudging.flips import EVERYWHERE, Flip, JudgeTally, rate_json
 from plantain.journal import BadBlob, JournalReader
 from plantain.journal.cards import cards_of, standing_of
 from plantain.metrics.statistics.clusters import clustered_rate

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jinja2 import Environment
 
-from plantain.audit.prompts import ComparedAttempt, PromptComparison, changed
+from plantain.audit.rejudging.prompts import ComparedAttempt, PromptComparison, changed
 from plantain.journal import BlobStore
 from plantain.pages.publishing import page_environment, write_page
 from plantain.pages.thumbnails import data_uri

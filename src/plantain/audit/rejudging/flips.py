@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from plantain.audit.pictures import cluster_of
-from plantain.audit.stored import SeatedJury, stored_attempts
+from plantain.audit.rejudging.stored import SeatedJury, stored_attempts
 from plantain.journal import JournalReader, StoredVerdict
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa
 from plantain.metrics.statistics.clusters import Rate, clustered_rate

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plantain.audit.jury import Jury, jury_of, models_of
-from plantain.audit.stored import SeatedJury, StoredAttempt, StoredJudging, seat, stored_attempts
+from plantain.audit.rejudging.stored import SeatedJury, StoredAttempt, StoredJudging, seat, stored_attempts
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import JournalReader, JsonValue
 from plantain.records import InputError, Rubric, TaskKind

@@ -1,0 +1,1 @@
+"""Stored attempts judged again: by another judge, or under other prompts; what flips."""
