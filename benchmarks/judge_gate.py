@@ -18,7 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from plantain.audit.gate import AGAIN, CLEAN, NAIVE, Answer, gaps_of, gate_of
+from plantain.audit.gate import AGAIN, CLEAN, NAIVE, AuditAnswer, gaps_of, gate_of
 from plantain.records import Criterion
 
 CRITERIA = tuple(criterion.value for criterion in Criterion)
@@ -32,12 +32,12 @@ WRONG = (*(("swapped label", ()),) * 2, *((name, ()) for name in NAIVE), ("ident
 Rule = Callable[[np.random.Generator, str, str, bool], float]
 
 
-def asked(pictures: int) -> Iterator[Answer]:
+def asked(pictures: int) -> Iterator[AuditAnswer]:
     """Every edit of an audit, unanswered."""
     for number in range(pictures):
         modality = MODALITIES[number % len(MODALITIES)]
         for kind, violates in ((CLEAN, ()), (AGAIN, ()), *WRONG):
-            yield Answer(kind, modality, "finding", "add", f"p{number}", violates, {}, None)
+            yield AuditAnswer(kind, modality, "finding", "add", f"p{number}", violates, {}, None)
 
 
 def random_half(rng: np.random.Generator, picture: str, criterion: str, right: bool) -> float:
@@ -58,7 +58,7 @@ def knows(points: float) -> Rule:
     )
 
 
-def judged(rule: Rule, pictures: int, seed: int, by_edit: bool = False) -> list[Answer]:
+def judged(rule: Rule, pictures: int, seed: int, by_edit: bool = False) -> list[AuditAnswer]:
     """An audit's answers. `by_edit`: the rule sees the edit's own name, so that its hash differs from edit to edit."""
     rng = np.random.default_rng(seed)
     answers = []

@@ -15,7 +15,7 @@ import numpy as np
 
 from plantain.review.freezing import Wanted, new_study
 from plantain.review.sources import Material
-from plantain.review.study import ORIGINAL, Study, Task
+from plantain.review.study import ORIGINAL, ReaderTask, Study
 from plantain.rubrics import MED_BANANA
 
 
@@ -32,7 +32,7 @@ def noise_study(folder: Path, cases: int, side: int = 64) -> Study:
         )
         for case in range(cases)
     ]  # fmt: skip
-    return new_study(folder, found, ["noise"], Wanted("Noise", 1, (Task.PAIR,), MED_BANANA))
+    return new_study(folder, found, ["noise"], Wanted("Noise", 1, (ReaderTask.PAIR,), MED_BANANA))
 
 
 @dataclass

@@ -14,7 +14,7 @@ from audit.stored_run import RuleJudge, seen
 from plantain.audit.asking import asking
 from plantain.audit.card_making import Answered
 from plantain.audit.clean import recipes
-from plantain.audit.gate import AGAIN, CLEAN, Answer, gaps_of, gate_of, thresholds
+from plantain.audit.gate import AGAIN, CLEAN, AuditAnswer, gaps_of, gate_of, thresholds
 from plantain.audit.pictures import folder_pictures, package_pictures
 from plantain.audit.published import opinions_of, published_edits
 from plantain.audit.run import AuditPlan, run_audit
@@ -50,7 +50,7 @@ def test_the_bound_of_a_judge_that_is_always_right_is_wilsons():
 def audit_of(rule, pictures, kinds=("swapped label", "seam")):
     """Answers of a judge by rule(picture, right) on one clean and one wrong edit of each kind."""
     return [
-        Answer(
+        AuditAnswer(
             kind,
             "fundus",
             "AMD",

@@ -15,7 +15,7 @@ from plantain.findings import load_taxonomy
 from plantain.records import Consent, InputError, Licence
 from plantain.sources.entries import SourceOptions
 from plantain.sources.folder import FolderReader
-from plantain.sources.naming import Named
+from plantain.sources.naming import NamingReader
 from sources.published import jpeg, put
 
 TAXONOMY = load_taxonomy()
@@ -35,7 +35,7 @@ def reader(root: Path) -> FolderReader:
 
 
 def run(
-    out: Path, source: FolderReader | Named, on_file: Callable[[object], None] = lambda _: None
+    out: Path, source: FolderReader | NamingReader, on_file: Callable[[object], None] = lambda _: None
 ) -> Ingested:
     with Catalogue.create(out) as catalogue:
         return ingest(source, catalogue, on_file=on_file, workers=2)
@@ -115,20 +115,20 @@ def test_a_renamed_folder_is_known_again_by_its_datasets_name(
     done = run(out, reader(renamed))
     assert (done.added, done.unchanged) == (0, 0)
     assert sum("if its folder was renamed, say --dataset scans" in r.reason for r in done.refused) == 9
-    done = run(out, Named(reader(renamed), "scans"))
+    done = run(out, NamingReader(reader(renamed), "scans"))
     assert (done.unchanged, digest(out)) == (9, whole)
 
 
 def test_what_is_stated_stands_in_every_row(scans: Path, tmp_path: Path) -> None:
     out, consent = tmp_path / "out", Consent("Dr Roe", "contract 7")
-    run(out, Named(reader(scans), "Chests", "2", consent))
+    run(out, NamingReader(reader(scans), "Chests", "2", consent))
     with Catalogue.open(out) as catalogue:
         for image in catalogue.images():
             assert (image.dataset, image.version, image.consent) == ("Chests", "2", consent)
     # Permission may come later, and nothing else changes with it.
-    run(tmp_path / "late", Named(reader(scans), "Chests", "2"))
+    run(tmp_path / "late", NamingReader(reader(scans), "Chests", "2"))
     assert digest(tmp_path / "late") != digest(out)
-    assert run(tmp_path / "late", Named(reader(scans), "Chests", "2", consent)).unchanged == 9
+    assert run(tmp_path / "late", NamingReader(reader(scans), "Chests", "2", consent)).unchanged == 9
     assert digest(tmp_path / "late") == digest(out)
 
 

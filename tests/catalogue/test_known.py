@@ -18,7 +18,7 @@ from plantain.pipeline.recipe import Recipe
 from plantain.records import Consent, Licence
 from plantain.sources.entries import SourceOptions
 from plantain.sources.folder import FolderReader
-from plantain.sources.naming import Named
+from plantain.sources.naming import NamingReader
 from sources.published import jpeg, put
 from sources.test_dicom import copy
 from sources.test_dicom import read as dicom
@@ -44,7 +44,7 @@ def scans(tmp_path: Path) -> Path:
 def run(out: Path, scans: Path, consent: Consent | None = None) -> Ingested:
     reader = FolderReader(SourceOptions(scans, "chest_xray", Licence.OPEN), TAXONOMY)
     with Catalogue.create(out) as catalogue:
-        return ingest(Named(reader, consent=consent), catalogue, workers=2)
+        return ingest(NamingReader(reader, consent=consent), catalogue, workers=2)
 
 
 def digest(out: Path) -> str:

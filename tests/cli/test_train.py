@@ -19,7 +19,7 @@ from plantain.cli import main
 from plantain.pipeline.run import run_build
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
-from plantain.train.originals import Originals
+from plantain.train.originals import StoredOriginals
 from plantain.train.release_pairs import ReleasePairs
 
 SMALL = ("--sizes", "0,1,2", "--seeds", "1", "--steps-per-sample", "2", "--side", "64", "--per-task", "6")
@@ -83,7 +83,7 @@ def test_a_release_gives_pairs_and_preferences(
     assert main([str(arg) for arg in args]) == 0
     told = json.loads(capsys.readouterr().out)
     assert len(list(Path(told["models"]).rglob("training.json"))) == 1
-    pairs = ReleasePairs(release, Originals(release))
+    pairs = ReleasePairs(release, StoredOriginals(release))
     held_out = write_held_out(pairs.read([pairs.listed()[0].id]), tmp_path / "held-out", "Ours", "1")
     assert (len(held_out), held_out.samples[0].aligned) == (1, True)
     assert held_out.roi(held_out.samples[0]).any()

@@ -25,7 +25,7 @@ from plantain.release.importing.importing import import_release
 from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.plan import ExportOptions, export_options
 from plantain.release.proof.verify import verify_release
-from plantain.train.originals import Originals
+from plantain.train.originals import StoredOriginals
 from plantain.train.release_pairs import ReleasePairs, ReleasePreferences
 from release.resealing import reseal
 from release.runs import make_run, original, source_image, tree
@@ -220,12 +220,12 @@ def test_an_imported_release_is_enough_for_a_benchmark_and_for_training(mixed: P
     # of 8 successes 4 are of a finding that the taxonomy has; 2 of these are of a credentialed image
     assert (made.successes, made.real, made.synthetic, made.licences) == (8, 2, 2, {"open": 4})
     assert made.left_out["no original: it was not in the release that this run was imported from"] == 2
-    pairs = ReleasePairs(mixed, Originals(mixed))
+    pairs = ReleasePairs(mixed, StoredOriginals(mixed))
     listed = pairs.listed()
     assert len(listed) == 4
     for pair in pairs.read([example.id for example in listed]):
         assert pair.before.shape == pair.after.shape == (64, 64, 3)
-    preferences = ReleasePreferences(mixed, Originals(mixed))
+    preferences = ReleasePreferences(mixed, StoredOriginals(mixed))
     ids = [example.id for example in preferences.listed()]
     assert len(list(preferences.read(ids))) == len(ids) > 0
 
@@ -242,8 +242,8 @@ def test_a_recipient_s_own_originals_are_put_back_and_stay_theirs(mixed: Path, t
     assert {k: v for k, v in tree(mine).items() if not k.startswith("attached/")} == tree(mixed)
     proof = verify_release(mine)
     assert (proof.problems, proof.attached) == ((), 1)
-    assert len(ReleasePairs(mine, Originals(mine)).listed()) > len(
-        ReleasePairs(mixed, Originals(mixed)).listed()
+    assert len(ReleasePairs(mine, StoredOriginals(mine)).listed()) > len(
+        ReleasePairs(mixed, StoredOriginals(mixed)).listed()
     )
     assert import_release(mine, tmp_path / "imported").originals == 5
     export_run(tmp_path / "imported", tmp_path / "again", APPROVED)

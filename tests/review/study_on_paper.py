@@ -10,7 +10,7 @@ import numpy as np
 
 from plantain.review.freezing import Wanted, new_study
 from plantain.review.sources import Material
-from plantain.review.study import ORIGINAL, Study, Task
+from plantain.review.study import ORIGINAL, ReaderTask, Study
 from plantain.rubrics import MED_BANANA
 
 MODELS = ("acme/zebra-9", "beta/yak-2", "gamma/xerus-7")
@@ -59,14 +59,14 @@ def material(
 
 def small_study(
     folder: Path,
-    *tasks: Task,
+    *tasks: ReaderTask,
     cases: int = 4,
     models: tuple[str, ...] = MODELS,
     credentialed: bool = False,
     **more: object,
 ) -> Study:
     wanted = Wanted(
-        name="On paper", seed=1, tasks=tasks or tuple(Task), rubric=MED_BANANA, cases=cases, **more
+        name="On paper", seed=1, tasks=tasks or tuple(ReaderTask), rubric=MED_BANANA, cases=cases, **more
     )  # type: ignore[arg-type]
     return new_study(folder, material(cases + 4, models, credentialed=credentialed), ["paper"], wanted)
 

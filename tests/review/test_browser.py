@@ -13,7 +13,7 @@ import pytest
 from plantain.review.answers import region_of
 from plantain.review.ratings import ADMINISTRATOR, Ratings
 from plantain.review.results.rows import rows_of
-from plantain.review.study import Kind, Study, Task
+from plantain.review.study import ItemKind, ReaderTask, Study
 from review.study_on_paper import small_study
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -133,9 +133,9 @@ def test_whole_studies_at_two_sizes(served, tmp_path: Path):
         assert admin.page.evaluate("window.pwned") is None and admin.complaints == []
         browser.close()
     rows = [row for row in rows_of(study, ratings) if row.reader == readers[0][0].code]
-    rated = next(row for row in rows if row.task is Task.RATE and row.kind is Kind.MAIN)
+    rated = next(row for row in rows if row.task is ReaderTask.RATE and row.kind is ItemKind.MAIN)
     assert list(rated.value["scores"].values()) == [7, 10, 0, 5] and rated.comment == HOSTILE
-    drawn = [region_of(row.value) for row in rows if row.task is Task.CHOOSE_ROI]
+    drawn = [region_of(row.value) for row in rows if row.task is ReaderTask.CHOOSE_ROI]
     for mask in drawn:  # 80 x 60 screen pixels around the middle of the picture, whatever the zoom
         y, x = np.nonzero(mask)
         assert mask.shape == (64, 64) and abs(x.mean() - 31.5) < 1.5 and abs(y.mean() - 31.5) < 1.5

@@ -22,14 +22,14 @@ from plantain.review.freezing import Wanted, new_study
 from plantain.review.orders import slot_order
 from plantain.review.people_judge import PeopleJudge
 from plantain.review.ratings import Ratings
-from plantain.review.study import Task, open_study
+from plantain.review.study import ReaderTask, open_study
 from plantain.roles import EncodedImage, JudgeRequest, Reply
 from plantain.rubrics import MED_BANANA
 from review.study_on_paper import MODELS, drawn, mask_of, material, small_study
 
 
 def test_ranks_become_a_benchmarks_ratings(tmp_path: Path):
-    study = small_study(tmp_path / "s", Task.RANK, cases=3)
+    study = small_study(tmp_path / "s", ReaderTask.RANK, cases=3)
     ratings = Ratings.open(study)
     for _ in range(2):
         reader, _ = ratings.invite()
@@ -82,7 +82,7 @@ def test_readers_regions_go_into_the_benchmark(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_ratings_of_others_come_in_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    study = small_study(tmp_path / "s", Task.RATE, cases=2)
+    study = small_study(tmp_path / "s", ReaderTask.RATE, cases=2)
     names = [name for name, _ in study.blocks[0].criteria]
     rows = [",".join(["source", "model", *names])]
     rows += [",".join([case.source, MODELS[0], *"7777"]) for case in study.cases[:2]]
@@ -116,7 +116,10 @@ def test_people_judge_the_pictures_that_they_saw_and_no_others(tmp_path: Path):
     name = task_id(source.source_sha256, 0, "Pneumothorax", Direction.ADD)
     one = material(1, MODELS[:1])[0]
     made = new_study(
-        tmp_path / "people", [replace(one, source=name)], ["run"], Wanted("p", 0, (Task.ACCEPT,), MED_BANANA)
+        tmp_path / "people",
+        [replace(one, source=name)],
+        ["run"],
+        Wanted("p", 0, (ReaderTask.ACCEPT,), MED_BANANA),
     )
     ratings = Ratings.open(made)
     block = made.blocks[0]

@@ -15,7 +15,7 @@ from plantain.review.ratings import Ratings
 from plantain.review.results.analysis import analyse
 from plantain.review.results.rows import rows_of
 from plantain.review.simulated import simulate
-from plantain.review.study import Kind, Task
+from plantain.review.study import ItemKind, ReaderTask
 from review.study_on_paper import MODELS, small_study
 
 
@@ -24,9 +24,9 @@ def read(tmp_path_factory):
     """Three readers; the first model is accepted in 6 of 6 cases by all, the second by two readers in half of them."""
     study = small_study(
         tmp_path_factory.mktemp("s") / "s",
-        Task.ACCEPT,
-        Task.PAIR,
-        Task.CHOOSE_ROI,
+        ReaderTask.ACCEPT,
+        ReaderTask.PAIR,
+        ReaderTask.CHOOSE_ROI,
         cases=6,
         repeats=0.2,
         attention=2,
@@ -37,13 +37,13 @@ def read(tmp_path_factory):
         for block in study.blocks:
             for place, item in enumerate(block.items):
                 slots = slot_order(study, item, reader.number) if item.shown else []
-                if block.task is Task.ACCEPT:
+                if block.task is ReaderTask.ACCEPT:
                     good = slots == [MODELS[0]] or (
                         slots == [MODELS[1]] and reader.number < 2 and int(item.case[-1]) % 2
                     )
-                    good = good and item.kind is not Kind.ATTENTION
+                    good = good and item.kind is not ItemKind.ATTENTION
                     value = {"criteria": {name: bool(good) for name, _ in block.criteria}, "codes": []}
-                elif block.task is Task.PAIR:
+                elif block.task is ReaderTask.PAIR:
                     best = min(range(2), key=lambda i: MODELS.index(slots[i]))
                     value = {"better": ("left", "right")[best]}
                 else:

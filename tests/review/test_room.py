@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from plantain.review.ratings import ADMINISTRATOR, Ratings
-from plantain.review.study import Task
+from plantain.review.study import ReaderTask
 from review.study_on_paper import MODELS, answer_to, mask_of, small_study
 
 pytest.importorskip("fastapi")
@@ -47,7 +47,7 @@ class Visitor:
         return self.post("/api/answer", {"item": case["item"], "key": key, "value": value, "focus_ms": 1200})
 
 
-def opened(folder: Path, *tasks: Task, **more):
+def opened(folder: Path, *tasks: ReaderTask, **more):
     study = small_study(folder, *tasks, **more)
     ratings = Ratings.open(study)
     app = create_app(study, ratings, hosts=frozenset({"127.0.0.1"}))
@@ -130,7 +130,9 @@ ROUTES = [  # (method, path, nobody, reader, administrator)
 
 @pytest.fixture(scope="module")
 def paired(tmp_path_factory):
-    study, ratings, app = opened(tmp_path_factory.mktemp("rooms") / "s", Task.PAIR, Task.CHOOSE_ROI)
+    study, ratings, app = opened(
+        tmp_path_factory.mktemp("rooms") / "s", ReaderTask.PAIR, ReaderTask.CHOOSE_ROI
+    )
     yield study, ratings, app
     ratings.close()
 
@@ -263,7 +265,7 @@ def test_a_drawn_region_comes_back_exact(paired):
 
 
 def test_training_is_to_be_passed_and_may_be_read_again(tmp_path: Path):
-    study, ratings, app = opened(tmp_path / "s", Task.REAL_OR_EDITED, training=4, pass_mark=1.0)
+    study, ratings, app = opened(tmp_path / "s", ReaderTask.REAL_OR_EDITED, training=4, pass_mark=1.0)
     visitor = Visitor(app, ratings.invite()[1])
     for position in range(4):
         case = visitor.get(f"/api/case/b1/{position}").json()
@@ -295,7 +297,7 @@ def test_credentialed_pictures_wait_for_the_agreement_and_stay_on_loopback(tmp_p
     from plantain.review.results.export import export_archive
     from plantain.review.serving import check_host
 
-    study, ratings, app = opened(tmp_path / "s", Task.ACCEPT, credentialed=True)
+    study, ratings, app = opened(tmp_path / "s", ReaderTask.ACCEPT, credentialed=True)
     visitor = Visitor(app, ratings.invite()[1])
     assert visitor.get("/api/case/b1/0").status_code == 403 and visitor.get("/api/me").json()["agreement"]
     assert visitor.post("/api/agreement", {"name": "x"}).status_code == 422

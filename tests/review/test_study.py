@@ -16,7 +16,7 @@ from plantain.records import InputError
 from plantain.review.orders import reader_order, slot_order
 from plantain.review.pictures import blinded
 from plantain.review.ratings import Ratings
-from plantain.review.study import PICTURES, STUDY, Kind, Task, open_study
+from plantain.review.study import PICTURES, STUDY, ItemKind, ReaderTask, open_study
 from review.study_on_paper import MODELS, drawn, small_study
 
 
@@ -36,19 +36,27 @@ def test_the_same_seed_freezes_the_same_study(study, tmp_path: Path):
     again = small_study(tmp_path / "again", training=2, repeats=0.25, anchors=1, attention=1, pass_mark=0.5)
     assert again.digest == study.digest and again.secret != study.secret
     assert open_study(again.folder).blocks == study.blocks
-    assert {block.task for block in study.blocks} == set(Task)
-    kinds = Counter(item.kind for block in study.blocks for item in block.items if block.task is Task.ACCEPT)
-    assert kinds == {Kind.MAIN: 12, Kind.REPEAT: 3, Kind.ANCHOR: 1, Kind.ATTENTION: 1, Kind.TRAINING: 2}
+    assert {block.task for block in study.blocks} == set(ReaderTask)
+    kinds = Counter(
+        item.kind for block in study.blocks for item in block.items if block.task is ReaderTask.ACCEPT
+    )
+    assert kinds == {
+        ItemKind.MAIN: 12,
+        ItemKind.REPEAT: 3,
+        ItemKind.ANCHOR: 1,
+        ItemKind.ATTENTION: 1,
+        ItemKind.TRAINING: 2,
+    }
 
 
 def test_a_changed_study_is_refused(study, tmp_path: Path):
-    made = small_study(tmp_path / "s", Task.ACCEPT)
+    made = small_study(tmp_path / "s", ReaderTask.ACCEPT)
     path = made.folder / STUDY
     path.write_text(path.read_text().replace("Add a small", "Add a large"))
     with pytest.raises(InputError, match="was changed since it was frozen"):
         open_study(made.folder)
     with pytest.raises(InputError, match="is there already"):
-        small_study(tmp_path / "s", Task.ACCEPT)
+        small_study(tmp_path / "s", ReaderTask.ACCEPT)
     assert not list(tmp_path.glob("*.unfinished"))
 
 
@@ -66,11 +74,11 @@ def test_pictures_of_a_case_differ_in_pixels_only(study):
 
 
 def test_orders_are_uniform_over_readers_and_never_show_a_case_twice_running(study):
-    block = next(block for block in study.blocks if block.task is Task.PAIR)
+    block = next(block for block in study.blocks if block.task is ReaderTask.PAIR)
     places, lefts, twice = Counter(), Counter(), 0
     for reader in range(1000):
         order = reader_order(study, block, reader)
-        rest = [item for item in order if item.kind is not Kind.TRAINING]
+        rest = [item for item in order if item.kind is not ItemKind.TRAINING]
         places[rest.index(next(item for item in rest if item.id == block.items[0].id))] += 1
         lefts[slot_order(study, block.items[0], reader)[0]] += 1
         twice += sum(a.case == b.case for a, b in itertools.pairwise(rest))
@@ -79,23 +87,23 @@ def test_orders_are_uniform_over_readers_and_never_show_a_case_twice_running(stu
     assert sum((places[n] - expected) ** 2 / expected for n in range(len(rest))) < 39.3
     assert set(lefts.values()) == {500}  # two readers in a row see a pair mirrored
     assert twice <= 0.01 * 1000 * len(rest)
-    ranked = next(block for block in study.blocks if block.task is Task.RANK).items[0]
+    ranked = next(block for block in study.blocks if block.task is ReaderTask.RANK).items[0]
     thirds = Counter(slot_order(study, ranked, reader)[2] for reader in range(999))
     assert set(thirds.values()) == {333}
     assert reader_order(study, block, 7) == reader_order(study, block, 7)
 
 
 def test_split_plot_gives_groups_cases_of_their_own(tmp_path: Path):
-    study = small_study(tmp_path / "split", Task.ACCEPT, cases=6, groups=2, attention=1)
+    study = small_study(tmp_path / "split", ReaderTask.ACCEPT, cases=6, groups=2, attention=1)
     cases = [
-        {item.case for item in reader_order(study, study.blocks[0], n) if item.kind is Kind.MAIN}
+        {item.case for item in reader_order(study, study.blocks[0], n) if item.kind is ItemKind.MAIN}
         for n in range(4)
     ]
     assert cases[0] == cases[2] and cases[1] == cases[3] and not cases[0] & cases[1]
 
 
 def test_answers_are_kept_once_and_with_their_history(study, tmp_path: Path):
-    made = small_study(tmp_path / "s", Task.PAIR)
+    made = small_study(tmp_path / "s", ReaderTask.PAIR)
     ratings = Ratings.open(made)
     reader, token = ratings.invite()
     item = made.blocks[0].items[0]
@@ -115,7 +123,7 @@ def test_answers_are_kept_once_and_with_their_history(study, tmp_path: Path):
 
 
 def test_a_full_disk_leaves_nothing_half(tmp_path: Path):
-    made = small_study(tmp_path / "s", Task.PAIR)
+    made = small_study(tmp_path / "s", ReaderTask.PAIR)
     ratings = Ratings.open(made)
     reader, _ = ratings.invite()
     connection = ratings._connection
@@ -140,9 +148,12 @@ def test_a_full_disk_leaves_nothing_half(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("task", "line"),
-    [(Task.PAIR, "--task pair: needs cases with outputs of two models"), (Task.DESCRIBE_OK, "description")],
+    [
+        (ReaderTask.PAIR, "--task pair: needs cases with outputs of two models"),
+        (ReaderTask.DESCRIBE_OK, "description"),
+    ],
 )
-def test_tasks_that_the_material_does_not_allow(tmp_path: Path, task: Task, line: str):
+def test_tasks_that_the_material_does_not_allow(tmp_path: Path, task: ReaderTask, line: str):
     from plantain.review.freezing import Wanted, new_study
     from plantain.rubrics import MED_BANANA
     from review.study_on_paper import material

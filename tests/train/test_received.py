@@ -15,7 +15,7 @@ from plantain.findings import load_taxonomy
 from plantain.records import InputError
 from plantain.train import checkpoints
 from plantain.train.finished import DONE, read_finished, trainings, write_json
-from plantain.train.originals import Originals
+from plantain.train.originals import StoredOriginals
 from plantain.train.release_pairs import ReleasePairs
 
 TOLD = {"identity": "mine", "source": {"name": "s"}, "trained_on": ["a"]}
@@ -41,7 +41,7 @@ def a_checkpoint(folder: Path) -> tuple[Path, Callable[[], object]]:
 def a_releases_table(folder: Path) -> tuple[Path, Callable[[], object]]:
     table = folder / "data" / "train" / "x.parquet"
     table.parent.mkdir(parents=True)
-    return table, lambda: ReleasePairs(folder, cast(Originals, None))
+    return table, lambda: ReleasePairs(folder, cast(StoredOriginals, None))
 
 
 def a_published_tree(folder: Path) -> tuple[Path, Callable[[], object]]:

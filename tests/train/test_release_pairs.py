@@ -14,7 +14,7 @@ import pytest
 
 from plantain.catalogue.store import Catalogue
 from plantain.records import Geometry, InputError, Licence, SourceImage
-from plantain.train.originals import Originals
+from plantain.train.originals import StoredOriginals
 from plantain.train.release_pairs import ReleasePairs, ReleasePreferences
 
 PICTURE = b"no training looks at these bytes"
@@ -66,7 +66,7 @@ def test_what_comes_from_one_picture_is_one_cluster(
     drawn = [image(f"eye+{name}", synthetic=True) for name in ("AMD", "Glaucoma")]
     slice_ = image("slice", source_sha256=eye[0].source_sha256, frame=3)
     made = release(tmp_path, [eye, *drawn, slice_, image("stranger")], [""] * 5)
-    listed = source(made, Originals(tmp_path / "catalogue")).listed()
+    listed = source(made, StoredOriginals(tmp_path / "catalogue")).listed()
     assert len({example.cluster for example in listed[:4]}) == 1
     assert listed[4].cluster != listed[0].cluster
     assert not any(example.reserved or example.final for example in listed)
@@ -77,7 +77,7 @@ def test_a_release_s_own_splits_are_kept(
     tmp_path: Path, source: type[ReleasePairs] | type[ReleasePreferences]
 ) -> None:
     made = release(tmp_path, [image(name) for name in "abc"], ["train", "validation", "test"])
-    listed = source(made, Originals(tmp_path / "catalogue")).listed()
+    listed = source(made, StoredOriginals(tmp_path / "catalogue")).listed()
     assert [(example.reserved, example.final) for example in listed] == [
         (False, False),
         (True, False),
@@ -91,4 +91,4 @@ def test_a_record_of_somebody_else_is_refused(tmp_path: Path) -> None:
     table[0]["record"] = '{"direction": "add", "finding": "AMD", "split": "", "image": {"id": 3}}'
     pq.write_table(pa.Table.from_pylist(table), made / "data/preference/0.parquet")
     with pytest.raises(InputError, match="not what a release of ours holds"):
-        ReleasePreferences(made, Originals(tmp_path / "catalogue")).listed()
+        ReleasePreferences(made, StoredOriginals(tmp_path / "catalogue")).listed()

@@ -11,7 +11,7 @@ from plantain.audit.gate import (
     AGAIN,
     CLEAN,
     CLEAN_EDITS,
-    Answer,
+    AuditAnswer,
     figure_of,
     gaps_of,
     gate_of,
@@ -128,8 +128,8 @@ def make_card(
     )
 
 
-def _answer(one: Answered, rubric: Rubric) -> Answer:
-    return Answer(
+def _answer(one: Answered, rubric: Rubric) -> AuditAnswer:
+    return AuditAnswer(
         one.kind,
         one.modality,
         one.finding,
@@ -142,7 +142,7 @@ def _answer(one: Answered, rubric: Rubric) -> Answer:
     )
 
 
-def _controls(answers: Sequence[Answer], own: Sequence[Answered], rubric: Rubric) -> dict[str, Figure]:
+def _controls(answers: Sequence[AuditAnswer], own: Sequence[Answered], rubric: Rubric) -> dict[str, Figure]:
     """How often each kind of edit was accepted; and how often injected words moved the verdict their way."""
     defects = {defect.name for defect in DEFECTS}
     clean = [answer for answer in answers if answer.kind == CLEAN]

@@ -105,7 +105,7 @@ def thresholds() -> Thresholds:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AuditAnswer:
     """What a judge said of one edit of an audit.
 
     Attributes:
@@ -129,7 +129,7 @@ class Answer:
     may_be: bool = False
 
 
-def gap_answers(answers: Iterable[Answer], criterion: str) -> list[tuple[str, bool, float]]:
+def gap_answers(answers: Iterable[AuditAnswer], criterion: str) -> list[tuple[str, bool, float]]:
     """The answers that tell right from wrong by a criterion, as `gap_of` takes them."""
     limits = thresholds()
     found = []
@@ -142,7 +142,7 @@ def gap_answers(answers: Iterable[Answer], criterion: str) -> list[tuple[str, bo
     return found
 
 
-def gaps_of(answers: Sequence[Answer], criteria: Sequence[str]) -> dict[str, dict[str, Gap]]:
+def gaps_of(answers: Sequence[AuditAnswer], criteria: Sequence[str]) -> dict[str, dict[str, Gap]]:
     """Right minus wrong by modality ("all" first) and criterion, each with the bound that the gate tests.
 
     The level is shared out over the criteria, and within each over the modalities: a modality counts only where its
@@ -157,7 +157,7 @@ def gaps_of(answers: Sequence[Answer], criteria: Sequence[str]) -> dict[str, dic
     return found
 
 
-def rate_of(answers: Iterable[Answer]) -> Figure:
+def rate_of(answers: Iterable[AuditAnswer]) -> Figure:
     """How often edits were accepted, over those that the judge answered."""
     answered = [answer for answer in answers if answer.qualified is not None]
     return figure_of((answer.cluster, bool(answer.qualified)) for answer in answered)

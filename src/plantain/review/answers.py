@@ -14,7 +14,7 @@ from plantain.pixels.arrays import Mask
 from plantain.pixels.decode import declared_size, decode_mask
 from plantain.pixels.encode import encode_mask
 from plantain.records import InputError
-from plantain.review.study import Block, Case, Item, Task
+from plantain.review.study import Block, Case, Item, ReaderTask
 
 LONGEST = 2000
 """Characters of a text."""
@@ -47,21 +47,21 @@ def checked(block: Block, item: Item, case: Case, said: object) -> dict[str, Any
         _only(said, {"cannot", "comment", "marks"})
         return {"cannot": reason} | {key: kept for key, kept in common.items() if kept}
     match block.task:
-        case Task.ACCEPT:
+        case ReaderTask.ACCEPT:
             value["criteria"] = _each(said, "criteria", block, lambda v: isinstance(v, bool), "true or false")
             value["codes"] = _codes(said.get("codes", []), block)
-        case Task.RATE:
+        case ReaderTask.RATE:
             least, most = block.scale
             value["scores"] = _each(
                 said, "scores", block, lambda v: _whole(v) and least <= v <= most, f"{least} to {most}"
             )
-        case Task.PAIR:
+        case ReaderTask.PAIR:
             value["better"] = _one_of(said, "better", (LEFT, RIGHT, TIE))
-        case Task.TWO_CHOICES:
+        case ReaderTask.TWO_CHOICES:
             value["real"] = _one_of(said, "real", (LEFT, RIGHT))
-        case Task.REAL_OR_EDITED:
+        case ReaderTask.REAL_OR_EDITED:
             value["real"] = _one_of(said, "real", (True, False))
-        case Task.RANK:
+        case ReaderTask.RANK:
             ranks = said.get("ranks")
             places = len(item.shown)
             if (
@@ -71,15 +71,16 @@ def checked(block: Block, item: Item, case: Case, said: object) -> dict[str, Any
             ):
                 raise BadAnswer(f"ranks: {places} whole numbers from 1 to {places}, ties allowed")
             value["ranks"] = ranks
-        case Task.WHICH_FINDING:
+        case ReaderTask.WHICH_FINDING:
             value["finding"] = _one_of(said, "finding", (*block.choices, NO_FINDING))
-        case Task.DESCRIBE_OK:
+        case ReaderTask.DESCRIBE_OK:
             value["right"] = _one_of(said, "right", (True, False))
             value["correction"] = _text(said, "correction")
-        case Task.CHOOSE_ROI:
+        case ReaderTask.CHOOSE_ROI:
             value |= _region(said, block, case)
     _only(
-        said, {*value, "comment", "marks", *(("mask", "proposal") if block.task is Task.CHOOSE_ROI else ())}
+        said,
+        {*value, "comment", "marks", *(("mask", "proposal") if block.task is ReaderTask.CHOOSE_ROI else ())},
     )
     return value | {key: kept for key, kept in common.items() if kept}
 
@@ -99,24 +100,24 @@ def is_right(block: Block, item: Item, slots: list[str], value: Mapping[str, Any
 def meant(block: Block, slots: list[str], value: Mapping[str, Any]) -> str:
     """An answer in words that do not depend on places: which model, which finding, yes or no."""
     match block.task:
-        case Task.ACCEPT:
+        case ReaderTask.ACCEPT:
             return "yes" if all(value["criteria"].values()) else "no"
-        case Task.RATE:
+        case ReaderTask.RATE:
             return " ".join(str(score) for score in value["scores"].values())
-        case Task.PAIR | Task.TWO_CHOICES:
-            where = value["better" if block.task is Task.PAIR else "real"]
+        case ReaderTask.PAIR | ReaderTask.TWO_CHOICES:
+            where = value["better" if block.task is ReaderTask.PAIR else "real"]
             return TIE if where == TIE else slots[(LEFT, RIGHT).index(where)]
-        case Task.REAL_OR_EDITED:
+        case ReaderTask.REAL_OR_EDITED:
             return "real" if value["real"] else "edited"
-        case Task.WHICH_FINDING:
+        case ReaderTask.WHICH_FINDING:
             return str(value["finding"])
-        case Task.DESCRIBE_OK:
+        case ReaderTask.DESCRIBE_OK:
             return "yes" if value["right"] else "no"
-        case Task.RANK:
+        case ReaderTask.RANK:
             return " ".join(
                 f"{rank}:{model}" for rank, model in sorted(zip(value["ranks"], slots, strict=True))
             )
-        case Task.CHOOSE_ROI:
+        case ReaderTask.CHOOSE_ROI:
             return f"proposal {value['proposal'] + 1}" if value.get("proposal") is not None else "drawn"
 
 

@@ -16,24 +16,24 @@ from plantain.records import InputError, Rubric
 from plantain.review.pictures import blinded, fitted_mask
 from plantain.review.ratings import Ratings
 from plantain.review.sources import Material
-from plantain.review.study import ORIGINAL, PICTURES, Block, Case, Item, Kind, Study, Task, freeze
+from plantain.review.study import ORIGINAL, PICTURES, Block, Case, Item, ItemKind, ReaderTask, Study, freeze
 
 UNCHANGED = "unchanged copy"
 """A model of our own: the original as it was. An edit that changes nothing is not what was asked for."""
 
 TITLES = {
-    Task.ACCEPT: "Accept or reject",
-    Task.RATE: "Rate",
-    Task.PAIR: "Which is better?",
-    Task.RANK: "Rank",
-    Task.REAL_OR_EDITED: "Real or edited?",
-    Task.TWO_CHOICES: "Which one is real?",
-    Task.WHICH_FINDING: "Which finding?",
-    Task.CHOOSE_ROI: "Where is it?",
-    Task.DESCRIBE_OK: "Is the description right?",
+    ReaderTask.ACCEPT: "Accept or reject",
+    ReaderTask.RATE: "Rate",
+    ReaderTask.PAIR: "Which is better?",
+    ReaderTask.RANK: "Rank",
+    ReaderTask.REAL_OR_EDITED: "Real or edited?",
+    ReaderTask.TWO_CHOICES: "Which one is real?",
+    ReaderTask.WHICH_FINDING: "Which finding?",
+    ReaderTask.CHOOSE_ROI: "Where is it?",
+    ReaderTask.DESCRIBE_OK: "Is the description right?",
 }
 
-OUTPUTS_NEEDED = {Task.PAIR: 2, Task.RANK: 2, Task.CHOOSE_ROI: 0}
+OUTPUTS_NEEDED = {ReaderTask.PAIR: 2, ReaderTask.RANK: 2, ReaderTask.CHOOSE_ROI: 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Wanted:
 
     name: str
     seed: int
-    tasks: tuple[Task, ...]
+    tasks: tuple[ReaderTask, ...]
     rubric: Rubric
     cases: int | None = None
     groups: int = 1
@@ -117,22 +117,22 @@ def new_study(
 
 def _check(found: Sequence[Material], wanted: Wanted) -> None:
     if not wanted.tasks:
-        raise InputError(f"--task: name at least one of {', '.join(Task)}")
+        raise InputError(f"--task: name at least one of {', '.join(ReaderTask)}")
     for task in wanted.tasks:
         if not any(_fits(material, task) for material in found):
             why = {
-                Task.PAIR: "cases with outputs of two models (give several --from, or a benchmark's run)",
-                Task.RANK: "cases with outputs of two models (give several --from, or a benchmark's run)",
-                Task.DESCRIBE_OK: "cases with a description of the change",
-                Task.WHICH_FINDING: "cases whose modality has findings",
+                ReaderTask.PAIR: "cases with outputs of two models (give several --from, or a benchmark's run)",
+                ReaderTask.RANK: "cases with outputs of two models (give several --from, or a benchmark's run)",
+                ReaderTask.DESCRIBE_OK: "cases with a description of the change",
+                ReaderTask.WHICH_FINDING: "cases whose modality has findings",
             }.get(task, "cases with an edited picture")
             raise InputError(f"--task {task.value}: needs {why}; there are none")
 
 
-def _fits(material: Material, task: Task) -> bool:
-    if task is Task.DESCRIBE_OK:
+def _fits(material: Material, task: ReaderTask) -> bool:
+    if task is ReaderTask.DESCRIBE_OK:
         return bool(material.description)
-    if task is Task.WHICH_FINDING and not material.finding:
+    if task is ReaderTask.WHICH_FINDING and not material.finding:
         return False
     return len(material.pictures) - 1 >= OUTPUTS_NEEDED.get(task, 1)
 
@@ -181,7 +181,9 @@ def _freeze_case(folder: Path, number: int, material: Material, longest: int) ->
     )  # fmt: skip
 
 
-def _block(block: str, task: Task, main: Sequence[Case], spare: Sequence[Case], wanted: Wanted) -> Block:
+def _block(
+    block: str, task: ReaderTask, main: Sequence[Case], spare: Sequence[Case], wanted: Wanted
+) -> Block:
     draw = random.Random(f"{wanted.seed} {block}")
     items = [item for case in main for item in _items(case, task, draw)]
     if not items:
@@ -191,16 +193,18 @@ def _block(block: str, task: Task, main: Sequence[Case], spare: Sequence[Case], 
     again = draw.sample(items, min(len(items), round(wanted.repeats * len(items))))
     kinds: list[Item] = [
         *items,
-        *(replace(item, kind=Kind.REPEAT, of=str(items.index(item))) for item in again),
+        *(replace(item, kind=ItemKind.REPEAT, of=str(items.index(item))) for item in again),
     ]
     kinds += _anchors(task, main, draw, wanted.anchors)
     kinds += _attention(task, items, draw, wanted)
     taught = [item for case in spare for item in _items(case, task, draw)][: wanted.training]
     known = _anchors(task, spare, draw, wanted.training // 2)
     taught = [*known, *taught][: wanted.training]
-    if task is Task.WHICH_FINDING:  # what was asked for need not be what came out: no ground for feedback
-        taught = [item if item.kind is Kind.ANCHOR else replace(item, truth="") for item in taught]
-    kinds += [replace(item, kind=Kind.TRAINING) for item in taught]
+    if (
+        task is ReaderTask.WHICH_FINDING
+    ):  # what was asked for need not be what came out: no ground for feedback
+        taught = [item if item.kind is ItemKind.ANCHOR else replace(item, truth="") for item in taught]
+    kinds += [replace(item, kind=ItemKind.TRAINING) for item in taught]
     numbered = [replace(item, id=f"{block}-{n:05d}") for n, item in enumerate(kinds, 1)]
     numbered = [replace(item, of=numbered[int(item.of)].id) if item.of else item for item in numbered]
     criteria = tuple((one.name, one.question) for one in wanted.rubric.criteria)
@@ -211,53 +215,55 @@ def _block(block: str, task: Task, main: Sequence[Case], spare: Sequence[Case], 
     )  # fmt: skip
 
 
-def _items(case: Case, task: Task, draw: random.Random) -> Iterator[Item]:
+def _items(case: Case, task: ReaderTask, draw: random.Random) -> Iterator[Item]:
     """The questions of a task on one case."""
     models = [key for key in case.pictures if key not in (ORIGINAL, UNCHANGED)]
 
     def item(*shown: str, reference: bool = True, truth: str = "") -> Item:
-        return Item("", case.id, Kind.MAIN, shown, reference, truth)
+        return Item("", case.id, ItemKind.MAIN, shown, reference, truth)
 
     match task:
-        case Task.ACCEPT | Task.RATE:
+        case ReaderTask.ACCEPT | ReaderTask.RATE:
             yield from (item(model) for model in models)
-        case Task.PAIR:
+        case ReaderTask.PAIR:
             yield from (item(*pair) for pair in itertools.combinations(models, 2))
-        case Task.RANK if len(models) > 1:
+        case ReaderTask.RANK if len(models) > 1:
             yield item(*models)
-        case Task.REAL_OR_EDITED:
+        case ReaderTask.REAL_OR_EDITED:
             # as many real as edited pictures, whatever the number of models
             yield from (item(model, reference=False, truth="edited") for model in models)
             yield item(ORIGINAL, reference=False, truth="real")
-        case Task.TWO_CHOICES:
+        case ReaderTask.TWO_CHOICES:
             yield from (item(ORIGINAL, model, reference=False, truth=ORIGINAL) for model in models)
-        case Task.WHICH_FINDING if case.finding:
+        case ReaderTask.WHICH_FINDING if case.finding:
             shows = case.finding if case.direction == "add" else ""
             yield from (item(model, reference=False, truth=shows) for model in models)
-        case Task.CHOOSE_ROI:
-            yield Item("", case.id, Kind.MAIN, (), True)
-        case Task.DESCRIBE_OK if case.description:
+        case ReaderTask.CHOOSE_ROI:
+            yield Item("", case.id, ItemKind.MAIN, (), True)
+        case ReaderTask.DESCRIBE_OK if case.description:
             yield item(*models[:1])
         case _:
             return
 
 
-def _anchors(task: Task, cases: Sequence[Case], draw: random.Random, wanted: int) -> list[Item]:
+def _anchors(task: ReaderTask, cases: Sequence[Case], draw: random.Random, wanted: int) -> list[Item]:
     """Items whose answer is known: an unchanged copy is no edit, and comes last in any comparison."""
     found = []
     for case in draw.sample(list(cases), len(cases)):
         models = [key for key in case.pictures if key not in (ORIGINAL, UNCHANGED)]
-        if task is Task.ACCEPT:
-            found.append(Item("", case.id, Kind.ANCHOR, (ORIGINAL,), True, "no"))
-        elif task is Task.REAL_OR_EDITED:
+        if task is ReaderTask.ACCEPT:
+            found.append(Item("", case.id, ItemKind.ANCHOR, (ORIGINAL,), True, "no"))
+        elif task is ReaderTask.REAL_OR_EDITED:
             truth = draw.choice(["real", "edited"]) if models else "real"
             found.append(
-                Item("", case.id, Kind.ANCHOR, (ORIGINAL if truth == "real" else models[0],), False, truth)
+                Item(
+                    "", case.id, ItemKind.ANCHOR, (ORIGINAL if truth == "real" else models[0],), False, truth
+                )
             )
-        elif task is Task.TWO_CHOICES and models:
-            found.append(Item("", case.id, Kind.ANCHOR, (ORIGINAL, models[0]), False, ORIGINAL))
-        elif task is Task.WHICH_FINDING and case.truth:
-            found.append(Item("", case.id, Kind.ANCHOR, (ORIGINAL,), False, _label(case)))
+        elif task is ReaderTask.TWO_CHOICES and models:
+            found.append(Item("", case.id, ItemKind.ANCHOR, (ORIGINAL, models[0]), False, ORIGINAL))
+        elif task is ReaderTask.WHICH_FINDING and case.truth:
+            found.append(Item("", case.id, ItemKind.ANCHOR, (ORIGINAL,), False, _label(case)))
     return found[:wanted]
 
 
@@ -269,30 +275,32 @@ def _label(case: Case) -> str:
     return case.truth
 
 
-def _attention(task: Task, items: Sequence[Item], draw: random.Random, wanted: Wanted) -> list[Item]:
+def _attention(task: ReaderTask, items: Sequence[Item], draw: random.Random, wanted: Wanted) -> list[Item]:
     """Ordinary items with a line that says what to answer here."""
     said = {
-        Task.ACCEPT: ("answer No to every criterion", "no"),
-        Task.RATE: (
+        ReaderTask.ACCEPT: ("answer No to every criterion", "no"),
+        ReaderTask.RATE: (
             f"give {wanted.scale[0]} to every criterion",
             " ".join([str(wanted.scale[0])] * len(wanted.rubric.criteria)),
         ),
-        Task.PAIR: ("answer Tie", "tie"),
-        Task.REAL_OR_EDITED: ("answer Edited", "edited"),
-        Task.WHICH_FINDING: ("answer None of these", "none"),
-        Task.DESCRIBE_OK: ("answer No", "no"),
+        ReaderTask.PAIR: ("answer Tie", "tie"),
+        ReaderTask.REAL_OR_EDITED: ("answer Edited", "edited"),
+        ReaderTask.WHICH_FINDING: ("answer None of these", "none"),
+        ReaderTask.DESCRIBE_OK: ("answer No", "no"),
     }.get(task)
     if said is None:
         return []
     chosen = draw.sample(list(items), min(len(items), wanted.attention))
     return [
-        replace(item, kind=Kind.ATTENTION, truth=said[1], notice=f"This checks attention: please {said[0]}.")
+        replace(
+            item, kind=ItemKind.ATTENTION, truth=said[1], notice=f"This checks attention: please {said[0]}."
+        )
         for item in chosen
     ]
 
 
-def _choices(task: Task, cases: Sequence[Case]) -> tuple[str, ...]:
-    if task is not Task.WHICH_FINDING:
+def _choices(task: ReaderTask, cases: Sequence[Case]) -> tuple[str, ...]:
+    if task is not ReaderTask.WHICH_FINDING:
         return ()
     taxonomy = load_taxonomy()
     listed = [

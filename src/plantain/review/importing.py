@@ -20,7 +20,7 @@ from plantain.files.opening import read_regular
 from plantain.records import InputError
 from plantain.review.answers import BadAnswer, checked
 from plantain.review.ratings import IMPORTED, Ratings
-from plantain.review.study import Block, Item, Kind, Study, Task
+from plantain.review.study import Block, Item, ItemKind, ReaderTask, Study
 
 HALVES = (0, 2)
 """The scale on which ImagenHub's 0, 0.5 and 1 are whole numbers."""
@@ -34,7 +34,7 @@ def import_ratings(study: Study, ratings: Ratings, files: list[Path]) -> dict[st
     Raises:
         InputError: names file, line and column, and says what is allowed.
     """
-    block = next((one for one in study.blocks if one.task in (Task.RATE, Task.ACCEPT)), None)
+    block = next((one for one in study.blocks if one.task in (ReaderTask.RATE, ReaderTask.ACCEPT)), None)
     if block is None:
         raise InputError(f"{study.folder}: has no rate or accept block for ratings to go into")
     given: dict[str, list[tuple[Item, dict[str, object]]]] = {}
@@ -45,7 +45,7 @@ def import_ratings(study: Study, ratings: Ratings, files: list[Path]) -> dict[st
                 raise InputError(
                     f"{file}: line {line}: the study has no case {key!r} with an output of {model!r}"
                 )
-            field = "scores" if block.task is Task.RATE else "criteria"
+            field = "scores" if block.task is ReaderTask.RATE else "criteria"
             try:
                 value = checked(block, item, study.by_case[item.case], {field: values})
             except BadAnswer as error:
@@ -68,7 +68,7 @@ def import_ratings(study: Study, ratings: Ratings, files: list[Path]) -> dict[st
 def _item(study: Study, block: Block, key: str, model: str) -> Item | None:
     for item in block.items:
         case = study.by_case[item.case]
-        if item.kind is Kind.MAIN and item.shown == (model,) and key in (case.source, case.id):
+        if item.kind is ItemKind.MAIN and item.shown == (model,) and key in (case.source, case.id):
             return item
     return None
 
@@ -113,7 +113,7 @@ def _plain(
 
 
 def _value(file: Path, line: int, name: str, text: str, block: Block) -> object:
-    if block.task is Task.ACCEPT:
+    if block.task is ReaderTask.ACCEPT:
         if text.strip().lower() not in _YES:
             raise InputError(f"{file}: line {line}: {name} {text!r}: yes or no")
         return _YES[text.strip().lower()]
@@ -128,7 +128,7 @@ def _halves(
     file: Path, table: list[list[str]], block: Block
 ) -> Iterator[tuple[int, str, str, str, dict[str, object]]]:
     names = [name for name, _ in block.criteria]
-    if block.task is not Task.RATE or len(names) != 2 or block.scale != HALVES:
+    if block.task is not ReaderTask.RATE or len(names) != 2 or block.scale != HALVES:
         raise InputError(f"{file}: ImagenHub's ratings need a rate block of two criteria with --scale 0-2")
     for line, cells in enumerate(table[1:], 2):
         for model, cell in zip(table[0][1:], cells[1:], strict=False):

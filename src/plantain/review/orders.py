@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from plantain.review.study import Block, Item, Kind, Study
+from plantain.review.study import Block, Item, ItemKind, Study
 
 FAR = 3
 """Items between a repeat and what it repeats, at least, where the block is long enough."""
@@ -18,8 +18,8 @@ def reader_order(study: Study, block: Block, number: int) -> list[Item]:
     that can be.
     """
     mine = [item for item in block.items if _in_group(study, item, number)]
-    training = [item for item in mine if item.kind is Kind.TRAINING]
-    rest = [item for item in mine if item.kind is not Kind.TRAINING]
+    training = [item for item in mine if item.kind is ItemKind.TRAINING]
+    rest = [item for item in mine if item.kind is not ItemKind.TRAINING]
     draw = random.Random(study.keyed("order", block.id, number))
     draw.shuffle(rest)
     return [*_apart(training, draw), *_apart(rest, draw)]
@@ -31,13 +31,13 @@ def slot_order(study: Study, item: Item, number: int) -> list[str]:
     shown = list(item.shown)
     first = int(study.keyed("slots", item.of or item.id)[:8], 16)
     random.Random(first).shuffle(shown)
-    turn = (number + (1 if item.kind is Kind.REPEAT else 0)) % len(shown)
+    turn = (number + (1 if item.kind is ItemKind.REPEAT else 0)) % len(shown)
     return shown[turn:] + shown[:turn]
 
 
 def _in_group(study: Study, item: Item, number: int) -> bool:
     """In a split-plot main cases belong to one group of readers; what teaches or checks is for everybody."""
-    if study.groups == 1 or item.kind in (Kind.TRAINING, Kind.ATTENTION, Kind.ANCHOR):
+    if study.groups == 1 or item.kind in (ItemKind.TRAINING, ItemKind.ATTENTION, ItemKind.ANCHOR):
         return True
     place = [case.id for case in study.cases].index(item.case)
     return place % study.groups == number % study.groups

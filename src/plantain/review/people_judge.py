@@ -14,7 +14,7 @@ from plantain.pixels.decode import decode
 from plantain.records import CriterionResult, InputError, Observations, Outcome, OutcomeKind, Usage, task_id
 from plantain.review.ratings import Ratings
 from plantain.review.results.rows import Row, rows_of
-from plantain.review.study import PICTURES, Kind, Study, Task, open_study
+from plantain.review.study import PICTURES, ItemKind, ReaderTask, Study, open_study
 from plantain.roles import JudgeRequest, Reply, failed
 
 PREFIX = "people/"
@@ -38,7 +38,7 @@ class PeopleJudge:
             rows = [
                 row
                 for row in rows_of(self._study, ratings)
-                if row.task is Task.ACCEPT and row.kind is Kind.MAIN and not row.cannot
+                if row.task is ReaderTask.ACCEPT and row.kind is ItemKind.MAIN and not row.cannot
             ]
         finally:
             ratings.close()

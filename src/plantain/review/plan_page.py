@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from plantain.pages.publishing import html_target, page_environment, write_page
-from plantain.review.planning import WANTED, StudyPlan, by_readers
+from plantain.review.planning import WANTED, ReaderStudyPlan, by_readers
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 SHOWN = (50, 100, 200, 400)
 
 
-def write_plan(plan: StudyPlan, path: Path) -> Path:
+def write_plan(plan: ReaderStudyPlan, path: Path) -> Path:
     """Writes the page; returns its path. Raises InputError where it cannot be written."""
     environment = page_environment(TEMPLATES, "")
     page = environment.get_template("plan.html.j2").render(
@@ -22,7 +22,7 @@ def write_plan(plan: StudyPlan, path: Path) -> Path:
     return path
 
 
-def power_figure(plan: StudyPlan) -> str:
+def power_figure(plan: ReaderStudyPlan) -> str:
     """Power against readers, one line for each number of cases, as SVG."""
     from matplotlib.figure import Figure
 

@@ -33,7 +33,7 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True)
-class StudyPlan:
+class ReaderStudyPlan:
     """What was asked, and the sizes around it."""
 
     effect: float
@@ -54,7 +54,7 @@ class StudyPlan:
 def plan_study(
     readers: int, cases: int, effect: float, parts: Components, *, groups: int = 1, seconds: float = 20.0,
     source: str = "",
-) -> StudyPlan:  # fmt: skip
+) -> ReaderStudyPlan:  # fmt: skip
     """The power of one design, of split-plots with as many readings, and of a table of sizes.
 
     Args:
@@ -78,10 +78,10 @@ def plan_study(
         if readers % g == 0 and readers // g >= 2
     )
     table = tuple(design(r, c) for r in sorted({*READERS, readers}) for c in sorted({*CASES, cases}))
-    return StudyPlan(effect, parts, source, seconds, design(readers, cases, groups), split, table)
+    return ReaderStudyPlan(effect, parts, source, seconds, design(readers, cases, groups), split, table)
 
 
-def plan_json(plan: StudyPlan) -> dict[str, object]:
+def plan_json(plan: ReaderStudyPlan) -> dict[str, object]:
     """Everything as JSON."""
     return {
         "effect": plan.effect,

@@ -49,7 +49,7 @@ READER, ADMINISTRATOR, IMPORTED = "reader", "administrator", "imported"
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class StudyReader:
     """Somebody with a link. `number` decides order and group; `confirmed_name` never leaves this file."""
 
     code: str
@@ -60,7 +60,7 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReaderAnswer:
     """One answer as it was given: `slots` are whose pictures stood where, `turn` of which training."""
 
     id: int
@@ -123,7 +123,7 @@ class Ratings:
 
     # --- readers and sessions -----------------------------------------------------------------------
 
-    def invite(self, role: str = READER, code: str = "") -> tuple[Reader, str]:
+    def invite(self, role: str = READER, code: str = "") -> tuple[StudyReader, str]:
         """A new reader and their token, which is nowhere else: the file keeps its hash."""
         token = secrets.token_urlsafe(24)
         with self._locked() as db:
@@ -143,15 +143,15 @@ class Ratings:
             finally:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
-        return Reader(name, number, role, "", ""), token
+        return StudyReader(name, number, role, "", ""), token
 
-    def readers(self) -> list[Reader]:
+    def readers(self) -> list[StudyReader]:
         """All who read, in the order of their invitations."""
         with self._locked() as db:
             rows = db.execute(f"{_READER} WHERE role <> 'administrator' ORDER BY number").fetchall()
-        return [Reader(*row) for row in rows]
+        return [StudyReader(*row) for row in rows]
 
-    def begin_session(self, token: str) -> tuple[Reader, str, str] | None:
+    def begin_session(self, token: str) -> tuple[StudyReader, str, str] | None:
         """A fresh session for who holds the token: (reader, session id, csrf); None for nobody."""
         session, csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(24)
         with self._locked() as db:
@@ -161,9 +161,9 @@ class Ratings:
             if row is None:
                 return None
             db.execute("INSERT INTO session VALUES (?, ?, ?, ?)", (hashed(session), row[0], csrf, _now()))
-        return Reader(*row), session, csrf
+        return StudyReader(*row), session, csrf
 
-    def session(self, session: str) -> tuple[Reader, str] | None:
+    def session(self, session: str) -> tuple[StudyReader, str] | None:
         """Whose session it is, and its csrf token."""
         with self._locked() as db:
             row = db.execute(
@@ -171,7 +171,7 @@ class Ratings:
                 " JOIN reader r ON r.code = s.reader WHERE s.id_hash = ?",
                 (hashed(session),),
             ).fetchone()
-        return None if row is None else (Reader(*row[:5]), row[5])
+        return None if row is None else (StudyReader(*row[:5]), row[5])
 
     def end_session(self, session: str) -> None:
         with self._locked() as db:
@@ -235,15 +235,15 @@ class Ratings:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
 
-    def current(self, reader: str | None = None) -> list[Answer]:
+    def current(self, reader: str | None = None) -> list[ReaderAnswer]:
         """The newest answer of each reader and item, in the order given."""
         return self._answers("id IN (SELECT max(id) FROM answer GROUP BY reader, item)", reader)
 
-    def history(self, reader: str | None = None) -> list[Answer]:
+    def history(self, reader: str | None = None) -> list[ReaderAnswer]:
         """Every answer ever given."""
         return self._answers("TRUE", reader)
 
-    def _answers(self, which: str, reader: str | None) -> list[Answer]:
+    def _answers(self, which: str, reader: str | None) -> list[ReaderAnswer]:
         mine, values = ("", ()) if reader is None else (" AND reader = ?", (reader,))
         with self._locked() as db:
             rows = db.execute(
@@ -252,7 +252,7 @@ class Ratings:
                 values,
             ).fetchall()
         return [
-            Answer(
+            ReaderAnswer(
                 row[0],
                 row[1],
                 row[2],

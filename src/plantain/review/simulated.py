@@ -7,7 +7,7 @@ from typing import Any
 
 from plantain.review.orders import reader_order, slot_order
 from plantain.review.ratings import Ratings
-from plantain.review.study import ORIGINAL, Block, Item, Kind, Study, Task
+from plantain.review.study import ORIGINAL, Block, Item, ItemKind, ReaderTask, Study
 
 
 def simulate(study: Study, ratings: Ratings, readers: int = 2) -> int:
@@ -18,7 +18,9 @@ def simulate(study: Study, ratings: Ratings, readers: int = 2) -> int:
         for block in study.blocks:
             for position, item in enumerate(reader_order(study, block, reader.number)):
                 slots = slot_order(study, item, reader.number) if item.shown else []
-                draw = random.Random(f"{study.seed} {number} {item.of or item.id} {item.kind is Kind.REPEAT}")
+                draw = random.Random(
+                    f"{study.seed} {number} {item.of or item.id} {item.kind is ItemKind.REPEAT}"
+                )
                 taste = random.Random(f"{study.seed} {item.case} {item.shown}").random()
                 value = _answer(
                     study, block, item, slots, 0.7 * taste + 0.3 * draw.random() - 0.06 * number, draw
@@ -37,18 +39,18 @@ def _answer(
 ) -> dict[str, Any]:
     wanted = (
         item.truth
-        if item.kind in (Kind.ATTENTION, Kind.TRAINING, Kind.ANCHOR) and draw.random() < 0.9
+        if item.kind in (ItemKind.ATTENTION, ItemKind.TRAINING, ItemKind.ANCHOR) and draw.random() < 0.9
         else ""
     )
     match block.task:
-        case Task.ACCEPT:
+        case ReaderTask.ACCEPT:
             good = wanted == "yes" if wanted else quality > 0.3
             criteria = {name: good or draw.random() < 0.5 for name, _ in block.criteria}
             if not good:
                 criteria[block.criteria[0][0]] = False
             codes = [] if good or not block.codes else [draw.choice(block.codes)]
             return {"criteria": criteria, "codes": codes}
-        case Task.RATE:
+        case ReaderTask.RATE:
             least, most = block.scale
             return {
                 "scores": {
@@ -56,20 +58,20 @@ def _answer(
                     for name, _ in block.criteria
                 }
             }
-        case Task.PAIR:
+        case ReaderTask.PAIR:
             return {"better": draw.choice(["left", "right", "tie"])}
-        case Task.RANK:
+        case ReaderTask.RANK:
             return {"ranks": draw.sample(range(1, len(slots) + 1), len(slots))}
-        case Task.REAL_OR_EDITED:
+        case ReaderTask.REAL_OR_EDITED:
             real = slots[0] == ORIGINAL
             return {"real": real if draw.random() < 0.7 else not real}
-        case Task.TWO_CHOICES:
+        case ReaderTask.TWO_CHOICES:
             right = slots.index(ORIGINAL) if draw.random() < 0.7 else 1 - slots.index(ORIGINAL)
             return {"real": ("left", "right")[right]}
-        case Task.WHICH_FINDING:
+        case ReaderTask.WHICH_FINDING:
             finding = study.by_case[item.case].finding
             return {"finding": finding if quality > 0.25 and finding in block.choices else "none"}
-        case Task.DESCRIBE_OK:
+        case ReaderTask.DESCRIBE_OK:
             return {"right": quality > 0.3, "correction": ""}
-        case Task.CHOOSE_ROI:
+        case ReaderTask.CHOOSE_ROI:
             return {"cannot": "a simulated reader draws nothing"}

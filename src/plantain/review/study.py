@@ -24,7 +24,7 @@ ORIGINAL = "original"
 """What stands for the picture before the edit, where outputs stand by their models."""
 
 
-class Task(StrEnum):
+class ReaderTask(StrEnum):
     """What a reader is asked."""
 
     ACCEPT = "accept"
@@ -38,7 +38,7 @@ class Task(StrEnum):
     DESCRIBE_OK = "describe-ok"
 
 
-class Kind(StrEnum):
+class ItemKind(StrEnum):
     """Why an item is read. Only `main` counts in the main figures."""
 
     MAIN = "main"
@@ -98,7 +98,7 @@ class Item:
 
     id: str
     case: str
-    kind: Kind
+    kind: ItemKind
     shown: tuple[str, ...]
     reference: bool = True
     truth: str = ""
@@ -120,7 +120,7 @@ class Block:
     """
 
     id: str
-    task: Task
+    task: ReaderTask
     title: str
     items: tuple[Item, ...]
     criteria: tuple[tuple[str, str], ...] = ()
@@ -237,8 +237,9 @@ def _case(row: dict[str, Any]) -> Case:
 
 def _block(row: dict[str, Any]) -> Block:
     items = tuple(
-        Item(**{**item, "shown": tuple(item["shown"]), "kind": Kind(item["kind"])}) for item in row["items"]
+        Item(**{**item, "shown": tuple(item["shown"]), "kind": ItemKind(item["kind"])})
+        for item in row["items"]
     )
     lists = {name: tuple(row[name]) for name in ("scale", "codes", "choices")}
     criteria = tuple(tuple(pair) for pair in row["criteria"])
-    return Block(**{**row, **lists, "criteria": criteria, "items": items, "task": Task(row["task"])})
+    return Block(**{**row, **lists, "criteria": criteria, "items": items, "task": ReaderTask(row["task"])})

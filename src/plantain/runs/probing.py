@@ -62,7 +62,9 @@ async def listed(terms: Terms, run: Path) -> tuple[dict[str, list[str]], dict[st
     return seen, {model.partition("/")[0]: said for model, said in silent.items()}
 
 
-async def look_at(terms: Terms, sections: Iterable[str], run: Path) -> list[tuple[str, compatible.Seen]]:
+async def look_at(
+    terms: Terms, sections: Iterable[str], run: Path
+) -> list[tuple[str, compatible.ProbedAddress]]:
     """What stands at each address of sections of an `openai-compatible` kind; a recipe's model of each is called.
 
     Args:
@@ -85,12 +87,12 @@ async def look_at(terms: Terms, sections: Iterable[str], run: Path) -> list[tupl
     answers, troubles = await _asked(replace(terms, models=()), run, {name: looking(name) for name in names})
     for trouble in troubles.values():
         raise trouble
-    found: list[tuple[str, compatible.Seen]] = []
+    found: list[tuple[str, compatible.ProbedAddress]] = []
     for name, (done, said) in answers.items():
         section = name.partition("/")[0]
         urls = terms.options(name).base_url
-        rows = [compatible.Seen(**row) for row in orjson.loads(said)] if done else []
-        found += [(section, row) for row in rows or [compatible.Seen(urls, False, said=said)]]
+        rows = [compatible.ProbedAddress(**row) for row in orjson.loads(said)] if done else []
+        found += [(section, row) for row in rows or [compatible.ProbedAddress(urls, False, said=said)]]
     return found
 
 

@@ -10,7 +10,7 @@ from plantain.sources.entries import Found, Reader, SourceEntry
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamingReader:
     """Any reader, whose images carry what was stated; "" and None change nothing."""
 
     reader: Reader

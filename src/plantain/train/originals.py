@@ -26,7 +26,7 @@ class _Store(Protocol):
     def read(self, sha256: str) -> bytes: ...
 
 
-class Originals:
+class StoredOriginals:
     """Prepared source images by the SHA-256 of their bytes, out of a release, a run's folder or a catalogue.
 
     Raises:

@@ -18,7 +18,7 @@ from plantain.files.opening import check_received
 from plantain.journal import JsonValue
 from plantain.pixels.decode import BadImage, decode_mask, decode_untrusted
 from plantain.records import InputError, SourceImage
-from plantain.train.originals import Originals
+from plantain.train.originals import StoredOriginals
 from plantain.train.pairs import ListedExample, PreferencePair, TrainingPair
 
 TABLES = "data"
@@ -63,7 +63,7 @@ class ReleasePairs:
         InputError: no such tables in it.
     """
 
-    def __init__(self, release: Path, originals: Originals) -> None:
+    def __init__(self, release: Path, originals: StoredOriginals) -> None:
         self._files = _files(release, "success")
         self._records = _files(release, "trajectories")
         self._originals = originals
@@ -128,7 +128,7 @@ class ReleasePreferences:
     Args and Raises: as for `ReleasePairs`.
     """
 
-    def __init__(self, release: Path, originals: Originals) -> None:
+    def __init__(self, release: Path, originals: StoredOriginals) -> None:
         self._files = _files(release, "preference")
         self._originals = originals
         self.name = release.name

@@ -1,4 +1,4 @@
-"""Ratings of people: files read strictly, ranks compared with ties as ties, agreement beside it."""
+"""HumanRatings of people: files read strictly, ranks compared with ties as ties, agreement beside it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ MOST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Flip:
+class ShownFlip:
     """One attempt that one wording lets through and the other does not, as it is shown."""
 
     compared: ComparedAttempt
@@ -59,10 +59,12 @@ def write_prompts_page(comparison: PromptComparison, run: Path, original_of: dic
     return path
 
 
-def _flips(comparison: PromptComparison, blobs: BlobStore, original_of: dict[str, str]) -> Iterator[Flip]:
+def _flips(
+    comparison: PromptComparison, blobs: BlobStore, original_of: dict[str, str]
+) -> Iterator[ShownFlip]:
     flipped = [one for one in comparison.both if one[0].flips]
     for one, first, second in flipped[:MOST]:
-        yield Flip(
+        yield ShownFlip(
             one,
             _picture(blobs, original_of.get(one.stored.task.image_id, ""), synthetic=False),
             _picture(blobs, one.stored.attempt.edited or "", synthetic=True),

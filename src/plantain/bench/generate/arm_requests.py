@@ -14,7 +14,7 @@ from plantain.bench.generate.baselines import BASELINES, GROUND_TRUTH, NO_TRUTH,
 from plantain.bench.generate.grid import Sweep, grid_of
 from plantain.bench.generate.import_outputs import LABEL, ImportedOutputs, find_outputs, parse_outputs
 from plantain.bench.generate.restored import RestoredSource, restored_arm
-from plantain.bench.generate.shots import Study
+from plantain.bench.generate.shots import ShotStudy
 from plantain.journal import JournalReader, TaskRow
 from plantain.models.presets import Preset, presets
 from plantain.pixels.arrays import Pixels
@@ -165,7 +165,7 @@ def intake_arms(wanted: ArmRequest) -> list[PlannedArm]:
 
 
 def editor_arms(
-    wanted: ArmRequest, resolve: Callable[[str], Editor], study: Study | None
+    wanted: ArmRequest, resolve: Callable[[str], Editor], study: ShotStudy | None
 ) -> list[PlannedArm]:
     """The arms of all editors: one each, or one for each number of demonstrations.
 

@@ -32,7 +32,7 @@ from plantain.bench.generate.runfile import (
     read_samples,
     write_bench,
 )
-from plantain.bench.generate.shots import MOST_SHOTS, Study, choose_study, recorded_study
+from plantain.bench.generate.shots import MOST_SHOTS, ShotStudy, choose_study, recorded_study
 from plantain.bench.generate.walk import wants_retry
 from plantain.journal import Journal
 from plantain.journal.questions.benchmark import arm_tasks
@@ -170,7 +170,7 @@ def sample_facts(
     )
 
 
-def _study(benchmark: Benchmark, recorded: Iterable[Arm], wanted: ArmRequest, seed: int) -> Study | None:
+def _study(benchmark: Benchmark, recorded: Iterable[Arm], wanted: ArmRequest, seed: int) -> ShotStudy | None:
     if not wanted.shots:
         return None
     if max(wanted.shots) > MOST_SHOTS:

@@ -19,7 +19,7 @@ TASKS, IMAGES, MOST_SHOTS = 6, 30, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class ShotStudy:
     """A few-shot study.
 
     Attributes:
@@ -38,7 +38,7 @@ def choose_study(
     tasks: int = TASKS,
     images: int = IMAGES,
     most: int = MOST_SHOTS,
-) -> Study:
+) -> ShotStudy:
     """Chooses tasks and samples by the seed; nothing depends on the order of `samples`.
 
     Args:
@@ -67,14 +67,14 @@ def choose_study(
             f"--shots: no task has {most + 1} samples of different sources with an image after, "
             f"which {most} demonstrations and a held-out sample need"
         )
-    return Study(chosen, tuple(sorted(held_out)))
+    return ShotStudy(chosen, tuple(sorted(held_out)))
 
 
-def recorded_study(arms: Iterable[Arm]) -> Study | None:
+def recorded_study(arms: Iterable[Arm]) -> ShotStudy | None:
     """The study that a run has begun; None where it has none. A benchmark that grew does not change it."""
     for arm in arms:
         if arm.shots is not None and arm.samples is not None:
-            return Study(arm.demonstrations, arm.samples)
+            return ShotStudy(arm.demonstrations, arm.samples)
     return None
 
 

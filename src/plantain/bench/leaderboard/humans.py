@@ -33,7 +33,7 @@ LARGEST = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Ratings:
+class HumanRatings:
     """All raters' ratings.
 
     Attributes:
@@ -49,7 +49,7 @@ class Ratings:
     mixed: frozenset[str] = frozenset()
 
 
-def read_ratings(paths: Sequence[Path], samples: Sequence[str], models: Sequence[str]) -> Ratings:
+def read_ratings(paths: Sequence[Path], samples: Sequence[str], models: Sequence[str]) -> HumanRatings:
     """Reads one file per rater.
 
     Args:
@@ -75,7 +75,7 @@ def read_ratings(paths: Sequence[Path], samples: Sequence[str], models: Sequence
     if not found:
         raise InputError(f"{paths[0] if paths else '--ratings'}: no ratings in it")
     mixed = frozenset(name for name in found if {name.lower(), f"{name.lower()}_rank"} <= columns)
-    return Ratings(tuple(raters), tuple(models[int(i)] for i in kept), found, mixed)
+    return HumanRatings(tuple(raters), tuple(models[int(i)] for i in kept), found, mixed)
 
 
 def _read(

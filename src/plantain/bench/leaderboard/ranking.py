@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from plantain.bench.leaderboard.humans import DIMENSIONS, Ratings
+from plantain.bench.leaderboard.humans import DIMENSIONS, HumanRatings
 from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.leaderboard.table_rows import Scores
 from plantain.bench.leaderboard.tables import Table
@@ -80,7 +80,7 @@ class Ranking:
     agreement: tuple[RaterAgreement, ...]
 
 
-def rank(table: Table, ratings: Ratings) -> Ranking:
+def rank(table: Table, ratings: HumanRatings) -> Ranking:
     """Compares every metric of a table with people.
 
     A metric's models of one image are correlated with the mean of the raters' ranks of the same outputs; what is
@@ -150,7 +150,7 @@ def _ceiling(scores: Scores, ratings: Floats) -> dict[str, Estimate]:
     }
 
 
-def _agreement(scores: Scores, dimension: str, ratings: Ratings) -> RaterAgreement:
+def _agreement(scores: Scores, dimension: str, ratings: HumanRatings) -> RaterAgreement:
     mixed = dimension in ratings.mixed
     table = ranks_within(ratings.values[dimension]) if mixed else ratings.values[dimension]
     level = " of ranks" if mixed else ""

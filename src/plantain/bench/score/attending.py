@@ -46,7 +46,7 @@ VERSION = 1
 """Of what is stored; raised when the same map would be measured otherwise."""
 
 
-class Seen(Protocol):
+class WatchedEdit(Protocol):
     """What a watched edit gives; see `plantain.models.diffusers.attender.Look`."""
 
     @property
@@ -70,7 +70,7 @@ class Watched(Protocol):
 
     def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
-    ) -> Seen: ...
+    ) -> WatchedEdit: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ def _differs(opened: BenchRun, output: Output, edited: Pixels | None) -> int | N
     return int(np.abs(stored.astype(np.int16) - edited.astype(np.int16)).max())
 
 
-def _on_latents(seen: Seen, roi: Mask) -> Mask:
+def _on_latents(seen: WatchedEdit, roi: Mask) -> Mask:
     """The region at the map's size: cells of which at least half lies inside."""
     assert seen.attention is not None
     size = (seen.attention.shape[1], seen.attention.shape[0])

@@ -12,7 +12,7 @@ from plantain.records import InputError
 from plantain.review.answers import region_of
 from plantain.review.ratings import Ratings
 from plantain.review.results.rows import Row, rows_of
-from plantain.review.study import Kind, Task, open_study
+from plantain.review.study import ItemKind, ReaderTask, open_study
 
 
 def take_regions(benchmark: Path, folder: Path) -> dict[str, str]:
@@ -29,7 +29,7 @@ def take_regions(benchmark: Path, folder: Path) -> dict[str, str]:
         rows = [
             row
             for row in rows_of(study, ratings)
-            if row.task is Task.CHOOSE_ROI and row.kind is Kind.MAIN and not row.cannot
+            if row.task is ReaderTask.CHOOSE_ROI and row.kind is ItemKind.MAIN and not row.cannot
         ]
     finally:
         ratings.close()

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from plantain.bench.leaderboard.humans import DIMENSIONS, Ratings
+from plantain.bench.leaderboard.humans import DIMENSIONS, HumanRatings
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
 from plantain.review.results.rows import Row, rows_of
-from plantain.review.study import Kind, Task
+from plantain.review.study import ItemKind, ReaderTask
 from plantain.rubrics import MEDEBENCH
 
 
-def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -> Ratings:
+def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -> HumanRatings:
     """Main answers to `rate` with MedEBench's rubric, by its dimensions, and to `rank`, for all of them.
 
     Raises:
@@ -27,15 +27,15 @@ def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -
     study = open_study(folder)
     stored = Stored.open(study)
     try:
-        rows = [row for row in rows_of(study, stored) if row.kind is Kind.MAIN and not row.cannot]
+        rows = [row for row in rows_of(study, stored) if row.kind is ItemKind.MAIN and not row.cannot]
     finally:
         stored.close()
     place, arm = {name: i for i, name in enumerate(samples)}, {name: i for i, name in enumerate(models)}
     readers = sorted({row.reader for row in rows})
     values = {name: np.full((len(readers), len(samples), len(models)), np.nan) for name in DIMENSIONS}
-    tasks: set[Task] = set()
+    tasks: set[ReaderTask] = set()
     for row in rows:
-        known = row.source in place and row.task in (Task.RATE, Task.RANK)
+        known = row.source in place and row.task in (ReaderTask.RATE, ReaderTask.RANK)
         if known and _fill(values, row, readers.index(row.reader), place[row.source], arm):
             tasks.add(row.task)
     rated = np.logical_or.reduce([np.isfinite(table).any(axis=(0, 1)) for table in values.values()])
@@ -46,12 +46,12 @@ def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -
             "--task rank, or --task rate --rubric medebench"
         )
     kept = tuple(models[int(i)] for i in np.flatnonzero(rated))
-    return Ratings(tuple(readers), kept, found, frozenset(found) if len(tasks) > 1 else frozenset())
+    return HumanRatings(tuple(readers), kept, found, frozenset(found) if len(tasks) > 1 else frozenset())
 
 
 def _fill(values: dict[str, Floats], row: Row, reader: int, sample: int, arm: dict[str, int]) -> bool:
     """Enters one answer; whether there was anything to enter."""
-    if row.task is Task.RANK:
+    if row.task is ReaderTask.RANK:
         known = [
             (arm[model], -rank)
             for model, rank in zip(row.slots, row.value["ranks"], strict=True)

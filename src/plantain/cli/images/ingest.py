@@ -29,7 +29,7 @@ from plantain.pixels.decode import one_line
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
 from plantain.sources.entries import Reader, Refused, SourceOptions
-from plantain.sources.naming import Named
+from plantain.sources.naming import NamingReader
 from plantain.sources.registry import kinds, load
 from plantain.sources.settings import parse_settings
 
@@ -97,7 +97,7 @@ def command(
         raise InputError(f"--table, --column: {kind} has tables of its own")
     asked = parse_settings(columns, "--column")
     options = SourceOptions(path, modality, Licence(licence), parse_settings(settings), table, asked)
-    reader = Named(
+    reader = NamingReader(
         source.open(options, load_taxonomy(findings)), one_line(dataset), one_line(version), stated
     )
     name = one_line(dataset or source.dataset or path.resolve().name)

@@ -85,20 +85,20 @@ def withdraw(
     if not asked.names:
         raise InputError("withdraw: say what is to go: --group ID, --image ID or --images FILE")
     kinds = {folder: _kind(folder) for folder in folders}
-    of = {kind: [folder for folder in folders if kinds[folder] is kind] for kind in Kind}
-    catalogues = {folder: _in_catalogue(folder, asked) for folder in of[Kind.CATALOGUE]}
+    of = {kind: [folder for folder in folders if kinds[folder] is kind] for kind in FolderKind}
+    catalogues = {folder: _in_catalogue(folder, asked) for folder in of[FolderKind.CATALOGUE]}
     taken = [image for found in catalogues.values() for image in found.images]
-    builds = {folder: concerned(folder, asked, taken) for folder in of[Kind.RUN]}
+    builds = {folder: concerned(folder, asked, taken) for folder in of[FolderKind.RUN]}
     tasks = {task for run in builds.values() if run is not None for task in run.tasks}
-    benchmarks = {folder: asked_samples(folder, asked, tasks) for folder in of[Kind.BENCHMARK]}
+    benchmarks = {folder: asked_samples(folder, asked, tasks) for folder in of[FolderKind.BENCHMARK]}
     samples = {found.name: found.ids for found in benchmarks.values()}
-    runs = {folder: concerned(folder, asked, taken, samples) for folder in of[Kind.RUN]}
+    runs = {folder: concerned(folder, asked, taken, samples) for folder in of[FolderKind.RUN]}
     known = frozenset[str]().union(
         *(found.known for found in (*catalogues.values(), *runs.values(), *benchmarks.values()) if found)
     )
     if not asked.names <= known:
         raise _unknown(folders, asked, known)
-    trained = {folder: _learned(folder, runs, samples, tasks) for folder in of[Kind.TRAINING]}
+    trained = {folder: _learned(folder, runs, samples, tasks) for folder in of[FolderKind.TRAINING]}
     if not dry_run:
         # Whoever is known only by another's word goes before that other: a second call still knows what is meant.
         for folder in filter(is_bench_run, runs):
@@ -148,22 +148,22 @@ def _take(folder: Path, asked: Withdrawal, found: WithdrawnRun | None) -> None:
         withdraw_from_run(folder, asked, found)
 
 
-class Kind(Enum):
+class FolderKind(Enum):
     """What a folder can be."""
 
     RUN, CATALOGUE, BENCHMARK, TRAINING = range(4)
 
 
-def _kind(folder: Path) -> Kind:
+def _kind(folder: Path) -> FolderKind:
     """Raises InputError for any other folder."""
     if is_run(folder):
-        return Kind.RUN
+        return FolderKind.RUN
     if (folder / NAME).is_file():
-        return Kind.CATALOGUE
+        return FolderKind.CATALOGUE
     if is_benchmark(folder):
-        return Kind.BENCHMARK
+        return FolderKind.BENCHMARK
     if folder.is_dir() and next(folder.rglob(DONE), None) is not None:
-        return Kind.TRAINING
+        return FolderKind.TRAINING
     raise InputError(f"{folder}: neither a run nor a catalogue, a benchmark in our own format or a training")
 
 

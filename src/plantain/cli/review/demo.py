@@ -34,7 +34,7 @@ def demo(
     from plantain.review.freezing import Wanted, new_study
     from plantain.review.ratings import READER, Ratings
     from plantain.review.simulated import simulate
-    from plantain.review.study import Task, open_study
+    from plantain.review.study import ReaderTask, open_study
     from plantain.rubrics import MED_BANANA
 
     study, run = folder / "study", folder / "run"
@@ -42,7 +42,12 @@ def demo(
     if not study.exists():
         fill_demo_catalogue(folder / "catalogue")
         build_watched(demo_recipe(folder), run, limit=limit, quiet=as_json)
-        tasks = (Task.ACCEPT, Task.REAL_OR_EDITED, Task.WHICH_FINDING, Task.CHOOSE_ROI)
+        tasks = (
+            ReaderTask.ACCEPT,
+            ReaderTask.REAL_OR_EDITED,
+            ReaderTask.WHICH_FINDING,
+            ReaderTask.CHOOSE_ROI,
+        )
         wanted = Wanted(
             "Demo: are these edits good?", 7, tasks, MED_BANANA, training=2, repeats=0.2, attention=1
         )

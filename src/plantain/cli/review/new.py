@@ -11,7 +11,7 @@ from plantain.cli.terminal.application import application
 from plantain.records import InputError
 
 if TYPE_CHECKING:
-    from plantain.review.study import Task
+    from plantain.review.study import ReaderTask
 
 app = application()
 
@@ -122,15 +122,15 @@ def new(
     print(f"next: plantain review invite {study} --readers 3, then plantain review serve {study}")
 
 
-def _tasks(words: list[str]) -> tuple[Task, ...]:
+def _tasks(words: list[str]) -> tuple[ReaderTask, ...]:
     from plantain.findings.taxonomy import suggest
-    from plantain.review.study import Task
+    from plantain.review.study import ReaderTask
 
     found = []
     for word in (part.strip() for text in words for part in text.split(",")):
-        if word not in tuple(Task):
-            raise InputError(f"--task {word!r}: {suggest(word, [one.value for one in Task])}")
-        found.append(Task(word))
+        if word not in tuple(ReaderTask):
+            raise InputError(f"--task {word!r}: {suggest(word, [one.value for one in ReaderTask])}")
+        found.append(ReaderTask(word))
     return tuple(dict.fromkeys(found))
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from plantain.metrics.statistics.reader_power import Components
-    from plantain.review.planning import StudyPlan
+    from plantain.review.planning import ReaderStudyPlan
 
 app = application()
 
@@ -137,7 +137,7 @@ def _components(
     ), f"usual shares, rates {rate:g} and {other:g}"
 
 
-def table_of(plan: StudyPlan) -> Table:
+def table_of(plan: ReaderStudyPlan) -> Table:
     """Power by readers and cases, for a terminal."""
     from rich.table import Table
 

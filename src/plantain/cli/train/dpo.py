@@ -14,7 +14,7 @@ from plantain.cli.terminal.ctrl_c import stopping_on_ctrl_c
 from plantain.cli.train.bar import TrainingBar
 from plantain.runs.settings.terms import load_terms
 from plantain.train.base import open_base
-from plantain.train.originals import Originals
+from plantain.train.originals import StoredOriginals
 from plantain.train.preference import BETA, BOUND, Preference
 from plantain.train.preference_page import write_preference_page
 from plantain.train.preference_run import PreferenceObserver, PreferencePlan, train_preferences
@@ -78,7 +78,7 @@ def dpo(
         every=every,
     )
     plan.check()
-    source = ReleasePreferences(release, Originals(originals or release))
+    source = ReleasePreferences(release, StoredOriginals(originals or release))
     base = open_base(model, load_terms(settings, (model,)).provider(model).options())
     with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar.say) as stop:
         result = train_preferences(source, base, plan, out, observer=_Watch(bar), stop=stop)

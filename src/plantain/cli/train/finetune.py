@@ -22,7 +22,7 @@ from plantain.records import InputError
 from plantain.runs.settings.terms import Terms, load_terms
 from plantain.train.base import TrainingBase, open_base
 from plantain.train.benchmark_pairs import BenchmarkPairs
-from plantain.train.originals import Originals
+from plantain.train.originals import StoredOriginals
 from plantain.train.pairs import PairSource
 from plantain.train.release_pairs import TABLES, ReleasePairs
 from plantain.train.split import PER_TASK, SIZES, TASKS, TaskSplit
@@ -134,7 +134,7 @@ def finetune(
 def open_source(source: Path, originals: Path | None) -> tuple[PairSource, Benchmark | None]:
     """Pairs of a benchmark or a release, and the benchmark where it is one. Raises InputError."""
     if (source / TABLES).is_dir():
-        return ReleasePairs(source, Originals(originals or source)), None
+        return ReleasePairs(source, StoredOriginals(originals or source)), None
     benchmark = Benchmark.load(source)
     return BenchmarkPairs(benchmark), benchmark
 

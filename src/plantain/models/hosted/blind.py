@@ -51,7 +51,7 @@ LOOK_SCHEMA: JsonObject = {
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class BlindDescription:
     """What a judge saw in two pictures.
 
     Attributes:
@@ -125,7 +125,7 @@ def _is_share(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-def seen_of(look: str) -> Seen:
+def seen_of(look: str) -> BlindDescription:
     """What the journal keeps of a first turn. Raises ValueError where there was none."""
     if not look:
         raise ValueError("a judge that looks first is handed what it saw; see calls.looking")
@@ -137,7 +137,7 @@ def seen_of(look: str) -> Seen:
     lines += [
         f"Finding, {one['name']}, in {_where(one)}: {one['evidence']}{_sure(one)}" for one in told["findings"]
     ] or ["No finding in A or in B."]
-    return Seen(told["edited_first"], tuple(lines))
+    return BlindDescription(told["edited_first"], tuple(lines))
 
 
 def _where(entry: dict[str, object]) -> str:

@@ -48,7 +48,7 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PairRow:
     """One published edit, as its table has it; "" where nothing is said."""
 
     id: str
@@ -66,7 +66,7 @@ class Row:
     dataset: str = ""
 
 
-def rows_of(path: Path, columns: Mapping[str, str], originals: Path | None) -> tuple[Path, Iterator[Row]]:
+def rows_of(path: Path, columns: Mapping[str, str], originals: Path | None) -> tuple[Path, Iterator[PairRow]]:
     """The folder that files of rows lie in, and the rows.
 
     Args:
@@ -97,7 +97,7 @@ def rows_of(path: Path, columns: Mapping[str, str], originals: Path | None) -> t
     return path.parent, _table(path, columns, joined)
 
 
-def _table(path: Path, columns: Mapping[str, str], joined: _Originals | None) -> Iterator[Row]:
+def _table(path: Path, columns: Mapping[str, str], joined: _Originals | None) -> Iterator[PairRow]:
     cells = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}[path.suffix](path)
     first = next(cells, None)
     if first is None:
@@ -131,7 +131,7 @@ def _columns(
 
 def _row(
     number: int, cells: Mapping[str, object], named: Mapping[str, str], joined: _Originals | None
-) -> Row:
+) -> PairRow:
     def said(role: str) -> str:
         value = cells.get(named[role]) if role in named else None
         return "" if value is None else str(value)
@@ -140,7 +140,7 @@ def _row(
     called = Path(original.name).stem if original is not None and original.name else ""
     if joined is not None:
         original = joined.find(called or said("id")) or (original if original and original.data else None)
-    return Row(
+    return PairRow(
         id=said("id") or str(number),
         original=original,
         original_name=called,
@@ -201,11 +201,11 @@ def _parquet(path: Path) -> Iterator[dict[str, object]]:
         raise InputError(f"{path}: not a readable Parquet file ({error})") from error
 
 
-def _tree(root: Path, joined: _Originals | None) -> Iterator[Row]:
+def _tree(root: Path, joined: _Originals | None) -> Iterator[PairRow]:
     """Every picture of Med-Banana's tree. Its folder says success or failure, and nothing else is told."""
     for path, (dataset, image, disease, direction), failed in PublishedTree(root).edits():
         name = path.relative_to(root).as_posix()
-        yield Row(
+        yield PairRow(
             id=path.stem,
             original=joined.find(image) if joined is not None else None,
             original_name=f"{dataset}-{image}",

@@ -44,7 +44,7 @@ from plantain.records import (
     TaskState,
     task_id,
 )
-from plantain.release.importing.pair_rows import Picture, Row, rows_of
+from plantain.release.importing.pair_rows import PairRow, Picture, rows_of
 from plantain.release.plan import IMPORTED
 
 AT_ONCE = 32
@@ -148,7 +148,7 @@ async def _fill(
     run: Path,
     path: Path,
     root: Path,
-    rows: Iterator[Row],
+    rows: Iterator[PairRow],
     summary: PairsSummary,
     on_row: Callable[[int], None] | None,
 ) -> None:
@@ -221,7 +221,7 @@ class _Findings:
         return next((f for f in self._taxonomy.of(modality) if fold(f.name) == fold(said)), None)
 
 
-def _made(journal: Journal, root: Path, row: Row, findings: _Findings) -> _Made | str:
+def _made(journal: Journal, root: Path, row: PairRow, findings: _Findings) -> _Made | str:
     """A row as the journal keeps it, or why it cannot be taken. Runs in a thread."""
     try:
         modality = findings.modality(row.modality)
@@ -238,7 +238,7 @@ def _made(journal: Journal, root: Path, row: Row, findings: _Findings) -> _Made 
         return _short(str(error), row)
 
 
-def _short(reason: str, row: Row) -> str:
+def _short(reason: str, row: PairRow) -> str:
     """A reason without the row's own file, so that like reasons are counted together."""
     for picture in (row.original, row.edited):
         if picture is not None and picture.name:
@@ -248,7 +248,7 @@ def _short(reason: str, row: Row) -> str:
 
 def _recorded(
     journal: Journal,
-    row: Row,
+    row: PairRow,
     modality: str,
     direction: Direction,
     findings: _Findings,
@@ -291,7 +291,7 @@ def _recorded(
 
 
 def _image(
-    journal: Journal, row: Row, modality: str, original: bytes | None, before: Pixels | None
+    journal: Journal, row: PairRow, modality: str, original: bytes | None, before: Pixels | None
 ) -> tuple[SourceImage, BlobRef]:
     """The original as this run knows it; without its bytes only by what the row calls it."""
     source = hashlib.sha256(original).hexdigest() if original is not None else ""

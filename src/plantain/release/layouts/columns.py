@@ -95,7 +95,7 @@ CARD: Mapping[str, pa.DataType] = {"judge_standing": pa.string(), "judge_card": 
 the card lies in the release; null where nobody has measured the judge."""
 
 
-class Columns:
+class ReleaseColumns:
     """The tables of one run: criteria and facts are those of its rubric.
 
     Args:
@@ -289,12 +289,12 @@ _PICTURES = ("evidence", "image", "mask", "original", "edited", "record", "round
 
 def columns_of(
     frozen: Mapping[str, object], cards: Mapping[str, JudgeCard] = MappingProxyType({})
-) -> Columns:
+) -> ReleaseColumns:
     """The columns of a run by what it froze. Raises InputError, KeyError, TypeError: its rubric cannot be read."""
-    return Columns(recorded(frozen), cards)
+    return ReleaseColumns(recorded(frozen), cards)
 
 
-def planned_columns(staging: Staging) -> Columns:
+def planned_columns(staging: Staging) -> ReleaseColumns:
     """The columns of an unfinished release."""
     frozen = orjson.loads(staging.meta("facts") or "{}").get("frozen", {})
     return columns_of(frozen, kept_cards(staging))

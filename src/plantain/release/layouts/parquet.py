@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from plantain.release.layouts.columns import (
     Cell,
-    Columns,
+    ReleaseColumns,
     evidence_of,
     instruction_cells,
     labels_after,
@@ -54,38 +54,41 @@ def write_tables(staging: Staging, pictures: Pictures) -> None:
     write_preferences(staging, pictures, columns)
 
 
-def write_images(staging: Staging, pictures: Pictures, columns: Columns) -> None:
+def write_images(staging: Staging, pictures: Pictures, columns: ReleaseColumns) -> None:
     """`data/success`, `data/failed` and the like: one edited image a row, in `success` beside its original."""
     _write(staging, "images", columns, lambda entries: _image_rows(entries, staging, pictures, columns))
 
 
-def write_training(staging: Staging, pictures: Pictures, columns: Columns) -> None:
+def write_training(staging: Staging, pictures: Pictures, columns: ReleaseColumns) -> None:
     """`data/train`: the successes whose original is there, as an editor is trained on them."""
     _write(staging, "train", columns, lambda entries: _training_rows(entries, staging, pictures, columns))
 
 
-def write_originals(staging: Staging, pictures: Pictures, columns: Columns) -> None:
+def write_originals(staging: Staging, pictures: Pictures, columns: ReleaseColumns) -> None:
     """`data/originals`: one source image a row, each picture once."""
     _write(staging, "originals", columns, lambda entries: _original_rows(entries, staging, pictures))
 
 
-def write_trajectory_tables(staging: Staging, columns: Columns) -> None:
+def write_trajectory_tables(staging: Staging, columns: ReleaseColumns) -> None:
     """`data/trajectories`: one task a row, images by hash."""
     _write(staging, "trajectories", columns, lambda entries: _trajectory_rows(entries, columns))
 
 
-def write_verdicts(staging: Staging, columns: Columns) -> None:
+def write_verdicts(staging: Staging, columns: ReleaseColumns) -> None:
     """`data/verdicts`: what each judge said of each attempt, one verdict a row."""
     _write(staging, "verdicts", columns, lambda entries: _verdict_rows(entries, columns))
 
 
-def write_preferences(staging: Staging, pictures: Pictures, columns: Columns) -> None:
+def write_preferences(staging: Staging, pictures: Pictures, columns: ReleaseColumns) -> None:
     """`data/preference`: one pair a row, in the columns of Diffusion-DPO."""
     _write(staging, "preference", columns, lambda entries: preference_rows(entries, pictures, columns))
 
 
 def _write(
-    staging: Staging, layout: str, columns: Columns, rows: Callable[[Iterable[StagedEntry]], Iterator[Row]]
+    staging: Staging,
+    layout: str,
+    columns: ReleaseColumns,
+    rows: Callable[[Iterable[StagedEntry]], Iterator[Row]],
 ) -> None:
     for stem, shards, _ in staging.shards(layout):
         schema = columns.table(stem.split("/")[1])
@@ -194,7 +197,7 @@ def _samples(entries: Iterable[StagedEntry], staging: Staging, pictures: Picture
 
 
 def _image_rows(
-    entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures, columns: Columns
+    entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures, columns: ReleaseColumns
 ) -> Iterator[Row]:
     for number, sample in enumerate(_samples(entries, staging, pictures)):
         held, weight, listed = sample.pictures("image")
@@ -211,7 +214,7 @@ def _image_rows(
 
 
 def _training_rows(
-    entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures, columns: Columns
+    entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures, columns: ReleaseColumns
 ) -> Iterator[Row]:
     for number, sample in enumerate(_samples(entries, staging, pictures)):
         held, weight, listed = sample.pictures("edited")
@@ -250,14 +253,14 @@ def _original_rows(entries: Iterable[StagedEntry], staging: Staging, pictures: P
         yield cells, len(image.data), [image.listed(None, None, ORIGINAL, row=number, member="image")]
 
 
-def _verdict_rows(entries: Iterable[StagedEntry], columns: Columns) -> Iterator[Row]:
+def _verdict_rows(entries: Iterable[StagedEntry], columns: ReleaseColumns) -> Iterator[Row]:
     for entry in entries:
         record = from_json(entry.record)
         attempt = record.attempts[entry.first]
         yield columns.row_of_verdict(record, attempt, attempt.verdicts[entry.second]), 4000, []
 
 
-def _trajectory_rows(entries: Iterable[StagedEntry], columns: Columns) -> Iterator[Row]:
+def _trajectory_rows(entries: Iterable[StagedEntry], columns: ReleaseColumns) -> Iterator[Row]:
     for entry in entries:
         record = from_json(entry.record)
         cells: dict[str, Cell] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from plantain.release.layouts.columns import Cell, Columns, task_cells
+from plantain.release.layouts.columns import Cell, ReleaseColumns, task_cells
 from plantain.release.pairs import WITHIN_TASK_SUCCESS, AttemptPair, pairs_of
 from plantain.release.pictures import PictureRequest, Pictures, Released
 from plantain.release.plan import ReleaseFile
@@ -16,7 +16,7 @@ Slot = tuple[AttemptRecord, Released]
 
 
 def preference_rows(
-    entries: Iterable[StagedEntry], pictures: Pictures, columns: Columns
+    entries: Iterable[StagedEntry], pictures: Pictures, columns: ReleaseColumns
 ) -> Iterator[tuple[dict[str, Cell], int, list[ReleaseFile]]]:
     """Cells, weight in bytes and images of every planned pair."""
     planned: deque[tuple[StagedEntry, TaskRecord, AttemptPair]] = deque()
@@ -57,7 +57,7 @@ def preference_rows(
 
 
 def _pair_cells(
-    record: TaskRecord, slots: list[Slot], chosen_first: bool, columns: Columns
+    record: TaskRecord, slots: list[Slot], chosen_first: bool, columns: ReleaseColumns
 ) -> dict[str, Cell]:
     (first, first_image), (second, second_image) = slots
     cells: dict[str, Cell] = {

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import orjson
 
-from plantain.release.layouts.columns import Columns, instruction_cells, planned_columns, task_cells
+from plantain.release.layouts.columns import ReleaseColumns, instruction_cells, planned_columns, task_cells
 from plantain.release.layouts.contract import Layout
 from plantain.release.layouts.originals import original_of
 from plantain.release.pictures import PictureRequest, Pictures, Released
@@ -58,7 +58,7 @@ def _fill(file: HashingFile, samples: Iterator[Sample]) -> Iterator[ReleaseFile]
     file.write(bytes(2 * tarfile.BLOCKSIZE + -(file.size + 2 * tarfile.BLOCKSIZE) % tarfile.RECORDSIZE))
 
 
-def _edits(entries: Iterator[StagedEntry], pictures: Pictures, columns: Columns) -> Iterator[Sample]:
+def _edits(entries: Iterator[StagedEntry], pictures: Pictures, columns: ReleaseColumns) -> Iterator[Sample]:
     for entry, record, attempt, image in _read(entries, pictures, lambda attempt: attempt.edited):
         key = sample_key(record, attempt)
         told = {

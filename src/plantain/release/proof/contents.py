@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from plantain.pixels.decode import BadImage, check_header
 from plantain.pixels.fingerprint import pixel_sha256
-from plantain.release.layouts.columns import IMAGE, Columns
+from plantain.release.layouts.columns import IMAGE, ReleaseColumns
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.problems import ReleaseProblem
 from plantain.release.proof.unpacking import is_packed, unpacks_too_far
@@ -50,7 +50,7 @@ class Looking:
 
     pixels: bool
     signatures: bool
-    columns: Columns
+    columns: ReleaseColumns
     format: int
 
 

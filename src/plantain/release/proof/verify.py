@@ -23,7 +23,7 @@ from plantain.files.opening import read_inside
 from plantain.journal import JournalReader
 from plantain.records import InputError
 from plantain.release.attach import IGNORE, NOTE
-from plantain.release.layouts.columns import Columns, columns_of
+from plantain.release.layouts.columns import ReleaseColumns, columns_of
 from plantain.release.originals import ATTACHED, MEDIA
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.contents import Looking, check_contents
@@ -92,7 +92,7 @@ class _Check:
     problems: list[ReleaseProblem] = field(default_factory=list)
     whole: set[str] = field(default_factory=set)
     listed: Listed = field(default_factory=Listed)
-    columns: Columns = field(default_factory=lambda: columns_of({}))
+    columns: ReleaseColumns = field(default_factory=lambda: columns_of({}))
     format: int = FORMAT
     skipped: int = 0
     signed: bool = False
@@ -324,7 +324,7 @@ def _manifest(check: _Check) -> Iterator[tuple[ReleaseFile, int | None, list[Rel
         check.problems.append(ReleaseProblem(MANIFEST, "manifest", str(error)))
 
 
-def _columns(out: Path) -> Columns:
+def _columns(out: Path) -> ReleaseColumns:
     """The columns of its tables by the rubric that run.json names; what is wrong with that file is told elsewhere."""
     try:
         return columns_of(orjson.loads(read_inside(out, out / FACTS, _LARGEST_FACTS))["facts"]["frozen"])

@@ -8,9 +8,9 @@ from plantain.metrics.statistics.agreement import Agreement, Level, cohen_kappa,
 from plantain.metrics.statistics.intraclass import icc
 from plantain.pixels.arrays import Floats
 from plantain.review.results.rows import Row
-from plantain.review.study import Block, Kind, Task
+from plantain.review.study import Block, ItemKind, ReaderTask
 
-LEVELS: dict[Task, Level] = {Task.RATE: "interval", Task.PAIR: "nominal"}
+LEVELS: dict[ReaderTask, Level] = {ReaderTask.RATE: "interval", ReaderTask.PAIR: "nominal"}
 
 
 def number_of(row: Row) -> float | None:
@@ -18,13 +18,13 @@ def number_of(row: Row) -> float | None:
     if row.cannot:
         return None
     match row.task:
-        case Task.ACCEPT:
+        case ReaderTask.ACCEPT:
             return float(all(row.value["criteria"].values()))
-        case Task.RATE:
+        case ReaderTask.RATE:
             return float(np.mean(list(row.value["scores"].values())))
-        case Task.DESCRIBE_OK:
+        case ReaderTask.DESCRIBE_OK:
             return float(row.value["right"])
-        case Task.REAL_OR_EDITED | Task.TWO_CHOICES:
+        case ReaderTask.REAL_OR_EDITED | ReaderTask.TWO_CHOICES:
             return None if row.right is None else float(row.right)
     return None
 
@@ -36,7 +36,11 @@ def table_of(rows: list[Row], items: list[str], readers: list[str]) -> Floats:
     place, who = {item: i for i, item in enumerate(items)}, {name: i for i, name in enumerate(readers)}
     for row in rows:
         if row.item in place and not row.cannot:
-            numeric = number_of(row) if row.task in (Task.ACCEPT, Task.RATE, Task.DESCRIBE_OK) else None
+            numeric = (
+                number_of(row)
+                if row.task in (ReaderTask.ACCEPT, ReaderTask.RATE, ReaderTask.DESCRIBE_OK)
+                else None
+            )
             value = numeric if numeric is not None else codes.setdefault(row.answer, float(len(codes)))
             table[who[row.reader], place[row.item]] = value
     return table
@@ -44,7 +48,7 @@ def table_of(rows: list[Row], items: list[str], readers: list[str]) -> Floats:
 
 def between_readers(block: Block, rows: list[Row]) -> Agreement:
     """Krippendorff's alpha over the main items of a block, cases of a patient together."""
-    mine = [row for row in rows if row.block == block.id and row.kind is Kind.MAIN]
+    mine = [row for row in rows if row.block == block.id and row.kind is ItemKind.MAIN]
     items = sorted({row.item for row in mine})
     clusters = {row.item: row.cluster for row in mine}
     table = table_of(mine, items, sorted({row.reader for row in mine}))
@@ -54,23 +58,25 @@ def between_readers(block: Block, rows: list[Row]) -> Agreement:
 
 def of_scores(block: Block, rows: list[Row]) -> Agreement | None:
     """ICC(2,1) of ratings; None for other tasks."""
-    if block.task is not Task.RATE:
+    if block.task is not ReaderTask.RATE:
         return None
-    mine = [row for row in rows if row.block == block.id and row.kind is Kind.MAIN]
+    mine = [row for row in rows if row.block == block.id and row.kind is ItemKind.MAIN]
     items = sorted({row.item for row in mine})
     return icc(table_of(mine, items, sorted({row.reader for row in mine})))
 
 
 def with_themselves(block: Block, rows: list[Row]) -> Agreement:
     """Cohen's kappa of first answers with repeats, over all readers; of ratings ICC(2,1)."""
-    first = {(row.reader, row.item): row for row in rows if row.block == block.id and row.kind is Kind.MAIN}
+    first = {
+        (row.reader, row.item): row for row in rows if row.block == block.id and row.kind is ItemKind.MAIN
+    }
     pairs = [
         (first[row.reader, row.repeats], row)
         for row in rows
-        if row.block == block.id and row.kind is Kind.REPEAT and (row.reader, row.repeats) in first
+        if row.block == block.id and row.kind is ItemKind.REPEAT and (row.reader, row.repeats) in first
     ]
     pairs = [(one, two) for one, two in pairs if not one.cannot and not two.cannot]
-    if block.task is Task.RATE:
+    if block.task is ReaderTask.RATE:
         numbers = (
             [[number_of(row) or 0.0 for row in side] for side in zip(*pairs, strict=True)] if pairs else []
         )

@@ -26,7 +26,7 @@ from plantain.pixels.arrays import Floats
 from plantain.review.answers import region_of
 from plantain.review.results.agreeing import between_readers, number_of, of_scores, with_themselves
 from plantain.review.results.rows import Row
-from plantain.review.study import Block, Kind, Study, Task
+from plantain.review.study import Block, ItemKind, ReaderTask, Study
 
 Found = dict[str, Any]
 
@@ -48,7 +48,7 @@ def analyse(study: Study, rows: Sequence[Row]) -> Found:
 
 
 def _block(block: Block, rows: list[Row]) -> Found:
-    main = [row for row in rows if row.kind is Kind.MAIN]
+    main = [row for row in rows if row.kind is ItemKind.MAIN]
     judged = [row for row in main if not row.cannot]
     found: Found = {
         **dict.fromkeys(
@@ -64,7 +64,7 @@ def _block(block: Block, rows: list[Row]) -> Found:
         "readers": len({row.reader for row in main}),
         "agreement": {
             "between readers": _agreement(between_readers(block, rows))
-            if block.task is not Task.CHOOSE_ROI
+            if block.task is not ReaderTask.CHOOSE_ROI
             else None,
             "icc": _agreement(of_scores(block, rows)),
             "with themselves": _agreement(with_themselves(block, rows)),
@@ -73,19 +73,19 @@ def _block(block: Block, rows: list[Row]) -> Found:
         "times": _times(main),
     }
     match block.task:
-        case Task.ACCEPT | Task.RATE | Task.DESCRIBE_OK:
-            ends = (0.0, 1.0) if block.task is not Task.RATE else tuple(map(float, block.scale))
+        case ReaderTask.ACCEPT | ReaderTask.RATE | ReaderTask.DESCRIBE_OK:
+            ends = (0.0, 1.0) if block.task is not ReaderTask.RATE else tuple(map(float, block.scale))
             found |= _by_model(judged, number_of, ends)
-            if block.task in (Task.ACCEPT, Task.RATE):
-                field = "criteria" if block.task is Task.ACCEPT else "scores"
+            if block.task in (ReaderTask.ACCEPT, ReaderTask.RATE):
+                field = "criteria" if block.task is ReaderTask.ACCEPT else "scores"
                 found["criteria"] = {
                     name: _by_model(judged, lambda row, n=name: float(row.value[field][n]), ends)["models"]
                     for name, _ in block.criteria
                 }
             found["codes"] = dict(Counter(code for row in judged for code in row.codes).most_common())
-        case Task.PAIR | Task.RANK:
+        case ReaderTask.PAIR | ReaderTask.RANK:
             found |= _strengths(judged)
-        case Task.REAL_OR_EDITED | Task.TWO_CHOICES:
+        case ReaderTask.REAL_OR_EDITED | ReaderTask.TWO_CHOICES:
             found["accuracy"] = told(_table(judged, number_of), null=0.5, ends=(0.0, 1.0))
             found["by_model"] = {
                 model: told(
@@ -95,9 +95,9 @@ def _block(block: Block, rows: list[Row]) -> Found:
                 )
                 for model in sorted({slot for row in judged for slot in row.slots})
             }
-        case Task.WHICH_FINDING:
+        case ReaderTask.WHICH_FINDING:
             found["confusion"] = _confusion(judged)
-        case Task.CHOOSE_ROI:
+        case ReaderTask.CHOOSE_ROI:
             found["regions"] = _regions(judged)
     return found
 
@@ -160,10 +160,10 @@ def comparisons_of(rows: Sequence[Row]) -> list[Comparison]:
     for row in rows:
         if row.cannot:
             continue
-        if row.task is Task.PAIR:
+        if row.task is ReaderTask.PAIR:
             outcome = {"left": LEFT, "tie": TIE, "right": RIGHT}[row.value["better"]]
             found.append(Comparison(row.slots[0], row.slots[1], outcome, row.reader, row.cluster))
-        elif row.task is Task.RANK:
+        elif row.task is ReaderTask.RANK:
             for i, j in itertools.combinations(range(len(row.slots)), 2):
                 apart = row.value["ranks"][j] - row.value["ranks"][i]
                 found.append(
@@ -238,7 +238,7 @@ def _regions(rows: Sequence[Row]) -> list[Found]:
 def _checks(rows: Sequence[Row]) -> Found:
     """Of anchors and attention checks: how many were answered right."""
     found = {}
-    for kind in (Kind.ATTENTION, Kind.ANCHOR, Kind.TRAINING):
+    for kind in (ItemKind.ATTENTION, ItemKind.ANCHOR, ItemKind.TRAINING):
         known = [row.right for row in rows if row.kind is kind and row.right is not None]
         found[kind.value] = {"right": sum(known), "of": len(known)}
     return found

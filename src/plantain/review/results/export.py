@@ -16,7 +16,7 @@ from plantain.files.writing import replace_file
 from plantain.records import InputError
 from plantain.review.ratings import Ratings
 from plantain.review.results.rows import DICTIONARY, Row, as_csv, as_table, rows_of
-from plantain.review.study import STUDY, Study, Task
+from plantain.review.study import STUDY, ReaderTask, Study
 
 
 def export_files(study: Study, ratings: Ratings) -> Iterator[tuple[str, bytes]]:
@@ -61,7 +61,7 @@ def export_archive(study: Study, ratings: Ratings) -> bytes:
 def _regions(rows: list[Row]) -> Iterator[tuple[str, bytes]]:
     """Drawn regions as masks in the benchmark's format, of the picture's own size."""
     for row in rows:
-        if row.task is Task.CHOOSE_ROI and row.value.get("mask"):
+        if row.task is ReaderTask.CHOOSE_ROI and row.value.get("mask"):
             yield f"regions/{row.case}-{row.reader}.png", base64.b64decode(row.value["mask"])
 
 

@@ -12,7 +12,7 @@ import orjson
 from plantain.files.csv_form import written_csv
 from plantain.review.answers import is_right, meant
 from plantain.review.ratings import IMPORTED, Ratings
-from plantain.review.study import Kind, Study, Task
+from plantain.review.study import ItemKind, ReaderTask, Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class Row:
 
     reader: str
     block: str
-    task: Task
+    task: ReaderTask
     item: str
-    kind: Kind
+    kind: ItemKind
     repeats: str
     case: str
     source: str
@@ -143,7 +143,7 @@ def as_csv(study: Study, rows: list[Row]) -> str:
 def _cell(value: object) -> Any:
     if isinstance(value, (tuple, Mapping)):
         return orjson.dumps(value).decode()
-    if isinstance(value, (Task, Kind)):
+    if isinstance(value, (ReaderTask, ItemKind)):
         return value.value
     return value
 

@@ -9,8 +9,8 @@ from typing import Any
 from plantain.records import InputError
 from plantain.review.answers import checked, is_right
 from plantain.review.orders import reader_order, slot_order
-from plantain.review.ratings import Ratings, Reader
-from plantain.review.study import ORIGINAL, Block, Item, Kind, Study, Task
+from plantain.review.ratings import Ratings, StudyReader
+from plantain.review.study import ORIGINAL, Block, Item, ItemKind, ReaderTask, Study
 
 AHEAD = 2
 """Items beyond the first unanswered one that are handed out, so that the next is loaded before it is asked for."""
@@ -21,7 +21,7 @@ class NotYours(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OrderedItem:
     """One item in a reader's order: `slots` are whose pictures stand where."""
 
     block: Block
@@ -33,16 +33,16 @@ class Place:
 class Desk:
     """One reader's side of a study. Made once a reader; what they answered is asked of the ratings each time."""
 
-    def __init__(self, study: Study, ratings: Ratings, reader: Reader) -> None:
+    def __init__(self, study: Study, ratings: Ratings, reader: StudyReader) -> None:
         self.study, self.ratings, self.reader = study, ratings, reader
-        self.orders: dict[str, list[Place]] = {}
-        self._items: dict[str, Place] = {}
+        self.orders: dict[str, list[OrderedItem]] = {}
+        self._items: dict[str, OrderedItem] = {}
         self._pictures: dict[str, str] = {}
         for block in study.blocks:
             places = []
             for position, item in enumerate(reader_order(study, block, reader.number)):
                 slots = tuple(slot_order(study, item, reader.number)) if item.shown else ()
-                place = Place(block, item, position, slots)
+                place = OrderedItem(block, item, position, slots)
                 places.append(place)
                 self._items[self._token("item", item.id)] = place
                 case = study.by_case[item.case]
@@ -70,7 +70,7 @@ class Desk:
             turn = self.ratings.turn(self.reader.code, block.id)
             done = [_is_done(place, answered, turn) for place in self.orders[block.id]]
             share = self._training_share(block, done)
-            training = sum(place.item.kind is Kind.TRAINING for place in self.orders[block.id])
+            training = sum(place.item.kind is ItemKind.TRAINING for place in self.orders[block.id])
             failed = all(done[:training]) and share is not None and share < block.pass_mark
             state = "open"
             if block.id in closed:
@@ -107,7 +107,7 @@ class Desk:
         place, state = self._reachable(block_id, position)
         block, item = place.block, place.item
         case = self.study.by_case[item.case]
-        training = item.kind is Kind.TRAINING
+        training = item.kind is ItemKind.TRAINING
         turn = self.ratings.turn(self.reader.code, block.id)
         known = _is_done(place, self.ratings.turns(self.reader.code), turn)
         return {
@@ -126,14 +126,14 @@ class Desk:
             "finding": case.finding if block.task not in _UNTOLD else "",
             "direction": case.direction if block.task not in _UNTOLD else "",
             "instruction": case.instruction if block.task not in _UNTOLD else "",
-            "description": case.description if block.task is Task.DESCRIBE_OK else "",
+            "description": case.description if block.task is ReaderTask.DESCRIBE_OK else "",
             "original": self._url(item, case.pictures[ORIGINAL]) if item.reference else None,
             "slots": [self._url(item, case.pictures[key]) for key in place.slots],
             "proposals": [self._url(item, name) for name in case.proposals]
-            if block.task is Task.CHOOSE_ROI
+            if block.task is ReaderTask.CHOOSE_ROI
             else [],
             "criteria": [list(pair) for pair in block.criteria]
-            if block.task in (Task.ACCEPT, Task.RATE)
+            if block.task in (ReaderTask.ACCEPT, ReaderTask.RATE)
             else [],
             "scale": list(block.scale),
             "codes": list(block.codes),
@@ -158,7 +158,7 @@ class Desk:
         block, item = place.block, place.item
         self._reachable(block.id, place.position)
         value = checked(block, item, self.study.by_case[item.case], said)
-        if not self.study.changes and item.kind is not Kind.TRAINING:
+        if not self.study.changes and item.kind is not ItemKind.TRAINING:
             given = self.ratings.newest(self.reader.code, item.id) is not None
             if given and not self.ratings.key_known(self.reader.code, item.id, key):
                 raise InputError("answers of this study stay as they were given")
@@ -166,7 +166,7 @@ class Desk:
             self.reader.code, item.id, key, block.id, list(place.slots), place.position, value, focus_ms
         )
         told: dict[str, Any] = {"saved": saved, "item": token}
-        if item.kind is Kind.TRAINING and item.truth:
+        if item.kind is ItemKind.TRAINING and item.truth:
             right = is_right(block, item, list(place.slots), value)
             told["feedback"] = {"right": right, "truth": _truth_in_words(block, item, place.slots)}
         return told
@@ -191,7 +191,7 @@ class Desk:
 
     # --- inner --------------------------------------------------------------------------------------
 
-    def _reachable(self, block_id: str, position: int) -> tuple[Place, str]:
+    def _reachable(self, block_id: str, position: int) -> tuple[OrderedItem, str]:
         standing = next((one for one in self.blocks() if one["id"] == block_id), None)
         if standing is None or not 0 <= position < standing["items"] or standing["state"] == "waiting":
             raise NotYours
@@ -212,7 +212,7 @@ class Desk:
                 self.ratings.newest(self.reader.code, place.item.id) or {},
             )
             for place, answered in zip(self.orders[block.id], done, strict=True)
-            if answered and place.item.kind is Kind.TRAINING and place.item.truth
+            if answered and place.item.kind is ItemKind.TRAINING and place.item.truth
         ]
         return sum(one is True for one in right) / len(right) if right else None
 
@@ -220,19 +220,19 @@ class Desk:
         return f"/picture/{self._token('picture', item.id, name)}"
 
 
-_UNTOLD = (Task.REAL_OR_EDITED, Task.TWO_CHOICES, Task.WHICH_FINDING)
+_UNTOLD = (ReaderTask.REAL_OR_EDITED, ReaderTask.TWO_CHOICES, ReaderTask.WHICH_FINDING)
 """Tasks whose question would be answered by what was asked for."""
 
 
-def _is_done(place: Place, answered: Mapping[str, int], turn: int) -> bool:
+def _is_done(place: OrderedItem, answered: Mapping[str, int], turn: int) -> bool:
     """Whether an item has an answer; of training, one of this turn."""
     given = answered.get(place.item.id)
-    return given is not None and (place.item.kind is not Kind.TRAINING or given == turn)
+    return given is not None and (place.item.kind is not ItemKind.TRAINING or given == turn)
 
 
 def _truth_in_words(block: Block, item: Item, slots: tuple[str, ...]) -> str:
-    if block.task in (Task.PAIR, Task.TWO_CHOICES) and item.truth in slots:
+    if block.task in (ReaderTask.PAIR, ReaderTask.TWO_CHOICES) and item.truth in slots:
         return ("left", "right")[slots.index(item.truth)]
-    if block.task is Task.ACCEPT:
+    if block.task is ReaderTask.ACCEPT:
         return "accept" if item.truth == "yes" else "reject: this is an unchanged copy"
     return item.truth

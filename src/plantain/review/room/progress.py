@@ -8,7 +8,7 @@ from typing import Any
 from plantain.review.orders import reader_order
 from plantain.review.ratings import IMPORTED, Ratings
 from plantain.review.results.rows import Row, rows_of
-from plantain.review.study import Kind, Study
+from plantain.review.study import ItemKind, Study
 
 
 def study_progress(study: Study, ratings: Ratings, *, agreement: bool = False) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def study_progress(study: Study, ratings: Ratings, *, agreement: bool = False) -
             continue
         mine = [row for row in rows if row.reader == reader.code]
         items = sum(len(reader_order(study, block, reader.number)) for block in study.blocks)
-        checks = [row for row in mine if row.kind is Kind.ATTENTION]
+        checks = [row for row in mine if row.kind is ItemKind.ATTENTION]
         readers.append(
             {
                 "reader": reader.code,

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from plantain.files.opening import read_inside
 from plantain.records import InputError
 from plantain.review.answers import MOST_BYTES
-from plantain.review.ratings import ADMINISTRATOR, READER, Ratings, Reader
+from plantain.review.ratings import ADMINISTRATOR, READER, Ratings, StudyReader
 from plantain.review.results.export import export_archive
 from plantain.review.room.desk import Desk, NotYours
 from plantain.review.room.progress import study_progress
@@ -47,7 +47,7 @@ AGREEMENT = (
 )
 
 
-class Guard:
+class RequestGuard:
     """Around everything: headers of safety, hosts that this server is known by, bodies of a sane size."""
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
@@ -107,14 +107,14 @@ class Room:
         self._desks: dict[str, Desk] = {}
         self._making = threading.Lock()
 
-    def desk(self, reader: Reader) -> Desk:
+    def desk(self, reader: StudyReader) -> Desk:
         """The reader's desk, made when they first sit down."""
         with self._making:
             if reader.code not in self._desks:
                 self._desks[reader.code] = Desk(self.study, self.ratings, reader)
             return self._desks[reader.code]
 
-    def who(self, request: Request) -> tuple[Reader, str] | None:
+    def who(self, request: Request) -> tuple[StudyReader, str] | None:
         cookie = request.cookies.get(COOKIE, "")
         return self.ratings.session(cookie) if cookie else None
 
@@ -135,9 +135,9 @@ def create_app(
     """
     room = Room(study, ratings)
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_middleware(Guard, hosts=hosts)
+    app.add_middleware(RequestGuard, hosts=hosts)
 
-    def signed_in(request: Request) -> tuple[Reader, str]:
+    def signed_in(request: Request) -> tuple[StudyReader, str]:
         found = room.who(request)
         if found is None:
             raise HTTPException(401, "sign in by your link")
@@ -147,17 +147,17 @@ def create_app(
                 raise HTTPException(403, "reload the page")
         return found
 
-    def reader(found: Annotated[tuple[Reader, str], Depends(signed_in)]) -> Reader:
+    def reader(found: Annotated[tuple[StudyReader, str], Depends(signed_in)]) -> StudyReader:
         if found[0].role != READER:
             raise HTTPException(403, "for readers")
         return found[0]
 
-    def confirmed(one: Annotated[Reader, Depends(reader)]) -> Reader:
+    def confirmed(one: Annotated[StudyReader, Depends(reader)]) -> StudyReader:
         if room.agreement and not one.confirmed_name:
             raise HTTPException(403, "confirm the agreement first")
         return one
 
-    def administrator(found: Annotated[tuple[Reader, str], Depends(signed_in)]) -> Reader:
+    def administrator(found: Annotated[tuple[StudyReader, str], Depends(signed_in)]) -> StudyReader:
         if found[0].role != ADMINISTRATOR:
             raise HTTPException(403, "for the administrator")
         return found[0]
@@ -201,7 +201,7 @@ def create_app(
         return response
 
     @app.post("/leave")
-    def leave(request: Request, found: Annotated[tuple[Reader, str], Depends(signed_in)]) -> Response:
+    def leave(request: Request, found: Annotated[tuple[StudyReader, str], Depends(signed_in)]) -> Response:
         ratings.end_session(request.cookies.get(COOKIE, ""))
         response = _json({})
         response.delete_cookie(COOKIE)
@@ -218,7 +218,7 @@ def create_app(
     # --- a reader -----------------------------------------------------------------------------------
 
     @app.get("/api/me")
-    def me(found: Annotated[tuple[Reader, str], Depends(signed_in)]) -> Response:
+    def me(found: Annotated[tuple[StudyReader, str], Depends(signed_in)]) -> Response:
         one, csrf = found
         said: dict[str, Any] = {"code": one.code, "role": one.role, "csrf": csrf, "study": study.name}
         if one.role == READER:
@@ -230,7 +230,7 @@ def create_app(
         return _json(said)
 
     @app.post("/api/agreement")
-    async def agree(request: Request, one: Annotated[Reader, Depends(reader)]) -> Response:
+    async def agree(request: Request, one: Annotated[StudyReader, Depends(reader)]) -> Response:
         name = (await _body(request)).get("name")
         if not isinstance(name, str) or not 3 <= len(name.strip()) <= 200:
             raise InputError("name: your full name")
@@ -238,7 +238,7 @@ def create_app(
         return _json({})
 
     @app.post("/api/display")
-    async def display(request: Request, one: Annotated[Reader, Depends(reader)]) -> Response:
+    async def display(request: Request, one: Annotated[StudyReader, Depends(reader)]) -> Response:
         said = await _body(request)
         kept = {key: said.get(key) for key in ("dark", "light", "width", "height", "ratio")}
         if not all(value is None or (isinstance(value, (bool, int, float))) for value in kept.values()):
@@ -247,11 +247,11 @@ def create_app(
         return _json({})
 
     @app.get("/api/case/{block}/{position}")
-    def case(block: str, position: int, one: Annotated[Reader, Depends(confirmed)]) -> Response:
+    def case(block: str, position: int, one: Annotated[StudyReader, Depends(confirmed)]) -> Response:
         return _json(room.desk(one).case(block, position))
 
     @app.get("/picture/{token}")
-    def picture(token: str, one: Annotated[Reader, Depends(confirmed)]) -> Response:
+    def picture(token: str, one: Annotated[StudyReader, Depends(confirmed)]) -> Response:
         path = study.folder / PICTURES / room.desk(one).picture(token)
         return Response(
             read_inside(study.folder, path),
@@ -260,7 +260,7 @@ def create_app(
         )
 
     @app.post("/api/answer")
-    async def answer(request: Request, one: Annotated[Reader, Depends(confirmed)]) -> Response:
+    async def answer(request: Request, one: Annotated[StudyReader, Depends(confirmed)]) -> Response:
         said = await _body(request)
         item, key, focus = said.get("item"), said.get("key"), said.get("focus_ms")
         if not isinstance(item, str) or not isinstance(key, str) or not 8 <= len(key) <= 64:
@@ -273,12 +273,12 @@ def create_app(
         return _json(await run_in_threadpool(desk.answer, item, key, said.get("value"), focus))
 
     @app.post("/api/close/{block}")
-    def close(block: str, one: Annotated[Reader, Depends(confirmed)]) -> Response:
+    def close(block: str, one: Annotated[StudyReader, Depends(confirmed)]) -> Response:
         room.desk(one).close(block)
         return _json({})
 
     @app.post("/api/train-again/{block}")
-    def train_again(block: str, one: Annotated[Reader, Depends(confirmed)]) -> Response:
+    def train_again(block: str, one: Annotated[StudyReader, Depends(confirmed)]) -> Response:
         room.desk(one).train_again(block)
         return _json({})
 
@@ -292,11 +292,11 @@ def create_app(
         return _page("admin.html")
 
     @app.get("/api/admin")
-    def progress(one: Annotated[Reader, Depends(administrator)], agreement: bool = False) -> Response:
+    def progress(one: Annotated[StudyReader, Depends(administrator)], agreement: bool = False) -> Response:
         return _json(study_progress(study, ratings, agreement=agreement))
 
     @app.get("/api/admin/export")
-    def download(one: Annotated[Reader, Depends(administrator)]) -> Response:
+    def download(one: Annotated[StudyReader, Depends(administrator)]) -> Response:
         return Response(
             export_archive(study, ratings),
             media_type="application/zip",

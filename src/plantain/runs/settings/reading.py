@@ -45,14 +45,14 @@ def read_toml(path: Path, model: type[M], what: str) -> M:
         raise InputError(f"{path}: {_problems(error, model)}") from error
 
 
-class Named(Protocol):
+class NamedSection(Protocol):
     """A section that may say which known provider stands behind its name."""
 
     @property
     def kind(self) -> str: ...
 
 
-def check_provider_names(providers: Mapping[str, Named], models: Iterable[str], path: Path) -> None:
+def check_provider_names(providers: Mapping[str, NamedSection], models: Iterable[str], path: Path) -> None:
     """Refuses a section of no provider: a misspelt one would leave its limits unsaid. Raises InputError."""
     ours = provider_names()
     known = {*ours, *(name.partition("/")[0] for name in models)}

@@ -58,7 +58,7 @@ CHOICES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ProbedAddress:
     """One address.
 
     Attributes:
@@ -103,7 +103,7 @@ async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
     return await probe_words(ChatConversation(_endpoints(name, options), options, _server(name, options)))
 
 
-async def look(name: str, options: ProviderOptions) -> list[Seen]:
+async def look(name: str, options: ProviderOptions) -> list[ProbedAddress]:
     """What stands at each address of a section: "section/model", or "section/" for whatever it serves."""
     endpoints = _endpoints(name, options)
     from plantain.models.hosted.openai.survey import survey

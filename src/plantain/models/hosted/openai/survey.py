@@ -11,7 +11,7 @@ import numpy as np
 from plantain.models.hosted.asking import Question
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.openai.chat import ChatConversation
-from plantain.models.hosted.openai.compatible import Seen
+from plantain.models.hosted.openai.compatible import ProbedAddress
 from plantain.models.hosted.openai.endpoints import Endpoints, version_of
 from plantain.models.hosted.openai.served_editor import ServedPictureModel
 from plantain.models.hosted.openai.servers import ServerProfile, servers
@@ -32,7 +32,9 @@ SIDE = 256
 BILLED_TOKENS = 512
 
 
-async def survey(wire: OpenAIWire, model: str, options: ProviderOptions, server: ServerProfile) -> Seen:
+async def survey(
+    wire: OpenAIWire, model: str, options: ProviderOptions, server: ServerProfile
+) -> ProbedAddress:
     """Looks at one address: its list of models and its version, which are free, and one cheap call.
 
     Args:
@@ -46,7 +48,7 @@ async def survey(wire: OpenAIWire, model: str, options: ProviderOptions, server:
             listed = await wire.get("/models")
         except Fault as fault:
             if not fault.status or fault.status in (401, 403) or fault.status >= 500:
-                return Seen(wire.address, bool(fault.status), said=fault.outcome.reason)
+                return ProbedAddress(wire.address, bool(fault.status), said=fault.outcome.reason)
             listed = {}
         ids = tuple(filter(None, (text(one, "id") for one in objects(listed.get("data"))))) or tuple(
             filter(None, (text(listed, "model_path"),))
@@ -54,9 +56,9 @@ async def survey(wire: OpenAIWire, model: str, options: ProviderOptions, server:
         kind = await _kind(wire, options, server)
         wire.model = model or (ids[0] if ids else "default")
         if model and ids and model not in ids:
-            return Seen(wire.address, True, ids, (), kind, f"there is no {model!r} at this address")
+            return ProbedAddress(wire.address, True, ids, (), kind, f"there is no {model!r} at this address")
         roles, said = await _roles(wire, options, server)
-        return Seen(wire.address, True, ids, roles, kind, said)
+        return ProbedAddress(wire.address, True, ids, roles, kind, said)
     finally:
         await wire.aclose()
 
