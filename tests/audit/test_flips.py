@@ -6,9 +6,10 @@ import asyncio
 from pathlib import Path
 
 from audit.stored_run import RuleJudge, seen, stored_run
-from plantain.audit.rejudging.flips import IN_RUN, flips, judged_rows, tallies
+from plantain.audit.rejudging.flips import IN_RUN, judged_rows
 from plantain.audit.rejudging.rejudge import RejudgeRequest, run_rejudge
 from plantain.audit.rejudging.rejudge_page import write_rejudged
+from plantain.audit.rejudging.table import JudgedTable
 from plantain.journal import JournalReader
 from plantain.runs.settings.terms import Terms
 
@@ -20,8 +21,10 @@ def test_flips_are_counted_for_every_two_judges_and_every_cell(tmp_path: Path) -
     partly = RuleJudge("rule/partly", lambda request: seen(True, None, True, True))
     done = asyncio.run(run_rejudge(run, RejudgeRequest((amd, yes, partly)), Terms(())))
     with JournalReader.open(run) as reader:
-        rows = list(judged_rows(reader, done.seated, None))
-        told, found = tallies(rows), flips(rows)
+        table = JudgedTable()
+        for own in judged_rows(reader, done.seated, None):
+            table.add(own)
+        told, found = table.tallies(), table.flips()
         page = write_rejudged(reader, told, found, {}).read_text()
     by = {one.judge: one.as_json() for one in told}
     # 2 images x 2 findings x 2 rounds = 8 attempts; half of them ask for AMD; the run's own judge accepted none.

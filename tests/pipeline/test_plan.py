@@ -13,7 +13,7 @@ from plantain.cli.runs.plan import duration
 from plantain.findings import load_taxonomy
 from plantain.pipeline.estimate import CallEstimate
 from plantain.pipeline.forecast import BuildPlan, make_plan
-from plantain.pipeline.pilot import Pilot, read_pilot
+from plantain.pipeline.piloting.rates import Pilot, read_pilot
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Step

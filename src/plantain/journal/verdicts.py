@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 
 import orjson
@@ -63,6 +64,10 @@ def json_text(text: str, key: str) -> str:
 JUDGED_AGAIN = 10_000
 """Draws of a build's attempts from here on are of judges that were asked after the run; its own judges begin at 0."""
 
+PERSON = "person/"
+"""What stands before a person's code where that person corrected a verdict: a verdict of its own, never decisive, and
+the latest of each person counts."""
+
 _KEY = "task, generation, round, judge, draw"
 _PUT = f"INSERT INTO verdict VALUES ({', '.join('?' * 13)})"
 _PUT_CRITERION = f"INSERT INTO criterion VALUES ({', '.join('?' * 13)})"
@@ -96,6 +101,25 @@ def put_verdict(connection: sqlite3.Connection, stored: StoredVerdict) -> None:
     for place, (name, answer) in enumerate(seen.facts.items()):
         rows.append((*key, name, "fact", place, None, float(answer), None, "[]", ""))
     connection.executemany(_PUT_CRITERION, rows)
+
+
+def put_correction(connection: sqlite3.Connection, said: StoredVerdict) -> None:
+    """Stores what a person said, after that person's earlier corrections of the attempt; it never decides."""
+    earlier = "SELECT count(*) FROM verdict WHERE task = ? AND generation = ? AND round = ? AND judge = ?"
+    key = (said.task_id, said.generation, said.round, said.verdict.judge)
+    draw = int(connection.execute(earlier, key).fetchone()[0])
+    put_verdict(connection, replace(said, draw=draw, decisive=False))
+
+
+def corrections_in(verdicts: Iterable[StoredVerdict]) -> list[StoredVerdict]:
+    """Of a task's verdicts the latest correction of each person on each attempt."""
+    latest: dict[tuple[int, int, str], StoredVerdict] = {}
+    for stored in verdicts:
+        if stored.verdict.judge.startswith(PERSON):
+            key = (stored.generation, stored.round, stored.verdict.judge)
+            if key not in latest or stored.draw > latest[key].draw:
+                latest[key] = stored
+    return list(latest.values())
 
 
 _SAME_VERDICT = (

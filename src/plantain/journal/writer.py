@@ -39,6 +39,7 @@ from plantain.journal.rows import (
     RunHeader,
     StartedCall,
     StoredScore,
+    StoredVerdict,
 )
 from plantain.journal.schema import create_tables
 from plantain.journal.sending import SentPicture
@@ -266,11 +267,14 @@ class Journal:
 
     async def add_scores(self, scores: Iterable[StoredScore]) -> int:
         """Stores scores; a metric computed again replaces its old value. Returns how many were stored."""
-        stored = 0
-        source = iter(scores)
+        stored, source = 0, iter(scores)
         while batch := list(islice(source, BATCH)):
             stored += await self._submit(partial(statements.add_scores, scores=batch))
         return stored
+
+    async def correct(self, said: StoredVerdict) -> None:
+        """Keeps a person's verdict beside those that are there: nothing that was decided changes."""
+        await self._submit(partial(verdicts.put_correction, said=said))
 
     async def make_decisive(self, judge: str, draw: int) -> int:
         """Lets one judge's verdicts decide wherever it gave one; returns of how many tasks. The older ones stay."""
@@ -281,8 +285,7 @@ class Journal:
 
         Returns how many were new.
         """
-        added = 0
-        source = iter(tasks)
+        added, source = 0, iter(tasks)
         while batch := list(islice(source, RECORDED_BATCH)):
             added += await self._submit(partial(statements.add_recorded, tasks=batch))
         return added

@@ -11,7 +11,7 @@ from plantain.findings import Taxonomy
 from plantain.metrics.statistics.intervals import wilson
 from plantain.models.hosted.known import picture_range
 from plantain.pipeline.estimate import NOTHING, CallEstimate
-from plantain.pipeline.pilot import Pilot
+from plantain.pipeline.piloting.rates import Pilot
 from plantain.pipeline.plan import enumerate_tasks
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Price, Step, TaskKind, Usage

@@ -10,7 +10,7 @@ from plantain.findings import Taxonomy, load_taxonomy
 from plantain.pipeline.consent import check_planned_consent
 from plantain.pipeline.forecast import BuildPlan, make_plan
 from plantain.pipeline.method import METHOD, check_known, guarded, method_of
-from plantain.pipeline.pilot import read_pilot
+from plantain.pipeline.piloting.rates import read_pilot
 from plantain.pipeline.plan import enumerate_tasks, plan_digest
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.rounds import Method

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from plantain.journal import Journal
+from plantain.journal import Journal, JournalReader, TaskRow
 from plantain.pipeline.consent import (
     check_pending_consent,
     hold_to_sources,
@@ -39,6 +39,7 @@ async def run_build(
     observer: ProgressObserver = SILENT,
     on_commit: Callable[[int], None] | None = None,
     accept_model_change: bool = False,
+    only: Callable[[JournalReader], Iterable[TaskRow]] | None = None,
 ) -> RunSummary:
     """Runs or resumes a build.
 
@@ -53,6 +54,7 @@ async def run_build(
         observer: told how the run goes on.
         on_commit: told the number of durable events so far.
         accept_model_change: go on, and record it, when a provider serves another model than before.
+        only: which pending tasks are done, once they are planned; all of them where it is not given.
 
     Raises:
         InputError: the recipe differs from the run's, the catalogue is missing, another process holds the run, an
@@ -78,7 +80,10 @@ async def run_build(
                 await remember(journal, ready.share)
             opened.summary.regrouped = await _plan(recipe, ready, journal)
             await check_pending_consent(recipe, catalogue, journal)
-            opened.planned(journal.reader.counts(), lambda: journal.reader.counts()[TaskState.PENDING] > 0)
+            counts = journal.reader.counts()
+            if only is not None:
+                counts[TaskState.PENDING] = sum(1 for _ in only(journal.reader))
+            opened.planned(counts, lambda: _left(journal.reader, only))
             text_check = text_check_of(reader, catalogue, journal)
             changed = await changed_since(
                 journal, METHOD, {**fingerprints(method), **fingerprint(text_check)}
@@ -87,8 +92,17 @@ async def run_build(
                 opened.halt(changed)
             if journal.reader.counts()[TaskState.PENDING]:
                 observer.asks(recipe.terms.models)
-            await Walk(method, opened, catalogue, ready.taxonomy, text_check).all(limit)
+            await Walk(method, opened, catalogue, ready.taxonomy, text_check).all(
+                limit, only(journal.reader) if only else None
+            )
     return opened.summary
+
+
+def _left(reader: JournalReader, only: Callable[[JournalReader], Iterable[TaskRow]] | None) -> bool:
+    """Whether something that was to be done is not."""
+    if only is None:
+        return reader.counts()[TaskState.PENDING] > 0
+    return any(True for _ in only(reader))
 
 
 def peak_rss_mb() -> float:

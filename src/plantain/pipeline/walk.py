@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from plantain.catalogue.store import Catalogue
@@ -33,8 +34,10 @@ class Walk:
         self.journal = self.opened.journal
         self.pictures = ImageCache(self.journal.reader)
 
-    async def all(self, limit: int | None) -> None:
-        await self.opened.walk(self.journal.reader.tasks(state=TaskState.PENDING), self._one, limit=limit)
+    async def all(self, limit: int | None, tasks: Iterable[TaskRow] | None = None) -> None:
+        """Sends the pending tasks, or those given, through the loop; at most `limit`."""
+        pending = self.journal.reader.tasks(state=TaskState.PENDING) if tasks is None else tasks
+        await self.opened.walk(pending, self._one, limit=limit)
 
     async def _one(self, row: TaskRow) -> None:
         image = await self._image(row.task.image_id)

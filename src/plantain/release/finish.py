@@ -17,6 +17,7 @@ import orjson
 
 from plantain.journal import BlobStore, JournalReader
 from plantain.journal.cards import FOLDER as CARDS
+from plantain.journal.questions.corrections import corrected_edits, corrections_line
 from plantain.journal.questions.release import raw_answers
 from plantain.pixels.encode import XMP_PACKET
 from plantain.records import InputError
@@ -54,6 +55,8 @@ def finish_release(release: Release, reader: JournalReader, options: ExportOptio
     beside: list[ReleaseFile] = []
     embedded = _write_provenance(release, reader, beside)
     judged_by = who_judged(facts, release.cards)
+    if corrected := corrections_line(corrected_edits(reader)):
+        judged_by.append(f"{corrected[0].upper()}{corrected[1:]} (table verdicts, judge person/CODE)")
     texts = {
         "README.md": card(
             facts, release.configs, numbers, parts, images, options.layouts, judged_by, options.doi

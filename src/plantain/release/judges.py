@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 
 from plantain.journal.cards import FOLDER, as_json, cards_of, from_json
+from plantain.journal.verdicts import PERSON
 from plantain.records import JudgeCard
 from plantain.records.card import no_card
 from plantain.release.plan import ReleaseFile, RunFacts
@@ -50,7 +51,8 @@ def who_judged(facts: RunFacts, cards: Mapping[str, JudgeCard]) -> list[str]:
     """A line for each judge: its card's own, or that it has none, and how many verdicts are its."""
     rubric = recorded(facts.frozen).name
     lines = {card.judge: card.line for card in cards.values() if card.rubric == rubric}
-    return [f"{lines.get(judge, no_card(judge))} [{n:,} verdicts]" for judge, n in facts.judges.items()]
+    asked = {judge: n for judge, n in facts.judges.items() if not judge.startswith(PERSON)}
+    return [f"{lines.get(judge, no_card(judge))} [{n:,} verdicts]" for judge, n in asked.items()]
 
 
 def _paths(run: Path) -> list[Path]:

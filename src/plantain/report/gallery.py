@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from plantain.journal import JournalReader, StoredVerdict, TaskRow
 from plantain.journal.questions.tasks import begun_by_state, begun_in_state
+from plantain.journal.verdicts import PERSON, corrections_in
 from plantain.pages.thumbnails import data_uri, difference
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode, decode_mask
@@ -34,7 +35,8 @@ PAGE = Size(640, 120_000)
 class RoundStory:
     """One attempt with its pictures as data URIs; None where there is none.
 
-    `panel` holds the members' verdicts, `same_as` the earlier round that had brought the same picture, or 0.
+    `panel` holds the members' verdicts, `same_as` the earlier round that had brought the same picture, or 0, and
+    `by_hand` what people said of it.
     """
 
     attempt: Attempt
@@ -43,6 +45,7 @@ class RoundStory:
     outlined: bool
     panel: tuple[StoredVerdict, ...]
     same_as: int
+    by_hand: tuple[StoredVerdict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,11 @@ def tell(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = Fals
     before = decode(reader.read_blob(image.prepared_sha256)) if there(reader, image.prepared_sha256) else None
     generation = None if whole else task.generation
     attempts = reader.attempts(task.id, generation)
-    members = [v for v in reader.verdicts(task.id, generation) if not v.decisive]
+    told = reader.verdicts(task.id, generation)
+    counting = corrections_in(told)
+    members = [
+        v for v in told if not v.decisive and (v in counting or not v.verdict.judge.startswith(PERSON))
+    ]
     return Story(
         task=task,
         image=image,
@@ -132,9 +139,11 @@ def _round(
     same_as: int,
 ) -> RoundStory:
     here = (attempt.generation, attempt.round)
-    panel = tuple(v for v in members if (v.generation, v.round) == here)
+    beside = [v for v in members if (v.generation, v.round) == here]
+    panel = tuple(v for v in beside if not v.verdict.judge.startswith(PERSON))
+    by_hand = tuple(v for v in beside if v.verdict.judge.startswith(PERSON))
     if attempt.edited is None or not there(reader, attempt.edited):
-        return RoundStory(attempt, None, None, False, panel, same_as)
+        return RoundStory(attempt, None, None, False, panel, same_as, by_hand)
     after = decode(reader.read_blob(attempt.edited))
     mask: Mask | None = None
     if attempt.mask is not None and there(reader, attempt.mask):
@@ -144,7 +153,7 @@ def _round(
         usable = mask if mask is not None and mask.shape == before.shape[:2] else None
         changed = difference(before, after, size.side, size.limit, usable)
     edited = data_uri(after, size.side, size.limit, synthetic=True)
-    return RoundStory(attempt, edited, changed, mask is not None, panel, same_as)
+    return RoundStory(attempt, edited, changed, mask is not None, panel, same_as, by_hand)
 
 
 def remark(task: TaskRow, image: SourceImage) -> str:

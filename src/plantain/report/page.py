@@ -12,6 +12,7 @@ from jinja2 import Environment
 
 from plantain.journal import JournalReader, RunHeader, SessionRow, TaskRow
 from plantain.journal.cards import Standing, standings_of
+from plantain.journal.questions.corrections import CorrectedEdit, corrected_edits, corrections_line
 from plantain.journal.questions.tasks import ImagesUsed, images_used
 from plantain.journal.tables import (
     Composition,
@@ -29,6 +30,7 @@ from plantain.journal.tables import (
     table2,
 )
 from plantain.journal.telemetry import StepCost
+from plantain.journal.verdicts import PERSON
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.thumbnails import SATURATION
 from plantain.records.card import SELF_CONSISTENCY
@@ -57,6 +59,7 @@ class ReportNumbers:
     outcomes: tuple[OutcomeRow, ...]
     sources: tuple[ImagesUsed, ...]
     unsuccessful: Unsuccessful
+    corrections: tuple[CorrectedEdit, ...] = ()
 
 
 def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -> Path:
@@ -92,6 +95,7 @@ def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -
             stories=stories,
             judges=judges,
             consistency=consistency(judges),
+            corrected=corrections_line(numbers.corrections),
             figures={
                 "composition": figures.composition_figure(numbers.composition),
                 "rounds": figures.rounds_figure(numbers.rounds),
@@ -155,6 +159,7 @@ def gather(reader: JournalReader) -> ReportNumbers:
         outcomes=call_outcomes(reader),
         sources=tuple(images_used(reader)),
         unsuccessful=unsuccessful(reader, LISTED),
+        corrections=corrected_edits(reader),
     )
 
 
@@ -201,6 +206,7 @@ def environment() -> Environment:
         "modality": labels.modality,
         "judge_name": labels.judge_name,
         "fact_words": labels.fact_words,
+        "person": lambda judge: judge.removeprefix(PERSON),
     }
     environment.globals |= {
         "STATES": labels.STATES,

@@ -11,9 +11,11 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from plantain.journal import CallRow, JournalReader, TaskRow
+from plantain.journal import CallRow, JournalReader, StoredVerdict, TaskRow
+from plantain.journal.questions.corrections import SET
 from plantain.journal.questions.tasks import anything_judged
 from plantain.journal.tables import snapshot, table1
+from plantain.journal.verdicts import PERSON
 from plantain.pages.wording import count, decimal, percent, plain, words
 from plantain.records import Attempt, CriterionResult, SourceImage, Verdict
 from plantain.report.absent import absence
@@ -91,7 +93,7 @@ def story(reader: JournalReader, task: TaskRow) -> RenderableType:
         parts.append(_attempt(reader, attempt, image, came_back_from(attempt, attempts)))
         for stored in reader.verdicts(task.id, attempt.generation):
             if stored.round == attempt.round and not stored.decisive:
-                parts.append(_verdict(stored.verdict, f"panel member, draw {stored.draw}: "))
+                parts.append(_beside(stored))
     parts.append(_calls(reader.calls(task.id)))
     return Group(*parts)
 
@@ -201,6 +203,17 @@ def _calls(calls: list[CallRow]) -> Table:
 def _text(text: str) -> Text:
     """Text that a terminal shows as it stands: no markup, no control characters."""
     return Text(plain(text))
+
+
+def _beside(stored: StoredVerdict) -> RenderableType:
+    """A verdict that does not decide: a panel's member, a judge that was asked again, or a person's correction."""
+    said = stored.verdict
+    if not said.judge.startswith(PERSON):
+        return _verdict(said, f"beside it, draw {stored.draw}: ")
+    text = Text(f"corrected by hand by {plain(said.judge.removeprefix(PERSON))}: ")
+    text.append(SET[said.qualified], style="green" if said.qualified else "red")
+    text.append(f": {plain(said.observations.reason)}")
+    return text
 
 
 def _yes(value: bool) -> str:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations
+from dataclasses import dataclass
 
 from plantain.audit.pictures import cluster_of
 from plantain.audit.rejudging.stored import SeatedJury, stored_attempts
 from plantain.journal import JournalReader, StoredVerdict
-from plantain.metrics.statistics.agreement import Agreement, cohen_kappa
-from plantain.metrics.statistics.clusters import Rate, clustered_rate
-from plantain.metrics.statistics.gap import shares
+from plantain.metrics.statistics.agreement import Agreement
+from plantain.metrics.statistics.clusters import Rate
 from plantain.records import CriterionResult, SourceImage
 
 PUBLISHED = "published"
@@ -119,16 +116,22 @@ class Flip:
         return said
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class JudgeTally:
-    """One judge over all attempts that were asked about."""
+    """One judge over all attempts that were asked about.
+
+    Attributes:
+        judged, unjudged, unscored: attempts with a verdict, those without one, and of the judged those left unscored.
+        accepted: of the attempts that it decided.
+        criteria: of those in which each was scored.
+    """
 
     judge: str
-    judged: int = 0
-    unjudged: int = 0
-    unscored: int = 0
-    decided: list[tuple[str, bool]] = field(default_factory=list)
-    criteria: dict[str, list[tuple[str, bool]]] = field(default_factory=lambda: defaultdict(list))
+    judged: int
+    unjudged: int
+    unscored: int
+    accepted: Rate
+    criteria: Mapping[str, Rate]
 
     def as_json(self) -> dict[str, object]:
         """As `rejudge --json` prints it: counts, and rates with intervals over pictures."""
@@ -137,11 +140,9 @@ class JudgeTally:
             "judged": self.judged,
             "unjudged": self.unjudged,
             "unscored": self.unscored,
-            "qualified": sum(yes for _, yes in self.decided),
-            "rate": rate_json(clustered_rate(shares(self.decided))),
-            "criteria": {
-                name: rate_json(clustered_rate(shares(rows))) for name, rows in self.criteria.items()
-            },
+            "qualified": self.accepted.successes,
+            "rate": rate_json(self.accepted),
+            "criteria": {name: rate_json(rate) for name, rate in self.criteria.items()},
         }
 
 
@@ -228,64 +229,6 @@ class _About:
 
 def _said(result: CriterionResult) -> bool | float | None:
     return result.passed if result.value is None else result.value
-
-
-def tallies(rows: Sequence[Sequence[JudgedRow]]) -> list[JudgeTally]:
-    """One for each judge, in the order of their first row."""
-    found: dict[str, JudgeTally] = {}
-    for row in (row for own in rows for row in own):
-        tally = found.setdefault(row.judge, JudgeTally(row.judge))
-        if not row.judged:
-            tally.unjudged += 1
-            continue
-        tally.judged += 1
-        tally.unscored += row.qualified is None
-        if row.qualified is not None:
-            tally.decided.append((row.cluster, row.qualified))
-        for name, said in row.criteria.items():
-            if isinstance(said, bool):
-                tally.criteria[name].append((row.cluster, said))
-    return list(found.values())
-
-
-def flips(rows: Sequence[Sequence[JudgedRow]]) -> list[Flip]:
-    """Of every two judges the whole, then each modality, finding and direction in which both decided something."""
-    names = list(dict.fromkeys(row.judge for own in rows for row in own))
-    found = []
-    for first, second in combinations(names, 2):
-        cells: dict[tuple[str, str, str], list[tuple[JudgedRow, JudgedRow]]] = defaultdict(list)
-        for own in rows:
-            by = {row.judge: row for row in own if row.qualified is not None}
-            if first in by and second in by:
-                row = by[first]
-                for cell in (EVERYWHERE, (row.modality, row.finding, row.direction)):
-                    cells[cell].append((row, by[second]))
-        found += [
-            _flip(first, second, cell, cells[cell])
-            for cell in (EVERYWHERE, *sorted(set(cells) - {EVERYWHERE}))
-        ]
-    return found
-
-
-def _flip(
-    first: str, second: str, cell: tuple[str, str, str], pairs: Sequence[tuple[JudgedRow, JudgedRow]]
-) -> Flip:
-    said = [(bool(a.qualified), bool(b.qualified)) for a, b in pairs]
-    differ = [(a, x) for (a, _), (x, y) in zip(pairs, said, strict=True) if x != y]
-    whole = cell == EVERYWHERE and bool(pairs)
-    clusters = [a.cluster for a, _ in pairs]
-    return Flip(
-        first,
-        second,
-        *cell,
-        both=said.count((True, True)),
-        first_only=said.count((True, False)),
-        second_only=said.count((False, True)),
-        neither=said.count((False, False)),
-        rate=clustered_rate(shares((a.cluster, x != y) for (a, _), (x, y) in zip(pairs, said, strict=True))),
-        kappa=cohen_kappa([x for x, _ in said], [y for _, y in said], clusters=clusters) if whole else None,
-        pictures=tuple(differ[:SHOWN]),
-    )
 
 
 def _round(value: float | None) -> float | None:

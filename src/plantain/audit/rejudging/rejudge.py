@@ -47,12 +47,12 @@ class Rejudged:
     Attributes:
         seated: the juries, in the order asked for.
         summary: of this process.
-        unjudged: why attempts have no verdict, by (jury, task, generation, round).
+        unjudged: why attempts have no verdict, by (jury, reason) with how often.
     """
 
     seated: tuple[SeatedJury, ...]
     summary: RunSummary
-    unjudged: Mapping[tuple[str, str, int, int], str]
+    unjudged: Mapping[tuple[str, str], int]
 
 
 def check_rejudgeable(reader: JournalReader) -> None:

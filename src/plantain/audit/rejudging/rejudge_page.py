@@ -12,8 +12,6 @@ from jinja2 import Environment
 from plantain.audit.rejudging.flips import EVERYWHERE, Flip, JudgeTally, rate_json
 from plantain.journal import BadBlob, JournalReader
 from plantain.journal.cards import cards_of, standing_of
-from plantain.metrics.statistics.clusters import clustered_rate
-from plantain.metrics.statistics.gap import shares
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.thumbnails import data_uri
 from plantain.pixels.decode import BadImage, decode_untrusted
@@ -45,7 +43,7 @@ def write_rejudged(
         if (flip.modality, flip.finding, flip.direction) == EVERYWHERE
         for row, accepted in flip.pictures
     ]
-    rates = [rate_json(clustered_rate(shares(one.decided))) for one in told]
+    rates = [rate_json(one.accepted) for one in told]
     judges = [(one, rate, reasons.get(one.judge, Counter())) for one, rate in zip(told, rates, strict=True)]
     page = _environment().get_template("rejudged.html.j2").render(
         name=reader.header.name,

@@ -123,7 +123,7 @@ class StoredJudging:
         policy, threshold: what qualifies, see `plantain.rubrics.decide`.
         retry: ask again where a judge gave no answer before.
         paired: every jury is asked with the same seed, so that what differs between them is not the draw.
-        unjudged: why attempts have no verdict of a jury, by (jury, task, generation, round).
+        unjudged: why attempts have no verdict of a jury, by (jury, reason) with how often.
     """
 
     opened: OpenRun
@@ -132,7 +132,7 @@ class StoredJudging:
     threshold: float
     retry: bool = False
     paired: bool = False
-    unjudged: dict[tuple[str, str, int, int], str] = field(default_factory=dict)
+    unjudged: Counter[tuple[str, str]] = field(default_factory=Counter)
     pictures: ImageCache = field(init=False)
 
     def __post_init__(self) -> None:
@@ -147,7 +147,7 @@ class StoredJudging:
         image = reader.image(one.task.image_id)
         obstacle = await asyncio.to_thread(self._unreadable, image, one.attempt)
         if obstacle:
-            self.unjudged[seated.jury.name, task_id, generation, round] = obstacle
+            self.unjudged[seated.jury.name, obstacle] += 1
             return False
 
         def verdicts(seen: Observations) -> tuple[StoredVerdict, ...]:
@@ -165,12 +165,12 @@ class StoredJudging:
             verdicts=verdicts,
         )
         if seen is None:
-            self.unjudged[seated.jury.name, task_id, generation, round] = said(outcome)
+            self.unjudged[seated.jury.name, said(outcome)] += 1
         return seen is not None
 
     def why_not(self, jury: str) -> Counter[str]:
         """Why attempts have no verdict of this jury, counted."""
-        return Counter(reason for (name, *_), reason in self.unjudged.items() if name == jury)
+        return Counter({reason: n for (name, reason), n in self.unjudged.items() if name == jury})
 
     def _draw(self, one: StoredAttempt, seated: SeatedJury) -> int:
         """Of the first member's call: the latest asking, or with `retry` a new one where that failed."""

@@ -84,32 +84,38 @@ def _tell(run: Path, done: Rejudged, sample: int | None, to: Path | None, *, as_
 
     import orjson
 
-    from plantain.audit.rejudging.flips import EVERYWHERE, flips, judged_rows, tallies
+    from plantain.audit.rejudging.flips import EVERYWHERE, judged_rows
     from plantain.audit.rejudging.rejudge_page import write_rejudged
+    from plantain.audit.rejudging.table import JudgedTable
     from plantain.journal import JournalReader
 
     reasons: dict[str, Counter[str]] = {}
-    for (judge, *_), why in done.unjudged.items():
-        reasons.setdefault(judge, Counter())[why] += 1
+    for (judge, why), n in done.unjudged.items():
+        reasons.setdefault(judge, Counter())[why] += n
+    asked, table, first = {jury.jury.name for jury in done.seated}, JudgedTable(), True
     with JournalReader.open(run) as reader:
-        rows = list(judged_rows(reader, done.seated, sample))
-        told, found = tallies(rows), flips(rows)
+        # Rows are printed as they are read: there may be millions, and they come before what is computed from them.
+        print('{\n  "rows": [' if as_json else "", end="")
+        for own in judged_rows(reader, done.seated, sample):
+            table.add(own)
+            for row in own if as_json else ():
+                if row.judge in asked:
+                    print(f"{'' if first else ','}\n    {orjson.dumps(row.as_json()).decode()}", end="")
+                    first = False
+        told, found = table.tallies(), table.flips()
         page = write_rejudged(reader, told, found, reasons, to)
     if as_json:
-        asked = {jury.jury.name for jury in done.seated}
         said = {
             "judges": [one.as_json() for one in told if one.judge in asked],
             "others": [one.as_json() for one in told if one.judge not in asked],
-            "rows": [row.as_json() for own in rows for row in own if row.judge in asked],
             "flips": [flip.as_json() for flip in found],
             "unjudged": {judge: dict(why) for judge, why in reasons.items()},
             "page": str(page),
         }
-        print(orjson.dumps(said, option=orjson.OPT_INDENT_2).decode())
+        print(f"\n  ],\n{orjson.dumps(said, option=orjson.OPT_INDENT_2).decode()[2:]}")
         return
     for one in told:
-        accepted = sum(yes for _, yes in one.decided)
-        said_of = f"{one.judged} judged ({accepted} accepted, {one.unscored} unscored)"
+        said_of = f"{one.judged} judged ({one.accepted.successes} accepted, {one.unscored} unscored)"
         print(f"{one.judge}: {said_of}, {one.unjudged} without a verdict")
         for why, n in reasons.get(one.judge, Counter()).most_common(3):
             print(f"  {n} x {why}")

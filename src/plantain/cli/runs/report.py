@@ -42,6 +42,7 @@ def report(
     from plantain.cli.runs.status import NAMED, tell_unsuccessful
     from plantain.cli.terminal.tables import print_table
     from plantain.journal import JournalReader
+    from plantain.journal.questions.corrections import corrected_edits, corrections_line
     from plantain.report.task_list import unsuccessful
     from plantain.report.terminal import table_one
 
@@ -50,4 +51,6 @@ def report(
         tell_unsuccessful(unsuccessful(reader, NAMED), run)
         for one in standings_of(reader):
             print(f"judge's card: {one.line}")
+        if corrected := corrections_line(corrected_edits(reader)):
+            print(corrected)
     print(f"report: {path}")

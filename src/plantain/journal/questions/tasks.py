@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from plantain.journal.reader import JournalReader
-from plantain.journal.verdicts import JUDGED_AGAIN
+from plantain.journal.verdicts import JUDGED_AGAIN, PERSON
 from plantain.records import Licence, TaskState
 
 CLOSED_EDITS = "state <> 'pending' AND kind <> 'bench'"
@@ -63,7 +63,7 @@ def ended_without_success(reader: JournalReader) -> Iterator[EndedTask]:
 def anything_judged(reader: JournalReader) -> bool:
     """Whether the run has a verdict, or an edit that waits for one: a label that somebody published is none."""
     closed = "EXISTS (SELECT 1 FROM task WHERE kind = 'edit' AND state IN ('success', 'failed'))"
-    judged = f"SELECT EXISTS (SELECT 1 FROM verdict) OR NOT {closed}"
+    judged = f"SELECT EXISTS (SELECT 1 FROM verdict WHERE judge NOT LIKE '{PERSON}%') OR NOT {closed}"
     return bool(reader.connection.execute(judged).fetchone()[0])
 
 

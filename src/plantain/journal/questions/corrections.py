@@ -1,0 +1,76 @@
+"""Which attempts people corrected by hand, and what the journal's own verdict on them is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plantain.journal.reader import JournalReader
+from plantain.journal.verdicts import PERSON, corrections_in
+from plantain.records import TaskState
+
+SET = {True: "qualified", False: "failed"}
+"""What a person can set."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedEdit:
+    """The latest that one person said of one attempt, beside what was decided.
+
+    Attributes:
+        by: the person's code.
+        qualified: what the person set.
+        decided: what the decisive verdict says; where there is none, whether the task succeeded in this round.
+        why: the person's reason.
+    """
+
+    task: str
+    modality: str
+    finding: str
+    direction: str
+    generation: int
+    round: int
+    by: str
+    qualified: bool
+    decided: bool
+    why: str
+
+    @property
+    def set(self) -> str:
+        return SET[self.qualified]
+
+
+def corrected_edits(reader: JournalReader) -> tuple[CorrectedEdit, ...]:
+    """Every correction that counts, by task, attempt and person."""
+    # Joined, since a release looks at closed tasks only.
+    query = f"SELECT DISTINCT t.id FROM verdict v JOIN task t ON t.id = v.task WHERE judge LIKE '{PERSON}%' ORDER BY 1"
+    found = []
+    for (task_id,) in reader.connection.execute(query).fetchall():
+        row, told = reader.task(task_id), reader.verdicts(task_id)
+        decided = {(one.generation, one.round): one.verdict.qualified for one in told if one.decisive}
+        for one in corrections_in(told):
+            key = (one.generation, one.round)
+            ended = (row.state, row.generation, row.round) == (TaskState.SUCCESS, *key)
+            task, by = row.task, one.verdict.judge.removeprefix(PERSON)
+            about = (task_id, task.modality, task.finding, task.direction.value, *key, by)
+            said = one.verdict
+            found.append(
+                CorrectedEdit(*about, said.qualified, decided.get(key, ended), said.observations.reason)
+            )
+    return tuple(sorted(found, key=lambda one: (one.task, one.generation, one.round, one.by)))
+
+
+def corrections_line(edits: Sequence[CorrectedEdit]) -> str:
+    """All corrections in one sentence; "" where there are none."""
+    if not edits:
+        return ""
+    people = len({one.by for one in edits})
+    down = sum(one.decided and not one.qualified for one in edits)
+    up = sum(one.qualified and not one.decided for one in edits)
+    who = "one person" if people == 1 else f"{people} people"
+    parts = [f"{down:,} accepted called failed", f"{up:,} rejected called qualified"]
+    agreed = len(edits) - down - up
+    return (
+        f"corrected by hand by {who}: {', '.join(parts)}{f', {agreed:,} confirmed' if agreed else ''}; "
+        "the judge's verdicts stand beside them and decide"
+    )

@@ -1,0 +1,127 @@
+"""A verdict corrected by hand stands beside the judge's, and moves nothing that was decided or counted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from audit.stored_run import stored_run
+from plantain.audit.rejudging.correction import Correction, correct_verdict
+from plantain.cli import main
+from plantain.journal import JournalReader
+from plantain.journal.payload import dumps
+from plantain.journal.questions.corrections import corrected_edits, corrections_line
+from plantain.journal.questions.tasks import anything_judged
+from plantain.journal.tables import table1, table2
+from plantain.records import InputError
+from plantain.report import write_report
+from plantain.rubrics import MED_BANANA
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return stored_run(tmp_path_factory.mktemp("corrected") / "run", images=2)
+
+
+def first_task(run: Path) -> str:
+    with JournalReader.open(run) as reader:
+        return next(reader.tasks()).id
+
+
+def decided(run: Path) -> tuple[object, ...]:
+    """Everything that counts: tasks, attempts with their decisive verdicts, and both tables of the paper."""
+    weights = {c.name: c.weight for c in MED_BANANA.criteria}
+    with JournalReader.open(run) as reader:
+        attempts = dumps(list(reader.all_attempts(superseded=True)))
+        return list(reader.tasks()), attempts, reader.counts(), table1(reader), table2(reader, weights)
+
+
+def test_nothing_that_was_decided_changes_and_every_word_is_kept(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task, before = first_task(run), decided(run)
+    words = ["verdict", str(run), task, "--by", "RT"]
+    assert main([*words, "--set", "qualified", "--why", "I see the drusen"]) == 0
+    assert main([*words, "--set", "failed", "--why", "on a second look they are noise", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out.partition("\n")[2])
+    assert said["correction"]["set"] == "failed" and said["judge"] == {
+        "judge": "old/judge",
+        "qualified": False,
+    }
+    asyncio.run(correct_verdict(run, Correction(task, True, "MK", "plain to see", round=1)))
+    assert decided(run) == before
+    with JournalReader.open(run) as reader:
+        stored = [v for v in reader.verdicts(task) if v.verdict.judge.startswith("person/")]
+        assert [(v.verdict.judge, v.draw, v.round, v.decisive) for v in stored] == [
+            *(("person/MK", 0, 1, False), ("person/RT", 0, 2, False), ("person/RT", 1, 2, False))
+        ]
+        edits = corrected_edits(reader)
+    # The later word of RT counts, and agrees with the judge; MK's does not.
+    assert [(one.by, one.round, one.set, one.decided) for one in edits] == [
+        ("MK", 1, "qualified", False),
+        ("RT", 2, "failed", False),
+    ]
+    assert "0 accepted called failed, 1 rejected called qualified, 1 confirmed" in corrections_line(edits)
+
+
+def test_show_and_report_say_it_as_a_named_persons_word(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = first_task(run)
+    asyncio.run(correct_verdict(run, Correction(task, True, "VS", "<b>clear</b> drusen")))
+    assert main(["show", str(run), task]) == 0
+    assert "corrected by hand by VS: qualified: <b>clear</b> drusen" in capsys.readouterr().out
+    page = write_report(run)
+    assert "Corrected by hand" in page.read_text() and "&lt;b&gt;clear" in page.read_text()
+    numbers = json.loads(page.with_suffix(".json").read_text())
+    assert {"by": "VS", "why": "<b>clear</b> drusen"}.items() <= next(
+        one for one in numbers["corrections"] if one["by"] == "VS"
+    ).items()
+
+
+def test_a_person_is_no_judge_of_a_run_that_nobody_judged(run: Path, tmp_path: Path) -> None:
+    import shutil
+    import sqlite3
+
+    bare = tmp_path / "bare"
+    shutil.copytree(run, bare)
+    with sqlite3.connect(bare / "journal.sqlite") as connection:
+        connection.execute("DELETE FROM criterion")
+        connection.execute("DELETE FROM verdict")
+    connection.close()
+    asyncio.run(correct_verdict(bare, Correction(first_task(bare), True, "RT", "fine")))
+    with JournalReader.open(bare) as reader:
+        assert not anything_judged(reader)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"by": "R T"}, "--by 'R T': a code of 1 to 32"),
+        ({"by": "../x"}, "--by"),
+        ({"why": "  \n"}, "--why: say in 1 to 2,000"),
+        ({"why": "x" * 2001}, "--why"),
+        ({"round": 7}, "--round 7: task"),
+        ({"task": "zz"}, "no task's id starts with 'zz'"),
+    ],
+)
+def test_what_cannot_be_kept_is_one_line_and_changes_nothing(
+    run: Path, changed: dict[str, object], said: str
+) -> None:
+    wish = {"task": first_task(run), "qualified": True, "by": "RT", "why": "fine", **changed}
+    with JournalReader.open(run) as reader:
+        before = len(reader.verdicts(first_task(run)))
+    with pytest.raises(InputError, match=r"^[^\n]*$") as refused:
+        asyncio.run(correct_verdict(run, Correction(**wish)))  # type: ignore[arg-type]
+    assert said in str(refused.value)
+    with JournalReader.open(run) as reader:
+        assert len(reader.verdicts(first_task(run))) == before
+
+
+def test_set_takes_two_words(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = ["verdict", str(run), first_task(run), "--by", "RT", "--why", "x", "--set", "maybe"]
+    assert main(wrong) == 2
+    assert "--set 'maybe': choose qualified or failed" in capsys.readouterr().err

@@ -1,0 +1,122 @@
+"""A pilot does the same few tasks of every finding, says go or stop with reasons, and the build goes on from it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
+
+from plantain.catalogue.store import Catalogue
+from plantain.findings import load_taxonomy
+from plantain.journal import JournalReader
+from plantain.metrics.statistics.clusters import clustered_rate
+from plantain.pipeline.estimate import CallEstimate
+from plantain.pipeline.forecast import make_plan
+from plantain.pipeline.piloting.decision import PilotNumbers, decide_pilot, pilot_numbers
+from plantain.pipeline.piloting.draw import drawn_pending, drawn_tasks, shared_out
+from plantain.pipeline.piloting.page import pilot_document, write_pilot
+from plantain.pipeline.piloting.rates import read_pilot
+from plantain.pipeline.run import run_build
+from plantain.records import TaskState
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[PilotNumbers, Path, Path]:
+    """7 of 12 tasks; the numbers, the run and the log of its calls."""
+    folder = tmp_path_factory.mktemp("pilot")
+    recipe = quick_recipe(quick_catalogue(folder / "catalogue", images=4))
+    log, run = CallLog(folder / "calls"), folder / "run"
+    summary = asyncio.run(
+        run_build(
+            recipe, run, method=quick_method(log), text_reader=NoText(), only=lambda r: drawn_pending(r, 7)
+        )
+    )
+    assert summary.stopped is None  # the pilot is done, though the plan is not
+    with JournalReader.open(run) as reader, Catalogue.open(recipe.data.catalogue) as catalogue:
+        forecast = make_plan(recipe, catalogue, load_taxonomy(), read_pilot(run))
+        numbers = pilot_numbers(reader, drawn_tasks(reader, 7), forecast, free=10**12)
+        assert reader.counts()[TaskState.PENDING] == 5
+    return numbers, run, log.path or folder
+
+
+def test_places_are_shared_out_until_tasks_run_out() -> None:
+    assert shared_out({"a": 9, "b": 1, "c": 9}, 8) == {"a": 4, "b": 1, "c": 3}
+    assert shared_out({"a": 2}, 50) == {"a": 2}
+
+
+def test_every_finding_is_tried_and_counted(done: tuple[PilotNumbers, Path, Path]) -> None:
+    numbers, run, _ = done
+    assert sorted(part.tasks for part in numbers.parts) == [2, 2, 3]
+    with JournalReader.open(run) as reader:
+        states = Counter(row.state.value for row in reader.tasks() if row.state is not TaskState.PENDING)
+    assert numbers.states == states and numbers.asked == 7
+    assert numbers.qualified.n == states["success"] + states["failed"]
+    # Four crops of one photograph: catalogue rows of four source files, so four groups at the most.
+    assert numbers.qualified.clusters <= 4
+
+
+def test_page_and_document_say_the_decision(done: tuple[PilotNumbers, Path, Path], tmp_path: Path) -> None:
+    numbers = done[0]
+    decision = decide_pilot(numbers, None)
+    assert not decision.go and "only" in decision.why[0]  # 7 tasks are fewer than 10
+    page = write_pilot(numbers, decision, "quick", "plantain build x", tmp_path / "pilot.html").read_text()
+    assert "quick: stop" in page and "plantain build x" in page
+    assert pilot_document(numbers, decision)["decision"] == "stop"
+
+
+def test_the_build_goes_on_without_doing_a_task_again(done: tuple[PilotNumbers, Path, Path]) -> None:
+    _, run, calls = done
+    before = calls.read_text().splitlines()
+    recipe = quick_recipe(run.parent / "catalogue")
+    asyncio.run(run_build(recipe, run, method=quick_method(CallLog(calls)), text_reader=NoText()))
+    with JournalReader.open(run) as reader:
+        assert reader.counts()[TaskState.PENDING] == 0
+    after = calls.read_text().splitlines()
+    assert after[: len(before)] == before and len(set(after)) == len(after)
+
+
+def rated(yes: int, n: int) -> object:
+    return clustered_rate({(1, 1): yes, (0, 1): n - yes})
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({}, ""),
+        ({"qualified": rated(2, 50)}, "all of the interval lies below 25%"),
+        ({"stopped": rated(12, 50)}, "of the tasks stopped"),
+        ({"not_applicable": rated(30, 50)}, "cannot be shown"),
+        ({"accepted": rated(3, 30)}, "people accept 3 of 30"),
+        ({"free": 1}, "GB of disk"),
+        ({"states": {"pending": 2, "success": 48}}, "2 of 50 tasks of the pilot are still to be done"),
+    ],
+)
+def test_stop_has_a_stated_reason(
+    done: tuple[PilotNumbers, Path, Path], changed: dict[str, object], why: str
+) -> None:
+    # Wilson's 95 % interval of 2 of 50 ends at 0.135, of 3 of 30 at 0.256: below 0.25 and 0.50.
+    good = replace(
+        done[0],
+        asked=50,
+        states={"success": 30, "failed": 20},
+        qualified=rated(30, 50),
+        stopped=rated(0, 50),
+        not_applicable=rated(0, 50),
+        parts=tuple(replace(part, rate=rated(5, 9)) for part in done[0].parts),
+    )
+    decision = decide_pilot(replace(good, **changed), None)  # type: ignore[arg-type]
+    assert decision.go is (not why)
+    assert why in "\n".join(decision.why)
+
+
+def test_cost_of_an_accepted_edit_by_hand(done: tuple[PilotNumbers, Path, Path]) -> None:
+    numbers = replace(done[0], cost_usd=10.0, qualified=rated(20, 50), accepted=rated(8, 16))
+    # 50 judged tasks cost 10 dollars: 0.2 each, 0.5 for each of the 20, and 1.0 where people accept half of them.
+    assert numbers.cost_per_qualified is not None and numbers.cost_per_accepted is not None
+    assert numbers.cost_per_qualified.expected == pytest.approx(0.5)
+    assert numbers.cost_per_accepted.expected == pytest.approx(1.0)
+    assert isinstance(numbers.cost_per_accepted, CallEstimate) and numbers.cost_per_accepted.high > 1.0
