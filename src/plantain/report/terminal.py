@@ -15,7 +15,7 @@ from plantain.journal import CallRow, JournalReader, StoredVerdict, TaskRow
 from plantain.journal.questions.corrections import SET
 from plantain.journal.questions.tasks import anything_judged
 from plantain.journal.tables import snapshot, table1
-from plantain.journal.verdicts import PERSON
+from plantain.journal.verdicts import JUDGED_AGAIN, PERSON
 from plantain.pages.wording import count, decimal, percent, plain, words
 from plantain.records import Attempt, CriterionResult, SourceImage, Verdict
 from plantain.report.absent import absence
@@ -209,7 +209,8 @@ def _beside(stored: StoredVerdict) -> RenderableType:
     """A verdict that does not decide: a panel's member, a judge that was asked again, or a person's correction."""
     said = stored.verdict
     if not said.judge.startswith(PERSON):
-        return _verdict(said, f"beside it, draw {stored.draw}: ")
+        who = "panel member" if stored.draw < JUDGED_AGAIN else "judged again"
+        return _verdict(said, f"{who}, draw {stored.draw}: ")
     text = Text(f"corrected by hand by {plain(said.judge.removeprefix(PERSON))}: ")
     text.append(SET[said.qualified], style="green" if said.qualified else "red")
     text.append(f": {plain(said.observations.reason)}")
