@@ -13,7 +13,7 @@ import asyncio, os, time
 from plantain.offline.workers import compute
 
 if __name__ == "__main__":
-    print(asyncio.run(compute(os.getpid)), flush=True)
+    print(asyncio.run(compute("judge", os.getpid)), flush=True)
     time.sleep(600)
 """
 

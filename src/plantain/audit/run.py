@@ -70,7 +70,7 @@ class _Audit:
         others = self.taxonomy.of(recipe.picture.image.modality)
         drawn = renderers(recipe.picture.image.modality)
         named = [one for one in others if one.name in drawn]
-        made = await compute(trials_of, recipe, lacking, self.plan.amplitude, named)
+        made = await compute("judge", trials_of, recipe, lacking, self.plan.amplitude, named)
         if isinstance(made, Outcome):
             self.crashes += 1
             if self.crashes > MOST_CRASHES:

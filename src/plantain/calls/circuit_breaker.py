@@ -64,7 +64,7 @@ class CircuitBreaker:
         probe = self._probing and sent_at >= self._opened_at
         if probe:
             self._probing = False
-        if self._longest_s is None or outcome.fatal or outcome.kind is OutcomeKind.CANCELLED:
+        if self._longest_s is None or outcome.fatal or outcome.lost or outcome.kind is OutcomeKind.CANCELLED:
             return False
         if outcome.kind in PASSING:
             self._failed(outcome, probe, now)

@@ -75,6 +75,7 @@ class ModelClient:
         in_jobs: open calls of earlier processes that a job answers: they are continued, not made again.
         on_waiting: told why nothing goes on for now.
         on_stop: told why the run stops, and of long waits: a person may want to see to it.
+        on_worker: told a model and the kind of worker that answered for it.
         streaks: failures in a row, which end the run before they have used up its tasks.
     """
 
@@ -86,6 +87,7 @@ class ModelClient:
     leave_jobs: Callable[[], None] | None = None
     on_waiting: Callable[[str], None] | None = None
     on_stop: Callable[[str], None] | None = None
+    on_worker: Callable[[str, str], Awaitable[None]] | None = None
     made: int = 0
     replayed: int = 0
     stop_requested: bool = False
@@ -151,7 +153,7 @@ class _Tries:
 
     made: int
     left_open: CallRow | None
-    counted: Counter[OutcomeKind] = field(default_factory=Counter)
+    counted: Counter[tuple[OutcomeKind, bool]] = field(default_factory=Counter)
     excused: int = 0
 
 
@@ -250,20 +252,23 @@ class TaskCalls:
             except LeftWithJob as left:
                 raise (RunHalted(f"{spec.model}: {left}") if str(left) else Interrupted()) from None
             latency = time.monotonic() - begun
+            if told.ran_on and client.on_worker is not None:
+                await client.on_worker(spec.model, told.ran_on)
             ticket.announced(told.limits)
             ticket.settle(reply.outcome, reply.usage)
             draft = CallResult(
                 call_id=call_id,
                 outcome=reply.outcome,
                 final=False,
-                usage=reply.usage,
+                usage=replace(reply.usage, ran_on=told.ran_on) if told.ran_on else reply.usage,
                 cost_usd=ticket.cost_usd,
                 latency_s=latency,
                 answer="",
                 raw=reply.raw,
             )
-            tried.counted[reply.outcome.kind] += 1
-            wait = next_step(reply.outcome, tried.counted[reply.outcome.kind], client.jitter)
+            ended = reply.outcome.kind, reply.outcome.lost
+            tried.counted[ended] += 1
+            wait = next_step(reply.outcome, tried.counted[ended], client.jitter)
             if ticket.give_up:
                 draft = replace(draft, outcome=_too_long(spec.model, reply.outcome))
             elif ticket.sit_out and tried.excused < PROBES:

@@ -35,16 +35,19 @@ POLICY: dict[OutcomeKind, Retry] = {
 """A malformed answer is repaired once inside its adapter by asking again with the error; a refusal or a missing image
 consumes a round of the loop, which then words its instruction anew. Only the wire's own faults are tried again here."""
 
+LOST = Retry(10, base_s=0.2, cap_s=10.0)
+"""Of a call whose worker was lost: its tries are apart from those of a broken connection, and use up no round."""
+
 
 def next_step(outcome: Outcome, tries: int, rng: random.Random) -> float | None:
     """Seconds to wait before the next try, or None when this outcome is final.
 
     Args:
         outcome: how the last try ended; its `retry_after` is a lower bound that is always obeyed.
-        tries: how many tries there have been that ended in this way.
+        tries: how many tries there have been that ended in this way; lost workers count apart.
         rng: source of the jitter (not part of any result).
     """
-    policy = POLICY[outcome.kind]
+    policy = LOST if outcome.lost else POLICY[outcome.kind]
     if outcome.fatal or tries >= policy.tries:
         return None
     backoff = rng.uniform(0.0, min(policy.cap_s, policy.base_s * 2.0 ** (tries - 1)))

@@ -37,6 +37,7 @@ class ProceduralEditor:
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
         """Edits as the instruction says; `not_applicable` when the finding cannot be shown or found here."""
         edited = await compute(
+            "editor",
             edit_encoded,
             request.original.data,
             request.instruction,

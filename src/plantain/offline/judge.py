@@ -62,7 +62,7 @@ class InstrumentJudge:
         by_scales = self.fingerprint_by(request.rubric) != VERSION
         if not by_scales and request.finding is None:
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, "no finding to measure the edit against"))
-        observed = await compute(_judged, request, by_scales)
+        observed = await compute("judge", _judged, request, by_scales)
         usage = Usage(served_model=self.name if by_scales else f"{self.name}@{VERSION}")
         if isinstance(observed, Outcome):
             return failed(observed, usage)

@@ -12,6 +12,7 @@ from pydantic import Field
 from plantain.journal import JsonValue
 from plantain.records import Direction, InputError, Rubric
 from plantain.rubrics import MED_BANANA, frozen, rubric_named
+from plantain.runs.settings.engine import HERE, EngineSection
 from plantain.runs.settings.providers import ProviderSection
 from plantain.runs.settings.reading import check_provider_names, read_toml
 from plantain.runs.settings.roles import Role, RoleSection
@@ -97,6 +98,7 @@ class Recipe(Section):
     limits: Limits = Limits()
     providers: Mapping[str, ProviderSection] = Field(default_factory=dict)
     settings: Mapping[Role, RoleSection] = Field(default_factory=dict)
+    engine: EngineSection = HERE
 
     @classmethod
     def load(cls, path: Path | str) -> Recipe:
@@ -113,7 +115,13 @@ class Recipe(Section):
         """The terms under which it calls its models, in the order writer, editor, judges."""
         models = dict.fromkeys((self.models.writer, self.models.editor, *self.models.judges))
         return Terms(
-            tuple(models), self.limits, self.providers, self.data.consent, "data.consent", self.settings
+            tuple(models),
+            self.limits,
+            self.providers,
+            self.data.consent,
+            "data.consent",
+            self.settings,
+            self.engine,
         )
 
     def frozen_part(self) -> dict[str, JsonValue]:

@@ -22,6 +22,7 @@ class Usage:
     Attributes:
         tier: the service tier that served the call, in the provider's word and small letters; "" where it is the usual
             one or none was named.
+        ran_on: the kind of worker that computed the answer, where one of ours did: processor or GPU, library versions.
     """
 
     served_model: str = ""
@@ -38,6 +39,7 @@ class Usage:
     cached_image_tokens: int | None = None
     cache_write_tokens: int | None = None
     tier: str = ""
+    ran_on: str = ""
 
     @property
     def total_tokens(self) -> int:

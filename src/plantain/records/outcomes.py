@@ -41,7 +41,10 @@ class Outcome:
         unbilled: the provider answered with an error, or was never reached, so that nothing can have been billed.
         timed_out: no answer came in time: it may have been billed, and whoever was asked may be overloaded.
 
-    The last two are evidence of this process; they are neither journalled nor compared.
+        lost: the worker that computed is gone, and with it what it may have answered; that says nothing about what it
+            was asked, so such calls have tries of their own.
+
+    The last three are evidence of this process; they are neither journalled nor compared.
     """
 
     kind: OutcomeKind
@@ -50,6 +53,7 @@ class Outcome:
     fatal: bool = False
     unbilled: bool = field(default=False, compare=False)
     timed_out: bool = field(default=False, compare=False)
+    lost: bool = field(default=False, compare=False)
 
     @property
     def ok(self) -> bool:

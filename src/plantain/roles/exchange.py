@@ -6,6 +6,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal
 
+from plantain.records import Outcome, OutcomeKind
+
 
 @dataclass(frozen=True, slots=True)
 class AnnouncedLimit:
@@ -32,10 +34,12 @@ class Exchange:
         limits: what the provider announced of its limits, by the transport.
         timed: the sender ends the call when it takes too long, and may change its mind while it goes on: the
             transport need not.
+        ran_on: the kind of worker that answered, by an engine; "" where none did.
     """
 
     limits: list[AnnouncedLimit] = field(default_factory=list)
     timed: bool = False
+    ran_on: str = ""
 
 
 exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
@@ -53,3 +57,21 @@ def patience(timeout_s: float) -> float | None:
     """Seconds that a transport waits: as long as the sender does, where that one keeps the time."""
     here = exchange.get()
     return None if here is not None and here.timed else timeout_s
+
+
+def answered_by(kind: str, lost: str, broken: str) -> Outcome | None:
+    """Tells the sender which kind of worker answered; the outcome where none did.
+
+    Args:
+        kind: of worker.
+        lost: why the worker is gone; "" where it answered.
+        broken: why there will be none; "" otherwise.
+    """
+    here = exchange.get()
+    if here is not None:
+        here.ran_on = kind
+    if broken:
+        return Outcome(OutcomeKind.TRANSPORT, broken, fatal=True)
+    if not lost:
+        return None
+    return Outcome(OutcomeKind.TRANSPORT, f"worker lost, and what it may have answered: {lost}", lost=True)

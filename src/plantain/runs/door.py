@@ -25,6 +25,7 @@ from plantain.roles.options import ProviderOptions
 from plantain.runs.cleared import cleared
 from plantain.runs.consent import check_consent, where
 from plantain.runs.consent_gate import ConsentGate
+from plantain.runs.engine import engine_open
 from plantain.runs.money.pricing import check_prices
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
@@ -171,22 +172,25 @@ class Door:
             also_close: models of the caller's own.
 
         Raises:
-            InputError: another process holds the run; it was begun with something else; the folder is something else.
+            InputError: another process holds the run; it was begun with something else; the folder is something else;
+                there is no such engine.
         """
         journal = Journal.open(run) if beginning is None else await open_journal(run, beginning)
         journal.on_commit = on_commit
         self._gate.journal = journal
         try:
-            client, admission = await open_client(
-                self.terms, journal, self._jobs, accept_model_change=accept_model_change
-            )
-            pool = WorkerPool(client, on_waiting=observer.waiting)
-            opened = OpenRun(self.terms, journal, client, admission, pool, observer, bool(self._jobs.models))
-            async with (
-                interruptible(client, observer.stopping),
-                time_cap(self.terms.limits, journal.reader, pool),
-            ):
-                yield opened
+            async with engine_open(self.terms, journal, observer) as (terms, watch):
+                client, admission = await open_client(
+                    terms, journal, self._jobs, accept_model_change=accept_model_change
+                )
+                client.on_worker = watch
+                pool = WorkerPool(client, on_waiting=observer.waiting)
+                opened = OpenRun(terms, journal, client, admission, pool, observer, bool(self._jobs.models))
+                async with (
+                    interruptible(client, observer.stopping),
+                    time_cap(terms.limits, journal.reader, pool),
+                ):
+                    yield opened
             opened.summary.left = await self._jobs.close()
             opened.sum_up()
             # Telemetry is not worth a fault where there is no room for it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from plantain.calls import Budget
+from plantain.engines.contract import EngineState
 from plantain.records import TaskState
 
 
@@ -34,6 +35,9 @@ class ProgressObserver:
 
     def jobs(self, in_flight: Callable[[], int]) -> None:
         """Calls wait for batch jobs, so that hours may pass without a task closing; how many do so at any moment."""
+
+    def engine(self, state: Callable[[], EngineState]) -> None:
+        """Work goes to an engine's workers; how it stands at any moment."""
 
     def waiting(self, why: str) -> None:
         """No new call is made, and the answers in batch jobs are waited for."""

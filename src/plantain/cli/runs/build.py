@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,11 +23,14 @@ from plantain.pipeline.consent import warnings
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.pipeline.shards import Shard
+from plantain.records import InputError
 from plantain.release.register import releases_with
 from plantain.report.task_list import unsuccessful
 from plantain.runs.summary import RunSummary
 
 app = application()
+
+ENGINES = ("local", "ray")
 
 
 @app.command()
@@ -38,6 +42,12 @@ def build(
         str,
         typer.Option(metavar="K/N", help="take only the K-th of N parts; join them with `plantain merge`"),
     ] = "",
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND", help="where heavy work runs: local, or ray; instead of the recipe's [engine]"
+        ),
+    ] = "",
     accept_model_change: Annotated[
         bool,
         typer.Option("--accept-model-change", help="go on when a provider serves another model than before"),
@@ -48,7 +58,7 @@ def build(
 
     Example: plantain build cxr-pilot.toml --run runs/cxr-pilot
     """
-    recipe = load_recipe(recipe_file)
+    recipe = with_engine(load_recipe(recipe_file), engine)
     part = Shard.parse(shard) if shard else None
     for warning in warnings(recipe):
         print(f"plantain: warning: {warning}", file=sys.stderr)
@@ -69,6 +79,17 @@ def build(
         if summary.stopped is None:
             print(f"tables, figures and pictures: {shlex.join(['plantain', 'report', str(run)])}")
     return tell_end(summary, shlex.join(["plantain", "build", str(recipe_file), "--run", str(run)]))
+
+
+def with_engine(recipe: Recipe, kind: str) -> Recipe:
+    """The recipe with another engine; the same one for "". Raises InputError."""
+    if not kind:
+        return recipe
+    if kind not in ENGINES:
+        near = difflib.get_close_matches(kind, ENGINES, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(ENGINES)}"
+        raise InputError(f"--engine {kind}: no such engine; {hint}")
+    return recipe.model_copy(update={"engine": recipe.engine.model_copy(update={"kind": kind})})
 
 
 def _regrouped(run: Path, images: Sequence[str]) -> Iterator[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
+import time
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from plantain.calls.circuit_breaker import minutes
 from plantain.cli.terminal.application import application
+from plantain.engines.contract import EngineState
 from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
 from plantain.journal.questions.tasks import why_not_done
@@ -20,12 +23,16 @@ from plantain.journal.telemetry import status_summary
 from plantain.pipeline.shards import share_of
 from plantain.pixels.decode import one_line
 from plantain.report.task_list import Unsuccessful, unsuccessful
+from plantain.runs.engine import state_in_words, told_state
 from plantain.runs.money.spending import costs_of
 from plantain.runs.settings.terms import Limits
 
 app = application()
 
 NAMED = 5
+STALE_S = 60.0
+"""After which an engine is said to have been seen so long ago: its head was killed, or is held up."""
+
 """Failed tasks, and stopped ones, that are named one by one."""
 
 
@@ -46,7 +53,9 @@ def status(
         ended = unsuccessful(reader, NAMED)
         held = list(costs_of(Limits(), reader).values())
         share = share_of(reader)
+        engine = told_state(reader)
     told |= {
+        **({} if engine is None else {"engine": engine}),
         **({} if share is None else {"shard": str(share.shard), "tasks_of_plan": share.of}),
         "held_usd": round(sum(costs.held_usd for costs in held), 6),
         "calls_held": sum(c.lost for c in held),
@@ -60,6 +69,8 @@ def status(
     table.add_column("how many")
     if share is not None:
         table.add_row("shard", f"{share.shard}: {share.tasks:,} of {share.of:,} tasks")
+    if engine is not None:
+        table.add_row("engine", engine_line(engine, told))
     for section in ("tasks", "rounds", "calls", "outcomes"):
         values = told[section]
         assert isinstance(values, dict)
@@ -84,6 +95,23 @@ def status(
     console = Console()
     console.print(table)
     tell_unsuccessful(ended, run)
+
+
+def engine_line(engine: dict[str, object], told: dict[str, object]) -> str:
+    """Workers, queue, lost, rate and time left, as the run last looked."""
+    tasks = told["tasks"]
+    assert isinstance(tasks, dict)
+    state = state_in_words(EngineState(**{f.name: engine[f.name] for f in fields(EngineState)}))  # type: ignore[arg-type]
+    if engine["ended"]:
+        return f"{state}; ended"
+    age = time.time() - float(str(engine["at"]))
+    if age > STALE_S:
+        return f"{state}; last seen {minutes(age)} ago"
+    made, closed = max(1, int(str(engine["done"]))), tasks["total"] - tasks["pending"]
+    per_task = made / max(1, closed)
+    rate = float(str(engine["per_s"]))
+    left = f", about {minutes(tasks['pending'] * per_task / rate)} left" if rate and closed else ""
+    return f"{state}; {rate:.2f} a second{left}"
 
 
 def tell_unsuccessful(ended: Unsuccessful, run: Path) -> None:

@@ -12,7 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from plantain.calls import Budget
+from plantain.engines.contract import EngineState
 from plantain.records import TaskState
+from plantain.runs.engine import state_in_words
 from plantain.runs.observer import ProgressObserver
 
 PLAIN_EVERY_S = 10.0
@@ -70,6 +72,7 @@ class BuildProgress(ProgressObserver):
         self._counts: dict[str, int] = {}
         self._budget: Budget | None = None
         self._in_jobs: Callable[[], int] = int
+        self._engine: Callable[[], EngineState] | None = None
         self._waits_for = ""
         self._ticking: asyncio.TimerHandle | None = None
         self._total = 0
@@ -137,6 +140,11 @@ class BuildProgress(ProgressObserver):
         self._in_jobs = in_flight
         self._tick()
 
+    def engine(self, state: Callable[[], EngineState]) -> None:
+        """From now on the line says how the workers stand."""
+        self._engine = state
+        self._tick()
+
     def waiting(self, why: str) -> None:
         """Says that the command has not got stuck."""
         left = self._in_jobs()
@@ -147,6 +155,8 @@ class BuildProgress(ProgressObserver):
             print(f"plantain: {why}{jobs}", file=sys.stderr, flush=True)
 
     def _tick(self) -> None:
+        if self._ticking is not None:
+            self._ticking.cancel()
         self._bar.update(self._task, told=self._told())
         now = time.monotonic()
         if self._plain and now - self._last_line >= WAITING_EVERY_S:
@@ -166,6 +176,8 @@ class BuildProgress(ProgressObserver):
             parts.append(self._steps(self._closed_here, self._rounds))
         if self._in_jobs():
             parts.append(f"{self._in_jobs()} calls in batch jobs")
+        if self._engine is not None:
+            parts.append(state_in_words(self._engine()))
         if self._budget is not None and (self._budget.committed_usd or self._budget.budget_usd):
             parts.append(cost_so_far(self._budget))
         if self._waits_for:

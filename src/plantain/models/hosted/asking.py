@@ -177,6 +177,7 @@ def add_usage(before: Usage, after: Usage) -> Usage:
         finish_reason=after.finish_reason or before.finish_reason,
         response_id=after.response_id or before.response_id,
         thought_summary="\n".join(filter(None, (before.thought_summary, after.thought_summary))),
+        ran_on=after.ran_on or before.ran_on,
         **sums,
     )
 

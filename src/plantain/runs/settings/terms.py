@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_val
 from plantain.journal import JsonValue
 from plantain.records import Consent, Destination
 from plantain.roles.options import ProviderOptions
+from plantain.runs.settings.engine import HERE, EngineSection
 from plantain.runs.settings.providers import NO_SETTINGS, ProviderSection
 from plantain.runs.settings.reading import check_provider_names, read_toml
 from plantain.runs.settings.roles import Role, RoleSection
@@ -108,6 +109,8 @@ class Terms:
         consent: the owners' permission, where it was stated.
         consent_section: where the file states it, for messages.
         settings: the sections `[settings.ROLE]`.
+        engine: where heavy work runs.
+        room: pieces of work that the engine's workers do at once; 0 where it is this machine's processes.
     """
 
     models: tuple[str, ...]
@@ -116,6 +119,8 @@ class Terms:
     consent: Permissions = None
     consent_section: str = "consent"
     settings: Mapping[Role, RoleSection] = field(default_factory=dict)
+    engine: EngineSection = HERE
+    room: int = 0
 
     def provider(self, model: str) -> ProviderSection:
         """What is said of the provider of "provider/model"; the defaults where nothing is."""
@@ -148,12 +153,15 @@ class Terms:
 
 
 class Settings(Section):
-    """A settings file of a command without a recipe: `[limits]`, `[providers.NAME]`, `[settings.ROLE]`, `[consent]`."""
+    """A settings file of a command without a recipe: `[limits]`, `[providers.NAME]`, `[settings.ROLE]`,
+    `[consent]`, `[engine]`.
+    """
 
     limits: Limits = Limits()
     providers: Mapping[str, ProviderSection] = Field(default_factory=dict)
     consent: Permissions = None
     settings: Mapping[Role, RoleSection] = Field(default_factory=dict)
+    engine: EngineSection = HERE
 
 
 def load_terms(path: Path | None, models: tuple[str, ...]) -> Terms:
@@ -169,4 +177,11 @@ def load_terms(path: Path | None, models: tuple[str, ...]) -> Terms:
     check_provider_names(settings.providers, named, path)
     here = path.resolve().parent
     providers = {name: section.beside(here) for name, section in settings.providers.items()}
-    return Terms(named, settings.limits.beside(here), providers, settings.consent, settings=settings.settings)
+    return Terms(
+        named,
+        settings.limits.beside(here),
+        providers,
+        settings.consent,
+        settings=settings.settings,
+        engine=settings.engine,
+    )

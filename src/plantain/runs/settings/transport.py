@@ -6,6 +6,9 @@ from plantain.models.diffusers.devices import calls_in_flight, device_names
 from plantain.records import InputError
 from plantain.runs.settings.terms import Terms
 
+ON_WORKERS = frozenset({"offline", "diffusers", "process"})
+"""Providers whose models an engine's workers compute."""
+
 WITH_JOBS = frozenset({"gemini", "openai", "vertex"})
 
 
@@ -39,7 +42,11 @@ def calls_at_once(terms: Terms, model: str) -> int:
         return section.concurrency
     if section.transport == "batch":
         return max(limits.concurrency, limits.wave)
-    if "concurrency" in limits.model_fields_set or not model.startswith("diffusers/"):
+    if "concurrency" in limits.model_fields_set:
+        return limits.concurrency
+    if terms.room and terms.kind(model) in ON_WORKERS:
+        return max(limits.concurrency, 2 * terms.room)
+    if not model.startswith("diffusers/"):
         return limits.concurrency
     return max(limits.concurrency, calls_in_flight(device_names(section.device), section.batch_size))
 

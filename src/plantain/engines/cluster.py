@@ -1,0 +1,298 @@
+"""The engine of a Ray cluster: actors that we place, hand one piece of work at a time, and replace when they are lost.
+
+Ray repeats nothing here (`max_task_retries=0`, `max_restarts=0`): a worker that dies may have done what it was asked,
+so whether it is asked again is decided, counted and journalled by `calls`, like every other call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from plantain.engines.actor import RemoteWorker
+from plantain.engines.contract import EngineState, Ran
+from plantain.engines.packing import PictureStore, pack, unpack
+from plantain.records import InputError
+
+T = TypeVar("T")
+
+LOOK_S = 5.0
+"""How often it is looked whether the cluster has room for more workers, where their number is "auto"."""
+
+FAILED_STARTS = 5
+"""Workers in a row that could not be started, without one that could, after which there will be none."""
+
+REMEMBERED = 64
+"""Pictures that are kept in the cluster's memory for the next work that needs them."""
+
+ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What one worker takes of the cluster: processors, GPUs, main memory in GB, and resources of the user's own."""
+
+    cpus: float = 1.0
+    gpus: float = 0.0
+    memory_gb: float = 0.0
+    others: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def named(self) -> dict[str, float]:
+        """By Ray's names."""
+        said = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory_gb * 2**30, **dict(self.others)}
+        return {name: amount for name, amount in said.items() if amount}
+
+
+@dataclass(frozen=True, slots=True)
+class Staff:
+    """Which workers there are to be for a role: what each takes, and how many; None for as many as there is room."""
+
+    need: Need
+    workers: int | None = None
+
+
+@dataclass(eq=False, slots=True)
+class _Hand:
+    """A worker as the head knows it."""
+
+    actor: Any
+    kind: str = ""
+
+
+@dataclass(eq=False)
+class _Pool:
+    """Workers of one kind of need, which serve every role that has it."""
+
+    staff: Staff
+    idle: asyncio.Queue[_Hand] = field(default_factory=asyncio.Queue)
+    ready: set[_Hand] = field(default_factory=set)
+    starting: set[asyncio.Task[None]] = field(default_factory=set)
+    waiting: int = 0
+    failures: int = 0
+    broken: asyncio.Event = field(default_factory=asyncio.Event)
+    why: str = ""
+
+
+class RayEngine:
+    """Workers of a Ray cluster. Belongs to the event loop that opened it.
+
+    Args:
+        address: of the cluster; "local" begins one on this machine that ends with this process.
+        staff: by role; the role "" is for all that are not named.
+        store: a folder that all workers share, for pictures; None where they travel.
+    """
+
+    remote = True
+
+    def __init__(self, address: str, staff: Mapping[str, Staff], store: PictureStore | None = None) -> None:
+        self._address, self._store = address, store
+        self._staff = staff
+        self._pools: dict[Staff, _Pool] = {}
+        self._pictures: OrderedDict[str, Any] = OrderedDict()
+        self._done = self._lost = self._busy = 0
+        self._watch: asyncio.Task[None] | None = None
+        self._ray: Any = None
+        self._begun = False
+
+    @property
+    def state(self) -> EngineState:
+        """How it stands."""
+        pools = self._pools.values()
+        workers, queued = sum(len(pool.ready) for pool in pools), sum(pool.waiting for pool in pools)
+        return EngineState("ray", workers, self._busy, queued, self._done, self._lost)
+
+    @property
+    def room(self) -> int:
+        """Workers that it is to have, at least one; of "auto", as many as there is room for now."""
+        self._make_pools()
+        return max(1, sum(self._wanted(pool) for pool in self._pools.values()))
+
+    def open(self) -> None:
+        """Connects to the cluster, or begins one. Raises InputError where there is none, or no Ray."""
+        self._ray = ray = _import_ray()
+        self._begun = not ray.is_initialized()
+        try:
+            if self._begun:
+                local = self._address == "local"
+                ray.init(
+                    address=self._address,
+                    log_to_driver=False,
+                    configure_logging=False,
+                    **({"include_dashboard": False} if local else {}),
+                )
+        except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+            said = str(error).strip().splitlines()
+            raise InputError(
+                f"engine.address: no Ray cluster at {self._address!r} ({said[0] if said else type(error).__name__}); "
+                'start one with `ray start --head`, name another address, or set address = "local"'
+            ) from error
+        self._make_pools()
+
+    async def aclose(self) -> None:
+        """Ends the workers, and the cluster where it was begun here."""
+        if self._watch is not None:
+            self._watch.cancel()
+        for pool in self._pools.values():
+            for task in pool.starting:
+                task.cancel()
+            await asyncio.gather(*pool.starting, return_exceptions=True)
+            for hand in pool.ready:
+                self._end(hand)
+        self._pools.clear()
+        self._pictures.clear()
+        if self._ray is not None and self._begun:
+            await asyncio.to_thread(self._ray.shutdown)
+        self._ray = None
+
+    async def run(self, role: str, function: Callable[..., T], arguments: Sequence[object]) -> Ran[T]:
+        """Runs a function on a worker of the role; see `WorkEngine`."""
+        assert self._ray is not None, "the engine is not open"
+        if self._watch is None:
+            self._watch = asyncio.create_task(self._keep_staffed())
+        pool = self._pools[self._staff.get(role, self._staff[""])]
+        hand = await self._take(pool)
+        if hand is None:
+            return Ran(None, broken=pool.why)
+        self._busy += 1
+        try:
+            answer = await self._ask(hand, function, arguments)
+        except self._ray.exceptions.RayTaskError as error:  # what the function raised
+            pool.idle.put_nowait(hand)
+            raise error.cause from None
+        except self._ray.exceptions.RayError as error:
+            self._lost += 1
+            self._give_up(pool, hand)
+            return Ran(None, hand.kind, lost=_why(error))
+        except BaseException:  # cancelled: it computes on, so nothing can be asked of it
+            self._give_up(pool, hand)
+            raise
+        finally:
+            self._busy -= 1
+        self._done += 1
+        pool.idle.put_nowait(hand)
+        return Ran(cast(T, answer), hand.kind)
+
+    async def _ask(self, hand: _Hand, function: Callable[..., T], arguments: Sequence[object]) -> object:
+        work, files = pack((function, tuple(arguments)), self._store)
+        pictures = [self._put(name, data) for name, data in files.items()]
+        answer, names, *found = await hand.actor.run.remote(work, list(files), *pictures)
+        return unpack(answer, dict(zip(names, found, strict=True)), self._store)
+
+    def _put(self, name: str, data: bytes) -> object:
+        """The picture in the cluster's memory, for this and the next work that needs it."""
+        if name not in self._pictures:
+            self._pictures[name] = self._ray.put(data)
+        self._pictures.move_to_end(name)
+        while len(self._pictures) > REMEMBERED:
+            self._pictures.popitem(last=False)
+        return self._pictures[name]
+
+    # --- workers ------------------------------------------------------------------------------------
+
+    def _make_pools(self) -> None:
+        for staff in self._staff.values():
+            self._pools.setdefault(staff, _Pool(staff))
+
+    async def _take(self, pool: _Pool) -> _Hand | None:
+        """A free worker; None where there will be none."""
+        pool.waiting += 1
+        getting = asyncio.ensure_future(pool.idle.get())
+        breaking = asyncio.ensure_future(pool.broken.wait())
+        try:
+            await asyncio.wait({getting, breaking}, return_when=asyncio.FIRST_COMPLETED)
+            return getting.result() if getting.done() else None
+        finally:
+            pool.waiting -= 1
+            breaking.cancel()
+            if not getting.done():
+                getting.cancel()
+
+    async def _keep_staffed(self) -> None:
+        while True:
+            for pool in self._pools.values():
+                self._hire(pool)
+            await asyncio.sleep(LOOK_S)
+
+    def _hire(self, pool: _Pool) -> None:
+        for _ in range(self._wanted(pool) - len(pool.ready) - len(pool.starting)):
+            task = asyncio.create_task(self._start(pool))
+            pool.starting.add(task)
+            task.add_done_callback(pool.starting.discard)
+
+    def _wanted(self, pool: _Pool) -> int:
+        if pool.staff.workers is not None:
+            return pool.staff.workers
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            there = self._ray.cluster_resources()
+            for other in self._pools.values():  # those whose number is stated take their part first
+                if other.staff.workers is not None or other.staff.need.gpus > pool.staff.need.gpus:
+                    number = self._wanted(other)
+                    there = {
+                        name: amount - number * other.staff.need.named.get(name, 0.0)
+                        for name, amount in there.items()
+                    }
+            need = pool.staff.need.named
+            return max(0, int(min(there.get(name, 0.0) / amount for name, amount in need.items())))
+        return len(pool.ready)
+
+    async def _start(self, pool: _Pool) -> None:
+        need = pool.staff.need
+        options = {
+            "num_cpus": need.cpus,
+            "num_gpus": need.gpus,
+            "resources": dict(need.others),
+            "max_restarts": 0,
+            "max_task_retries": 0,
+            "max_concurrency": 1,
+            "scheduling_strategy": "SPREAD",
+            **({"memory": int(need.memory_gb * 2**30)} if need.memory_gb else {}),
+        }
+        hand = _Hand(self._ray.remote(RemoteWorker).options(**options).remote(ENVIRONMENT, self._store))
+        try:
+            hand.kind = await hand.actor.kind.remote()
+        except self._ray.exceptions.RayError as error:
+            pool.failures += 1
+            pool.why = f"no worker could be started on the cluster: {_why(error)}"
+            if pool.failures >= FAILED_STARTS and not pool.ready:
+                pool.broken.set()
+            await asyncio.sleep(min(LOOK_S, 0.2 * 2**pool.failures))
+            return
+        except asyncio.CancelledError:
+            self._end(hand)
+            raise
+        pool.failures = 0
+        pool.ready.add(hand)
+        pool.idle.put_nowait(hand)
+
+    def _give_up(self, pool: _Pool, hand: _Hand) -> None:
+        """A worker of which nothing more is expected; another one takes its place."""
+        pool.ready.discard(hand)
+        self._end(hand)
+        self._hire(pool)
+
+    def _end(self, hand: _Hand) -> None:
+        with contextlib.suppress(self._ray.exceptions.RayError, ValueError):
+            self._ray.kill(hand.actor, no_restart=True)
+
+
+def _import_ray() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+        import ray.exceptions
+    except ImportError as error:
+        raise InputError("engine.kind = \"ray\" needs the package ray: pip install -e '.[ray]'") from error
+    return ray
+
+
+def _why(error: Exception) -> str:
+    """One line of what Ray says."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {' '.join(lines)[:200]}" if lines else type(error).__name__

@@ -1,0 +1,76 @@
+"""What an engine is: it runs a module-level function on a worker, once, and says where, or that the worker was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Ran(Generic[T]):
+    """What became of a piece of work.
+
+    Attributes:
+        value: what the function returned; None where `lost` or `broken`.
+        on: the kind of worker: processor or device, and the versions of the libraries that compute; "" when unknown.
+        lost: why the worker is gone, with what it may have done; "" where it answered.
+        broken: why there will be no worker at all; "" otherwise.
+    """
+
+    value: T | None
+    on: str = ""
+    lost: str = ""
+    broken: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineState:
+    """How an engine stands.
+
+    Attributes:
+        kind: "local" or "ray".
+        workers: that are ready; `busy` of them compute.
+        queued: pieces of work that wait for one.
+        done: pieces of work that were answered so far; `lost` whose worker was lost.
+        lost: workers that were lost so far.
+    """
+
+    kind: str
+    workers: int
+    busy: int
+    queued: int
+    done: int
+    lost: int
+
+
+class WorkEngine(Protocol):
+    """Runs functions elsewhere than in the process that owns the run."""
+
+    @property
+    def remote(self) -> bool:
+        """Whether workers stand on other machines, so that what is made there is best finished there."""
+        ...
+
+    @property
+    def state(self) -> EngineState: ...
+
+    async def run(self, role: str, function: Callable[..., T], arguments: Sequence[object]) -> Ran[T]:
+        """Runs a function of a module once, on a worker of a role ("editor", "judge").
+
+        Waits for a free worker. What the function raises is raised here. Nothing is ever run again by itself.
+        """
+        ...
+
+
+engine_in_place: ContextVar[WorkEngine | None] = ContextVar("engine_in_place", default=None)
+"""The engine of the run at hand; without one work runs in this machine's processes."""
+
+
+def remote_engine() -> WorkEngine | None:
+    """The engine of the run at hand, where its workers stand elsewhere."""
+    engine = engine_in_place.get()
+    return engine if engine is not None and engine.remote else None

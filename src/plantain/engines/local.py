@@ -1,0 +1,134 @@
+"""The engine of one machine: a process for each core, so that pixels never hold up the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing.process import BaseProcess
+from typing import TYPE_CHECKING, TypeVar
+
+from plantain.engines.contract import EngineState, Ran
+from plantain.engines.machine import machine_kind
+
+if TYPE_CHECKING:
+    from multiprocessing.popen_forkserver import Popen
+
+T = TypeVar("T")
+
+
+def _begin_worker() -> None:
+    """A worker leaves Ctrl-C to its parent, dies with it, and keeps to one core."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    import cv2
+
+    cv2.setNumThreads(1)
+
+
+def _die_with_parent() -> None:
+    """Ends this worker when the process that computes is gone, however it went.
+
+    The system's own signal comes too late: a worker is the fork server's child, and that lives while a worker does.
+    """
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)
+
+
+class _Worker(ForkServerProcess):
+    """A process that never runs the caller's script again: what it computes is ours, so it needs nothing of it.
+
+    Otherwise a script without `if __name__ == "__main__"` would begin its run once more in every worker.
+    """
+
+    @staticmethod
+    def _Popen(process_obj: BaseProcess) -> Popen:  # noqa: N802 (the name that multiprocessing calls)
+        main = vars(sys.modules["__main__"])
+        kept: dict[str, object] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
+        main["__spec__"] = None
+        try:
+            return ForkServerProcess._Popen(process_obj)
+        finally:
+            main.update(kept)
+
+
+class _Context(ForkServerContext):
+    Process = _Worker
+
+
+class LocalEngine:
+    """Processes of this machine, begun with the first work and again after they were closed or have died.
+
+    Args:
+        preload: modules that the processes find imported.
+    """
+
+    remote = False
+
+    def __init__(self, preload: Sequence[str] = ()) -> None:
+        self._preload = list(preload)
+        self._pool: ProcessPoolExecutor | None = None
+        self._changing = threading.Lock()
+        self._cores = (
+            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        )
+        self._under_way = self._done = self._lost = 0
+
+    @property
+    def state(self) -> EngineState:
+        """How it stands."""
+        busy = min(self._cores, self._under_way)
+        return EngineState("local", self._cores, busy, self._under_way - busy, self._done, self._lost)
+
+    async def run(self, role: str, function: Callable[..., T], arguments: Sequence[object]) -> Ran[T]:
+        """Runs a function in a process; every role has the same ones. See `WorkEngine`."""
+        pool = self._processes()
+        loop = asyncio.get_running_loop()
+        self._under_way += 1
+        try:
+            with _interrupts_held_back():
+                computed = loop.run_in_executor(pool, function, *arguments)
+            value = await computed
+        except BrokenProcessPool:
+            self._lost += 1
+            if self._pool is pool:
+                self._pool = None
+            return Ran(None, machine_kind(), lost="a process died (out of memory?)")
+        finally:
+            self._under_way -= 1
+        self._done += 1
+        return Ran(value, machine_kind())
+
+    def close(self) -> None:
+        """Ends the processes; the next work starts new ones."""
+        with self._changing:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _processes(self) -> ProcessPoolExecutor:
+        with self._changing:
+            if self._pool is None:
+                context = _Context()
+                context.set_forkserver_preload(self._preload)
+                self._pool = ProcessPoolExecutor(self._cores, mp_context=context, initializer=_begin_worker)
+            return self._pool
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Ctrl-C waits while a process is started, and the process inherits that: it never hears of it at all."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,127 @@
+"""The engine of a run: opened with it, watched while it works, and what became of it kept for `status`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict, replace
+
+import orjson
+
+from plantain.engines.cluster import RayEngine
+from plantain.engines.contract import EngineState, WorkEngine, engine_in_place
+from plantain.journal import DiskFull, Journal, JournalReader
+from plantain.runs.observer import ProgressObserver
+from plantain.runs.settings.terms import Terms
+
+OnWorker = Callable[[str, str], Awaitable[None]]
+
+STATE = "engine.state"
+"""Key of the run's meta: how the engine stood when the run last looked, as JSON; see `told_state`."""
+
+KINDS = "engine.kinds"
+"""Key of the run's meta: model and step -> the kinds of workers that have answered, as JSON."""
+
+NOTE_S = 5.0
+"""How often it is looked how the engine stands."""
+
+WINDOW = 24
+"""Looks over which the rate is taken."""
+
+
+@asynccontextmanager
+async def engine_open(
+    terms: Terms, journal: Journal, observer: ProgressObserver
+) -> AsyncIterator[tuple[Terms, OnWorker]]:
+    """The engine that the terms ask for, in place and watched until the block ends.
+
+    Yields:
+        The terms, with the engine's room in them; and what is to be told which kind of worker answered.
+
+    Raises:
+        InputError: there is no such cluster, or no Ray.
+    """
+    if terms.engine.kind == "local":
+        yield terms, KindsMet(journal, observer.note).answered
+        return
+    engine = RayEngine(terms.engine.address, terms.engine.staff())
+    engine.open()
+    before = engine_in_place.set(engine)
+    try:
+        observer.engine(lambda: engine.state)
+        async with watching(engine, journal):
+            yield replace(terms, room=engine.room), KindsMet(journal, observer.note).answered
+    finally:
+        engine_in_place.reset(before)
+        await engine.aclose()
+
+
+class KindsMet:
+    """Notices workers of another kind than those that answered before.
+
+    Args:
+        journal: the run's.
+        note: told what a person should know, once.
+    """
+
+    def __init__(self, journal: Journal, note: Callable[[str], None]) -> None:
+        self._journal, self._note = journal, note
+        self._kinds: dict[str, list[str]] = orjson.loads(journal.reader.meta(KINDS) or "{}")
+
+    async def answered(self, model: str, kind: str) -> None:
+        """A worker of this kind has answered for a model; a second kind is said, and so is every further one."""
+        known = self._kinds.setdefault(model, [])
+        if kind in known:
+            return
+        known.append(kind)
+        if len(known) > 1:
+            self._note(
+                f"{model} has answered on {len(known)} kinds of workers, whose pictures may differ in a bit: "
+                f"{' | '.join(known)}; which one made what is recorded with each call"
+            )
+        await self._journal.set_meta(KINDS, orjson.dumps(self._kinds).decode())
+
+
+@asynccontextmanager
+async def watching(engine: WorkEngine, journal: Journal) -> AsyncIterator[None]:
+    """Keeps in the journal how an engine stands, every few seconds until the block ends."""
+    looks: deque[tuple[float, int]] = deque(maxlen=WINDOW)
+
+    async def keep(*, ended: bool) -> None:
+        looks.append((time.monotonic(), engine.state.done))
+        (since, before), (now, done) = looks[0], looks[-1]
+        rate = (done - before) / (now - since) if now > since else 0.0
+        said = {**asdict(engine.state), "per_s": round(rate, 3), "at": time.time(), "ended": ended}
+        with contextlib.suppress(DiskFull):
+            await journal.set_meta(STATE, orjson.dumps(said).decode())
+
+    async def look() -> None:
+        while True:
+            await keep(ended=False)
+            await asyncio.sleep(NOTE_S)
+
+    looking = asyncio.create_task(look())
+    try:
+        yield
+    finally:
+        looking.cancel()
+        await asyncio.gather(looking, return_exceptions=True)
+        await keep(ended=True)
+
+
+def told_state(reader: JournalReader) -> dict[str, object] | None:
+    """How the engine of a run stood when it was last looked: kind, workers, busy, queued, done, lost, pieces of work
+    per second, when that was, and whether the run had ended; None where it had only this machine's processes.
+    """
+    said = reader.meta(STATE)
+    return None if said is None else dict(orjson.loads(said))
+
+
+def state_in_words(state: EngineState) -> str:
+    """For the progress line."""
+    lost = f", {state.lost} lost" if state.lost else ""
+    return f"{state.kind}: {state.workers} workers, {state.busy} busy, {state.queued} queued{lost}"

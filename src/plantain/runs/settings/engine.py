@@ -1,0 +1,59 @@
+"""What a recipe or settings file may say of `[engine]`: where heavy work runs. Free to change when a run is resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from plantain.engines.cluster import Need, Staff
+
+Amount = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+Number = Annotated[int, Field(ge=1, le=100_000)] | Literal["auto"]
+
+
+class StaffSection(BaseModel):
+    """The workers of a role: what each takes of the cluster, and how many there are ("auto": as many as fit)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    cpus: Amount = 1.0
+    gpus: Amount = 0.0
+    memory_gb: Amount = 0.0
+    resources: Mapping[str, Amount] = Field(default_factory=dict)
+    workers: Number | None = None
+
+
+class EngineSection(BaseModel):
+    """`[engine]`. `local`: processes of this machine; `ray`: workers of the Ray cluster at `address`.
+
+    `address` is Ray's own: "auto" for the one that this machine belongs to, "host:port", or "local" for one that begins
+    and ends with the run. `workers` counts for every role that says nothing of its own; roles with the same needs share
+    theirs.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["local", "ray"] = "local"
+    address: Annotated[str, Field(min_length=1)] = "auto"
+    workers: Number = "auto"
+    editor: StaffSection = StaffSection()
+    judge: StaffSection = StaffSection()
+
+    def staff(self) -> dict[str, Staff]:
+        """The workers by role, as the engine takes them."""
+        return {
+            "": self._staff(StaffSection()),
+            "editor": self._staff(self.editor),
+            "judge": self._staff(self.judge),
+        }
+
+    def _staff(self, section: StaffSection) -> Staff:
+        need = Need(section.cpus, section.gpus, section.memory_gb, tuple(sorted(section.resources.items())))
+        number = self.workers if section.workers is None else section.workers
+        return Staff(need, None if number == "auto" else number)
+
+
+HERE = EngineSection()
+"""Processes of this machine."""

@@ -1,0 +1,93 @@
+"""The Ray engine on a cluster of this machine: what a worker does is done once, and a lost one is said to be lost."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from plantain.engines.cluster import Need, RayEngine, Staff
+from plantain.records import InputError
+
+ray = pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """One cluster for all tests here: it takes five seconds to begin."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+        yield
+        ray.shutdown()
+
+
+def on(work: Callable[[RayEngine], Awaitable[T]], workers: int = 1) -> T:
+    """What work came to with an engine of so many workers."""
+
+    async def within() -> T:
+        engine = RayEngine("local", {"": Staff(Need(), workers)})
+        engine.open()
+        try:
+            return await work(engine)
+        finally:
+            await engine.aclose()
+
+    return asyncio.run(within())
+
+
+def test_answers_and_faults_of_a_function_come_back(cluster: None) -> None:
+    async def work(engine: RayEngine) -> tuple[object, str]:
+        large = b"x" * 100_000
+        ran = await engine.run("editor", bytes.upper, (large,))
+        assert ran.value == large.upper() and "numpy" in ran.on and not ran.lost
+        with pytest.raises(ValueError, match="invalid literal"):
+            await engine.run("judge", int, ("abc",))
+        return engine.state.done, engine.state.kind
+
+    assert on(work) == (1, "ray")
+
+
+def test_a_lost_worker_is_said_replaced_and_nothing_is_done_twice(cluster: None, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    dying = f"import os; open({str(log)!r}, 'a').write('once\\n'); os._exit(1)"
+
+    async def work(engine: RayEngine) -> Any:
+        lost = await engine.run("editor", exec, (dying,))
+        again = await engine.run("editor", len, ("abc",))
+        return lost, again, engine.state
+
+    lost, again, state = on(work)
+    assert lost.value is None and "died" in lost.lost
+    assert log.read_text() == "once\n"
+    assert (again.value, state.lost, state.workers) == (3, 1, 1)
+
+
+def test_no_more_is_in_flight_than_there_are_workers_and_cancelled_work_gives_its_worker_up(
+    cluster: None,
+) -> None:
+    async def work(engine: RayEngine) -> Any:
+        await engine.run("editor", len, ("abc",))
+        long = [asyncio.create_task(engine.run("editor", time.sleep, (600,))) for _ in range(3)]
+        await asyncio.sleep(0.1)
+        state = engine.state
+        for task in long:
+            task.cancel()
+        await asyncio.gather(*long, return_exceptions=True)
+        return state, await engine.run("editor", len, ("abcd",))
+
+    state, after = on(work)
+    assert (state.busy, state.queued) == (1, 2)
+    assert after.value == 4
+
+
+def test_without_ray_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=r"pip install -e '\.\[ray\]'"):
+        RayEngine("auto", {"": Staff(Need())}).open()

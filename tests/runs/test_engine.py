@@ -1,0 +1,84 @@
+"""`[engine]`: what may be said of it, and that a lost worker costs a call tries of their own."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from plantain.calls.circuit_breaker import CircuitBreaker
+from plantain.calls.policy import LOST, POLICY, next_step
+from plantain.engines.cluster import Need, Staff
+from plantain.pipeline.recipe import Recipe
+from plantain.records import Outcome, OutcomeKind
+from plantain.roles.exchange import Exchange, answered_by, exchange
+from plantain.runs.settings.engine import EngineSection
+from plantain.runs.settings.reading import read_toml
+from plantain.runs.settings.terms import Settings
+from plantain.runs.settings.transport import calls_at_once
+
+
+def recipe(**engine: object) -> Recipe:
+    return Recipe.model_validate({"name": "r", "data": {"catalogue": "c"}, "engine": engine})
+
+
+def test_engine_is_no_part_of_what_a_run_freezes() -> None:
+    assert recipe(kind="ray", workers=4).frozen_part() == recipe().frozen_part()
+
+
+def test_staff_by_role() -> None:
+    section = EngineSection.model_validate(
+        {"kind": "ray", "workers": 3, "editor": {"gpus": 1, "workers": "auto", "resources": {"H200": 1}}}
+    )
+    staff = section.staff()
+    assert staff["editor"] == Staff(Need(1.0, 1.0, 0.0, (("H200", 1.0),)), None)
+    assert staff["judge"] == staff[""] == Staff(Need(), 3)
+    assert staff["editor"].need.named == {"CPU": 1.0, "GPU": 1.0, "H200": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('kind = "slurm"', "engine.kind"),
+        ("worker = 3", "did you mean 'workers'"),
+        ("workers = 0", "engine.workers"),
+        ("editor = { gpu = 1 }", "did you mean 'gpus'"),
+        ('editor = { gpus = "1" }', "engine.editor.gpus"),
+    ],
+)
+def test_what_is_wrong_is_named(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(f"[engine]\n{text}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=said):
+        read_toml(file, Settings, "settings file")
+
+
+def test_calls_in_flight_keep_every_worker_busy_unless_somebody_says_otherwise() -> None:
+    from dataclasses import replace
+
+    terms = replace(recipe(kind="ray").terms, room=50)
+    assert calls_at_once(terms, "offline/procedural") == 100
+    assert calls_at_once(terms, "gemini/gemini-3-pro") == 8
+
+
+def test_a_lost_worker_has_tries_of_its_own_and_opens_no_circuit_breaker() -> None:
+    told = Exchange()
+    before = exchange.set(told)
+    outcome = answered_by("a processor", "ActorDiedError", "")
+    exchange.reset(before)
+    assert outcome is not None and told.ran_on == "a processor"
+    assert outcome == Outcome(
+        OutcomeKind.TRANSPORT, "worker lost, and what it may have answered: ActorDiedError"
+    )
+    broken = Outcome(OutcomeKind.TRANSPORT, "the connection failed")
+    dice = random.Random(1)
+    tries = POLICY[OutcomeKind.TRANSPORT].tries
+    assert next_step(broken, tries, dice) is None
+    assert next_step(outcome, tries, dice) is not None
+    assert next_step(outcome, LOST.tries, dice) is None
+
+    breaker = CircuitBreaker(900.0)
+    for second in range(100):
+        breaker.heard(outcome, float(second), float(second))
+    assert not breaker.open
