@@ -11,10 +11,10 @@ from plantain.audit.gate import ACCEPTED, CLEAN, UNEDITED, thresholds
 from plantain.audit.injections import Injection, inject, injections
 from plantain.audit.planted_defects import DEFECTS, CleanEdit, NotApplicable, plant
 from plantain.findings import why_not_shown
-from plantain.findings.taxonomy import suggest
 from plantain.offline.language import Intent, compose
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.records import Finding, InputError, Outcome, derive_seed
+from plantain.records.suggestions import suggest
 
 IDENTICAL, SWAPPED, INJECTED = "identical", "swapped label", "injected words"
 

@@ -15,12 +15,12 @@ from pydantic import TypeAdapter
 from plantain.catalogue.discard import finish_discards, note_discard
 from plantain.catalogue.gate import FACE, PHOTOGRAPH, Suspicion, suspicious, texts_to_json
 from plantain.catalogue.store import Catalogue
-from plantain.findings.taxonomy import suggest
 from plantain.pixels.boxes import Box, blacken
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_source
 from plantain.privacy.text import TextReader
 from plantain.records import InputError, SourceImage
+from plantain.records.suggestions import suggest
 
 _RECORD = TypeAdapter(SourceImage)
 _COLUMNS = "image_id, record, likeness, found"

@@ -29,13 +29,13 @@ from plantain.audit.trials import chosen_kinds
 from plantain.cli.runs.build import tell_end
 from plantain.cli.terminal.application import application
 from plantain.findings import Taxonomy, load_taxonomy
-from plantain.findings.taxonomy import suggest
 from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import keep_card, write_card
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.offline.workers import close_workers
 from plantain.records import Criterion, Figure, InputError, JudgeCard, Rubric, TaskKind
+from plantain.records.suggestions import suggest
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here
 from plantain.runs.observer import ProgressObserver

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from plantain.records import InputError
+from plantain.records.suggestions import suggest
 
 BROKEN = (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError)
 """What loading an entry of a package may raise that does not fit."""
@@ -41,8 +41,7 @@ def entry_named(group: str, name: str, what: str, others: str = "") -> EntryPoin
     """
     found = installed(group)
     if name not in found:
-        near = difflib.get_close_matches(name, found, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(found)}{others}"
+        hint = suggest(name, found, otherwise=f"there are {', '.join(found)}{others}")
         raise InputError(f"{what} {name!r}: unknown; {hint}")
     return found[name]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -14,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from plantain.files.toml import read_toml_table
 from plantain.findings.places import SIDES
 from plantain.records import Differential, Finding, InputError, Visibility
+from plantain.records.suggestions import fold, suggest
 
 BUILT_IN = tuple(Path(__file__).with_name(f"{name}.toml") for name in ("chest_xray", "brain_mri", "fundus"))
 POLARITIES = ("brighter", "darker", "mixed")
@@ -93,20 +93,6 @@ class Taxonomy:
     def _require(self, modality: str) -> None:
         if modality not in self.titles:
             raise InputError(f"modality {modality!r}: unknown; {suggest(modality, list(self.titles))}")
-
-
-def fold(text: str) -> str:
-    """Text for comparing labels: lower case, letters and digits only."""
-    return "".join(character for character in text.casefold() if character.isalnum())
-
-
-def suggest(word: str, allowed: Sequence[str], nearest: str | None = None) -> str:
-    """Says what was probably meant, else what is allowed."""
-    folded = {fold(name): name for name in reversed(allowed)}
-    near = nearest or next((folded[n] for n in difflib.get_close_matches(fold(word), folded, 1, 0.6)), None)
-    if near:
-        return f"did you mean {near!r}?"
-    return f"choose one of {', '.join(allowed)}"
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from plantain.records import InputError
+from plantain.records.suggestions import suggest
 
 TABLE = Path(__file__).with_name("presets.toml")
 
@@ -106,6 +106,4 @@ def preset(name: str) -> Preset:
     found = presets().get(name)
     if found is not None:
         return found
-    near = difflib.get_close_matches(name, presets(), n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]!r}?" if near else f"presets: {', '.join(presets())}"
-    raise InputError(f"no preset {name!r}; {hint}")
+    raise InputError(f"no preset {name!r}; {suggest(name, presets(), cutoff=0.4)}")

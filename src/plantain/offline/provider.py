@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
-
 from plantain.records import InputError
+from plantain.records.suggestions import suggest
 from plantain.roles.options import ProviderOptions
 
 MODELS: dict[str, tuple[str, ...]] = {
@@ -22,9 +21,7 @@ def load(name: str, role: str, options: ProviderOptions | None = None) -> object
     """
     where = f"models.{role}"
     if name not in MODELS:
-        nearest = difflib.get_close_matches(name, MODELS, n=1, cutoff=0.3)
-        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-        raise InputError(f"{where}: no model {name!r}{hint}")
+        raise InputError(f"{where}: no model {name!r}; {suggest(name, MODELS, cutoff=0.3)}")
     if role not in MODELS[name]:
         raise InputError(f"{where}: {name!r} can be {' and '.join(MODELS[name])}, not {role}")
     (options or ProviderOptions()).check("offline", frozenset())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from plantain.findings.taxonomy import suggest
 from plantain.models.hosted.known import roles_at
 from plantain.models.presets import presets
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.restore import restore_identity
 from plantain.pipeline.rounds import Method
 from plantain.records import InputError
+from plantain.records.suggestions import suggest
 from plantain.roles import fingerprint_of
 from plantain.rubrics import identity_of
 from plantain.runs.door import Door

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import heapq
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from plantain.findings import Taxonomy
 from plantain.pipeline.control import control_tasks
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Direction, EditTask, Finding, InputError, SourceImage, derive_seed, task_id
+from plantain.records.suggestions import suggest
 
 
 def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Iterator[EditTask]:
@@ -68,8 +68,7 @@ def chosen_findings(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) ->
     names = {f.name for f in everything}
     for name in recipe.data.findings:
         if name not in names:
-            nearest = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(sorted(names))}"
+            hint = suggest(name, sorted(names))
             raise InputError(
                 f"data.findings: {name!r} is no finding of the catalogue's modalities "
                 f"({', '.join(sorted(present)) or 'none'}); {hint}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from plantain.findings.taxonomy import fold
 from plantain.journal import JournalReader, TaskRow
 from plantain.records import TaskState
+from plantain.records.suggestions import fold
 
 UNSUCCESSFUL = (TaskState.FAILED, TaskState.STOPPED)
 """States that a person asks about first: something did not come out."""

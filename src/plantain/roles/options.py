@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -12,6 +11,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from plantain.records import InputError, Price
+from plantain.records.suggestions import suggest
 from plantain.roles.batch_rules import USUAL, BatchRules
 from plantain.roles.clearance import Clearance
 
@@ -233,9 +233,7 @@ class ProviderOptions:
         }.items():
             value = getattr(self, name)
             if value and value not in known_values:
-                near = difflib.get_close_matches(value, known_values, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(known_values)}"
-                raise InputError(f"{self.said_at(name, where)}: {value!r}; {hint}")
+                raise InputError(f"{self.said_at(name, where)}: {value!r}; {suggest(value, known_values)}")
         if self.timeout_s <= 0:
             raise InputError(f"{where}.timeout_s: must be more than 0 seconds, not {self.timeout_s:g}")
         if self.max_output_tokens < 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -16,6 +15,7 @@ from pydantic_core import ErrorDetails
 
 from plantain.files.installed import entry_named, load_entry
 from plantain.records import Asked, InputError, Rubric, RubricCriterion
+from plantain.records.suggestions import suggest
 from plantain.rubrics.policies import POLICIES
 
 GROUP = "plantain.rubrics"
@@ -84,10 +84,7 @@ def _problem(problem: ErrorDetails) -> str:
         return ": ".join(filter(None, (where, problem["msg"].removeprefix("Value error, "))))
     section = {"criteria": RubricCriterion, "asked": Asked}.get(str(problem["loc"][0]), Rubric)
     known = [field.name for field in fields(section)]
-    near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
-    return f"unknown key {where!r}; " + (
-        f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-    )
+    return f"unknown key {where!r}; {suggest(str(problem['loc'][-1]), known)}"
 
 
 def as_text(rubric: Rubric) -> str:

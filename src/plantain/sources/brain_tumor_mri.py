@@ -17,10 +17,10 @@ from pathlib import Path
 
 from plantain.files.opening import read_regular
 from plantain.findings import Taxonomy
-from plantain.findings.taxonomy import suggest
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
+from plantain.records.suggestions import suggest
 from plantain.sources.brain_plane import UNKNOWN, estimate_plane
 from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
 from plantain.sources.folder import PICTURES

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from plantain.findings.taxonomy import fold, suggest
 from plantain.pixels.decode import one_line
 from plantain.records import InputError
+from plantain.records.suggestions import fold, suggest
 
 ROLES = ("file", "labels", "group", "split")
 

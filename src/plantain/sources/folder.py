@@ -12,9 +12,9 @@ from pathlib import Path
 
 from plantain.files.opening import is_inside, read_regular
 from plantain.findings import Taxonomy
-from plantain.findings.taxonomy import suggest
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
+from plantain.records.suggestions import suggest
 from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
 from plantain.sources.label_table import NAMES, NO_LABEL, LabelTable, RowLabels
 from plantain.sources.places import CLUTTER, walk

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from plantain.files.opening import check_inside
 from plantain.findings import Taxonomy
-from plantain.findings.taxonomy import suggest
 from plantain.pixels.decode import one_line
 from plantain.records import InputError
+from plantain.records.suggestions import suggest
 from plantain.sources.columns import candidates, choose, patient_in_path, spelling, stem
 from plantain.sources.entries import Refused, SourceOptions, TableRead
 from plantain.sources.tables import open_table

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from plantain.findings.taxonomy import suggest
 from plantain.records import InputError
+from plantain.records.suggestions import suggest
 
 
 @dataclass(frozen=True, slots=True)

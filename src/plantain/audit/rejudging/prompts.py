@@ -6,7 +6,6 @@ that folder, so that a third wording, or a larger sample, asks only for what is 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from plantain.journal.verdicts import JUDGED_AGAIN
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa
 from plantain.models.hosted.prompts.library import LATEST
 from plantain.records import InputError, Price, Rubric, Step, Verdict
+from plantain.records.suggestions import suggest
 from plantain.rubrics import recorded
 from plantain.runs.door import Door
 from plantain.runs.money.pricing import ON_THIS_MACHINE, price_under
@@ -51,8 +51,7 @@ def wording_of(said: str) -> Wording:
     folder = Path(said)
     if folder.is_dir():
         return Wording(said, folder)
-    near = difflib.get_close_matches(said, EDITIONS, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"name a folder of prompts, or {', '.join(EDITIONS)}"
+    hint = suggest(said, EDITIONS, otherwise=f"name a folder of prompts, or {', '.join(EDITIONS)}")
     raise InputError(f"prompts {said!r}: no such folder; {hint}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,7 @@ from plantain.bench.benchmark.entries import BenchmarkEntry, EntryReader, Readin
 from plantain.bench.benchmark.organs import canonical_organ
 from plantain.files.opening import read_inside
 from plantain.records import Direction, InputError
+from plantain.records.suggestions import nearest
 
 METADATA: Final = "editing_metadata.json"
 
@@ -95,8 +95,8 @@ def _rows(metadata: Path) -> list[tuple[str, object]]:
 def _read_row(reader: EntryReader, where: str, given_id: str, row: dict[str, object]) -> None:
     values, unknown = _named(row)
     for key in unknown:
-        near = difflib.get_close_matches(key.casefold(), ("rephrased_prompt", "detailed_prompt", *_KEYS), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        near = nearest(key, ("rephrased_prompt", "detailed_prompt", *_KEYS))
+        hint = f"; did you mean {near!r}?" if near else ""
         reader.problem(f"{where}.{key[:40]}", f"a field that is not read{hint}", warning=True)
     texts: dict[str, str] = {}
     for name, value in values.items():

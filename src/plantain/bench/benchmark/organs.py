@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import re
+
+from plantain.records.suggestions import nearest
 
 ORGANS: dict[str, tuple[str, ...]] = {
     "Teeth": ("tooth", "dental"),
@@ -45,6 +46,6 @@ def canonical_organ(name: str) -> tuple[str, str]:
     found = _NAMES.get(_folded(name))
     if found:
         return found, ""
-    near = difflib.get_close_matches(_folded(name), _NAMES, n=1, cutoff=0.75)
-    hint = f"; did you mean {_NAMES[near[0]]!r}?" if near else ""
+    near = nearest(_folded(name), _NAMES, cutoff=0.75)
+    hint = f"; did you mean {_NAMES[near]!r}?" if near else ""
     return " ".join(name.split()), f"not one of MedEBench's organs{hint}"

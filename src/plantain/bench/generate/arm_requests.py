@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -19,6 +18,7 @@ from plantain.journal import JournalReader, TaskRow
 from plantain.models.presets import Preset, presets
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError, OutcomeKind
+from plantain.records.suggestions import suggest
 from plantain.roles import (
     Adjustable,
     EditedImage,
@@ -232,8 +232,7 @@ def found_preset(name: str) -> Preset:
         if name in (full, full.partition("/")[2], full.partition("/")[2].removeprefix("medebench-")):
             return preset
     short = {full.partition("/")[2]: full for full in known}
-    near = difflib.get_close_matches(name, [*known, *short], n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]!r}?" if near else f"presets: {', '.join(known)}"
+    hint = suggest(name, [*known, *short], otherwise=f"presets: {', '.join(known)}", cutoff=0.4)
     raise InputError(f"--preset: no preset {name!r}; {hint}")
 
 

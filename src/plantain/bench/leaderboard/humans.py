@@ -8,7 +8,6 @@ allowed). An empty cell was not rated. `note` is kept out of the numbers. The fi
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from plantain.files.csv_form import whole
 from plantain.files.opening import read_regular
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
+from plantain.records.suggestions import nearest, suggest
 
 DIMENSIONS = ("EA", "CP", "VQ")
 _COLUMNS = {name.lower(): (name, 1.0) for name in DIMENSIONS} | {
@@ -130,9 +130,7 @@ def _check_header(path: Path, header: Sequence[str]) -> None:
     allowed = (*_KEYS, *_COLUMNS, *_IGNORED)
     for name in header:
         if name not in allowed:
-            near = difflib.get_close_matches(name, allowed, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"columns are {', '.join(allowed)}"
-            raise InputError(f"{path}: line 1: no column is called {name!r}; {hint}")
+            raise InputError(f"{path}: line 1: no column is called {name!r}; {suggest(name, allowed)}")
         if header.count(name) > 1:
             raise InputError(f"{path}: line 1: two columns are called {name!r}")
     for name in _KEYS:
@@ -149,8 +147,8 @@ def _check_header(path: Path, header: Sequence[str]) -> None:
 
 def _known(path: Path, line: int, column: str, text: str, names: Mapping[str, int]) -> int:
     if text not in names:
-        near = difflib.get_close_matches(text, list(names), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        near = nearest(text, names)
+        hint = f"; did you mean {near!r}?" if near else ""
         raise InputError(f"{path}: line {line}: {column}: this run has no {text[:80]!r}{hint}")
     return names[text]
 

@@ -7,7 +7,6 @@ The folder holds `pairs.csv`, `before/` and `after/`. The table has one row a pa
 from __future__ import annotations
 
 import csv
-import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from plantain.files.csv_form import whole
 from plantain.files.opening import read_inside
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, Licence
+from plantain.records.suggestions import suggest
 
 TABLE = "pairs.csv"
 
@@ -106,9 +106,7 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
         header = [name.strip().casefold().replace(" ", "_") for name in next(reader, [])]
         for name in header:
             if name not in COLUMNS:
-                near = difflib.get_close_matches(name, COLUMNS, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(COLUMNS)}"
-                raise InputError(f"{path}: column {one_line(name)!r} is not known; {hint}")
+                raise InputError(f"{path}: column {one_line(name)!r} is not known; {suggest(name, COLUMNS)}")
         missing = [name for name in NEEDED if name not in header]
         if missing or len(set(header)) < len(header):
             what = f"{missing[0]!r} is missing" if missing else "one is there twice"

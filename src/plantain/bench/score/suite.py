@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -17,6 +16,7 @@ from plantain.metrics.networks.encoders import RememberingEncoder
 from plantain.metrics.registry import registered, unusable
 from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.records import InputError, Score, unscored
+from plantain.records.suggestions import suggest
 
 Detail = Mapping[str, JsonValue]
 LACKING = {
@@ -91,9 +91,7 @@ def chosen(names: Sequence[str] | None) -> set[str]:
         if name in unusable():
             raise InputError(f"--metrics: {unusable()[name]}")
         if name not in METRICS:
-            nearest = difflib.get_close_matches(name, METRICS, n=1)
-            hint = f"did you mean {nearest[0]!r}?" if nearest else f"metrics: {', '.join(METRICS)}"
-            raise InputError(f"--metrics: no metric {name!r}; {hint}")
+            raise InputError(f"--metrics: no metric {name!r}; {suggest(name, METRICS)}")
     return set(names) if names is not None else set(METRICS)
 
 

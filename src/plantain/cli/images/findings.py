@@ -14,8 +14,8 @@ from rich.table import Table
 
 from plantain.cli.terminal.application import application
 from plantain.findings import Taxonomy, load_taxonomy
-from plantain.findings.taxonomy import suggest
 from plantain.records import Finding, InputError, Visibility
+from plantain.records.suggestions import suggest
 
 app = application()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
@@ -33,6 +32,7 @@ from plantain.catalogue.withdrawal import (
 from plantain.cli.terminal.application import application
 from plantain.journal.withdrawal import Extent
 from plantain.records import InputError, SourceImage, Withdrawal
+from plantain.records.suggestions import suggest
 from plantain.release.withdraw import (
     WithdrawnRun,
     concerned,
@@ -215,12 +215,10 @@ def _unknown(folders: Sequence[Path], asked: Withdrawal, known: frozenset[str]) 
 
 def _near(name: str, there: Sequence[str]) -> str:
     """The nearest name that there is, else some of those."""
-    near = difflib.get_close_matches(name, there, 1)
-    if near:
-        return f"did you mean {near[0]!r}?"
     if not there:
         return "none of its images has a group: withdraw them with --image"
-    return f"known: {', '.join(there[:_MOST])}{', ...' if len(there) > _MOST else ''}"
+    known = f"known: {', '.join(there[:_MOST])}{', ...' if len(there) > _MOST else ''}"
+    return suggest(name, there, otherwise=known)
 
 
 def _names(folders: Sequence[Path]) -> tuple[list[str], list[str]]:

@@ -123,7 +123,7 @@ def new(
 
 
 def _tasks(words: list[str]) -> tuple[ReaderTask, ...]:
-    from plantain.findings.taxonomy import suggest
+    from plantain.records.suggestions import suggest
     from plantain.review.study import ReaderTask
 
     found = []

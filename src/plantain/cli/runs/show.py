@@ -69,8 +69,8 @@ def show(
 
 def _states(words: str) -> tuple[TaskState, ...]:
     """Raises InputError for a state that there is not."""
-    from plantain.findings.taxonomy import suggest
     from plantain.records import InputError, TaskState
+    from plantain.records.suggestions import suggest
 
     states = []
     for word in filter(None, (word.strip().replace(" ", "_") for word in words.split(","))):

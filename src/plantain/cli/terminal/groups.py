@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import typer.main
 from typer.core import TyperGroup
 
 from plantain.records import InputError
+from plantain.records.suggestions import suggest
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
@@ -51,8 +51,7 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         if cmd_name not in self.homes:
-            nearest = difflib.get_close_matches(cmd_name, self.homes, n=1)
-            hint = f"did you mean {nearest[0]!r}?" if nearest else f"see {ctx.command_path} --help"
+            hint = suggest(cmd_name, self.homes, otherwise=f"see {ctx.command_path} --help")
             raise InputError(f"{f'{self.name}: ' if self.name else ''}no command {cmd_name!r}; {hint}")
         app = importlib.import_module(self.homes[cmd_name][0]).app
         return app if isinstance(app, TyperGroup) else typer.main.get_command(app)

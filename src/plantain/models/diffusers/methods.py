@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 
 from plantain.models.frames import KONTEXT_SIZES, FramePolicy
 from plantain.records import InputError
+from plantain.records.suggestions import suggest
 
 GUIDED = frozenset({"steps", "guidance"})
 TWICE_GUIDED = GUIDED | {"image_guidance"}
@@ -157,8 +157,7 @@ def method_named(name: str) -> EditingMethod:
     """
     if name in METHODS:
         return METHODS[name]
-    near = difflib.get_close_matches(name, METHODS, n=1)
-    raise InputError(f"no method {name!r} of running weights{f'; did you mean {near[0]!r}?' if near else ''}")
+    raise InputError(f"no method {name!r} of running weights; {suggest(name, METHODS)}")
 
 
 def method_for_class(class_name: str, where: str) -> EditingMethod:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
-
 from plantain.models.presets import Preset, presets
 from plantain.records import InputError
+from plantain.records.suggestions import nearest
 from plantain.roles.options import ProviderOptions
 
 MODELS: dict[str, tuple[str, ...]] = {name: ("editor",) for name in presets() if name.startswith("process/")}
@@ -23,8 +22,8 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     preset = presets().get(name, Preset(name, worker=name.partition("/")[2]))
     command = options.workers.get(preset.worker)
     if command is None:
-        near = difflib.get_close_matches(preset.worker, options.workers, n=1)
-        hint = f"did you mean {near[0]!r}? or " if near else ""
+        near = nearest(preset.worker, options.workers)
+        hint = f"did you mean {near!r}? or " if near else ""
         raise InputError(
             f"{name}: nobody has said how it is started; {hint}write [providers.process.workers.{preset.worker}] "
             'command = ["/path/to/its/python", "worker.py"] (see docs/design/open-models.md)'

@@ -13,8 +13,8 @@ from pathlib import Path
 import orjson
 
 from plantain.files.opening import open_regular
-from plantain.findings.taxonomy import fold, suggest
 from plantain.records import InputError
+from plantain.records.suggestions import fold, suggest
 from plantain.release.importing.published import PublishedTree
 
 LARGEST_LINE = 64_000_000

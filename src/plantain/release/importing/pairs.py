@@ -20,7 +20,6 @@ import orjson
 
 from plantain.files.opening import read_inside
 from plantain.findings import load_taxonomy
-from plantain.findings.taxonomy import fold, suggest
 from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeader, StoredScore, TaskRow
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.reader import BLOBS_ABSENT
@@ -44,6 +43,7 @@ from plantain.records import (
     TaskState,
     task_id,
 )
+from plantain.records.suggestions import fold, suggest
 from plantain.release.importing.pair_rows import PairRow, Picture, rows_of
 from plantain.release.plan import IMPORTED
 

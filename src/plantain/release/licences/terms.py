@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from plantain.records import InputError, Licence
+from plantain.records.suggestions import nearest
 from plantain.release.licences.licences import CC0, CC_BY, ODC_BY, LicenceText
 
 LARGEST_TEXT = 200_000
@@ -166,8 +166,8 @@ def _licence(named: str, said: str, option: str = "--licence") -> LicenceText:
     path = Path(named)
     if named and path.is_file():
         return _from_file(path, option)
-    nearest = _nearest(named, KNOWN)
-    hint = f"did you mean {nearest}? " if nearest else ""
+    near = nearest(named, KNOWN)
+    hint = f"did you mean {near}? " if near else ""
     raise InputError(
         f"{option} {said}: {hint}it takes an SPDX id ({', '.join(KNOWN)}), a web address, or a file with the terms; "
         "DATASET= in front of it means one source only"
@@ -189,9 +189,3 @@ def _reference(name: str, text: str) -> str:
     """An id for terms that have none of their own: the same for the same terms, another for others."""
     plain = re.sub(r"[^A-Za-z0-9]+", "-", name.removeprefix("https://").removeprefix("http://")).strip("-")
     return f"LicenseRef-{plain[:40] or 'owner'}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-
-def _nearest(named: str, known: Iterable[str]) -> str | None:
-    by_lower = {name.lower(): name for name in known}
-    found = difflib.get_close_matches(named.lower(), by_lower, n=1)
-    return by_lower[found[0]] if found else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from plantain.files.toml import read_toml_table
 from plantain.models.registry import provider_names
 from plantain.records import InputError
+from plantain.records.suggestions import suggest
 
 M = TypeVar("M", bound=BaseModel)
 RESERVED = frozenset({"baseline", "outputs", "python"})
@@ -64,9 +64,7 @@ def check_provider_names(providers: Mapping[str, NamedSection], models: Iterable
         if section.kind and ("/" in name or name in RESERVED):
             raise InputError(f"{path}: providers.{name}: give the endpoint another name, without a slash")
         if not section.kind and name not in known:
-            nearest = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(sorted(known))}"
-            raise InputError(f"{path}: providers.{name}: no such provider; {hint}")
+            raise InputError(f"{path}: providers.{name}: no such provider; {suggest(name, sorted(known))}")
 
 
 def _problems(error: ValidationError, model: type[BaseModel]) -> str:
@@ -86,9 +84,7 @@ def _problems(error: ValidationError, model: type[BaseModel]) -> str:
 
 def _unknown_key(where: list[str], model: type[BaseModel]) -> str:
     section = _section_at(where[:-1], model)
-    nearest = difflib.get_close_matches(where[-1], section.model_fields, n=1)
-    hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(section.model_fields)}"
-    return f"unknown key {'.'.join(where)!r}; {hint}"
+    return f"unknown key {'.'.join(where)!r}; {suggest(where[-1], section.model_fields)}"
 
 
 def _section_at(where: list[str], model: type[BaseModel]) -> type[BaseModel]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from plantain.models.hosted.known import known_model, roles_at
 from plantain.models.hosted.openai.provider import CHOICES, EXTRA, check_size
 from plantain.models.hosted.openai.provider import TAKES as OPENAI_TAKES
 from plantain.records import InputError
+from plantain.records.suggestions import suggest
 from plantain.roles.options import ProviderOptions
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def _wire(name: str, options: ProviderOptions) -> AzureWire:
         raise InputError(f'{where}.transport: plantain sends no batch jobs to azure; use "online"')
     for deployment, model in options.deployments.items():
         if known_model(f"openai/{model}") is None:
-            near = difflib.get_close_matches(model, [known.partition("/")[2] for known in MODELS], n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "see `plantain models`"
+            names = [known.partition("/")[2] for known in MODELS]
+            hint = suggest(model, names, otherwise="see `plantain models`")
             raise InputError(
                 f"{where}.deployments.{deployment}: no model {model!r} of OpenAI is known; {hint}"
             )

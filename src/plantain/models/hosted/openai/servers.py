@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from plantain.records import InputError
+from plantain.records.suggestions import suggest
 
 OTHER = "other"
 
@@ -68,6 +68,4 @@ def server_named(name: str, where: str) -> ServerProfile:
     known = servers()
     if not name or name in known:
         return known[name or OTHER]
-    near = difflib.get_close_matches(name.casefold(), known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(known)}"
-    raise InputError(f"{where}: no server {name!r} is known; {hint}")
+    raise InputError(f"{where}: no server {name!r} is known; {suggest(name, known)}")

@@ -1,0 +1,46 @@
+"""What somebody probably meant by a word that is none of those there are."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def fold(text: str) -> str:
+    """Text for comparing labels: lower case, letters and digits only."""
+    return "".join(character for character in text.casefold() if character.isalnum())
+
+
+def nearest(word: str, allowed: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The one of `allowed` that is most like `word`, case and punctuation apart; None where none is.
+
+    Args:
+        cutoff: the least likeness, by `difflib.SequenceMatcher.ratio`, from 0 to 1.
+
+    Example:
+        >>> nearest("Pnuemothorax", ["pneumonia", "pneumothorax"])
+        'pneumothorax'
+    """
+    folded = {fold(name): name for name in reversed([*allowed])}
+    return next((folded[found] for found in difflib.get_close_matches(fold(word), folded, 1, cutoff)), None)
+
+
+def suggest(
+    word: str,
+    allowed: Iterable[str],
+    near: str | None = None,
+    *,
+    otherwise: str | None = None,
+    cutoff: float = 0.6,
+) -> str:
+    """Says what was probably meant, else what is allowed.
+
+    Args:
+        near: what was meant, where the caller knows it.
+        otherwise: what is said where nothing is near, in place of all that is allowed.
+        cutoff: as `nearest` takes it.
+    """
+    allowed = [*allowed]
+    if near := near or nearest(word, allowed, cutoff):
+        return f"did you mean {near!r}?"
+    return f"choose one of {', '.join(allowed)}" if otherwise is None else otherwise
