@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import csv
 import gzip
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
 from plantain.catalogue.ingest import ingest
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
+from plantain.pixels.decode import decode
 from plantain.records import InputError
-from plantain.sources.brain_plane import estimate_plane
+from plantain.sources.brain_slice import SliceEstimate, estimate_slice
 from plantain.sources.brain_tumor_mri import BrainTumorReader
 from plantain.sources.entries import SourceOptions
 from plantain.sources.samples import sample_images
@@ -109,16 +112,25 @@ def test_the_archive_as_kaggle_packs_it(tree: Path, tmp_path: Path) -> None:
     assert entries["Tr-aug-gl_1"].image.labels == ("glioma",)
 
 
-def test_ingest_estimates_the_plane_and_says_so(tree: Path, tmp_path: Path) -> None:
+def head_in_profile() -> np.ndarray:
+    """A real head with its skull, sagittal T1, uint8 (256, 256, 3); it comes with matplotlib."""
+    import matplotlib
+
+    packed = Path(matplotlib.get_data_path()) / "sample_data" / "s1045.ima.gz"
+    values = np.frombuffer(gzip.decompress(packed.read_bytes()), ">u2").reshape(256, 256)
+    return np.repeat(np.minimum(values, 255).astype(np.uint8)[:, :, None], 3, axis=2)
+
+
+def test_ingest_estimates_plane_and_sequence_and_says_so(tree: Path, tmp_path: Path) -> None:
+    cv2.imwrite(str(tree / "Training/notumor/profile.png"), head_in_profile())
     with Catalogue.create(tmp_path / "out") as catalogue:
-        assert ingest(read(tree), catalogue).added == 16
-        assert catalogue.count_by("label") == dict.fromkeys(WORDS, 4)
-        assert catalogue.count_by("split") == {"test": 8, "train": 8}
+        assert ingest(read(tree), catalogue).added == 17
         images = list(catalogue.images())
-    axial = [image for image in images if image.plane == "axial"]
-    assert len(axial) >= 12  # all are turned copies of an axial slice
-    assert all(image.plane in ("axial", "unknown") for image in images)
-    assert all("plane estimated" in image.note for image in axial)
+    told = {image.id: image for image in images if image.plane != "unknown"}
+    # All others are copies of a slice without its skull, of which nothing is told.
+    assert {key: image.plane for key, image in told.items()} == {"profile": "sagittal"}
+    assert told["profile"].sequence in ("T1", "unknown")
+    assert "plane estimated" in told["profile"].note
 
 
 def test_a_person_may_state_what_the_source_does_not(tree: Path) -> None:
@@ -134,24 +146,33 @@ def test_a_folder_without_the_layout_is_refused(tmp_path: Path) -> None:
         read(tmp_path)
 
 
-def test_planes_of_real_brains_are_right_or_unknown() -> None:
+def test_slices_without_a_skull_are_not_told() -> None:
     for sample in sample_images():
         if sample.image.modality == "brain_mri":
-            assert estimate_plane(sample.pixels).plane in (sample.image.plane, "unknown"), sample.image.id
-    axial = next(s for s in sample_images() if s.image.id == "mni152-t1-axial-z20")
-    assert estimate_plane(axial.pixels).plane == "axial"
+            assert estimate_slice(sample.pixels) == SliceEstimate(), sample.image.id
 
 
 def test_a_sagittal_head_with_a_face_is_sagittal() -> None:
-    import matplotlib
+    assert estimate_slice(head_in_profile()).plane == "sagittal"
 
-    packed = Path(matplotlib.get_data_path()) / "sample_data" / "s1045.ima.gz"
-    values = np.frombuffer(gzip.decompress(packed.read_bytes()), ">u2").reshape(256, 256)
-    pixels = np.repeat(np.minimum(values, 255).astype(np.uint8)[:, :, None], 3, axis=2)
-    assert estimate_plane(pixels).plane == "sagittal"
+
+SHARED = Path(__file__).parents[2] / "../shared/data/brain-tumor-mri/Training"
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared slices are not here")
+def test_slices_read_by_eye_after_the_rules_were_fitted_are_told_right() -> None:
+    table = Path(__file__).parents[2] / "benchmarks/brain_slices_again.csv"
+    told = right = 0
+    for row in csv.DictReader(table.open()):
+        seems = estimate_slice(decode((SHARED / row["file"]).read_bytes()))
+        for said, truth in ((seems.plane, row["plane"]), (seems.sequence, row["sequence"])):
+            told += said != "unknown" and truth != "unsure"
+            right += said == truth
+    # Two of 120 were wrong when the table was made; a rule that tells by chance has a third.
+    assert told >= 110
+    assert right >= 0.95 * told
 
 
 @pytest.mark.parametrize("value", [0, 128, 255])
 def test_nothing_is_told_of_an_empty_picture(value: int) -> None:
-    estimate = estimate_plane(np.full((64, 64, 3), value, np.uint8))
-    assert (estimate.plane, estimate.confidence) == ("unknown", 0.0)
+    assert estimate_slice(np.full((64, 64, 3), value, np.uint8)) == SliceEstimate()

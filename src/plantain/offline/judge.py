@@ -5,6 +5,7 @@ from __future__ import annotations
 import cv2
 
 from plantain.offline.instruments.evidence import Evidence, measure
+from plantain.offline.instruments.handling import handled
 from plantain.offline.instruments.pair import pair_of
 from plantain.offline.instruments.presentation import presentation_of
 from plantain.offline.judge_criteria import checks_of, result_of
@@ -27,7 +28,7 @@ from plantain.records import (
 )
 from plantain.roles import JudgeRequest, Reply, failed
 
-VERSION = "1"
+VERSION = "2"
 
 
 class InstrumentJudge:
@@ -101,13 +102,17 @@ def judge_encoded(
         direction: add or remove.
         rubric: whose criteria are reported.
     """
+    presentation = presentation_of(finding, image)
     try:
-        pair = pair_of(decode(original), decode(edited), image.modality)
+        before, after = decode(original), decode(edited)
+        if before.shape != after.shape:
+            raise ValueError(f"original {before.shape[:2]} and edited {after.shape[:2]} differ in size")
+        before, handling = handled(before, after, whole_field=presentation.parts == "diffuse")
+        pair = pair_of(before, after, image.modality)
     except (BadImage, ValueError, cv2.error) as error:
         return Outcome(OutcomeKind.MALFORMED, str(error))
     intent = read_instruction(instruction, [finding])
-    presentation = presentation_of(finding, image)
-    evidence = measure(pair, image, presentation, direction, side=intent.side)
+    evidence = measure(pair, image, presentation, direction, side=intent.side, handling=handling)
     return observations_of(evidence, intent, direction, rubric)
 
 
@@ -137,6 +142,8 @@ def _reason(results: dict[str, CriterionResult], evidence: Evidence) -> str:
     for criterion, result in results.items():
         word = "holds" if result.passed else "fails"
         lines.append(f"{criterion.replace('_', ' ').capitalize()} {word}: {result.evidence}.")
+    if evidence.handling.words:
+        lines.append(f"The picture {evidence.handling.words}; that was taken out first.")
     if evidence.anatomy.notes:
         lines.append(f"Anatomy: {'; '.join(evidence.anatomy.notes)}.")
     return " ".join(lines)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from plantain.offline.instruments.evidence import Evidence
 from plantain.offline.instruments.presentation import expected_sign
 from plantain.offline.language import Intent
@@ -31,6 +33,9 @@ MOST_LOST = 0.12
 """Of the blocks under added foci, which lie over the grain: a removal, or a moved border, takes structure away."""
 MOST_GRAIN_RATIO = 1.9
 MOST_SHIFT = 2.5
+"""Grey levels by which the field may still lie off after what happened to the whole picture was taken out."""
+MOST_TONED, MOST_MOVED = 8.0, 1.5
+"""Grey levels and pixels from which what happened to the whole picture counts against it; less means nothing."""
 MOST_COPIED, MOST_COPIED_SMOOTH = 350, 1120
 """Pixels. Where an image has no grain, a smooth fold resembles another one more easily by chance."""
 LEAST_OUTSIDE_SSIM = 0.93
@@ -302,6 +307,12 @@ def _outside(evidence: Evidence) -> list[Check]:
             FailureCode.EXCESS_CHANGE,
         )
     ]
+    came = evidence.handling
+    if abs(came.toned) >= MOST_TONED or float(np.hypot(*came.moved)) > MOST_MOVED:
+        margin = min(1.0, abs(came.toned) / MOST_TONED)
+        checks.append(Check(FIDELITY, False, margin, came.words, FailureCode.EXCESS_CHANGE))
+    elif came.words:
+        checks.append(Check(FIDELITY, True, 1.0, came.words, FailureCode.EXCESS_CHANGE))
     if evidence.outside_ssim is not None:
         text = f"SSIM outside the edit {evidence.outside_ssim:.3f}"
         checks.append(

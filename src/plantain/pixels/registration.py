@@ -107,6 +107,25 @@ def register(original: Image, edited: Image) -> Registered:
     return Registered(back, residual, moved, agreed, why)
 
 
+def whole_shift(original: Image, edited: Image) -> tuple[float, float] | None:
+    """How far an edited picture lies to the right of and below its original, as one; None without enough structure.
+
+    Half of the tiles may be edited, or moved otherwise, without a say.
+
+    Args:
+        original, edited: uint8 (H, W, 3) or (H, W), of one shape.
+
+    Returns:
+        (dx, dy) in pixels.
+    """
+    fixed, moving = _structure(original), _structure(edited)
+    tiles = _tiles(fixed, moving, max(original.shape[:2]) / 1024)
+    if tiles is None:
+        return None
+    dx, dy = (float(value) for value in np.median(tiles.moved, axis=0))
+    return dx, dy
+
+
 def _structure(pixels: Image) -> Field:
     """Borders without brightness, cut where they are strong, so that a bright rim does not decide alone."""
     grey = pixels if pixels.ndim == 2 else cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)

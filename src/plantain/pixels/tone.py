@@ -33,7 +33,7 @@ def match_tone(original: Image, edited: Image, told_by: Mask, *, drift: bool = T
     before, after = (cv2.GaussianBlur(one.astype(np.float32), (0, 0), 1.5) for one in (original, edited))
     toned = np.empty(edited.shape, np.float32)
     for channel in range(edited.shape[2]):
-        curve = _curve(after[..., channel][told_by], before[..., channel][told_by])
+        curve = tone_curve(after[..., channel][told_by], before[..., channel][told_by])
         values = np.interp(np.arange(256), *curve).astype(np.float32)
         toned[..., channel] = values[edited[..., channel]]
     if not drift:
@@ -41,10 +41,16 @@ def match_tone(original: Image, edited: Image, told_by: Mask, *, drift: bool = T
     return toned + _drift(before - cv2.GaussianBlur(toned, (0, 0), 1.5), told_by)
 
 
-def _curve(after: Field, before: Field) -> tuple[Floats, Floats]:
+def tone_curve(after: Field, before: Field) -> tuple[Floats, Floats]:
     """Levels of the edited picture and what they were in the original: a smooth curve, rising.
 
     Levels that only a finding has do not lie on the curve of all others, and weigh less and less.
+
+    Args:
+        after, before: float32 (N,), smoothed levels of the same pixels, in grey levels.
+
+    Returns:
+        Levels of `after` from -1 to 256, rising, and what each was in `before`; between them it is straight.
     """
     which = np.clip(after / _BIN, 0, 255 // _BIN).astype(np.int64)
     counts = np.bincount(which, minlength=255 // _BIN + 1)

@@ -21,7 +21,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
 from plantain.records.suggestions import suggest
-from plantain.sources.brain_plane import UNKNOWN, estimate_plane
+from plantain.sources.brain_slice import UNKNOWN, estimate_slice
 from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
 from plantain.sources.folder import PICTURES
 from plantain.sources.places import shown, walk
@@ -34,7 +34,7 @@ DATASET = "Brain Tumor MRI"
 
 SETTINGS = {
     "plane": Setting("estimate", ("estimate", "axial", "coronal", "sagittal", UNKNOWN)),
-    "sequence": Setting(UNKNOWN, ("T1", "T2", "FLAIR", "PD", UNKNOWN)),
+    "sequence": Setting("estimate", ("estimate", "T1", "T2", "FLAIR", "PD", UNKNOWN)),
     "contrast": Setting(UNKNOWN, ("yes", "none", UNKNOWN)),
 }
 """A value other than the default is the word of whoever ingests, for every image alike."""
@@ -44,14 +44,23 @@ NO_PATIENTS = "no patient ids in this source: other slices of this patient may b
 
 @dataclass(frozen=True, slots=True)
 class SliceEntry(SourceEntry):
-    """A slice whose plane is told from its pixels when it is decoded."""
+    """A slice whose plane and sequence are told from its pixels when it is decoded, where nobody stated them.
+
+    Attributes:
+        ask: which of "plane" and "sequence" to tell.
+    """
+
+    ask: tuple[str, ...] = ()
 
     def describe(self, image: SourceImage, pixels: Pixels) -> SourceImage:
-        estimate = estimate_plane(pixels)
-        if estimate.plane == UNKNOWN:
-            return image
-        told = f"plane estimated from the outline of the head, confidence {estimate.confidence:.2f}"
-        return replace(image, plane=estimate.plane, note=f"{image.note}; {told}")
+        seems, words = estimate_slice(pixels), [image.note]
+        if "plane" in self.ask and seems.plane != UNKNOWN:
+            image = replace(image, plane=seems.plane)
+            words.append(f"plane estimated from the picture, confidence {seems.plane_confidence:.2f}")
+        if "sequence" in self.ask and seems.sequence != UNKNOWN:
+            image = replace(image, sequence=seems.sequence)
+            words.append(f"sequence estimated from the picture, confidence {seems.sequence_confidence:.2f}")
+        return replace(image, note="; ".join(words))
 
 
 class BrainTumorReader:
@@ -96,13 +105,16 @@ class BrainTumorReader:
                 prepared_sha256="",
                 geometry=UNPREPARED,
                 split=split,
-                sequence=self._settings["sequence"],
+                sequence=self._stated("sequence"),
                 contrast=self._settings["contrast"],
-                plane=UNKNOWN if self._settings["plane"] == "estimate" else self._settings["plane"],
+                plane=self._stated("plane"),
                 note=NO_PATIENTS,
             )
-            kind = SliceEntry if self._settings["plane"] == "estimate" else SourceEntry
-            yield kind(image, path, one_line(shown(path, self._root)))
+            ask = tuple(key for key in ("plane", "sequence") if self._settings[key] == "estimate")
+            yield SliceEntry(image, path, one_line(shown(path, self._root)), ask=ask)
+
+    def _stated(self, key: str) -> str:
+        return UNKNOWN if self._settings[key] == "estimate" else self._settings[key]
 
     def _with_two_labels(self) -> dict[Path, str]:
         """Files whose bytes lie in the folders of several labels, with those labels in words."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from plantain.offline.brain.anatomy import STEP, Brain
 from plantain.offline.rendering import CannotShow
 from plantain.records import SourceImage
+from plantain.sources.brain_slice import UNKNOWN, SliceEstimate, estimate_slice
 
 _ENHANCED = {
     "yes",
@@ -72,20 +73,30 @@ class _Measured:
 def read_protocol(image: SourceImage, brain: Brain) -> Protocol:
     """Takes sequence, contrast and plane from the record and estimates what it does not say.
 
+    Where the skull was taken off, fluid and tissue tell by themselves; a whole head is told as a source tells it.
+
     Raises:
-        CannotShow: the sequence is not recorded and the slice does not show clearly which it is.
+        CannotShow: the sequence or the plane is not recorded and the slice does not show clearly which it is.
     """
     measured = _measure(brain)
     estimated = []
+    whole = (
+        SliceEstimate()
+        if brain.stripped
+        else estimate_slice(np.clip(np.rint(brain.gray), 0, 255).astype(np.uint8))
+    )
     recorded = image.sequence.strip().upper().replace(" ", "")
     sequence = {"T1+C": "T1", "T1C": "T1", "T1W": "T1", "T2W": "T2"}.get(recorded, recorded)
     if sequence not in {"T1", "T2", "FLAIR", "PD"}:
-        sequence = _estimate_sequence(measured)
+        sequence = _estimate_sequence(measured) if brain.stripped else whole.sequence
         estimated.append("sequence")
     plane = image.plane.strip().lower()
     if plane not in _LENGTH_MM:
-        plane = _estimate_plane(brain, measured)
+        plane = _estimate_plane(brain, measured) if brain.stripped else whole.plane
         estimated.append("plane")
+    for what, told in (("sequence", sequence), ("plane", plane)):
+        if told == UNKNOWN:
+            raise CannotShow(f"the {what} is not recorded and cannot be told from this slice")
     enhanced = recorded in {"T1+C", "T1C"} or image.contrast.strip().lower() in _ENHANCED
     fluid, grey, white = _levels(brain, sequence, measured.classes)
     length = brain.height if plane == "axial" else brain.width

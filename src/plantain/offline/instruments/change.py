@@ -20,6 +20,8 @@ RELIEF = 0.4
 """A part stood out before when it differed from its surroundings by this share of its change."""
 LEAST_LEVELS = 1.5
 """Below this many grey levels, after smoothing, a difference is coding noise."""
+TIMES = 3.0
+"""How many times what is usual for its texture a place may differ before it counts as changed."""
 FADING = 0.35
 """An island of a fading border has at most this share of the peak of what it belongs to."""
 
@@ -106,13 +108,28 @@ def change_of(pair: ImagePair, field: Mask, place: Mask) -> Change:
     # A change of hue, or of texture without a change of mean, shows in the largest channel difference alone.
     stir = blur(shrink(pair.largest, FACTOR), 3.0) - abs(shift)
     threshold = max(LEAST_LEVELS, 1.2 * noise)
-    changed = (np.abs(smooth) > threshold) | (stir > 2.0 * threshold + 1.5 * noise)
+    spare, stirred = (_usual(values, pair, field) for values in (np.abs(smooth), stir))
+    changed = np.abs(smooth) > np.maximum(threshold, spare)
+    changed |= stir > 2.0 * threshold + 1.5 * noise + stirred
     joined = cv2.morphologyEx(changed.astype(np.uint8), cv2.MORPH_CLOSE, _disc(pair.px(5)))
     count, labels = cv2.connectedComponents(joined, connectivity=8)
     strength = np.maximum(np.abs(smooth), 0.5 * np.clip(stir, 0, None)) * changed
     parts = parts_of(labels, count, strength, place, changed, smooth, shrink(pair.before_level, FACTOR))
     share = float((changed & field).sum() / max(1, int(field.sum())))
     return Change(shift, noise, smooth, labels, parts, share)
+
+
+def _usual(strength: Field, pair: ImagePair, field: Mask) -> Field:
+    """What a picture that was resampled or encoded as a whole differs by where it has so much fine texture.
+
+    Args:
+        strength: float32 (h, w) at half size, how much each place changed.
+        pair, field: see `change_of`.
+    """
+    level = pair.before_level
+    texture = blur(shrink(np.abs(level - blur(level, 2.0)), FACTOR), 2.0) + np.float32(0.1)
+    share = float(np.median((strength / texture)[field])) if field.any() else 0.0
+    return np.asarray(TIMES * max(share, 0.0) * texture, np.float32)
 
 
 def parts_of(

@@ -16,6 +16,7 @@ from plantain.offline.instruments.change import FACTOR, Change, ChangedPart, cha
 from plantain.offline.instruments.chest_view import chest_view
 from plantain.offline.instruments.fundus_view import fundus_view
 from plantain.offline.instruments.grain import NOTHING, Grain, grain_of
+from plantain.offline.instruments.handling import UNHANDLED, Handling
 from plantain.offline.instruments.leftover import Leftover, leftover_of
 from plantain.offline.instruments.marks import Stray, beyond_field, strays_of
 from plantain.offline.instruments.pair import ImagePair, blur, grow, shrink
@@ -32,7 +33,8 @@ COLOURED = 12
 BLACK = 4.0
 """Grey levels up to which there is background, which has no grain to keep."""
 STRAY_AREA = 60
-STRAY_PEAK = 2.5
+STRAY_PEAK, STRAY_PEAK_HANDLED = 2.5, 4.0
+"""Grey levels; of a picture that was encoded or resampled as a whole, faint changes mean nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +64,7 @@ class Evidence:
             colour.
         burnt: share of the edit that became white or black.
         checker: share of the change's energy in a pixel checkerboard.
+        handling: what happened to the whole picture and was taken out before anything was measured.
     """
 
     presentation: Presentation
@@ -88,6 +91,7 @@ class Evidence:
     colour: float
     burnt: float
     checker: float
+    handling: Handling
 
 
 def anatomy_of(pair: ImagePair, image: SourceImage, direction: Direction) -> Anatomy:
@@ -105,7 +109,13 @@ def anatomy_of(pair: ImagePair, image: SourceImage, direction: Direction) -> Ana
 
 
 def measure(
-    pair: ImagePair, image: SourceImage, presentation: Presentation, direction: Direction, *, side: str | None
+    pair: ImagePair,
+    image: SourceImage,
+    presentation: Presentation,
+    direction: Direction,
+    *,
+    side: str | None,
+    handling: Handling = UNHANDLED,
 ) -> Evidence:
     """Takes every measurement of one edit.
 
@@ -115,6 +125,7 @@ def measure(
         presentation: what to expect of the finding.
         direction: add or remove.
         side: the side that the instruction names, or None.
+        handling: what was done to the original so that it came the same way.
     """
     anatomy = anatomy_of(pair, image, direction)
     size = (pair.shape[1] // FACTOR, pair.shape[0] // FACTOR)
@@ -127,7 +138,11 @@ def measure(
     rest = tuple(part for part in change.parts if part not in main)
     unit_area = pair.unit**2
     strays = strays_of(
-        pair, change, rest, least_area=max(6, round(STRAY_AREA * unit_area)), least_peak=STRAY_PEAK
+        pair,
+        change,
+        rest,
+        least_area=max(6, round(STRAY_AREA * unit_area)),
+        least_peak=STRAY_PEAK_HANDLED if handling.words else STRAY_PEAK,
     )
     left, right = _sides(change, change.mask(candidates(change)), anatomy, size)
     diffuse = presentation.parts == "diffuse"
@@ -168,6 +183,7 @@ def measure(
         colour=_colour(pair, image.modality),
         burnt=_burnt(pair, where, field & ~region if presentation.region == "sella" else field),
         checker=_checker(pair, where),
+        handling=handling,
     )
 
 

@@ -1,0 +1,251 @@
+"""The plane and the sequence of a brain slice, told from its pixels, with how sure one can be; "unknown" where unsure.
+
+Both are told by linear rules over what can be measured on a small copy: the outline of the head against its mirror
+image, where it is bright and dark, and the levels of fluid, cortex, depth and scalp against each other. The rules were
+fitted to slices whose plane and sequence were read by eye (`benchmarks/brain_slices.py`), and their numbers stand in a
+data file beside this one. They were fitted to whole heads: where the skull was taken off, nothing is told. Contrast
+medium is not told either: a bright lesion is none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from plantain.pixels.arrays import Field, Floats, Image, Mask
+
+RULES = Path(__file__).with_name("brain_slice.json")
+
+UNKNOWN = "unknown"
+
+PLANES = ("axial", "coronal", "sagittal")
+SEQUENCES = ("T1", "T2", "FLAIR")
+
+_SIDE = 192
+_SKULL = 0.055
+"""How far the level must fall between scalp and brain, over the typical one: with less there is no skull to see."""
+_CELLS = 6
+"""The head's box is parted into so many rows and columns of mean levels."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceEstimate:
+    """What a slice seems to be.
+
+    Attributes:
+        plane: "axial", "coronal", "sagittal" or "unknown".
+        sequence: "T1", "T2", "FLAIR" or "unknown".
+        plane_confidence, sequence_confidence: in [0, 1], of the likeliest, told or not; 0 without a head.
+    """
+
+    plane: str = UNKNOWN
+    sequence: str = UNKNOWN
+    plane_confidence: float = 0.0
+    sequence_confidence: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearRule:
+    """Probabilities of classes from measurements: a softmax over a weighted sum of standardised values.
+
+    Attributes:
+        classes: names.
+        middle, spread: (F,), of the measurements it was fitted to.
+        weights: (1 + F, classes), the constant first.
+        least: probability from which the likeliest class is told.
+    """
+
+    classes: tuple[str, ...]
+    middle: Floats
+    spread: Floats
+    weights: Floats
+    least: float
+
+    def tell(self, measured: Floats) -> tuple[str, float]:
+        """The likeliest class, "unknown" where it is not likely enough, and its probability."""
+        values = np.concatenate([[1.0], (measured - self.middle) / self.spread])
+        scores = values @ self.weights
+        shares = np.exp(scores - scores.max())
+        shares /= shares.sum()
+        best = int(shares.argmax())
+        likely = float(shares[best])
+        return (self.classes[best] if likely >= self.least else UNKNOWN), likely
+
+
+def estimate_slice(pixels: Image) -> SliceEstimate:
+    """Tells plane and sequence.
+
+    Args:
+        pixels: uint8 (H, W, 3) or (H, W), a slice with dark air around the head.
+    """
+    measured = measure_slice(pixels)
+    if measured is None:
+        return SliceEstimate()
+    rules = _rules()
+    plane, sure_plane = rules["plane"].tell(measured)
+    sequence, sure_sequence = rules["sequence"].tell(measured)
+    return SliceEstimate(plane, sequence, round(sure_plane, 2), round(sure_sequence, 2))
+
+
+@cache
+def _rules() -> Mapping[str, LinearRule]:
+    told = json.loads(RULES.read_text("utf-8"))
+    return {
+        name: LinearRule(
+            tuple(rule["classes"]),
+            np.array(rule["middle"]),
+            np.array(rule["spread"]),
+            np.array(rule["weights"]),
+            float(rule["least"]),
+        )
+        for name, rule in told.items()
+    }
+
+
+def measure_slice(pixels: Image) -> Floats | None:
+    """Everything that the rules look at, (F,); None where no head with a skull stands out from the dark."""
+    height, width = pixels.shape[:2]
+    scale = _SIDE / max(height, width)
+    size = max(1, round(width * scale)), max(1, round(height * scale))
+    small = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
+    gray = small if small.ndim == 2 else cv2.cvtColor(small, cv2.COLOR_RGB2GRAY)
+    level = cv2.GaussianBlur(gray, (5, 5), 0).astype(np.float32)
+    head = _head(level)
+    if head is None or not _has_skull(level, head):
+        return None
+    rows, columns = np.flatnonzero(head.any(axis=1)), np.flatnonzero(head.any(axis=0))
+    box = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    touches = float(head[-1].mean())
+    return np.concatenate(
+        [_outline(head[box], touches), _levels(level[box], head[box]), _map(level[box], head[box])]
+    )
+
+
+def _head(level: Field) -> Mask | None:
+    """The head, filled; None where it does not stand out."""
+    border = np.concatenate([level[0], level[-1], level[:, 0], level[:, -1]])
+    air = float(np.percentile(border, 30))
+    bright = float(np.percentile(level, 99))
+    if air > 70 or bright - air < 40:
+        return None
+    lit = (level > air + 0.12 * (bright - air)).astype(np.uint8)
+    lit = cv2.morphologyEx(lit, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
+    shapes, _ = cv2.findContours(lit, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    if not shapes:
+        return None
+    largest = max(shapes, key=cv2.contourArea)
+    if cv2.contourArea(largest) < 0.1 * level.size:
+        return None
+    filled = np.zeros(level.shape, np.uint8)
+    cv2.drawContours(filled, [largest], 0, 1, -1)
+    return np.asarray(filled, np.bool_)
+
+
+def _has_skull(level: Field, head: Mask) -> bool:
+    """Whether a dark band lies between what is bright at the rim and what is bright inside."""
+    depth = cv2.distanceTransform(np.pad(head.astype(np.uint8), 1), cv2.DIST_L2, 3)[1:-1, 1:-1]
+    typical = max(float(np.median(level[depth > 0.28 * float(depth.max())])), 1.0)
+    shells = [level[(depth >= start) & (depth < start + 1.5)] for start in np.arange(0.5, 24, 1.5)]
+    for share in (50, 85):
+        course = np.array([float(np.percentile(shell, share)) for shell in shells if shell.size]) / typical
+        outer = np.maximum.accumulate(course)
+        inner = np.maximum.accumulate(course[::-1])[::-1]
+        if float((np.minimum(outer, inner) - course).max()) > _SKULL:
+            return True
+    return False
+
+
+def _outline(head: Mask, touches: float) -> Floats:
+    """The outline against its mirror image and its ellipse, its proportions, and how it ends above and below."""
+    height, width = head.shape
+    ellipse = np.zeros(head.shape, np.uint8)
+    cv2.ellipse(ellipse, ((width / 2, height / 2), (width, height), 0.0), 1, -1)
+    tall = max(1, round(0.15 * height))
+    return np.array(
+        [
+            _overlap(head, head[:, ::-1]),
+            _overlap(head, ellipse.astype(np.bool_)),
+            np.log(height / width),
+            float(head.mean()),
+            float(head[-tall:].mean()),
+            float(head[:tall].mean()),
+            touches,
+        ]
+    )
+
+
+def _levels(level: Field, head: Mask) -> Floats:
+    """Logarithms of the levels of fluid, cortex, depth and scalp over the typical one of the inside."""
+    padded = np.pad(head.astype(np.uint8), 1)
+    depth = cv2.distanceTransform(padded, cv2.DIST_L2, 3)[1:-1, 1:-1]
+    depth /= float(depth.max())
+    inner = level[depth > 0.28]
+    typical = max(float(np.median(inner)), 1.0)
+
+    def over(values: Field, *shares: float) -> list[float]:
+        found = np.percentile(values, shares) if values.size else np.full(len(shares), typical)
+        return [float(np.clip(np.log(max(value, 1.0) / typical), -3.0, 3.0)) for value in found]
+
+    low, middle, high = np.percentile(inner, [3, 50, 97])
+    return np.array(
+        [
+            *over(inner, 3, 25, 75, 97),
+            *over(level[head & (depth < 0.12)], 50, 90),
+            *over(level[(depth > 0.3) & (depth < 0.45)], 5, 50, 95),
+            *over(level[(depth > 0.45) & (depth < 0.7)], 25, 50, 75),
+            *over(level[depth > 0.7], 2, 50, 98),
+            float(((high - middle) - (middle - low)) / max(high - low, 1.0)),
+        ]
+    )
+
+
+def _map(level: Field, head: Mask) -> Floats:
+    """Levels of the cells of the head's box, both halves together, and by how much the halves differ."""
+    typical = max(float(np.median(level[head])), 1.0)
+    cells = cv2.resize(level / np.float32(typical), (_CELLS, _CELLS), interpolation=cv2.INTER_AREA)
+    cells = np.clip(cells, 0.0, 3.0).astype(np.float64)
+    mirrored = cells[:, ::-1]
+    half = _CELLS // 2
+    together, apart = (cells + mirrored)[:, :half] / 2, np.abs(cells - mirrored)[:, :half]
+    found: Floats = np.concatenate([together.ravel(), apart.ravel()])
+    return found
+
+
+def _overlap(one: Mask, other: Mask) -> float:
+    """Intersection over union."""
+    return float((one & other).sum() / max(1, (one | other).sum()))
+
+
+def fitted(
+    measured: Floats, classes: Sequence[str], told: Sequence[str], *, least: float, ridge: float
+) -> LinearRule:
+    """A rule fitted to slices that were read by eye: softmax regression with a ridge, by gradient descent.
+
+    Args:
+        measured: (N, F), rows of `measure_slice`.
+        classes: names; told: the class of each row, (N,).
+        least: probability from which a class is told.
+        ridge: penalty on the weights.
+    """
+    which = np.array([classes.index(one) for one in told])
+    middle, spread = measured.mean(axis=0), measured.std(axis=0) + 1e-6
+    values = np.column_stack([np.ones(len(measured)), (measured - middle) / spread])
+    wanted = np.eye(len(classes))[which]
+    # Rare classes count a little more, so that they are not drowned.
+    counts = np.maximum(wanted.sum(axis=0), 1)
+    own = np.sqrt(len(which) / (len(classes) * counts))[which][:, None]
+    weights = np.zeros((values.shape[1], len(classes)))
+    for _ in range(1500):
+        scores = values @ weights
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        penalty = ridge * weights
+        penalty[0] = 0.0
+        weights -= 0.4 * (values.T @ ((shares - wanted) * own) / len(which) + penalty)
+    return LinearRule(tuple(classes), middle, spread, weights, least)
