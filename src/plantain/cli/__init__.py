@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 usage or invalid input (one line), 3 stopped by 
 
 from __future__ import annotations
 
+import os
 import sys
 
 from plantain.files.terminal import redact_terminal
@@ -23,6 +24,7 @@ COMMANDS = {
     ),
     "findings": ("plantain.cli.images.findings", "what can be added and removed"),
     "models": ("plantain.cli.models", "models by provider: roles, prices, keys"),
+    "init": ("plantain.cli.runs.init", "a first recipe that fits a catalogue"),
     "plan": ("plantain.cli.runs.plan", "tasks, calls, disk and time that a recipe needs; calls nothing"),
     "pilot": (
         "plantain.cli.runs.pilot",
@@ -57,8 +59,19 @@ COMMANDS = {
     "review": ("plantain.cli.review", "reader studies: people judge, compare, rank and outline"),
     "bench": ("plantain.cli.bench", "measure editing models: benchmarks, outputs, scores, tables"),
     "train": ("plantain.cli.train", "fine-tuning on a benchmark or a release, and preferences"),
+    "completion": ("plantain.cli.completion", "completion of commands and options, for bash, zsh or fish"),
 }
 """Every command: the module that holds its typer application `app`, and its line of help."""
+
+JOBS = {
+    "Make edits": "demo ingest findings init plan pilot build retry merge models prompts",
+    "Look": "status show report",
+    "Measure": "bench audit rejudge verdict review",
+    "Share": "export import verify release",
+    "Learn": "train",
+    "Look after": "quarantine consent withdraw reconcile completion",
+}
+"""Commands by the job that they are for, in the order of `plantain --help`."""
 
 ABOUT = """Build, judge and benchmark text-guided edits of medical images.
 
@@ -78,14 +91,19 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     import typer
 
-    from plantain.cli.terminal.groups import LazyGroup
+    from plantain.cli.terminal.groups import COMPLETING, LazyGroup
 
+    completing = COMPLETING in os.environ
+    if completing:
+        from typer._completion_classes import completion_init
+
+        completion_init()
     name = args[0] if args else "plantain"
     try:
-        group = LazyGroup("", ABOUT, COMMANDS, epilog=EXIT_CODES)
-        result = group.main(args=args, prog_name="plantain", standalone_mode=False)
+        group = LazyGroup("", ABOUT, COMMANDS, epilog=EXIT_CODES, jobs=JOBS)
+        result = group.main(args=args, prog_name="plantain", complete_var=COMPLETING, standalone_mode=False)
     except InputError as error:
-        return _say(str(error), 2)
+        return 2 if completing else _say(str(error), 2)
     except typer.TyperException as error:
         return _say(f"{name}: {error.format_message()}", 2)
     except OSError as error:

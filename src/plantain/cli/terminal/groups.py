@@ -7,16 +7,21 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import typer.main
+from typer._click.core import Command
+from typer._click.shell_completion import CompletionItem
 from typer.core import TyperGroup
 
 from plantain.records import InputError
 from plantain.records.suggestions import suggest
 
 if TYPE_CHECKING:
-    from typer._click import Command, Context, HelpFormatter
+    from typer._click import Context, HelpFormatter
 
 WIDTH = 120
 """Columns that help may use."""
+
+COMPLETING = "_PLANTAIN_COMPLETE"
+"""The variable by which a shell asks for completions, instead of running a command."""
 
 
 class LazyGroup(TyperGroup):
@@ -27,10 +32,17 @@ class LazyGroup(TyperGroup):
         about: what it is for.
         homes: command -> (module, line of help). The module's `app` is a typer application or another group.
         epilog: printed below the commands.
+        jobs: title -> names of commands that its help shows under it; one list without.
     """
 
     def __init__(
-        self, name: str, about: str, homes: Mapping[str, tuple[str, str]], *, epilog: str | None = None
+        self,
+        name: str,
+        about: str,
+        homes: Mapping[str, tuple[str, str]],
+        *,
+        epilog: str | None = None,
+        jobs: Mapping[str, str] | None = None,
     ) -> None:
         context = {"help_option_names": ["--help", "-h"], "max_content_width": WIDTH}
         super().__init__(
@@ -42,8 +54,11 @@ class LazyGroup(TyperGroup):
             context_settings=context,
         )
         self.homes = homes
+        self.jobs = jobs or {"Commands (each has --help with an example)": " ".join(homes)}
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
         return super().parse_args(ctx, ["--help"] if args in ([], ["help"]) else args)
 
     def list_commands(self, ctx: Context) -> list[str]:
@@ -56,6 +71,14 @@ class LazyGroup(TyperGroup):
         app = importlib.import_module(self.homes[cmd_name][0]).app
         return app if isinstance(app, TyperGroup) else typer.main.get_command(app)
 
+    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
+        """Names of commands, with no command's module imported; else the group's own options."""
+        named = [(name, text) for name, (_, text) in self.homes.items() if name.startswith(incomplete)]
+        if named and not incomplete.startswith("-"):
+            return [CompletionItem(name, help=text) for name, text in named]
+        return Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
-        with formatter.section("Commands (each has --help with an example)"):
-            formatter.write_dl([(name, text) for name, (_, text) in self.homes.items()])
+        for title, names in self.jobs.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, self.homes[name][1]) for name in names.split()])

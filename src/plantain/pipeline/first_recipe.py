@@ -1,0 +1,156 @@
+"""A first recipe that fits a catalogue: a small pilot, every choice with a comment that says what else there is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from itertools import islice
+from pathlib import Path
+
+from plantain.catalogue.store import Catalogue
+from plantain.findings import Taxonomy
+from plantain.models.hosted.known import endings, known_models
+from plantain.pipeline.plan import candidates, chosen_findings
+from plantain.pipeline.recipe import Data, Recipe
+from plantain.privacy.permission import FREE_TO_LEAVE
+from plantain.records import Direction, Finding, InputError
+
+PILOT = 2
+"""Tasks of each finding and direction: enough to look at, little enough to pay for."""
+
+_COUNTED = 10_000
+
+
+def first_recipe(
+    catalogue: Catalogue, file: Path, taxonomy: Taxonomy, finding_files: Sequence[Path] = (), *, day: date
+) -> str:
+    """The text of a recipe in TOML, which `load_recipe` accepts as it stands and which calls no hosted model.
+
+    Args:
+        catalogue: what it is for.
+        file: where it will lie; its paths are relative to that.
+        taxonomy: what can be edited, `finding_files` included.
+        finding_files: the user's own, to be named in the recipe.
+        day: hosted models that end within 60 days of it are not proposed.
+
+    Raises:
+        InputError: the catalogue holds nothing that could be edited.
+    """
+    here = file.absolute().parent
+    data = Data(catalogue=catalogue.root, add_to="normal")
+    recipe = Recipe(name="pilot", data=data)
+    findings = chosen_findings(recipe, catalogue, taxonomy)
+    counts = {finding.name: _tasks(recipe, catalogue, taxonomy, finding) for finding in findings}
+    if not any(add or remove for add, remove in counts.values()):
+        wide = recipe.model_copy(update={"data": data.model_copy(update={"add_to": "any"})})
+        counts = {finding.name: _tasks(wide, catalogue, taxonomy, finding) for finding in findings}
+        data = wide.data
+    usable = {name: count for name, count in counts.items() if any(count)}
+    if not usable:
+        raise InputError(
+            f"{catalogue.root}: holds no image that something could be added to or removed from; "
+            "see `plantain findings` for the labels that count, and `plantain quarantine` for what is held back"
+        )
+    lines = [
+        f"# A first recipe for {len(catalogue)} images: {_tally(catalogue.count_by('modality'))}.",
+        "# Before anything is called:  plantain plan FILE.  Then:  plantain build FILE --run runs/pilot",
+        "",
+        'name = "pilot"',
+        "seed = 0                       # another seed draws other images, places and sizes",
+        "",
+        "[data]",
+        f"catalogue = {_quoted(_beside(catalogue.root, here))}",
+        *_finding_lines(usable),
+        *_file_lines(finding_files, here),
+        f"per_finding = {PILOT}                # tasks of each finding and direction; without this line: all",
+        f'add_to = "{data.add_to}"              # "normal": only images labelled so; "any": all without the finding',
+        "# controls = 5                 # images that pass through the editor with nothing to change",
+        *_consent_lines(catalogue),
+        "",
+        "[models]                       # offline models need no key, no GPU and no network",
+        'writer = "offline/templates"',
+        'editor = "offline/procedural"',
+        'judge = "offline/instruments"',
+        *_hosted_lines(day),
+        "",
+        "[loop]",
+        "max_rounds = 5                 # a failed edit is refined so often, its history told; 5 is the paper's",
+        'policy = "all-pass"            # or "weighted", with threshold = 0.7',
+        "",
+        "[limits]",
+        "concurrency = 8                # calls in flight to each model",
+        "# budget_usd = 5.0             # the run stops before it would cost more, and goes on when this is raised",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, finding: Finding) -> tuple[int, int]:
+    """Images that it can be added to, and removed from; counted up to ten thousand."""
+    add, remove = (
+        sum(1 for _ in islice(candidates(recipe, catalogue, taxonomy, finding, way), _COUNTED))
+        for way in (Direction.ADD, Direction.REMOVE)
+    )
+    return add, remove
+
+
+def _finding_lines(usable: dict[str, tuple[int, int]]) -> Iterator[str]:
+    yield "findings = ["
+    for name, (add, remove) in usable.items():
+        yield f"    {_quoted(name) + ',':<32} # add to {_number(add)}, remove from {_number(remove)}"
+    yield "]"
+
+
+def _file_lines(files: Iterable[Path], here: Path) -> Iterator[str]:
+    named = ", ".join(_quoted(_beside(file, here)) for file in files)
+    if named:
+        yield f"finding_files = [{named}]"
+
+
+def _consent_lines(catalogue: Catalogue) -> Iterator[str]:
+    licences = catalogue.count_by("licence")
+    closed = {name: count for name, count in licences.items() if name not in set(FREE_TO_LEAVE)}
+    if not closed:
+        yield f"# Licences: {_tally(licences)}. All of them may be sent to hosted models."
+        return
+    yield f"# Licences: {_tally(licences)}. Images that are {' or '.join(sorted(closed))} stay on this machine, unless"
+    yield "# their owner allows hosted models, by name:"
+    yield "# [data.consent]"
+    yield '# by = "who decided"'
+    yield '# agreement = "the agreement and its number"'
+
+
+def _hosted_lines(day: date) -> Iterator[str]:
+    yield "# Hosted ones send the images away and cost money (`plantain models` lists keys and prices):"
+    for role in ("writer", "editor", "judge"):
+        names = [
+            name
+            for name, row in known_models().items()
+            if role in row.roles and row.price_on(day) is not None and not endings([name], day)
+        ]
+        first = [
+            next((name for name in names if name.startswith(f"{one}/")), None) for one in ("gemini", "openai")
+        ]
+        named = [name for name in (first if role != "judge" else first[::-1]) if name]
+        if named:
+            others = f"   # or {', '.join(named[1:])}" if named[1:] else ""
+            yield f"# {role} = {_quoted(named[0])}{others}"
+
+
+def _tally(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items())
+
+
+def _number(count: int) -> str:
+    return f"{count:,} or more" if count >= _COUNTED else f"{count:,}"
+
+
+def _beside(path: Path, here: Path) -> str:
+    return os.path.relpath(path.absolute(), here).replace(os.sep, "/")
+
+
+def _quoted(text: str) -> str:
+    """A basic string of TOML, whatever the text holds."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in plain) + '"'
