@@ -161,7 +161,7 @@ SHARED = Path(__file__).parents[2] / "../shared/data/brain-tumor-mri/Training"
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared slices are not here")
 def test_slices_read_by_eye_after_the_rules_were_fitted_are_told_right() -> None:
-    table = Path(__file__).parents[2] / "benchmarks/brain_slices_again.csv"
+    table = Path(__file__).parents[2] / "benchmarks/planes_and_sequences_again.csv"
     told = right = 0
     for row in csv.DictReader(table.open()):
         seems = estimate_slice(decode((SHARED / row["file"]).read_bytes()))

@@ -1,12 +1,12 @@
 """How well plane and sequence of brain slices are told, against shared slices that were read by eye.
 
-`brain_slices.csv` lists the slices (file names of ../shared/data/brain-tumor-mri/Training) with plane and sequence,
+`planes_and_sequences.csv` lists the slices (file names of ../shared/data/brain-tumor-mri/Training) with plane and sequence,
 read by eye on contact sheets by one non-clinician before any rule was fitted; "unsure" where it could not be read.
 Slices of one fold are told by a rule that was fitted to the others; --fit writes the rule fitted to all of them.
-`brain_slices_again.csv` has 70 others, read afterwards: with --as-shipped they show what the shipped rule does. The
+`planes_and_sequences_again.csv` has 70 others, read afterwards: with --as-shipped they show what the shipped rule does. The
 collection holds near duplicates and tells no patients, so slices of one patient may stand on both sides.
 
-    python benchmarks/brain_slices.py [--shared ../shared] [--fit] [--table brain_slices_again.csv]
+    python benchmarks/planes_and_sequences.py [--shared ../shared] [--fit] [--table planes_and_sequences_again.csv]
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RIDGE = {"plane": 0.03, "sequence": 0.03}
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shared", type=Path, default=Path("../shared"))
-    parser.add_argument("--table", type=Path, default=HERE / "brain_slices.csv")
+    parser.add_argument("--table", type=Path, default=HERE / "planes_and_sequences.csv")
     parser.add_argument("--fit", action="store_true", help="write the rules")
     parser.add_argument("--as-shipped", action="store_true", help="use the shipped rules instead of folds")
     options = parser.parse_args()
