@@ -1,7 +1,8 @@
 """How well plane and sequence of brain slices are told, against shared slices that were read by eye.
 
 `planes_and_sequences.csv` lists the slices (file names of ../shared/data/brain-tumor-mri/Training) with plane and
-sequence, read by eye on contact sheets by one non-clinician before any rule was fitted; "unsure" where it could not be read.
+sequence, read by eye on contact sheets by one non-clinician before any rule was fitted; "unsure" where it could not
+be read.
 Slices of one fold are told by a rule that was fitted to the others; --fit writes the rule fitted to all of them.
 `planes_and_sequences_again.csv` has 70 others, read afterwards: with --as-shipped they show what the shipped rule
 does. The collection holds near duplicates and tells no patients, so slices of one patient may stand on both sides.
