@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 DEMO_DIR ?= demo-run
 APT_TEST := chromium strace
 
-.PHONY: demo test test-fast fuzz hostile stale check bench format clean
+.PHONY: demo test test-fast fuzz hostile stale check bench dist format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/plantain demo $(DEMO_DIR)
@@ -45,6 +45,16 @@ check: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run_all.py
 
+# A wheel and a source distribution; each is installed into an empty environment and runs the demo there.
+dist: $(VENV)/.dist
+	rm -rf dist && $(BIN)/python -m build --outdir dist . && $(BIN)/twine check --strict dist/*
+	set -e; for made in dist/*.whl dist/*.tar.gz; do \
+	  rm -rf $(VENV)-dist && $(BIN)/python -m venv $(VENV)-dist; \
+	  $(VENV)-dist/bin/python -m pip install --quiet "$$made[demo]"; \
+	  (cd $(VENV)-dist && bin/plantain demo demo-run); \
+	  echo "$$made: installed, and its demo ran"; \
+	done; rm -rf $(VENV)-dist
+
 stale: $(VENV)/.dev
 	@$(VENV)/bin/python -m plantain.models.hosted.known
 
@@ -68,6 +78,10 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --editable '.[demo,dev]'
 	@touch $@ $(VENV)/.demo
 
+$(VENV)/.dist: pyproject.toml | $(VENV)/.made
+	$(BIN)/python -m pip install --quiet 'build>=1.2' 'twine>=6'
+	@touch $@
+
 # The browser that the report is looked at with, and the tracer that shows in which order a run reaches the disk.
 # Tests that need them skip, with this reason, where they are absent.
 .PHONY: debian
@@ -82,4 +96,4 @@ debian:
 	  fi; fi
 
 clean:
-	rm -rf $(VENV) $(DEMO_DIR) bench-out
+	rm -rf $(VENV) $(VENV)-dist dist $(DEMO_DIR) bench-out

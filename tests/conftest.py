@@ -7,7 +7,7 @@ import random
 import sys
 import time
 import tomllib
-from importlib.metadata import distribution
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
@@ -68,7 +68,10 @@ def _refuse_stale_installation() -> None:
     """What plantain registers with itself is read off its installation, which can be older."""
     project = tomllib.loads(Path(__file__).parents[1].joinpath("pyproject.toml").read_text())["project"]
     asked = {(group, name) for group, names in project["entry-points"].items() for name in names}
-    found = {(entry.group, entry.name) for entry in distribution(project["name"]).entry_points}
+    try:
+        found = {(entry.group, entry.name) for entry in distribution(project["name"]).entry_points}
+    except PackageNotFoundError:
+        found = set()
     if missing := sorted(asked - found):
         pip = f"{sys.executable} -m pip install --no-deps -e ."
         raise pytest.UsageError(f"not installed as pyproject.toml says: {missing[0]} is missing; run: {pip}")

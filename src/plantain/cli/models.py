@@ -17,6 +17,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from plantain.cli.terminal.application import application
+from plantain.files.installing import install_line
 from plantain.files.toml import read_toml_table
 from plantain.models.extras import has_module
 from plantain.models.facts import facts_of
@@ -156,7 +157,7 @@ def _key(names: tuple[str, ...]) -> str:
 def _extra(extra: tuple[str, str] | None) -> str:
     if extra is None:
         return "not needed"
-    return "installed" if has_module(extra[1]) else f"missing: pip install -e '.[{extra[0]}]'"
+    return "installed" if has_module(extra[1]) else f"missing: {install_line(extra[0])}"
 
 
 def _print(rows: list[dict[str, object]]) -> None:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 from plantain.engines.actor import RemoteWorker
 from plantain.engines.contract import EngineState, Ran
 from plantain.engines.packing import PictureStore, pack, unpack
+from plantain.files.installing import install_line
 from plantain.records import InputError
 
 T = TypeVar("T")
@@ -288,7 +289,7 @@ def _import_ray() -> Any:
         import ray
         import ray.exceptions
     except ImportError as error:
-        raise InputError("engine.kind = \"ray\" needs the package ray: pip install -e '.[ray]'") from error
+        raise InputError(f'engine.kind = "ray" needs the package ray: {install_line("ray")}') from error
     return ray
 
 

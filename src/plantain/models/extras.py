@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from plantain.files.installing import install_line
 from plantain.records import InputError
 
 
@@ -23,4 +24,4 @@ def require_extra(name: str, extra: str, *modules: str) -> None:
     """
     for module in modules:
         if not has_module(module):
-            raise InputError(f"{name} needs the package {module}: pip install -e '.[{extra}]'")
+            raise InputError(f"{name} needs the package {module}: {install_line(extra)}")

@@ -14,6 +14,7 @@ from pydicom import Dataset
 from pydicom.errors import BytesLengthException, InvalidDicomError
 from pydicom.uid import ExplicitVRBigEndian, ExplicitVRLittleEndian, ImplicitVRLittleEndian
 
+from plantain.files.installing import install_line
 from plantain.pixels.decode import MAX_DECODED_BYTES, BadImage, one_line
 
 # What pydicom and the codecs raise on damaged files; anything else is our own fault.
@@ -91,7 +92,7 @@ def frame_count(dataset: Dataset) -> int:
 def unreadable(name: str, error: Exception) -> BadImage:
     """One line for what pydicom or a codec said, with how to get the codecs where one is missing."""
     why = one_line(" ".join(str(error).split()) or type(error).__name__)[:160]
-    codec = "; `pip install -e '.[dicom]'` brings codecs" if "plugin" in why or "missing" in why else ""
+    codec = f"; `{install_line('dicom')}` brings codecs" if "plugin" in why or "missing" in why else ""
     return BadImage(f"{name}: its pixels cannot be read ({why}){codec}")
 
 

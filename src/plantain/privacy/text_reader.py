@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+from plantain.files.installing import install_line
 from plantain.privacy.text import TextReader
 
 _MODELS = {"Det": "PP-OCRv6_det_small.onnx", "Rec": "PP-OCRv6_rec_small.onnx"}
@@ -15,7 +16,7 @@ def why_no_reader() -> str:
     """Why text cannot be looked for here; "" where it can."""
     for package in ("rapidocr", "onnxruntime"):
         if importlib.util.find_spec(package) is None:
-            return f"{package} is not installed (pip install -e '.[ocr]')"
+            return f"{package} is not installed ({install_line('ocr')})"
     missing = [path.name for path in _models().values() if not path.is_file()]
     return f"rapidocr came without {missing[0]}, and nothing is downloaded" if missing else ""
 

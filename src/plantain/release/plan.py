@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from plantain.files.installing import install_line
 from plantain.records import InputError, JudgeCard
 
 SHARD_BYTES = 700_000_000
@@ -119,7 +120,7 @@ def export_options(
     if originals not in ("auto", "none"):
         raise InputError(f"--originals {originals}: choose auto (where their licence allows it) or none")
     if importlib.util.find_spec("pyarrow") is None:
-        raise InputError("plantain export needs pyarrow: pip install -e '.[release]'")
+        raise InputError(f"plantain export needs pyarrow: {install_line('release')}")
     if (sign_cert is None) != (sign_key is None):
         raise InputError("--sign and --key belong together: a certificate chain and its private key")
     return ExportOptions(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from plantain.files.installing import install_line
 from plantain.journal.disk.lock import RunLock
 from plantain.journal.errors import RunLocked
 from plantain.records import InputError
@@ -68,7 +69,7 @@ def serve(
 
         from plantain.review.room.server import create_app
     except ImportError as error:
-        raise InputError(f"serving needs {error.name}: pip install 'plantain-med[review]'") from error
+        raise InputError(f"serving needs {error.name}: {install_line('review')}") from error
     if url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
         raise InputError(f"--url {url!r}: the address that readers see, e.g. https://read.example.org")
     study = open_study(folder)

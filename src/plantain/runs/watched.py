@@ -6,6 +6,7 @@ import importlib.util
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from plantain.files.installing import install_line
 from plantain.records import InputError
 from plantain.runs.opening import edition_begun
 from plantain.runs.settings.terms import Terms
@@ -24,7 +25,7 @@ def watched_editor(terms: Terms, model: str, fingerprint: str, what: What) -> At
         InputError: torch is missing, or weights or settings are not those of `fingerprint`.
     """
     if importlib.util.find_spec("torch") is None:
-        raise InputError("bench attend needs torch: pip install -e '.[torch]'")
+        raise InputError(f"bench attend needs torch: {install_line('torch')}")
     from plantain.models.diffusers.quiet import quiet_libraries
 
     quiet_libraries()

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from plantain.files.installing import install_line
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_untrusted
 from plantain.pixels.window import film_window
@@ -211,7 +212,7 @@ def _file(distribution: str, module: str, name: str) -> Path:
     found = importlib.util.find_spec(module)
     if found is None or found.origin is None:
         raise InputError(
-            f"sample images: the package {distribution} is not installed; run `pip install -e '.[demo]'`"
+            f"sample images: the package {distribution} is not installed; run `{install_line('demo')}`"
         )
     path = Path(found.origin).parent / name
     if not path.is_file():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from plantain.files.installing import install_line
 from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.quiet import quiet_libraries
 from plantain.records import InputError
@@ -71,7 +72,7 @@ def open_base(name: str, options: ProviderOptions) -> TrainingBase:
     try:
         import torch
     except ImportError as error:
-        raise InputError("training needs torch: pip install -e '.[torch]'") from error
+        raise InputError(f"training needs torch: {install_line('torch')}") from error
     provider, _, where = name.partition("/")
     if provider != "diffusers" or not where:
         raise InputError(f"--model {name!r}: name an InstructPix2Pix as diffusers/FOLDER or diffusers/HUB-ID")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from plantain.files.installing import install_line
 from plantain.files.opening import read_inside
 from plantain.pixels.decode import check_header
 from plantain.records import InputError
@@ -89,7 +90,7 @@ def _rows(path: Path) -> dict[str, tuple[Path, int, int]]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise InputError("reading a release needs pyarrow: pip install -e '.[release]'") from error
+        raise InputError(f"reading a release needs pyarrow: {install_line('release')}") from error
     try:
         with pq.ParquetFile(path) as table:
             return {

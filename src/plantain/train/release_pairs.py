@@ -14,6 +14,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from plantain.catalogue.groups import Groups
+from plantain.files.installing import install_line
 from plantain.files.opening import check_received
 from plantain.journal import JsonValue
 from plantain.pixels.decode import BadImage, decode_mask, decode_untrusted
@@ -189,7 +190,7 @@ def _rows(files: Sequence[Path], columns: list[str]) -> Iterator[Mapping[str, Js
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise InputError("reading a release needs pyarrow: pip install -e '.[release]'") from error
+        raise InputError(f"reading a release needs pyarrow: {install_line('release')}") from error
 
     for path in files:
         try:

@@ -14,6 +14,7 @@ from typing import Protocol, cast
 import numpy as np
 
 from plantain.bench.prepare.regions_proposed import MOST, SAME, RegionProposal
+from plantain.files.installing import install_line
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import InputError
 
@@ -67,7 +68,7 @@ def grounded_sam(
         InputError: the extra torch is missing, or weights are not here.
     """
     if any(importlib.util.find_spec(module) is None for module in ("torch", "transformers")):
-        raise InputError("--regions grounded-sam needs the torch extra: pip install 'plantain[torch]'")
+        raise InputError(f"--regions grounded-sam needs the torch extra: {install_line('torch')}")
     for weights in (detector, segmenter):
         if not Path(weights).is_dir() and not _in_hub_cache(weights):
             raise InputError(

@@ -30,10 +30,10 @@ from plantain.runs.settings.terms import Limits
 app = application()
 
 NAMED = 5
+"""Failed tasks, and stopped ones, that are named one by one."""
+
 STALE_S = 60.0
 """After which an engine is said to have been seen so long ago: its head was killed, or is held up."""
-
-"""Failed tasks, and stopped ones, that are named one by one."""
 
 
 @app.command()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from plantain.files.installing import install_line
 from plantain.metrics.networks.encoders import (
     ImageEncoder,
     ImageTextEncoder,
@@ -18,7 +19,6 @@ from plantain.metrics.registry import registered
 from plantain.records import InputError
 
 CLIP = "openai/clip-vit-large-patch14"
-NEEDS_TORCH = "needs the torch extra: pip install 'plantain[torch]'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _has(*modules: str) -> bool:
 
 def _clip(weights: str) -> ImageTextEncoder | str:
     if not _has("torch", "transformers"):
-        return NEEDS_TORCH
+        return _needs_torch()
     if not Path(weights).is_dir() and not _in_hub_cache(weights):
         return f"the weights of {weights} are not on this machine (nothing is downloaded unasked)"
     from plantain.metrics.networks.clip import ClipEncoder
@@ -102,7 +102,7 @@ def _in_hub_cache(name: str) -> bool:
 
 def _lpips() -> PerceptualNetwork | str:
     if not _has("torch", "torchvision", "lpips"):
-        return "needs torch, torchvision and lpips: pip install 'plantain[torch]' torchvision lpips"
+        return f"needs torch, torchvision and lpips: {install_line('torch')} torchvision lpips"
     import torch
 
     folder = Path(torch.hub.get_dir()) / "checkpoints"
@@ -126,7 +126,7 @@ def _reward() -> RewardModel | str:
 
 def _inception(path: Path | None, sha256: str | None) -> ImageEncoder | str:
     if not _has("torch"):
-        return NEEDS_TORCH
+        return _needs_torch()
     if path is None:
         return "needs the file of the Inception network: --inception FILE"
     if not path.is_file():
@@ -134,3 +134,7 @@ def _inception(path: Path | None, sha256: str | None) -> ImageEncoder | str:
     from plantain.metrics.networks.inception import InceptionEncoder
 
     return InceptionEncoder(path, sha256)
+
+
+def _needs_torch() -> str:
+    return f"needs the torch extra: {install_line('torch')}"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import orjson
 
+from plantain.files.installing import install_line
 from plantain.files.opening import open_regular
 from plantain.records import InputError
 from plantain.records.suggestions import fold, suggest
@@ -192,7 +193,7 @@ def _parquet(path: Path) -> Iterator[dict[str, object]]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise InputError(f"{path}: needs pyarrow: pip install -e '.[release]'") from None
+        raise InputError(f"{path}: needs pyarrow: {install_line('release')}") from None
     try:
         with pq.ParquetFile(path) as table:
             for batch in table.iter_batches(16):

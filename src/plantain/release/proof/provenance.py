@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from plantain.files.installing import install_line
 from plantain.records import InputError
 from plantain.release.plan import ExportOptions
 from plantain.version import __version__
@@ -71,7 +72,7 @@ def open_signer(options: ExportOptions) -> C2paSigner:
     try:
         import c2pa
     except ImportError as error:
-        raise InputError("--sign needs c2pa-python: pip install -e '.[release]'") from error
+        raise InputError(f"--sign needs c2pa-python: {install_line('release')}") from error
     needed = (
         "one PEM file with a leaf certificate that has key usage digitalSignature and extended key usage "
         "emailProtection, and its intermediates below it"

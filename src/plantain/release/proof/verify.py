@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 
 import orjson
 
+from plantain.files.installing import install_line
 from plantain.files.opening import read_inside
 from plantain.journal import JournalReader
 from plantain.records import InputError
@@ -133,7 +134,7 @@ def verify_release(
         pool = stack.enter_context(ThreadPoolExecutor(workers or os.cpu_count() or 1, "plantain-verify"))
         _run(check, pool)
         if check.signed and not check.can_read_signatures:
-            detail = "cannot be checked without c2pa-python: pip install -e '.[release]'"
+            detail = f"cannot be checked without c2pa-python: {install_line('release')}"
             problems.append(ReleaseProblem("", "signature", detail))
         images = len(check.listed.images)
         problems += check_records(out, check.listed, frozenset(check.whole), reader)

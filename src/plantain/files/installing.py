@@ -1,0 +1,35 @@
+"""The line that installs an extra of plantain, as it works where plantain stands."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+
+DISTRIBUTION = "plantain-med"
+"""plantain's name on the package index; `plantain` alone is somebody else's there."""
+
+
+def install_line(extra: str = "") -> str:
+    """What to type: from the index, or in the folder of a clone that plantain is installed from.
+
+    Args:
+        extra: of `pyproject.toml`, e.g. "release"; "" for plantain without extras.
+
+    Example:
+        >>> install_line("release") in ("pip install -e '.[release]'", "pip install 'plantain-med[release]'")
+        True
+    """
+    where = "." if _from_a_clone() else DISTRIBUTION
+    named = f"'{where}[{extra}]'" if extra else where
+    return f"pip install -e {named}" if where == "." else f"pip install {named}"
+
+
+@cache
+def _from_a_clone() -> bool:
+    """Whether pip was given a folder, by its own record of that (PEP 610); also where there is no installation."""
+    try:
+        said = distribution(DISTRIBUTION).read_text("direct_url.json")
+    except PackageNotFoundError:
+        return True
+    return said is not None and "dir_info" in json.loads(said)

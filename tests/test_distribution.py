@@ -1,0 +1,80 @@
+"""What is published: the wheel holds the package and nothing else, under a name that is ours."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import tomllib
+import zipfile
+from email.parser import HeaderParser
+from pathlib import Path
+
+import pytest
+from packaging.metadata import Metadata
+
+from plantain.files import installing
+from plantain.files.installing import DISTRIBUTION, install_line
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "plantain"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """(wheel, source distribution)."""
+    build = pytest.importorskip("hatchling.build")
+    out, here = tmp_path_factory.mktemp("dist"), Path.cwd()
+    os.chdir(ROOT)
+    try:
+        return out / build.build_wheel(str(out)), out / build.build_sdist(str(out))
+    finally:
+        os.chdir(here)
+
+
+def test_the_wheel_is_the_package(built: tuple[Path, Path]) -> None:
+    with zipfile.ZipFile(built[0]) as wheel:
+        held = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        for name in held:
+            assert wheel.read(name) == (ROOT / "src" / name).read_bytes()
+    there = {str(path.relative_to(ROOT / "src")) for path in PACKAGE.rglob("*") if path.is_file()}
+    assert held == {name for name in there if "__pycache__" not in name}
+
+
+def test_metadata_is_whole(built: tuple[Path, Path]) -> None:
+    with zipfile.ZipFile(built[0]) as wheel:
+        (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+        text = wheel.read(name)
+    metadata = Metadata.from_email(text, validate=True)
+    assert metadata.name == DISTRIBUTION
+    assert metadata.summary and metadata.license_expression == "MIT" and metadata.license_files
+    assert HeaderParser().parsestr(text.decode()).get("Description-Content-Type") == "text/markdown"
+    assert not [need for need in metadata.requires_dist or () if need.name.startswith("plantain")]
+
+
+def test_the_source_distribution_can_be_tested(built: tuple[Path, Path]) -> None:
+    with tarfile.open(built[1]) as archive:
+        names = {name.split("/", 1)[-1] for name in archive.getnames()}
+    assert {"pyproject.toml", "Makefile", "conftest.py", "README.md", "tests/conftest.py"} <= names
+    assert not [name for name in names if name.startswith((".venv", "dist/", ".git/", "demo-run"))]
+
+
+def test_every_self_reference_has_our_name() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    own = [
+        need for needs in project["optional-dependencies"].values() for need in needs if "plantain" in need
+    ]
+    assert own and all(need.startswith(f"{DISTRIBUTION}[") for need in own)
+
+
+@pytest.mark.parametrize(
+    ("clone", "extra", "line"),
+    [
+        (True, "release", "pip install -e '.[release]'"),
+        (False, "release", "pip install 'plantain-med[release]'"),
+        (True, "", "pip install -e ."),
+        (False, "", "pip install plantain-med"),
+    ],
+)
+def test_the_line_that_installs(monkeypatch: pytest.MonkeyPatch, clone: bool, extra: str, line: str) -> None:
+    monkeypatch.setattr(installing, "_from_a_clone", lambda: clone)
+    assert install_line(extra) == line
