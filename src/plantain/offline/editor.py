@@ -15,9 +15,10 @@ from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, S
 from plantain.offline.workers import compute
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
-from plantain.pixels.encode import encode_jpeg, encode_mask
+from plantain.pixels.encode import encode_jpeg, encode_mask, normalise
+from plantain.pixels.fingerprint import pixel_sha256
 from plantain.records import Direction, Outcome, OutcomeKind, SourceImage, Usage
-from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
+from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply, failed
 
 VERSION = "1"
 
@@ -44,6 +45,7 @@ class ProceduralEditor:
             request.image,
             request.seed,
             request.round,
+            request.direction is not None,
         )
         usage = Usage(served_model=f"{self.name}@{VERSION}", images=1)
         if isinstance(edited, Outcome):
@@ -52,21 +54,34 @@ class ProceduralEditor:
 
 
 def edit_encoded(
-    data: bytes, instruction: str, image: SourceImage, seed: int, round: int = 1
+    data: bytes, instruction: str, image: SourceImage, seed: int, round: int = 1, normal: bool = False
 ) -> EditedImage | Outcome:
-    """`render_instruction` from file bytes to file bytes; what cannot be done comes back as an outcome."""
+    """`render_instruction` from file bytes to file bytes; what cannot be done comes back as an outcome.
+
+    Args:
+        normal: bring what comes out into normal form too, as a build judges it.
+    """
     try:
         rendering = render_instruction(decode(data), instruction, image, seed, round)
     except CannotShow as reason:
         return Outcome(OutcomeKind.NOT_APPLICABLE, str(reason))
     except (ArithmeticError, ValueError, IndexError, cv2.error, np.linalg.LinAlgError) as error:
         return Outcome(OutcomeKind.MALFORMED, f"{type(error).__name__}: {error}")
+    drawn = encode_jpeg(rendering.pixels)
     return EditedImage(
-        image=EncodedImage(encode_jpeg(rendering.pixels), "image/jpeg"),
+        image=EncodedImage(drawn, "image/jpeg"),
         mask=EncodedImage(encode_mask(rendering.mask), "image/png"),
         support=rendering.support,
         note=rendering.note,
+        normal=_normal_form(drawn)
+        if normal and rendering.pixels.shape[0] == rendering.pixels.shape[1]
+        else None,
     )
+
+
+def _normal_form(data: bytes) -> NormalForm:
+    normal = normalise(data)
+    return NormalForm(normal, pixel_sha256(normal))
 
 
 def render_instruction(

@@ -40,6 +40,7 @@ from plantain.roles import (
     EncodedImage,
     Judge,
     JudgeRequest,
+    NormalForm,
     Reply,
     Writer,
     WriteRequest,
@@ -176,17 +177,18 @@ class Rounds:
         """Stores what the editor sent, untouched, and what is judged: normalised once, and restored; in a thread."""
         raw = self.journal.put_blob(edited.image.data, edited.image.media_type)
         try:
-            normal = normalise(edited.image.data, pixels=edited.pixels)
+            known = edited.normal or NormalForm(normalise(edited.image.data, pixels=edited.pixels), "")
         except BadImage as error:
             outcome = Outcome(OutcomeKind.MALFORMED, str(error))
             kept = replace(attempt, edit_outcome=outcome, raw=raw.sha256)
             return replace(draft, outcome=outcome, attempt=kept, blobs=(raw,))
         put_back = self._put_back(attempt, edited)
         if put_back is not None and put_back.edited is not None:
-            normal = put_back.edited
-        image = raw if normal is edited.image.data else self.journal.put_blob(normal, "image/jpeg")
+            known = NormalForm(put_back.edited, "")
+        normal = known.data
+        image = raw if normal == edited.image.data else self.journal.put_blob(normal, "image/jpeg")
         self.pictures.put(image.sha256, normal)
-        blobs: list[BlobRef] = [raw, replace(image, pixel_sha256=pixel_sha256(normal))]
+        blobs: list[BlobRef] = [raw, replace(image, pixel_sha256=known.pixel_sha256 or pixel_sha256(normal))]
         mask = None
         if put_back is not None and put_back.mask is not None:
             mask = self.journal.put_blob(put_back.mask, "image/png")

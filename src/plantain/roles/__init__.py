@@ -119,6 +119,14 @@ class EditRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class NormalForm:
+    """A picture as it is judged and released: its bytes, and the SHA-256 of its pixels."""
+
+    data: bytes = field(repr=False)
+    pixel_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class EditedImage:
     """What an editor hands back.
 
@@ -128,6 +136,7 @@ class EditedImage:
         support: "local", "diffuse" or "warp": how far the change honestly reaches; "" when unknown.
         note: one line on what was rendered.
         pixels: uint8 (H, W, 3) RGB, what `image` decodes to, where that has been done: nobody need do it again.
+        normal: `image` in normal form, where a worker has brought it there.
     """
 
     image: EncodedImage
@@ -135,6 +144,7 @@ class EditedImage:
     support: str = ""
     note: str = ""
     pixels: Pixels | None = field(default=None, repr=False, compare=False)
+    normal: NormalForm | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,15 @@ import numpy as np
 import psutil
 import pytest
 
+from plantain.engines.contract import engine_in_place
+from plantain.engines.local import LocalEngine
 from plantain.models.process.editor import ProcessEditor
 from plantain.models.resolver import resolve_editor, resolve_judge
 from plantain.pixels.decode import decode
-from plantain.pixels.encode import encode_mask
-from plantain.records import Geometry, InputError, Licence, Outcome, OutcomeKind, SourceImage
-from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
+from plantain.pixels.encode import encode_mask, normalise
+from plantain.pixels.fingerprint import pixel_sha256
+from plantain.records import Direction, Geometry, InputError, Licence, Outcome, OutcomeKind, SourceImage
+from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply
 from plantain.roles.options import ProviderOptions, WorkerCommand
 from plantain.runs.opening import edition_begun
 
@@ -223,3 +226,32 @@ def test_the_program_is_told_where_the_patients_sides_lie() -> None:
     )
     assert today == f"{first} sides=told"
     assert [edition_begun(f"process/mine: {known}", None) for known in (first, today)] == [1, 0]
+
+
+class Elsewhere(LocalEngine):
+    """Workers that share nothing with this process but what they are sent."""
+
+    remote = True
+
+
+def test_on_a_worker_of_an_engine_it_makes_the_same_and_normal_form_too() -> None:
+    asked = request(3, 128, 128, direction=Direction.ADD)
+    (here,) = edit_all(open_editor(), asked)
+
+    async def scene() -> tuple[Reply[EditedImage], Reply[EditedImage]]:
+        engine = Elsewhere()
+        engine_in_place.set(engine)
+        editor = open_editor()
+        try:
+            crashing = open_editor(mode="missing")
+            return await editor.edit(asked), await crashing.edit(asked)
+        finally:
+            await editor.aclose()
+            engine.close()
+
+    there, none = asyncio.run(scene())
+    assert here.value is not None and there.value is not None
+    assert (there.value.image, there.usage, there.raw) == (here.value.image, here.usage, here.raw)
+    normal = normalise(here.value.image.data)
+    assert there.value.normal == NormalForm(normal, pixel_sha256(normal))
+    assert none.outcome.kind is OutcomeKind.NO_IMAGE

@@ -7,13 +7,16 @@ import threading
 
 import orjson
 
+from plantain.engines.contract import WorkEngine, remote_engine
 from plantain.findings import told_sides
 from plantain.models.diffusers.devices import Devices, Order, device_names, release, share
 from plantain.models.diffusers.jobs import Done, Job, Steering
 from plantain.models.diffusers.plan import EditorPlan
+from plantain.models.diffusers.remote import edit_here
+from plantain.models.remote import on_worker, wants_normal_form
 from plantain.pixels.decode import declared_size
 from plantain.records import Direction, InputError, Outcome, OutcomeKind, Usage
-from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
+from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply, failed
 
 VERSION = "1"
 """Of this adapter; raised when the same weights and request could be run otherwise."""
@@ -59,10 +62,21 @@ class DiffusersEditor:
         )
         canvas = plan.method.frame.frame(width, height, side).canvas
         order = Order(plan.loading, steering, canvas, job, plan.options.batch_size)
+        engine = remote_engine()
+        if engine is not None:
+            return await self._on_worker(engine, order, normal=wants_normal_form(request))
         devices = self._devices
         if devices is None:
             devices = await asyncio.to_thread(self._open)
         return self._reply(await asyncio.wrap_future(devices.submit(order)))
+
+    async def _on_worker(self, engine: WorkEngine, order: Order, *, normal: bool) -> Reply[EditedImage]:
+        """The edit on a worker, which loads the weights from the same folder; one edit at a time."""
+        device = self.plan.options.device
+        done = await on_worker(
+            engine, "editor", edit_here, order.loading, order.steering, order.job, device, normal
+        )
+        return failed(done) if isinstance(done, Outcome) else self._reply(*done)
 
     async def aclose(self) -> None:
         """Ends the processes of the devices when no other editor uses them; the next edit starts them again."""
@@ -84,7 +98,7 @@ class DiffusersEditor:
             )
         return Steering.of({**self.plan.steering.settings, **request.parameters})
 
-    def _reply(self, done: Done) -> Reply[EditedImage]:
+    def _reply(self, done: Done, normal: NormalForm | None = None) -> Reply[EditedImage]:
         plan, record = self.plan, dict(done.record)
         record |= {
             "weights": f"{plan.weights.name}@{plan.weights.digest}",
@@ -100,7 +114,9 @@ class DiffusersEditor:
             return failed(done.outcome, Usage(), raw)
         usage = Usage(served_model=served, images=1)
         return Reply(
-            EditedImage(EncodedImage(done.picture, "image/png"), note=_note(record)), usage=usage, raw=raw
+            EditedImage(EncodedImage(done.picture, "image/png"), note=_note(record), normal=normal),
+            usage=usage,
+            raw=raw,
         )
 
 

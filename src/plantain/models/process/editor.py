@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 
+from plantain.engines.contract import remote_engine
 from plantain.findings import told_sides
 from plantain.models.diffusers.weights import folder_digest
 from plantain.models.frames import FramePolicy
 from plantain.models.presets import Preset
-from plantain.models.process.exchange import ProcessRequest, read_result, write_manifest
+from plantain.models.process.batch import run_batch
+from plantain.models.process.exchange import ProcessRequest
 from plantain.models.process.program import Program
+from plantain.models.process.remote import edit_here
+from plantain.models.remote import on_worker, wants_normal_form
 from plantain.pixels.decode import declared_size
 from plantain.records import InputError, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
@@ -106,7 +108,21 @@ class ProcessEditor:
             request.region.data if self.takes_region and request.region else None,
             request.parameters,
         )
-        result = await self._ask(wish)
+        engine, normal = remote_engine(), None
+        if engine is None:
+            result = await self._ask(wish)
+        else:
+            made = await on_worker(
+                engine,
+                "editor",
+                edit_here,
+                self.name,
+                self._command,
+                self.settings,
+                wish,
+                wants_normal_form(request),
+            )
+            result, normal = (made, None) if isinstance(made, Outcome) else made
         record: Mapping[str, object] = {
             "instruction": wish.instruction,
             "seed": wish.seed,
@@ -118,7 +134,9 @@ class ProcessEditor:
             return failed(result, Usage(), raw)
         note = f"{self.name} at {frame.canvas_width}x{frame.canvas_height} ({frame.mode})"
         usage = Usage(served_model=self._served, images=1)
-        return Reply(EditedImage(EncodedImage(result, "image/png"), note=note), usage=usage, raw=raw)
+        return Reply(
+            EditedImage(EncodedImage(result, "image/png"), note=note, normal=normal), usage=usage, raw=raw
+        )
 
     async def aclose(self) -> None:
         """Ends the program; the next edit starts it again."""
@@ -150,31 +168,7 @@ class ProcessEditor:
                         order.answer.set_result(result)
 
     async def _batch(self, wishes: list[ProcessRequest]) -> list[bytes | Outcome]:
-        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="plantain-"))
-        try:
-            manifest, faults = await asyncio.to_thread(
-                write_manifest, folder, self.name, self.settings, wishes
-            )
-            fault = await self._program.run(manifest) if len(faults) < len(wishes) else None
-            results = [
-                faults[number]
-                if number in faults
-                else await asyncio.to_thread(read_result, folder, number, wish)
-                for number, wish in enumerate(wishes)
-            ]
-        finally:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-        if fault is None:
-            return results
-        return [
-            fault if number not in faults and _missing(result) else result
-            for number, result in enumerate(results)
-        ]
-
-
-def _missing(result: bytes | Outcome) -> bool:
-    """Whether nothing whole was left for an edit when its program failed: an image half written is none."""
-    return isinstance(result, Outcome) and result.kind in (OutcomeKind.NO_IMAGE, OutcomeKind.MALFORMED)
+        return await run_batch(self._program, self.settings, wishes)
 
 
 def _digest(command: WorkerCommand) -> str:
