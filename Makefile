@@ -10,6 +10,9 @@ BIN := $(VENV)/bin
 DEMO_DIR ?= demo-run
 APT_TEST := chromium strace
 
+# Tests start hundreds of processes; where bytecode is not kept, each of them compiles plantain anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-fast fuzz hostile stale check bench dist format clean
 
 demo: $(VENV)/.demo
@@ -33,7 +36,7 @@ fuzz: $(VENV)/.dev
 
 # Everything that a stranger could send, with every command that reads it, under a tracer (twenty minutes).
 hostile: $(VENV)/.dev debian
-	PYTHONPATH=tests $(BIN)/python -m hostile.trace $(ARGS)
+	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests $(BIN)/python -m hostile.trace $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests benchmarks
