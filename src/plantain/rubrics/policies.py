@@ -45,7 +45,8 @@ def decide(
 def majority(panel: Sequence[tuple[str, Observations]], rubric: Rubric) -> Observations:
     """One report from a panel: a criterion passes when more than half of the panel passes it; of numbers, the median.
 
-    A tie fails: an edit is not let through by half of its judges. Evidence and codes of the judges who failed a
+    A tie fails: an edit is not let through by half of its judges. A judge that left a criterion unscored, because it
+    cannot see it, has no vote on it; what nobody scored stays unscored. Evidence and codes of the judges who failed a
     criterion are kept side by side.
     """
     if not panel:
@@ -55,7 +56,10 @@ def majority(panel: Sequence[tuple[str, Observations]], rubric: Rubric) -> Obser
         criteria={
             c.name: _together([o.criteria[c.name] for _, o in panel], c, rubric) for c in rubric.criteria
         },
-        facts={name: _more_than_half([o.facts[name] for _, o in panel]) for name in panel[0][1].facts},
+        facts={
+            name: _more_than_half([o.facts[name] for _, o in panel if name in o.facts])
+            for name in dict.fromkeys(name for _, o in panel for name in o.facts)
+        },
         opinion=_more_than_half(opinions) if opinions else None,
         reason=" | ".join(f"{name}: {o.reason}" for name, o in panel),
         differences=" | ".join(f"{name}: {o.differences}" for name, o in panel if o.differences),
@@ -65,7 +69,11 @@ def majority(panel: Sequence[tuple[str, Observations]], rubric: Rubric) -> Obser
 def _together(results: list[CriterionResult], criterion: RubricCriterion, rubric: Rubric) -> CriterionResult:
     value: float | None = None
     if criterion.scale is None:
-        passed: bool | None = _more_than_half([bool(r.passed) for r in results])
+        votes = [r for r in results if r.passed is not None]
+        if not votes:
+            return CriterionResult(None, evidence=" | ".join(r.evidence for r in results if r.evidence))
+        results = votes
+        passed: bool | None = _more_than_half([bool(r.passed) for r in votes])
     else:
         values = [r.value for r in results if r.value is not None]
         value = float(median(values)) if 2 * len(values) > len(results) else None

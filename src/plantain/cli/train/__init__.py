@@ -6,12 +6,14 @@ from plantain.cli.terminal.groups import LazyGroup
 
 app = LazyGroup(
     "train",
-    "Train open editors on pairs, or on preferences, and measure what they learned.",
+    "Train open editors on pairs or preferences, and probes of findings; measure what they learned.",
     {
         "finetune": (
             "plantain.cli.train.finetune",
             "an InstructPix2Pix on n samples of each task, measured on others",
         ),
         "dpo": ("plantain.cli.train.dpo", "on a release's preferences, after supervised steps"),
+        "probe": ("plantain.cli.train.probe", "a classifier of findings on labelled pictures, with a card"),
+        "probe-check": ("plantain.cli.train.probe_check", "a probe measured on other labelled pictures"),
     },
 )

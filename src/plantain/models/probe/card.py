@@ -1,0 +1,130 @@
+"""A probe's card: what it was measured by, and whether it may take part in verdicts."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """An area under the ROC curve with its 95 % interval over groups.
+
+    Attributes:
+        auc: in [0, 1]; None where all pictures have the finding, or none has.
+        low, high: None where nothing can be said.
+        n: pictures; `groups` of them are independent.
+    """
+
+    auc: float | None
+    low: float | None
+    high: float | None
+    n: int
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRate:
+    """How often a probe was right about pictures that were made so that the right answer is known.
+
+    Attributes:
+        rate: in [0, 1]; None of none.
+        low, high: 95 % interval.
+        n: pictures.
+        least: what the gate asks of `rate`; None where it asks nothing.
+    """
+
+    rate: float | None
+    low: float | None
+    high: float | None
+    n: int
+    least: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeCard:
+    """What is known of a probe.
+
+    Attributes:
+        findings, modality: what it tells, of which pictures.
+        width: of its network.
+        temperatures, shifts: per finding; a calibrated logit is raw / temperature - shift.
+        margins: per finding, by how much a calibrated logit moves when nothing of meaning happens to a picture.
+        patients: "known", or "unknown" where groups are near duplicates alone.
+        learned_from: pictures and groups by part: "training", "calibration", "held out".
+        catalogue: digest of what it learned from.
+        seed, epochs: of the training.
+        held_out: by finding.
+        ece: expected calibration error over all findings, in [0, 1].
+        controls: by name, then by finding ("all" where it is about none).
+        areas_under: AUC by finding after an exchange that carries no meaning, by its name.
+        why_not: why it may not judge; empty where it may.
+    """
+
+    findings: tuple[str, ...]
+    modality: str
+    width: int
+    temperatures: tuple[float, ...]
+    shifts: tuple[float, ...]
+    margins: tuple[float, ...]
+    patients: str
+    learned_from: Mapping[str, Mapping[str, int]]
+    catalogue: str
+    seed: int
+    epochs: int
+    held_out: Mapping[str, Area]
+    ece: float
+    controls: Mapping[str, Mapping[str, ControlRate]]
+    areas_under: Mapping[str, Mapping[str, Area]]
+    why_not: tuple[str, ...] = ()
+
+    @property
+    def passes(self) -> bool:
+        """Whether the probe may take part in verdicts."""
+        return not self.why_not
+
+
+@cache
+def needs() -> Mapping[str, Mapping[str, float]]:
+    """What a probe's card must show, by kind and name; the reasons stand in the file."""
+    text = resources.files("plantain.models.probe").joinpath("gate.toml").read_text("utf-8")
+    return {
+        kind: {
+            name: float(value["least"] if "least" in value else value["most"]) for name, value in rows.items()
+        }
+        for kind, rows in tomllib.loads(text).items()
+    }
+
+
+def why_not(
+    held_out: Mapping[str, Area],
+    ece: float,
+    controls: Mapping[str, Mapping[str, ControlRate]],
+    areas_under: Mapping[str, Mapping[str, Area]],
+) -> tuple[str, ...]:
+    """What a card lacks to pass, one line each."""
+    found = []
+    floor, under = needs()["area"]["held out"], needs()["area"]["exchanged"]
+    for name, area in held_out.items():
+        if area.auc is None or area.auc < floor:
+            found.append(f"{name}: AUC {_said(area.auc)} on held-out pictures, below {floor:.2f}")
+    for what, areas in areas_under.items():
+        for name, area in areas.items():
+            if area.auc is None or area.auc < under:
+                found.append(f"{name}: AUC {_said(area.auc)} with {what}, below {under:.2f}")
+    if not ece <= needs()["calibration"]["ece"]:
+        found.append(f"expected calibration error {ece:.3f}, above {needs()['calibration']['ece']:.2f}")
+    for what, rates in controls.items():
+        for name, rate in rates.items():
+            if rate.least is not None and (rate.rate is None or rate.rate < rate.least):
+                found.append(
+                    f"{name}: {_said(rate.rate)} right of {rate.n} with {what}, below {rate.least:.2f}"
+                )
+    return tuple(found)
+
+
+def _said(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}"

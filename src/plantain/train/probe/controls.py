@@ -1,0 +1,168 @@
+"""A probe's causal controls: pictures made so that the right answer is known from how they were made.
+
+AUC on held-out pictures is no evidence: a network that learned where pictures come from has it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from plantain.metrics.statistics.areas import clustered_area
+from plantain.metrics.statistics.clusters import clustered_rate
+from plantain.metrics.statistics.gap import shares
+from plantain.models.probe.card import Area, ControlRate, needs
+from plantain.models.probe.frame import SIDE, Frame
+from plantain.train.probe.changes import (
+    blended,
+    blurred,
+    core,
+    covered,
+    mirrored,
+    recoded,
+    rough_mass,
+    with_border_of,
+    with_tones_of,
+)
+from plantain.train.probe.pictures import LabelledFrames
+
+Asked = Callable[[list[Frame]], npt.NDArray[np.float64]]
+"""Calibrated logits (N, findings) of frames."""
+
+Seen = Callable[[LabelledFrames], npt.NDArray[np.float32]]
+"""Where a probe sees each finding, (N, findings, 2)."""
+
+DEPTH, SOFT = 0.07, 2.0
+"""How far inside the outline the exchanged inside ends, as a share of the side, and the sigma of its edge in pixels."""
+
+COVER = 0.2
+"""Radius of a cover, as a share of the side."""
+
+Told = dict[str, dict[str, ControlRate]]
+
+
+def control_rates(pictures: LabelledFrames, asked: Asked, seen: Seen, seed: int, most: int = 200) -> Told:
+    """How often a probe is right, by control and finding.
+
+    Args:
+        pictures: that it has not learned from.
+        asked, seen: the probe.
+        seed: of the draws.
+        most: pictures of each finding for each control.
+
+    Returns:
+        Rates with intervals over groups. "mirrored removals that show it twice" counts a picture as right where at
+        least one of its two mirrored halves is still called the finding: one of them shows it, nobody knows which.
+    """
+    rng = np.random.default_rng(seed)
+    healthy = np.flatnonzero(pictures.healthy)
+    told: Told = {}
+    for column, name in enumerate(pictures.findings):
+        cases = np.flatnonzero(pictures.labels[:, column])
+        cases = rng.permutation(cases)[:most]
+        for what, right in _of_finding(pictures, column, cases, healthy, asked, seen, rng):
+            told.setdefault(what, {})[name] = rate_of(right, what)
+    masses = rng.permutation(healthy)[:most]
+    above = asked([rough_mass(pictures.frames[k], rng) for k in masses]) >= 0
+    halves = [asked([mirrored(pictures.frames[k], side) for k in masses]) < 0 for side in (0, 1)]
+    own = pictures.groups[masses].tolist()
+    for column, name in enumerate(pictures.findings):
+        answers = {
+            "independent masses on healthy pictures": ~above[:, column],
+            "healthy halves mirrored": halves[0][:, column] & halves[1][:, column],
+        }
+        for what, good in answers.items():
+            told.setdefault(what, {})[name] = rate_of(list(zip(own, good.tolist(), strict=True)), what)
+    return told
+
+
+def _of_finding(
+    pictures: LabelledFrames,
+    column: int,
+    cases: npt.NDArray[np.intp],
+    healthy: npt.NDArray[np.intp],
+    asked: Asked,
+    seen: Seen,
+    rng: np.random.Generator,
+) -> Iterator[tuple[str, list[tuple[str, bool]]]]:
+    frames, own = pictures.frames, pictures.groups[cases]
+    others = rng.choice(healthy, len(cases), replace=len(healthy) < len(cases))
+
+    def right(made: list[Frame], is_there: bool) -> list[tuple[str, bool]]:
+        found = asked(made)[:, column] >= 0
+        return list(zip(own.tolist(), (found == is_there).tolist(), strict=True))
+
+    pairs = [(frames[case], frames[other]) for case, other in zip(cases, others, strict=True)]
+    yield (
+        "a case's inside in a healthy rim",
+        right([blended(h, c, core(h, c, DEPTH, SOFT), matched=False) for c, h in pairs], True),
+    )
+    yield (
+        "a healthy inside in a case's rim",
+        right([blended(c, h, core(c, h, DEPTH, SOFT), matched=False) for c, h in pairs], False),
+    )
+    twice = [asked([mirrored(c, side) for c, _ in pairs])[:, column] >= 0 for side in (0, 1)]
+    yield (
+        "mirrored removals that show it twice",
+        list(zip(own.tolist(), (twice[0] | twice[1]).tolist(), strict=True)),
+    )
+    places = seen(pictures.chosen(cases))[:, column]
+    yield (
+        "the finding's place covered",
+        right(
+            [covered(c, h, tuple(p), COVER * SIDE) for (c, h), p in zip(pairs, places, strict=True)], False
+        ),
+    )
+    yield (
+        "another place covered",
+        right(
+            [
+                covered(c, h, _away(p, rng), COVER * SIDE * 0.6)
+                for (c, h), p in zip(pairs, places, strict=True)
+            ],
+            True,
+        ),
+    )
+
+
+def exchanged_areas(pictures: LabelledFrames, asked: Asked, seed: int) -> dict[str, dict[str, Area]]:
+    """AUC by finding after borders, codec, sharpness or tones were exchanged between cases and others."""
+    rng = np.random.default_rng(seed)
+    healthy, cases = np.flatnonzero(pictures.healthy), np.flatnonzero(~pictures.healthy)
+    ill = ~pictures.healthy
+    other = [pictures.frames[int(rng.choice(healthy if case else cases))] for case in ill]
+    changes: Mapping[str, Callable[[int], Frame]] = {
+        "borders exchanged": lambda k: with_border_of(pictures.frames[k], other[k]),
+        "histograms exchanged": lambda k: with_tones_of(pictures.frames[k], other[k]),
+        "cases encoded at 30, others at 95": lambda k: recoded(pictures.frames[k], 30 if ill[k] else 95),
+        "cases encoded at 95, others at 30": lambda k: recoded(pictures.frames[k], 95 if ill[k] else 30),
+        "cases blurred": lambda k: blurred(pictures.frames[k], 0.9) if ill[k] else pictures.frames[k],
+        "others blurred": lambda k: pictures.frames[k] if ill[k] else blurred(pictures.frames[k], 0.9),
+    }
+    return {
+        what: areas_of(pictures, asked([change(k) for k in range(len(pictures))]))
+        for what, change in changes.items()
+    }
+
+
+def areas_of(pictures: LabelledFrames, logits: npt.NDArray[np.float64]) -> dict[str, Area]:
+    """AUC by finding of logits (N, findings) against the labels, with intervals over groups."""
+    found = {}
+    for column, name in enumerate(pictures.findings):
+        area = clustered_area(logits[:, column], pictures.labels[:, column], pictures.groups)
+        found[name] = Area(*area, len(pictures), len(set(pictures.groups.tolist())))
+    return found
+
+
+def rate_of(right: list[tuple[str, bool]], what: str) -> ControlRate:
+    """The share of right answers, each with its group, and what the gate asks of this control."""
+    rate = clustered_rate(shares([(group, float(answer)) for group, answer in right]))
+    return ControlRate(rate.value, rate.low, rate.high, rate.n, needs()["control"].get(what))
+
+
+def _away(place: npt.NDArray[np.float32], rng: np.random.Generator) -> tuple[float, float]:
+    some = rng.uniform(0.25, 0.75, (32, 2)) * SIDE
+    x, y = some[int(np.argmax(np.hypot(*(some - place).T)))]
+    return float(x), float(y)
