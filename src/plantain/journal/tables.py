@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from plantain.journal.reader import JournalReader
 from plantain.journal.telemetry import came_back, costs, put_back, status_summary
-from plantain.journal.units import NOTHING, OF_CRITERIA, UNITS, decision_rates, rates, snapshot
+from plantain.journal.units import NOTHING, OF_CRITERIA, decision_rates, rates, snapshot, units
 from plantain.journal.verdicts import JUDGED_AGAIN
 from plantain.metrics.statistics.clusters import Rate
 from plantain.records import TaskState
@@ -201,8 +201,7 @@ def table1(reader: JournalReader) -> Composition:
 
 def table2(reader: JournalReader, weights: Mapping[str, float]) -> Judged:
     """Table 2, in attempts. `weights` are the rubric's, by criterion."""
-    first = decision_rates(reader, first_round=True)
-    overall = decision_rates(reader, first_round=False)
+    first, overall = decision_rates(reader)
     codes = _codes(reader)
     why = {name: tuple((code, n) for criterion, code, n in codes if criterion == name) for name in weights}
     attempts, judged, unjudged = _coverage(reader)
@@ -274,12 +273,13 @@ def by_finding(reader: JournalReader) -> tuple[FindingRow, ...]:
         policy: rates(reader, f"SELECT {keys}, sum({policy}), count(*) FROM judged GROUP BY {keys}, cluster")
         for policy in ("qualified_weighted", "qualified_all_pass")
     }
-    scores = {
-        tuple(row[:3]): (row[3], row[4])
-        for row in reader.connection.execute(
-            f"{UNITS} SELECT {keys}, count(*), avg(score) FROM judged GROUP BY {keys}"
-        )
-    }
+    with units(reader):
+        scores = {
+            tuple(row[:3]): (row[3], row[4])
+            for row in reader.connection.execute(
+                f"SELECT {keys}, count(*), avg(score) FROM judged GROUP BY {keys}"
+            )
+        }
     rows = []
     for modality, finding, direction, success, failed, other in reader.connection.execute(
         f"SELECT {keys}, sum(state = 'success'), sum(state = 'failed'), sum(state NOT IN ('success', 'failed'))"
@@ -334,10 +334,11 @@ def _composition_row(
 
 def _codes(reader: JournalReader) -> tuple[tuple[str, str, int], ...]:
     """(criterion, code, attempts) over failed criteria, most frequent first."""
-    rows = reader.connection.execute(
-        f"{UNITS} SELECT c.name, code.value, count(*) FROM {OF_CRITERIA}, json_each(c.codes) code"
-        " WHERE NOT c.passed GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2"
-    ).fetchall()
+    with units(reader):
+        rows = reader.connection.execute(
+            f"SELECT c.name, code.value, count(*) FROM {OF_CRITERIA}, json_each(c.codes) code"
+            " WHERE NOT c.passed GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2"
+        ).fetchall()
     return tuple((criterion, code, n) for criterion, code, n in rows)
 
 

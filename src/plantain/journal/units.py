@@ -1,32 +1,44 @@
-"""The units that tables count, as SQL, and rates over them whose intervals know that images repeat."""
+"""The units that tables count, and rates over them whose intervals know that images repeat.
+
+A report asks a dozen questions of them. They are worked out once for all of these, into tables of the connection's own
+that spill to disk, so that a run of a million tasks is read through once and held in memory never.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from plantain.journal.reader import JournalReader
 from plantain.metrics.statistics.clusters import Rate, clustered_rate
 
-UNITS = """WITH unit AS (
-    SELECT t.id, t.modality, t.finding, t.direction, t.generation, t.state, t.round,
-           coalesce(json_extract(i.record, '$.dataset') || '/' || json_extract(i.record, '$.group'),
-                    nullif(json_extract(i.record, '$.source_sha256'), ''), t.image_id) AS cluster
-    FROM task t LEFT JOIN image i ON i.id = t.image_id WHERE t.kind = 'edit'),
-judged AS (
-    SELECT u.id, u.modality, u.finding, u.direction, u.cluster, v.round, v.score, v.opinion, v.generation, v.judge,
+_TABLES = {
+    "unit": """
+    CREATE TEMP TABLE unit AS
+    WITH named AS (
+        SELECT t.image_id AS image,
+               coalesce(json_extract(i.record, '$.dataset') || '/' || json_extract(i.record, '$.group'),
+                        nullif(json_extract(i.record, '$.source_sha256'), ''), t.image_id) AS name
+        FROM (SELECT DISTINCT image_id FROM task WHERE kind = 'edit') t LEFT JOIN image i ON i.id = t.image_id),
+    shared AS MATERIALIZED (SELECT image, dense_rank() OVER (ORDER BY name) AS cluster FROM named)
+    SELECT s.cluster, t.id, t.modality, t.finding, t.direction, t.generation, t.state, t.round
+    FROM task t JOIN shared s ON s.image = t.image_id WHERE t.kind = 'edit' ORDER BY s.cluster""",
+    "judged": """
+    CREATE TEMP TABLE judged AS
+    SELECT u.cluster, u.id, u.modality, u.finding, u.direction, v.round, v.score, v.opinion, v.generation, v.judge,
            v.draw, v.qualified, v.qualified_all_pass, v.qualified_weighted
-    FROM unit u JOIN verdict v ON v.task = u.id AND v.generation = u.generation AND v.decisive = 1)
-"""
-"""`unit`: edit tasks with the patient (or, where the source names none, the source file) that they share.
-`judged`: attempts of current generations with their one decisive verdict."""
+    FROM unit u JOIN verdict v ON v.task = u.id AND v.generation = u.generation AND v.decisive = 1
+    ORDER BY u.cluster""",
+}
+"""`unit`: edit tasks, with a number for the patient (or, where the source names none, the source file) that they share.
+`judged`: attempts of current generations with their one decisive verdict. Both lie in the order of their clusters."""
 
 OF_CRITERIA = (
-    "judged j JOIN criterion c ON c.task = j.id AND c.generation = j.generation AND c.round = j.round"
+    "judged j CROSS JOIN criterion c ON c.task = j.id AND c.generation = j.generation AND c.round = j.round"
     " AND c.judge = j.judge AND c.draw = j.draw AND c.kind = 'criterion'"
 )
-"""Each criterion of the verdicts of `judged`, as SQL."""
+"""Each criterion of the verdicts of `judged`, as SQL, in the order of clusters."""
 
 DECISIONS = (
     "qualified",
@@ -38,6 +50,9 @@ DECISIONS = (
 """What a verdict can say yes or no to, as SQL over `judged`."""
 
 NOTHING = clustered_rate({})
+
+Patterns = Counter[tuple[int, int]]
+"""How many clusters have (successes, trials)."""
 
 
 @contextmanager
@@ -54,32 +69,91 @@ def snapshot(reader: JournalReader) -> Iterator[None]:
         connection.execute("ROLLBACK")
 
 
+@contextmanager
+def units(reader: JournalReader, *, judged: bool = True) -> Iterator[None]:
+    """Inside, queries find the tables `unit` and `judged`, which last as long as the snapshot that they are of.
+
+    Args:
+        judged: make that one too.
+    """
+    connection = reader.connection
+    with snapshot(reader):
+        there = {name for (name,) in connection.execute("SELECT name FROM temp.sqlite_schema")}
+        connection.execute(
+            "PRAGMA query_only = OFF"
+        )  # they are the connection's own; the run is open read-only
+        try:
+            for name, made in _TABLES.items():
+                if name not in there and (judged or name == "unit"):
+                    connection.execute(made)
+        finally:
+            connection.execute("PRAGMA query_only = ON")
+        yield
+
+
 def rates(reader: JournalReader, sql: str) -> dict[tuple[str, ...], Rate]:
     """Rates by key from rows (key..., successes, n), one row for each cluster.
 
     Holds how many clusters have which counts, not the clusters.
     """
-    patterns: dict[tuple[str, ...], Counter[tuple[int, int]]] = defaultdict(Counter)
-    for *key, successes, n in reader.connection.execute(UNITS + sql):
-        patterns[tuple(key)][successes or 0, n or 0] += 1
+    patterns: dict[tuple[str, ...], Patterns] = defaultdict(Counter)
+    with units(reader, judged="judged" in sql):
+        for *key, successes, n in reader.connection.execute(sql):
+            patterns[tuple(key)][successes or 0, n or 0] += 1
     return {key: clustered_rate(counts) for key, counts in patterns.items()}
 
 
-def decision_rates(reader: JournalReader, *, first_round: bool) -> defaultdict[str, Rate]:
-    """How often each decision and criterion was yes, over judged attempts; one that a verdict lacks is not in its n."""
-    sums = ", ".join(f"sum({decision}), count({decision})" for decision in DECISIONS)
-    where = "WHERE {}round = 1" if first_round else ""
-    patterns: dict[str, Counter[tuple[int, int]]] = defaultdict(Counter)
-    for row in reader.connection.execute(
-        f"{UNITS} SELECT {sums} FROM judged {where.format('')} GROUP BY cluster"
-    ):
-        for index, decision in enumerate(DECISIONS):
-            patterns[decision][row[2 * index] or 0, row[2 * index + 1]] += 1
-    for name, passed, n in reader.connection.execute(
-        f"{UNITS} SELECT c.name, sum(c.passed), count(c.passed) FROM {OF_CRITERIA} {where.format('j.')}"
-        " GROUP BY c.name, j.cluster"
-    ):
-        patterns[name][passed or 0, n] += 1
-    return defaultdict(
-        lambda: NOTHING, {decision: clustered_rate(counts) for decision, counts in patterns.items()}
+def decision_rates(reader: JournalReader) -> tuple[defaultdict[str, Rate], defaultdict[str, Rate]]:
+    """How often each decision and criterion was yes; one that a verdict lacks is not in its n.
+
+    Returns:
+        Over judged attempts of the first round, and over all.
+    """
+    first, overall = _by_decision(reader)
+    for round, cluster in _criteria_by_cluster(reader):
+        patterns = first if round == 1 else overall
+        for name, (passed, n) in cluster.items():
+            patterns[name][passed, n] += 1
+    return _rates_of(first), _rates_of(overall)
+
+
+def _rates_of(patterns: Mapping[str, Patterns]) -> defaultdict[str, Rate]:
+    return defaultdict(lambda: NOTHING, {name: clustered_rate(counts) for name, counts in patterns.items()})
+
+
+def _by_decision(reader: JournalReader) -> tuple[dict[str, Patterns], dict[str, Patterns]]:
+    """Clusters by what their verdicts decided: of first rounds, and of all."""
+    sums = ", ".join(
+        f"sum({decision}) FILTER ({where}), count({decision}) FILTER ({where})"
+        for where in ("WHERE round = 1", "WHERE true")
+        for decision in DECISIONS
     )
+    first: dict[str, Patterns] = defaultdict(Counter)
+    overall: dict[str, Patterns] = defaultdict(Counter)
+    columns = [(patterns, decision) for patterns in (first, overall) for decision in DECISIONS]
+    with units(reader):
+        for row in reader.connection.execute(f"SELECT {sums} FROM judged GROUP BY cluster"):
+            for (patterns, decision), yes, n in zip(columns, row[::2], row[1::2], strict=True):
+                patterns[decision][yes or 0, n] += 1
+    return first, overall
+
+
+def _criteria_by_cluster(reader: JournalReader) -> Iterator[tuple[int, dict[str, list[int]]]]:
+    """For each cluster, (1, ...) with its criteria of first rounds and (0, ...) with those of all rounds: name ->
+    [passed, n].
+    """
+    found: tuple[dict[str, list[int]], dict[str, list[int]]] = {}, {}
+    at = None
+    with units(reader):
+        for cluster, round, name, passed in reader.connection.execute(
+            f"SELECT j.cluster, j.round, c.name, c.passed FROM {OF_CRITERIA} WHERE c.passed IS NOT NULL"
+            " ORDER BY j.rowid"
+        ):
+            if cluster != at:
+                yield from enumerate(found)
+                found, at = ({}, {}), cluster
+            for counts in found if round == 1 else found[:1]:
+                count = counts.setdefault(name, [0, 0])
+                count[0] += passed
+                count[1] += 1
+    yield from enumerate(found)
