@@ -18,7 +18,7 @@ from fastapi import FastAPI, Request
 
 from plantain.review.ratings import Ratings
 from plantain.review.room.server import create_app
-from plantain.review.serving import _listen
+from plantain.review.serving import listen
 from simulated.readers import ScriptedReader, noise_study
 
 READERS = 50
@@ -87,7 +87,7 @@ def _bare(path: Path) -> FastAPI:
 
 
 def _run(app: FastAPI) -> tuple[str, Callable[[], None]]:
-    held = _listen("127.0.0.1", 0)
+    held = listen("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [held]})
     thread.start()

@@ -27,13 +27,13 @@ HOSTILE = "<script>window.pwned=1</script><img src=x onerror=window.pwned=1>"
 @pytest.fixture(scope="module")
 def served(tmp_path_factory) -> Iterator[tuple[Study, Ratings, str]]:
     from plantain.review.room.server import create_app
-    from plantain.review.serving import _listen
+    from plantain.review.serving import listen
 
     study = small_study(
         tmp_path_factory.mktemp("browser") / "s", cases=1, models=("acme/zebra-9", "beta/yak-2"), training=1
     )
     ratings = Ratings.open(study)
-    held = _listen("127.0.0.1", 0)
+    held = listen("127.0.0.1", 0)
     app = create_app(study, ratings, hosts=frozenset({"127.0.0.1"}))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [held]})

@@ -41,6 +41,7 @@ COMMANDS = {
         "correct a verdict by hand, with a name and a reason, beside the judge's",
     ),
     "consent": ("plantain.cli.runs.consent", "what a run has sent where, under which agreement"),
+    "view": ("plantain.cli.view", "look around in a run, a release or a study, also while it is built"),
     "report": ("plantain.cli.runs.report", "tables and figures of a run, as one HTML file"),
     "export": ("plantain.cli.releases.export", "a run as a dataset that others can use"),
     "import": ("plantain.cli.releases.import_run", "a published release back into a journal"),

@@ -201,6 +201,7 @@ def finish(connection: sqlite3.Connection, run: Path, clear: Callable[[Note], No
     for sha256 in note.blobs:
         path = store.path(sha256)
         path.unlink(missing_ok=True)
+        store.thumbnail(sha256).unlink(missing_ok=True)
         folders.add(path.parent)
     for folder in sorted(folders):
         if folder.is_dir():

@@ -266,6 +266,11 @@ class Ratings:
             for row in rows
         ]
 
+    def last(self) -> int:
+        """Number of the newest answer; it grows with every one."""
+        with self._locked() as db:
+            return int(db.execute("SELECT coalesce(max(id), 0) FROM answer").fetchone()[0])
+
     def turns(self, reader: str) -> dict[str, int]:
         """Item -> the turn of its newest answer, of one reader; no answers are read for it."""
         with self._locked() as db:

@@ -82,7 +82,7 @@ def serve(
         ) from error
     ratings = Ratings.open(study)
     try:
-        held = _listen(host, port)
+        held = listen(host, port)
         base = f"http://{host if ':' not in host else f'[{host}]'}:{held.getsockname()[1]}"
         _, token = ratings.invite(ADMINISTRATOR)
         public = urlsplit(url)
@@ -99,7 +99,7 @@ def serve(
         lock.release()
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """The port, held before anybody is told of it; 0: any."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     held = socket.socket(family, socket.SOCK_STREAM)

@@ -13,6 +13,9 @@ from plantain.journal.errors import BadBlob
 from plantain.journal.rows import BlobRef
 
 _SUFFIX = ".tmp"
+THUMBNAILS = "thumbnails"
+"""Folder of a run, beside its blobs; it can be deleted at any time."""
+
 _serial = itertools.count()
 
 
@@ -38,6 +41,10 @@ class BlobStore:
         if len(sha256) != 64 or not set(sha256) <= set("0123456789abcdef"):
             raise BadBlob(f"{sha256[:80]!r} is not a SHA-256 in lower-case hex")
         return self.root / sha256[:2] / sha256
+
+    def thumbnail(self, sha256: str) -> Path:
+        """Where a small copy of a picture lies once somebody looked at it; it goes when its blob is withdrawn."""
+        return self.root.parent / THUMBNAILS / self.path(sha256).relative_to(self.root).with_suffix(".jpg")
 
     def put(self, data: bytes, media_type: str) -> tuple[BlobRef, bool]:
         """Stores `data`; when this returns, the blob survives a power cut.

@@ -1,0 +1,72 @@
+"""`plantain view`: look around in a run, a benchmark's run, a release or a study."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from plantain.cli.terminal.application import application
+from plantain.records import InputError
+
+if TYPE_CHECKING:
+    from plantain.review.viewer.run_view import RunView
+    from plantain.review.viewer.study_view import StudyView
+
+app = application()
+
+
+@app.command(epilog="Example: plantain view runs/pilot")
+def view(
+    what: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN|BENCH-RUN|RELEASE|STUDY", help="What to look at; a run may still be building."
+        ),
+    ],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any that is free.")] = 8766,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
+) -> None:
+    """Every task, round, verdict and call in the browser, read-only, on 127.0.0.1, until Ctrl-C.
+
+    Everybody with an account on this machine can open the address while it is served.
+    """
+    from plantain.files.installing import install_line
+
+    try:
+        from plantain.review.viewer.server import view_until_stopped
+    except ImportError as error:
+        raise InputError(f"viewing needs {error.name}: {install_line('review')}") from error
+
+    def told(address: str) -> None:
+        if as_json:
+            import orjson
+
+            print(orjson.dumps({"url": address}).decode(), flush=True)
+            return
+        print(f"{what}: {address}\nCtrl-C stops", flush=True)
+
+    with ExitStack() as held:
+        view_until_stopped(_opened(what, held), port, told)
+
+
+def _opened(what: Path, held: ExitStack) -> RunView | StudyView:
+    from plantain.journal.disk.connect import JOURNAL_NAME
+    from plantain.review.study import STUDY
+    from plantain.review.viewer.run_view import RunView
+    from plantain.review.viewer.study_view import StudyView
+
+    if (what / STUDY).is_file():
+        return StudyView(what)
+    if (what / JOURNAL_NAME).is_file():
+        return RunView(what)
+    if what.is_dir():
+        from plantain.release.importing.importing import import_release
+
+        run = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="plantain-view-"))) / "run"
+        import_release(what, run)
+        return RunView(run, what.resolve().name)
+    raise InputError(f"{what}: no run, benchmark run, release or study")

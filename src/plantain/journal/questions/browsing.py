@@ -1,0 +1,296 @@
+"""A run's tasks by pages: filtered, searched, in either direction, at a cost that hangs on the page, not on the run."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+from plantain.journal.reader import JournalReader
+from plantain.records import InputError, TaskState
+
+ANY_JUDGE_DIFFERS = "any"
+"""Of `TaskQuery.differ`: tasks on whose attempts any two judges, or a judge and a person, do not agree."""
+
+_STATES = tuple(state.value for state in TaskState)
+
+
+class TaskOrder(StrEnum):
+    """By id, which stays; or by the last call, newest first, which is how a build is followed."""
+
+    ID = "id"
+    RECENT = "recent"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQuery:
+    """Which tasks are shown; an empty field lets all pass.
+
+    Attributes:
+        state, modality, finding, direction, kind: of the task; the finding of a benchmark's task is its arm.
+        round: in which it succeeded, or the last one made; 0: any.
+        judge: only tasks on which this judge gave a verdict; the next three then speak of its verdicts only.
+        verdict: "qualified" or "not": some attempt was judged so.
+        criterion: some attempt failed this one.
+        code: some attempt failed for this reason.
+        differ: "any", or two judges by "A|B": judges differ on some attempt.
+        text: words of an instruction or a reason, the id of an image, or the first digits of a task's id.
+    """
+
+    state: str = ""
+    modality: str = ""
+    finding: str = ""
+    direction: str = ""
+    kind: str = ""
+    round: int = 0
+    judge: str = ""
+    verdict: str = ""
+    criterion: str = ""
+    code: str = ""
+    differ: str = ""
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        if self.state and self.state not in _STATES:
+            raise InputError(f"state {self.state!r}: one of {', '.join(_STATES)}")
+        if self.verdict not in ("", "qualified", "not"):
+            raise InputError(f"verdict {self.verdict!r}: qualified or not")
+
+    @property
+    def said(self) -> dict[str, str]:
+        """The fields that are not empty, as text."""
+        return {field.name: str(value) for field in fields(self) if (value := getattr(self, field.name))}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeMark:
+    """What one judge made of an attempt; `decisive`: it closed the task."""
+
+    judge: str
+    qualified: bool
+    decisive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BrowsedTask:
+    """One task as a line: `original` and `edited` are hashes of blobs, of its last attempt with a picture."""
+
+    id: str
+    image: str
+    modality: str
+    finding: str
+    direction: str
+    kind: str
+    state: str
+    round: int
+    reason: str
+    instruction: str
+    original: str
+    edited: str
+    cost_usd: float | None
+    marks: tuple[JudgeMark, ...]
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrowsedPage:
+    """Tasks in their order; whether there are others before the first and behind the last."""
+
+    tasks: tuple[BrowsedTask, ...]
+    before: bool
+    behind: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What there is to filter by, each list sorted."""
+
+    modalities: tuple[str, ...]
+    findings: tuple[str, ...]
+    directions: tuple[str, ...]
+    kinds: tuple[str, ...]
+    judges: tuple[str, ...]
+    criteria: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePair:
+    """Two judges over the attempts that both judged: how many, and on how many they differ."""
+
+    one: str
+    other: str
+    both: int
+    differ: int
+    only_one: int
+    only_other: int
+
+
+_LAST = "SELECT {} FROM attempt a WHERE a.task = t.id AND a.generation = t.generation {} ORDER BY a.round DESC LIMIT 1"
+_COLUMNS = (
+    "t.id, t.image_id, t.modality, t.finding, t.direction, t.kind, t.state, t.round, t.reason, t.generation, "
+    f"({_LAST.format('a.instruction', '')}), (SELECT prepared FROM image i WHERE i.id = t.image_id), "
+    f"({_LAST.format('a.edited', 'AND a.edited IS NOT NULL')}), (SELECT sum(cost_usd) FROM call c WHERE c.task = t.id)"
+)
+_OF_TASK = "v.task = t.id AND v.generation = t.generation"
+_NEWEST = "c.id = (SELECT max(d.id) FROM call d WHERE d.task = c.task)"
+
+
+def page_of(
+    reader: JournalReader,
+    query: TaskQuery,
+    *,
+    size: int,
+    after: str = "",
+    before: str = "",
+    order: TaskOrder = TaskOrder.ID,
+) -> BrowsedPage:
+    """One page of the tasks that pass.
+
+    Args:
+        size: tasks on it, at most.
+        after, before: `place` of a task: the page begins behind it, or ends before it; at most one of them.
+        order: tasks without calls are not in the recent ones.
+
+    Raises:
+        InputError: a place that is none.
+    """
+    where, values = _where(query)
+    recent = order is TaskOrder.RECENT
+    table = f"call c CROSS JOIN task t ON t.id = c.task AND {_NEWEST}" if recent else "task t"
+    key = "c.id" if recent else "t.id"
+    mark = after or before
+    bound: list[str | int] = list(values)
+    backwards = bool(before) and not after
+    falls = recent != backwards  # whether the key falls along the reading
+    if mark:
+        where += f" AND {key} {'<' if falls else '>'} ?"
+        bound.append(_call_id(mark) if recent else mark)
+    sql = f"SELECT {_COLUMNS}, {key} FROM {table} WHERE {where} ORDER BY {key} {'DESC' if falls else 'ASC'} LIMIT ?"
+    rows = reader.connection.execute(sql, (*bound, size + 1)).fetchall()
+    more, rows = len(rows) > size, rows[:size]
+    if backwards:
+        rows.reverse()
+    tasks = tuple(_browsed(reader.connection, row) for row in rows)
+    return BrowsedPage(tasks, more if backwards else bool(mark), bool(mark) if backwards else more)
+
+
+def count_of(reader: JournalReader, query: TaskQuery) -> int:
+    """How many tasks pass; without a filter, or with a state only, from the journal's counters."""
+    if set(query.said) <= {"state"}:
+        counts = reader.counts()
+        return counts[TaskState(query.state)] if query.state else sum(counts.values())
+    where, values = _where(query)
+    return int(reader.connection.execute(f"SELECT count(*) FROM task t WHERE {where}", values).fetchone()[0])
+
+
+def offered(reader: JournalReader) -> Offered:
+    """What the run's tasks and verdicts can be filtered by; reads every task, so it is for being kept a while."""
+
+    def distinct(column: str, table: str, where: str = "TRUE") -> tuple[str, ...]:
+        rows = reader.connection.execute(f"SELECT DISTINCT {column} FROM {table} WHERE {where}").fetchall()
+        return tuple(sorted(value for (value,) in rows if value))
+
+    rows = reader.connection.execute(
+        "SELECT DISTINCT modality, finding, direction, kind FROM task"
+    ).fetchall()
+    columns = (tuple(sorted({row[n] for row in rows if row[n]})) for n in range(4))
+    modalities, findings, directions, kinds = columns
+    judges = distinct("judge", "verdict")
+    criteria = distinct("name", "criterion", "kind = 'criterion'")
+    return Offered(modalities, findings, directions, kinds, judges, criteria)
+
+
+def judge_pairs(reader: JournalReader) -> list[JudgePair]:
+    """Every two judges that judged the same attempts of current generations; of several draws the last one counts."""
+    last = (
+        "SELECT v.task, v.generation, v.round, v.judge, v.qualified, max(v.draw) FROM verdict v"
+        " JOIN attempt a USING (task, generation, round) WHERE a.superseded = 0 GROUP BY 1, 2, 3, 4"
+    )
+    rows = reader.connection.execute(
+        f"WITH last AS MATERIALIZED ({last}) SELECT one.judge, other.judge, count(*),"
+        " sum(one.qualified <> other.qualified), sum(one.qualified > other.qualified),"
+        " sum(one.qualified < other.qualified) FROM last one JOIN last other USING (task, generation, round)"
+        " WHERE one.judge < other.judge GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2"
+    ).fetchall()
+    return [JudgePair(*row) for row in rows]
+
+
+def newest_call(reader: JournalReader) -> int:
+    """Number of the last call that was started: it grows while a run is being built."""
+    return int(reader.connection.execute("SELECT coalesce(max(id), 0) FROM call").fetchone()[0])
+
+
+def _where(query: TaskQuery) -> tuple[str, list[str | int]]:
+    parts, values = ["TRUE"], list[str | int]()
+    for name in ("state", "modality", "finding", "direction", "kind", "round"):
+        if value := getattr(query, name):
+            parts.append(f"t.{name} = ?")
+            values.append(value)
+    mine = ""
+    if query.judge:
+        mine = " AND v.judge = ?"
+        if not (query.verdict or query.criterion or query.code):
+            parts.append(f"EXISTS (SELECT 1 FROM verdict v WHERE {_OF_TASK}{mine})")
+            values.append(query.judge)
+    judge = [query.judge] if query.judge else []
+    if query.verdict:
+        wanted = int(query.verdict == "qualified")
+        parts.append(f"EXISTS (SELECT 1 FROM verdict v WHERE {_OF_TASK} AND v.qualified = {wanted}{mine})")
+        values += judge
+    if query.criterion:
+        failed = f"{_OF_TASK} AND v.name = ? AND v.passed = 0"
+        parts.append(f"EXISTS (SELECT 1 FROM criterion v WHERE {failed}{mine})")
+        values += [query.criterion, *judge]
+    if query.code:
+        coded = (
+            f"{_OF_TASK} AND v.passed = 0 AND EXISTS (SELECT 1 FROM json_each(v.codes) e WHERE e.value = ?)"
+        )
+        parts.append(f"EXISTS (SELECT 1 FROM criterion v WHERE {coded}{mine})")
+        values += [query.code, *judge]
+    if query.differ:
+        pair = query.differ.split("|") if query.differ != ANY_JUDGE_DIFFERS else []
+        two = f" AND v.judge IN ({', '.join('?' * len(pair))})" if pair else ""
+        uneven = "GROUP BY v.round HAVING min(v.qualified) <> max(v.qualified)"
+        parts.append(f"EXISTS (SELECT 1 FROM verdict v WHERE {_OF_TASK}{two} {uneven})")
+        values += pair
+    if query.text:
+        said = "SELECT 1 FROM attempt a WHERE a.task = t.id AND instr(lower(a.instruction), ?)"
+        parts.append(
+            f"(substr(t.id, 1, ?) = ? OR t.image_id = ? OR instr(lower(t.reason), ?) OR EXISTS ({said}))"
+        )
+        low = query.text.lower()
+        values += [len(low), low, query.text, low, low]
+    return " AND ".join(parts), values
+
+
+def _browsed(connection: sqlite3.Connection, row: tuple[str | int | float | None, ...]) -> BrowsedTask:
+    task, image, modality, finding, direction, kind, state, round_, reason, generation, *rest = row
+    instruction, original, edited, cost, place = rest
+    marks = connection.execute(
+        "SELECT judge, qualified, decisive FROM verdict WHERE task = ? AND generation = ? AND round = (SELECT"
+        " max(round) FROM verdict WHERE task = ? AND generation = ?) ORDER BY decisive DESC, judge, draw",
+        (task, generation, task, generation),
+    ).fetchall()
+    return BrowsedTask(
+        id=str(task),
+        image=str(image),
+        modality=str(modality),
+        finding=str(finding),
+        direction=str(direction),
+        kind=str(kind),
+        state=str(state),
+        round=int(round_ or 0),
+        reason=str(reason),
+        instruction=str(instruction or ""),
+        original=str(original or ""),
+        edited=str(edited or ""),
+        cost_usd=None if cost is None else float(cost),
+        marks=tuple(JudgeMark(judge, bool(good), bool(last)) for judge, good, last in marks),
+        place=str(place),
+    )
+
+
+def _call_id(place: str) -> int:
+    if not place.isdigit() or len(place) > 18:
+        raise InputError(f"place {place[:40]!r}: not one of this list")
+    return int(place)

@@ -1,0 +1,130 @@
+"""What the viewer shows of a reader study: its cases with their models named, and every answer beside them."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from plantain.files.opening import read_inside
+from plantain.records import InputError
+from plantain.review.ratings import Ratings
+from plantain.review.results.rows import Row, rows_of
+from plantain.review.study import ORIGINAL, PICTURES, Block, Case, ItemKind, Study, open_study
+from plantain.review.viewer.thumbnails import Thumbnails
+
+PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class CaseQuery:
+    """Which cases are shown; an empty field lets all pass.
+
+    Attributes:
+        block, reader: answers of this block, by this reader.
+        answer: exactly this answer in words, e.g. "no".
+        differ: "any": readers of one question do not agree.
+        text: words of an instruction, a remark or a finding, or a source.
+    """
+
+    block: str = ""
+    reader: str = ""
+    answer: str = ""
+    differ: str = ""
+    text: str = ""
+
+    @property
+    def said(self) -> dict[str, str]:
+        """The fields that are not empty."""
+        named = {"block": self.block, "reader": self.reader, "answer": self.answer}
+        return {k: v for k, v in (named | {"differ": self.differ, "text": self.text}).items() if v}
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedCase:
+    """A case and the answers to it that pass, by block, item and reader."""
+
+    case: Case
+    rows: tuple[Row, ...]
+    differ: bool
+
+
+class StudyView:
+    """A study being looked at, also while it is being read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.study: Study = open_study(folder)
+        self.name = folder.resolve().name
+        self.title = self.study.name
+        self.ratings = Ratings.open(self.study)
+        self.thumbnails = Thumbnails()
+        self.blocks: dict[str, Block] = {block.id: block for block in self.study.blocks}
+        self._rows: tuple[int, dict[str, list[Row]]] = (-1, {})
+        self._turn = threading.Lock()
+
+    def rows(self) -> dict[str, list[Row]]:
+        """Every newest answer by case; read anew when there are further ones."""
+        with self._turn:
+            last = self.ratings.last()
+            if last != self._rows[0]:
+                found: dict[str, list[Row]] = {}
+                for row in rows_of(self.study, self.ratings):
+                    found.setdefault(row.case, []).append(row)
+                for rows in found.values():
+                    rows.sort(key=lambda row: (row.block, row.item, row.reader))
+                self._rows = (last, found)
+            return self._rows[1]
+
+    def cases(self, query: CaseQuery) -> list[ViewedCase]:
+        """The cases that pass, in the study's order."""
+        rows = self.rows()
+        found = (self._viewed(case, rows.get(case.id, []), query) for case in self.study.cases)
+        return [one for one in found if one is not None]
+
+    def case(self, name: str) -> ViewedCase:
+        """One case with all its answers. Raises InputError where there is none."""
+        case = self.study.by_case.get(name)
+        if case is None:
+            raise InputError(f"{self.study.folder}: no case {name[:40]!r}")
+        rows = self.rows().get(name, [])
+        return ViewedCase(case, tuple(rows), _differ(rows))
+
+    def read(self, file: str) -> bytes:
+        """A picture of the study by its name. Raises InputError where no case has it."""
+        if file not in {
+            name for case in self.study.cases for name in (*case.pictures.values(), *case.proposals)
+        }:
+            raise InputError("no such picture")
+        return read_inside(self.study.folder, self.study.folder / PICTURES / file)
+
+    def outputs(self, case: Case) -> list[tuple[str, str]]:
+        """(model, file) of everything but the original."""
+        return [(model, file) for model, file in case.pictures.items() if model != ORIGINAL]
+
+    def _viewed(self, case: Case, rows: list[Row], query: CaseQuery) -> ViewedCase | None:
+        mine = [
+            row
+            for row in rows
+            if (not query.block or row.block == query.block)
+            and (not query.reader or row.reader == query.reader)
+            and (not query.answer or row.answer == query.answer)
+        ]
+        if (query.block or query.reader or query.answer) and not mine:
+            return None
+        differ = _differ(mine)
+        if query.differ and not differ:
+            return None
+        low = query.text.lower()
+        words = (case.id, case.source, case.finding, case.instruction, *(row.comment for row in mine))
+        if low and not any(low in text.lower() for text in words):
+            return None
+        return ViewedCase(case, tuple(mine), differ)
+
+
+def _differ(rows: list[Row]) -> bool:
+    """Whether two readers gave one question different answers; what a question repeats counts apart."""
+    said: dict[str, set[str]] = {}
+    for row in rows:
+        if row.kind is ItemKind.MAIN and not row.cannot:
+            said.setdefault(row.item, set()).add(row.answer)
+    return any(len(answers) > 1 for answers in said.values())

@@ -1,0 +1,243 @@
+"""The viewer over a run whose tasks are counted by hand, over a study and over a release: filters, pages, refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from plantain.cli import main
+from plantain.journal import Journal, JournalReader
+from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, judge_pairs, offered, page_of
+from plantain.pixels.encode import XMP_PACKET
+from plantain.records import TaskState
+from plantain.review.ratings import Ratings
+from plantain.review.simulated import simulate
+from plantain.review.study import ReaderTask
+from report.run_on_paper import build_run
+from review.study_on_paper import MODELS, small_study
+
+pytest.importorskip("fastapi")
+from fastapi.testclient import TestClient
+
+from plantain.cli.view import _opened
+from plantain.review.viewer.run_view import RunView
+from plantain.review.viewer.server import create_viewer
+from plantain.review.viewer.study_view import StudyView
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    return build_run(tmp_path_factory.mktemp("viewed") / "run", hostile=True)
+
+
+def web_of(view: RunView | StudyView) -> TestClient:
+    return TestClient(create_viewer(view), base_url="http://127.0.0.1", follow_redirects=False)
+
+
+@pytest.fixture(scope="module")
+def web(run: Path) -> TestClient:
+    return web_of(RunView(run))
+
+
+def listed(text: str) -> list[str]:
+    return re.findall(r'<tr class="[a-z_]*" id="t([0-9a-f]+)"', text)
+
+
+FILTERS = [  # counted in the plan of `run_on_paper`
+    ("", 11),
+    ("state=success", 6),
+    ("state=pending", 2),
+    ("direction=remove", 1),
+    ("modality=fundus", 4),
+    ("kind=control", 1),
+    ("round=2", 3),  # two succeeded in it, one stopped in it
+    ("judge=offline/instruments&verdict=not", 6),  # every task with a failed round of its present generation
+    ("criterion=fidelity_preservation", 4),  # Lung Lesion, meningioma, AMD's third judge, Diabetes
+    ("code=lost_grain", 2),  # Lung Lesion, Diabetes
+    ("code=lost_grain&state=failed", 1),
+    ("differ=any", 1),  # AMD: the panel
+    ("differ=offline/instruments|panel", 1),
+    ("text=heart", 1),
+    ("text=no such words", 0),
+    ("text=chest2", 1),
+    ("judge=nobody", 0),
+]
+
+
+@pytest.mark.parametrize(("query", "tasks"), FILTERS)
+def test_filters_and_searches_show_just_those_tasks(web: TestClient, query: str, tasks: int):
+    page = web.get(f"/?{query}")
+    assert page.status_code == 200 and len(listed(page.text)) == tasks
+    assert web.get(f"/api/count?{query}").json() == {"count": tasks}
+
+
+@pytest.mark.parametrize("order", TaskOrder)
+def test_pages_go_forwards_and_back_and_leave_nothing_out(run: Path, order: TaskOrder):
+    with JournalReader.open(run) as reader:
+        whole = [task.id for task in page_of(reader, TaskQuery(), size=100, order=order).tasks]
+        if order is TaskOrder.ID:
+            assert whole == [row.id for row in reader.tasks()]
+        else:  # by the last call, newest first: counted from the calls themselves
+            last = {row.id: max((c.id for c in reader.calls(row.id)), default=0) for row in reader.tasks()}
+            assert whole == sorted((t for t in last if last[t]), key=lambda t: -last[t])
+        pages, after = [], ""
+        while True:
+            page = page_of(reader, TaskQuery(), size=3, after=after, order=order)
+            pages.append([task.id for task in page.tasks])
+            assert page.before == bool(after)
+            if not page.behind:
+                break
+            after = page.tasks[-1].place
+        assert [task for one in pages for task in one] == whole
+        back = page_of(reader, TaskQuery(), size=3, before=page.tasks[0].place, order=order)
+        assert (
+            [task.id for task in back.tasks] == pages[-2] and back.behind and back.before == (len(pages) > 2)
+        )
+        first = page_of(reader, TaskQuery(), size=3, before=whole[0] if order is TaskOrder.ID else "999999")
+        assert count_of(reader, TaskQuery()) == 11 and len(first.tasks) <= 3
+
+
+def test_what_there_is_to_filter_by(run: Path):
+    with JournalReader.open(run) as reader:
+        found, pairs = offered(reader), judge_pairs(reader)
+    assert found.modalities == ("brain_mri", "chest_xray", "fundus") and found.kinds == ("control", "edit")
+    assert len(found.findings) == 10 and len(found.criteria) == 4
+    assert [(pair.one, pair.other, pair.both) for pair in pairs] == [("offline/instruments", "panel", 2)]
+
+
+def test_a_task_shows_rounds_judges_calls_and_its_neighbours(web: TestClient, run: Path):
+    with JournalReader.open(run) as reader:
+        amd = next(row for row in reader.tasks() if row.task.finding.startswith("AMD"))
+        calls = reader.calls(amd.id)
+    page = web.get(f"/task/{amd.id[:8]}?modality=fundus").text
+    assert page.count('class="round"') == 2 and page.count('class="differs"') >= 2
+    assert page.count("judges differ") == 2 and page.count("<td>offline/") == len(calls)
+    neighbours = re.findall(r'data-(?:previous|next)="([^"]*)"', page)
+    ids = listed(web.get("/?modality=fundus").text)
+    at = ids.index(amd.id)
+    around = [ids[at - 1] if at else "", ids[at + 1] if at + 1 < len(ids) else ""]
+    assert [found.split("?")[0].removeprefix("/task/") for found in neighbours] == around
+    assert web.get("/judges").status_code == web.get("/calls").status_code == 200
+    brain = web.get("/?text=glioma").text  # its first generation was superseded by a retry
+    assert web.get(f"/task/{listed(brain)[0]}").text.count("superseded by a retry") == 2
+
+
+def test_nothing_of_a_run_is_taken_for_markup_and_nothing_is_written(web: TestClient, run: Path):
+    before = {
+        path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file() and "-shm" not in path.name
+    }
+    pages = [web.get(path) for path in ("/", "/judges", "/calls", "/?text=<script>alert(1)</script>")]
+    pages += [web.get(f"/task/{task}") for task in listed(pages[0].text)]
+    for page in pages:
+        assert page.status_code == 200 and "<script>alert" not in page.text and "\u202e" not in page.text
+        assert "default-src 'none'; script-src 'self'" in page.headers["content-security-policy"]
+        assert not re.search(r"(?:src|href)=\"(?:https?:)?//", page.text) and " style=" not in page.text
+    after = {
+        path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file() and "-shm" not in path.name
+    }
+    assert {path for path in before if before[path] != after.get(path)} == set()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/task/zzzz", "/task/", "/picture/..%2f..%2fjournal.sqlite", "/picture/" + "0" * 64, "/static/..%2fserver.py",
+        "/thumbnail/original/journal.sqlite", "/study.json", "/docs", "/openapi.json", "/?state=nonsense",
+        "/?round=-1", "/?after=x&order=recent", "/?order=random", "/?text=" + "x" * 300, "/?verdict=perhaps",
+    ],
+)  # fmt: skip
+def test_what_there_is_not_is_one_page_that_says_so(web: TestClient, path: str):
+    page = web.get(path)
+    assert page.status_code in (404, 422) and "Traceback" not in page.text and len(page.text) < 2500
+
+
+def test_only_reading_and_only_by_the_names_of_this_machine(web: TestClient, run: Path):
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        assert web.request(method, "/").status_code == 405
+    assert web.get("/", headers={"Host": "evil.example"}).status_code == 421
+    assert {
+        m for route in create_viewer(RunView(run)).router.routes for m in getattr(route, "methods", ())
+    } <= {
+        "GET",
+        "HEAD",
+    }
+
+
+def test_thumbnails_are_made_once_and_go_with_their_picture(run: Path, tmp_path: Path):
+    copy = shutil.copytree(run, tmp_path / "run")
+    web = web_of(RunView(copy))
+    with JournalReader.open(copy) as reader:
+        row = next(row for row in reader.tasks() if row.task.image_id == "chest2")
+        edited = reader.attempts(row.id)[-1].edited or ""
+        path = reader.blobs.thumbnail(edited)
+    made = web.get(f"/thumbnail/edited/{edited}")
+    assert made.headers["content-type"] == "image/jpeg" and path.read_bytes() == made.content
+    assert XMP_PACKET in made.content  # the mark of what is synthetic
+    reader.blobs.path(edited).write_bytes(b"damaged")  # so that it cannot be made again
+    assert web_of(RunView(copy)).get(f"/thumbnail/edited/{edited}").content == made.content
+    path.write_bytes(b"")  # as a power cut may leave it
+    assert web_of(RunView(copy)).get(f"/thumbnail/edited/{edited}").status_code == 404
+    path.write_bytes(made.content)
+    assert main(["withdraw", str(copy), "--image", "chest2"]) == 0
+    assert not path.exists() and web.get(f"/thumbnail/edited/{edited}").status_code == 404
+
+
+def test_a_run_is_followed_while_it_is_written(run: Path, tmp_path: Path):
+    copy = shutil.copytree(run, tmp_path / "run")
+    web = web_of(RunView(copy))
+    before = web.get("/api/standing").json()
+    with JournalReader.open(copy) as reader:
+        pending = next(row.id for row in reader.tasks(TaskState.PENDING))
+    mark = web.get(f"/api/mark/{pending}").json()
+
+    async def write() -> None:
+        async with Journal.open(copy) as journal:
+            await journal.close_task(pending, TaskState.STOPPED, 1, "by hand")
+
+    asyncio.run(write())
+    after = web.get("/api/standing").json()
+    assert after["counts"]["pending"] == before["counts"]["pending"] - 1
+    assert web.get(f"/api/mark/{pending}").json() != mark and "by hand" in web.get(f"/task/{pending}").text
+
+
+def test_a_study_is_shown_with_its_models_and_answers(tmp_path: Path):
+    study = small_study(tmp_path / "s", ReaderTask.ACCEPT, ReaderTask.PAIR, cases=4, repeats=0.3)
+    ratings = Ratings.open(study)
+    simulate(study, ratings)
+    rows = len(ratings.current())
+    ratings.close()
+    web = web_of(StudyView(study.folder))
+    page = web.get("/").text
+    assert page.count('id="tc0') == len(study.cases) and "not for readers" in page
+    cases = [web.get(f"/case/{case.id}").text for case in study.cases]
+    assert all(model in case for model in MODELS for case in cases)
+    assert sum(case.count("<td>simulated-") for case in cases) == rows
+    differ = [case.id for case, text in zip(study.cases, cases, strict=True) if "readers differ" in text]
+    assert re.findall(r'<tr id="t(c\d+)"', web.get("/?differ=any").text) == differ
+    name = study.cases[0].pictures["original"]
+    assert web.get(f"/picture/{name}").headers["content-type"] == "image/png"
+    assert web.get(f"/thumbnail/original/{name}").headers["content-type"] == "image/jpeg"
+    for path in ("/picture/..%2fsecret", "/picture/secret", "/case/c9999", "/ratings.sqlite", "/judges"):
+        assert web.get(path).status_code == 404
+
+
+def test_what_is_none_of_these_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    for what in (tmp_path / "none", tmp_path):
+        assert main(["view", str(what)]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_release_is_shown_like_a_run(run: Path, tmp_path: Path):
+    words = ["export", str(run), "--to", str(tmp_path / "out"), "--layout", "med-banana", "--json"]
+    assert main([*words, "--licence", "matplotlib=CC0-1.0", "--licence", "pydicom-data=CC0-1.0"]) == 0
+    with ExitStack() as held:
+        view = _opened(tmp_path / "out", held)
+        assert isinstance(view, RunView) and view.name == "out"
+        page = web_of(view).get("/").text
+        assert len(listed(page)) == 9  # all but the two pending ones
+        assert "/thumbnail/edited/" in page
