@@ -66,7 +66,7 @@ COMMANDS = {
 
 JOBS = {
     "Make edits": "demo ingest findings init plan pilot build retry merge models prompts",
-    "Look": "status show report",
+    "Look": "status show view report",
     "Measure": "bench audit rejudge verdict review",
     "Share": "export import verify release",
     "Learn": "train",
