@@ -13,7 +13,7 @@ APT_TEST := chromium strace
 # Tests start hundreds of processes; where bytecode is not kept, each of them compiles plantain anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast fuzz hostile stale check bench dist format clean
+.PHONY: demo test test-fast fuzz hostile stale check bench docs dist format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/plantain demo $(DEMO_DIR)
@@ -39,8 +39,8 @@ hostile: $(VENV)/.dev debian
 	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests $(BIN)/python -m hostile.trace $(ARGS)
 
 check: $(VENV)/.dev
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks docs/conf.py docs/reference_from_code
+	$(BIN)/ruff check src tests benchmarks docs/conf.py docs/reference_from_code
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest --doctest-modules src/plantain -q -p no:cacheprovider
@@ -58,12 +58,17 @@ dist: $(VENV)/.dist
 	  echo "$$made: installed, and its demo ran"; \
 	done; rm -rf $(VENV)-dist
 
+# The site, offline: build/site/index.html. A warning is an error.
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -q -W --keep-going -j 2 -b html docs build/site
+	@echo "Look at it: build/site/index.html"
+
 stale: $(VENV)/.dev
 	@$(VENV)/bin/python -m plantain.models.hosted.known
 
 format: $(VENV)/.dev
-	$(BIN)/ruff format src tests benchmarks
-	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks docs/conf.py docs/reference_from_code
+	$(BIN)/ruff check --fix src tests benchmarks docs/conf.py docs/reference_from_code
 
 # --- set-up ---------------------------------------------------------------------------------------
 
@@ -85,6 +90,10 @@ $(VENV)/.dist: pyproject.toml | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet 'build>=1.2' 'twine>=6'
 	@touch $@
 
+$(VENV)/.docs: pyproject.toml | $(VENV)/.made
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
+
 # The browser that the report is looked at with, and the tracer that shows in which order a run reaches the disk.
 # Tests that need them skip, with this reason, where they are absent.
 .PHONY: debian
@@ -99,4 +108,4 @@ debian:
 	  fi; fi
 
 clean:
-	rm -rf $(VENV) $(VENV)-dist dist $(DEMO_DIR) bench-out
+	rm -rf $(VENV) $(VENV)-dist dist $(DEMO_DIR) bench-out build docs/reference/generated docs/development/generated

@@ -22,7 +22,9 @@ from plantain.runs.settings.terms import Limits, Permissions, Section, Terms
 class Data(Section):
     """Which images, findings and directions.
 
-    `consent` is needed where an image that is credentialed, or of unknown licence, would leave this machine.
+    `catalogue` is the folder that `ingest` made. `findings` are their names; without them, every finding of the
+    images' modalities. `directions`: finding added, finding removed, or both. `finding_files` bring findings of your
+    own. `consent` is needed where an image that is credentialed, or of unknown licence, would leave this machine.
     `add_to` says what a finding may be added to: "normal" images only (the paper), or "any" image that is not
     labelled with it. `per_finding` caps the tasks of each finding and direction, ranked by a seeded hash. `controls` is
     how many images of each modality also pass through the editor with nothing to change. `check_text`: where text can
@@ -43,7 +45,8 @@ class Data(Section):
 class Models(Section):
     """Names of the models, "provider/model".
 
-    A list of judges is a panel and decides by majority; a judge that stands there k times is asked for k draws.
+    The `writer` writes instructions, the `editor` edits, and the `judge` says what it sees. A list of judges is a
+    panel and decides by majority; a judge that stands there k times is asked for k draws.
     """
 
     writer: str = "offline/templates"
@@ -56,7 +59,10 @@ class Models(Section):
 
 
 class Loop(Section):
-    """How many rounds, and what qualifies an edit. `writer_sees_failed_edit` is off, as in the paper.
+    """How many rounds, and what qualifies an edit.
+
+    `max_rounds` counts the first one. Under `policy` "all-pass" every criterion must pass; under "weighted" the
+    weighted score must reach `threshold`. `writer_sees_failed_edit` is off, as in the paper.
 
     `restore`: "outside" puts the original back wherever an answer should not have touched it; judge and people see the
     restored picture, and the answer is kept beside it. About two seconds of processor each, no call.
@@ -79,6 +85,8 @@ class Loop(Section):
 class Recipe(Section):
     """A build, as its TOML file states it.
 
+    `name` stands in pages and releases. `seed` decides everything that is drawn: with the same, a recipe plans the same
+    tasks.
     `rubric` is what edits are judged by: a name, or a TOML file of one's own; Med-Banana's without it. Its policy and
     threshold hold where `loop` says none.
 

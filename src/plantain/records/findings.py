@@ -10,7 +10,7 @@ FORBID_UNKNOWN: dict[str, Any] = {"extra": "forbid", "strict": False}
 
 @dataclass(frozen=True, slots=True)
 class Differential:
-    """A neighbour that the finding is mistaken for, and what tells them apart."""
+    """A neighbour that the finding is mistaken for: its `name`, and `how` it is told apart."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_UNKNOWN
 

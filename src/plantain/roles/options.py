@@ -73,7 +73,8 @@ class ProviderOptions:
         base_url: where the provider is; needed by `openai-compatible` and `azure`.
         base_urls: all addresses of a model that several servers serve; `base_url` is the first.
         project, location: the Google Cloud project and region of `vertex`; "global" for its global endpoint.
-        bucket: "gs://bucket/folder" through which its batch jobs go; `storage_url`: another address of that storage.
+        bucket: "gs://bucket/folder" through which its batch jobs go.
+        storage_url: another address of that storage.
         auth: how to sign in to `azure`: "key" or "entra"; "" for the key where the environment has one, else Entra.
         api_version: of Azure's interface.
         deployments: names of Azure deployments -> the model that each serves, whose price it has.

@@ -14,7 +14,11 @@ Number = Annotated[int, Field(ge=1, le=100_000)] | Literal["auto"]
 
 
 class StaffSection(BaseModel):
-    """The workers of a role: what each takes of the cluster, and how many there are ("auto": as many as fit)."""
+    """The workers of a role.
+
+    Each takes `cpus` processors, `gpus` GPUs, `memory_gb` GB of main memory, and `resources` of the cluster's own by
+    name. There are `workers` of them ("auto": as many as fit).
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -26,7 +30,7 @@ class StaffSection(BaseModel):
 
 
 class EngineSection(BaseModel):
-    """`[engine]`. `local`: processes of this machine; `ray`: workers of the Ray cluster at `address`.
+    """`[engine]`. `kind` "local" is processes of this machine; "ray" is workers of the Ray cluster at `address`.
 
     `address` is Ray's own: "auto" for the one that this machine belongs to, "host:port", or "local" for one that begins
     and ends with the run. `workers` counts for every role that says nothing of its own; roles with the same needs share

@@ -80,6 +80,7 @@ class ProviderSection(BaseModel):
     """One provider's settings. What changes answers is frozen in a run; limits, prices, transport and address are free.
 
     `kind` makes another provider of a known one, under the section's own name: a second account, a served model.
+    `transport` "batch" sends calls as jobs, which are cheaper and slower.
     `concurrency` bounds the calls in flight to each of its models, in place of the limit for all.
     `requests_per_minute`, `tokens_per_minute` and `images_per_minute` hold for each of its models; limits
     that are not stated are found from refusals. The other fields are described at

@@ -27,6 +27,7 @@ class Section(BaseModel):
 class ConsentGiven(Section):
     """The owners' permission to send their images to the hosted models, as the file states it.
 
+    `by` is the person who gives it, and `agreement` the paper that it rests on.
     `tenant` narrows it to one part of a cloud, by name: a Google Cloud project, or an Azure resource.
     """
 

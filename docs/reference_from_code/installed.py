@@ -1,0 +1,90 @@
+"""What is found by entry points: layouts, metrics, sources, rubrics and models."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from importlib.metadata import EntryPoint, entry_points
+
+from reference_from_code.markdown import cell, code, table
+
+GROUPS = {
+    "sources": (
+        "Sources",
+        "`plantain ingest NAME` reads a published dataset as it was downloaded.",
+        "write-a-source.md",
+    ),
+    "layouts": (
+        "Layouts of a release",
+        "`plantain export --layout NAME` writes the same edits in the form that their reader expects. "
+        "`med-banana` always comes along.",
+        "write-a-layout.md",
+    ),
+    "metrics": (
+        "Metrics",
+        "`plantain bench score` computes them; `plantain.metrics` has most of them as functions.",
+        "write-a-metric.md",
+    ),
+    "rubrics": ("Rubrics", "By what an edit is judged.", "write-a-rubric.md"),
+    "models": ("Providers", "The word before the slash in `provider/model`.", "write-a-judge.md"),
+}
+"""Group -> title, what it is, and the page that says how to write one."""
+
+
+def registered(group: str) -> list[EntryPoint]:
+    """What plantain itself registers, by name."""
+    found = {
+        one.name: one for one in entry_points(group=f"plantain.{group}") if one.value.startswith("plantain.")
+    }
+    return [found[name] for name in sorted(found)]
+
+
+def installed_pages() -> dict[str, str]:
+    """One page for each group."""
+    return {f"{group}.md": _page(group) for group in GROUPS}
+
+
+def _page(group: str) -> str:
+    title, about, how = GROUPS[group]
+    headings = ["name", "what it is", "where in the code"]
+    rows = [
+        [code(one.name), cell(_said(one)), code(one.value.replace(":", "."))] for one in registered(group)
+    ]
+    if group == "metrics":
+        headings[2:2] = ["range", "better", "needs of a sample"]
+        for row, one in zip(rows, registered(group), strict=True):
+            row[1:2] = _of_metric(one)
+    return "\n".join(
+        [
+            f"# {title}\n",
+            f"{about} Packages add their own by the entry point `plantain.{group}`: [how](../../how-to/{how}).\n",
+            table(headings, rows),
+        ]
+    )
+
+
+def _of_metric(one: EntryPoint) -> list[str]:
+    metric = one.load()
+    low, high = ("" if bound is None else f"{bound:g}" for bound in (metric.low, metric.high))
+    unit = f" {metric.unit}" if metric.unit else ""
+    needs = ", ".join(map(code, metric.needs))
+    return [
+        cell(metric.label),
+        f"{low} to {high}{unit}" if low or high else unit,
+        "higher" if metric.higher_is_better else "lower",
+        needs,
+    ]
+
+
+def _said(one: EntryPoint) -> str:
+    """The first sentence of what stands behind an entry point: its own, else its module's."""
+    found = one.load()
+    for owner in (found, importlib.import_module(one.value.partition(":")[0])):
+        doc = (
+            inspect.cleandoc(getattr(owner, "__doc__", "") or "")
+            if inspect.isclass(owner) or inspect.ismodule(owner)
+            else ""
+        )
+        if doc:
+            return doc.split("\n\n")[0]
+    return ""

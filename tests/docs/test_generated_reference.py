@@ -1,0 +1,100 @@
+"""The generated reference is whole: asked of `--help`, of the JSON schema and of entry points, not of its writer."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plantain.cli import COMMANDS, main
+from plantain.pipeline.recipe import Recipe
+from plantain.runs.settings.terms import Settings
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def pages() -> Iterator[dict[str, str]]:
+    sys.path.insert(0, str(DOCS))
+    try:
+        from reference_from_code import pages
+
+        yield pages()
+    finally:
+        sys.path.remove(str(DOCS))
+
+
+def helped(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert main([*words, "--help"]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_that_help_knows_is_on_the_command_page(
+    name: str, pages: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = pages[f"commands/{name}.md"]
+    assert f"({name}.md)" in pages["commands/index.md"]
+    text = helped([name], capsys)
+    listed = text.partition("Commands")[2]
+    inner = re.findall(r"^  ([a-z][\w-]*) {2,}", listed, flags=re.M)
+    for words in [[name], *([name, one] for one in inner)]:
+        assert f"# plantain {' '.join(words)}\n" in page
+        options = set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", helped(words, capsys), flags=re.M)) - {"--help"}
+        assert [option for option in sorted(options) if not re.search(rf"`[^`]*{option}\b", page)] == []
+
+
+def schema_keys(schema: dict[str, Any], part: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """(title of the section, key) of everything in a JSON schema, references followed."""
+    if "$ref" in part:
+        part = schema["$defs"][part["$ref"].rpartition("/")[2]]
+    for key, value in part.get("properties", {}).items():
+        yield part["title"], key
+        yield from schema_keys(schema, value)
+    for value in (part.get("additionalProperties"), *part.get("anyOf", ()), *part.get("oneOf", ())):
+        if isinstance(value, dict):
+            yield from schema_keys(schema, value)
+
+
+@pytest.mark.parametrize(("model", "page"), [(Recipe, "recipe.md"), (Settings, "settings-file.md")])
+def test_every_key_has_type_and_meaning(model: type[Recipe], page: str, pages: dict[str, str]) -> None:
+    schema = model.model_json_schema()
+    known = {key for _, key in schema_keys(schema, schema)}
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*)$", pages[page], flags=re.M))
+    sections = set(re.findall(r"[\w]+", " ".join(re.findall(r"^## `\[(.*)\]`$", pages[page], flags=re.M))))
+    assert known - set(rows) - sections == set()
+    empty = [
+        key
+        for key, row in re.findall(r"^\| `(\w+)` \| (.*) \|$", pages[page], flags=re.M)
+        if not re.split(r" (?<!\\)\| ", row)[-1].strip() or row.startswith(" |")
+    ]
+    assert empty == [], (
+        "say what these mean: name them in the section's docstring, or put a string below the field"
+    )
+
+
+@pytest.mark.parametrize("group", ["layouts", "metrics", "models", "rubrics", "sources"])
+def test_everything_that_plantain_registers_is_listed(group: str, pages: dict[str, str]) -> None:
+    ours = {one.name for one in entry_points(group=f"plantain.{group}") if one.value.startswith("plantain.")}
+    assert ours == set(re.findall(r"^\| `([\w-]+)` \|", pages[f"{group}.md"], flags=re.M))
+
+
+def test_the_keys_of_rubric_and_finding_files_have_a_meaning(pages: dict[str, str]) -> None:
+    for name in ("rubric-file.md", "finding-file.md"):
+        rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", pages[name].partition("that come along")[0], flags=re.M)
+        assert len(rows) > 10
+        assert [key for key, row in rows if row.endswith("|")] == []
+
+
+def test_pages_that_nothing_writes_any_more_are_removed(tmp_path: Path, pages: dict[str, str]) -> None:
+    from reference_from_code import write_reference
+
+    (tmp_path / "commands").mkdir()
+    (tmp_path / "commands" / "gone.md").write_text("# gone\n")
+    write_reference(tmp_path)
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.md")} == set(pages)
