@@ -11,8 +11,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path.insert(0, str(HERE))
 
-from plantain import __version__  # noqa: E402
 from reference_from_code import write_reference  # noqa: E402
+
+from plantain import __version__  # noqa: E402
 
 project = "plantain"
 author = copyright = "The plantain authors"

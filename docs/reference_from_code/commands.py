@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typer._click import Command, Context
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from plantain.cli import ABOUT, COMMANDS, EXIT_CODES
+from plantain.cli import ABOUT, COMMANDS, EXIT_CODES, JOBS
 from plantain.cli.terminal.groups import LazyGroup
 from reference_from_code.markdown import cell, code, paragraphs, table
 
@@ -54,16 +54,22 @@ def command_pages() -> dict[str, str]:
         "# Commands\n",
         f"{EXIT_CODES} More on them: [exit codes](../../exit-codes.md).\n",
         "Every command has `--help`. Most have `--json`: [JSON output](../../json.md).\n",
-        table(
-            ["command", "what it does"],
-            [[f"[`{name}`]({name}.md)", cell(line)] for name, line in lines.items()],
-        ),
+        *_by_job(lines),
         "```{toctree}\n:hidden:\n:glob:\n\n*\n```\n",
     ]
     return {
         "commands/index.md": "\n".join(index),
         **{f"commands/{name}.md": "\n".join(parts) for name, parts in said.items()},
     }
+
+
+def _by_job(lines: dict[str, str]) -> Iterator[str]:
+    for job, names in JOBS.items():
+        yield f"## {job[:1].upper()}{job[1:]}\n"
+        yield table(
+            ["command", "what it does"],
+            [[f"[`{name}`]({name}.md)", cell(lines[name])] for name in names.split()],
+        )
 
 
 def _line(name: str) -> str:
