@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 SURROUNDINGS = {
     "COLUMNS": "100",
@@ -32,7 +33,7 @@ OF_THE_USER = (
 
 SLOW = (
     "attending audit batch_kill batch_run bench_demo brain_renderers build cards chest_renderers crash "
-    "demo diffusers_editor engine evaluating export from_build front_door fundus_disc_vessels "
+    "demo diffusers_editor diffusers_engine engine evaluating export from_build front_door fundus_disc_vessels "
     "fundus_local fuzz generate generate_hosted generate_open hosted_run hostile_releases importing "
     "ingest judge layouts leaderboard limits near online_kill open_run page pituitary power_loss "
     "preparing_hosted private provenance quarantine release_terms retry run score score_command "
@@ -56,6 +57,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     _refuse_stale_installation()
+    if config.getoption("hypothesis_profile", None) != "fuzz":
+        _same_examples_in_any_process()
     for name in OF_THE_USER:
         os.environ.pop(name, None)
         os.environ.pop(name.lower(), None)
@@ -75,6 +78,14 @@ def _refuse_stale_installation() -> None:
     if missing := sorted(asked - found):
         pip = f"{sys.executable} -m pip install --no-deps -e ."
         raise pytest.UsageError(f"not installed as pyproject.toml says: {missing[0]} is missing; run: {pip}")
+
+
+def _same_examples_in_any_process() -> None:
+    """Hypothesis also tries constants of whatever modules are loaded: others by each order, and slow to collect.
+
+    It has no setting for that.
+    """
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
