@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 import pytest
 
+from fakes.elsewhere import Elsewhere
 from plantain.engines.contract import engine_in_place
-from plantain.engines.local import LocalEngine
 from plantain.models.resolver import resolve_editor
 from plantain.pixels.encode import normalise
 from plantain.pixels.fingerprint import pixel_sha256
@@ -21,12 +21,6 @@ from plantain.roles.options import ProviderOptions
 
 pytestmark = pytest.mark.slow
 IMAGE = SourceImage("x", "d", "fundus", (), Licence.OPEN, "a", "b", Geometry(64, 64, "pad", 0, 0, 64, 64))
-
-
-class Elsewhere(LocalEngine):
-    """Workers that share nothing with this process but what they are sent."""
-
-    remote = True
 
 
 def test_a_worker_makes_the_same_bytes(tiny_folder: Callable[[str], Path]) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 import psutil
 import pytest
 
+from fakes.elsewhere import Elsewhere
 from plantain.engines.contract import engine_in_place
-from plantain.engines.local import LocalEngine
 from plantain.models.process.editor import ProcessEditor
 from plantain.models.resolver import resolve_editor, resolve_judge
 from plantain.pixels.decode import decode
@@ -226,12 +226,6 @@ def test_the_program_is_told_where_the_patients_sides_lie() -> None:
     )
     assert today == f"{first} sides=told"
     assert [edition_begun(f"process/mine: {known}", None) for known in (first, today)] == [1, 0]
-
-
-class Elsewhere(LocalEngine):
-    """Workers that share nothing with this process but what they are sent."""
-
-    remote = True
 
 
 def test_on_a_worker_of_an_engine_it_makes_the_same_and_normal_form_too() -> None:

@@ -16,6 +16,9 @@ from plantain.metrics import Metric
 from plantain.pixels.decode import decode
 from plantain.records import Score, unscored
 
+Read = Callable[[Output], bytes]
+"""Gives an output's PNG."""
+
 Rows = Mapping[str, StoredScore]
 """The scores that one output has, by metric."""
 
@@ -69,7 +72,7 @@ def measure(
     benchmark: Benchmark,
     sample_id: str,
     work: Sequence[Lacking],
-    read: Callable[[Output], bytes],
+    read: Read,
     networks: Lock,
 ) -> list[StoredScore]:
     """Scores the outputs of one sample. Any thread.
@@ -89,9 +92,7 @@ def measure(
     return rows
 
 
-def _measured(
-    case: SampleCase, work: Sequence[Lacking], read: Callable[[Output], bytes], *, alone: bool
-) -> list[StoredScore]:
+def _measured(case: SampleCase, work: Sequence[Lacking], read: Read, *, alone: bool) -> list[StoredScore]:
     rows: list[StoredScore] = []
     for lack in work:
         metrics = [metric for metric in lack.metrics if metric.alone is alone]
@@ -99,18 +100,15 @@ def _measured(
             continue
         output = lack.output
         if output.edited is None:
-            rows += [_row(output, metric, unscored(output.reason), {}) for metric in metrics]
+            rows += [score_row(output, metric, unscored(output.reason), {}) for metric in metrics]
             continue
         pixels = decode(read(output))
         for metric in metrics:
-            try:
-                score, detail = measured(metric, case, pixels)
-            except ValueError as error:  # an image that this metric cannot take, e.g. smaller than its window
-                score, detail = unscored(str(error)), {}
-            rows.append(_row(output, metric, score, detail))
+            rows.append(score_row(output, metric, *measured(metric, case, pixels)))
     return rows
 
 
-def _row(output: Output, metric: Metric, score: Score, detail: Mapping[str, JsonValue]) -> StoredScore:
+def score_row(output: Output, metric: Metric, score: Score, detail: Mapping[str, JsonValue]) -> StoredScore:
+    """A score as it is stored, with the version that measured and the blob that was measured."""
     said: dict[str, JsonValue] = {"version": metric.version, "blob": output.edited, **detail}
     return StoredScore(output.task_id, output.generation, output.k + 1, metric.name, score, said)

@@ -19,9 +19,12 @@ from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.bench.score.judges import Judgement
 from plantain.bench.score.judging import JudgeName, SeatedJudge, asks_for_scores, seat
 from plantain.bench.score.pixel_metrics import Lacking, by_sample, lacking, measure
+from plantain.bench.score.remote import measure_on
 from plantain.bench.score.set_distances import measure_sets
 from plantain.bench.score.suite import SETS, chosen, open_metrics
+from plantain.engines.contract import remote_engine
 from plantain.findings import load_taxonomy
+from plantain.journal import StoredScore
 from plantain.metrics import Metric
 from plantain.metrics.networks.available import Networks, find_networks
 from plantain.records import InputError
@@ -140,7 +143,7 @@ class _Scoring:
     opened: OpenRun
 
     async def metrics(self, metrics: Sequence[Metric]) -> int:
-        """Measures what is lacking, a sample per thread."""
+        """Measures what is lacking, a sample per thread, or per worker of the run's engine."""
         self.opened.observer.begun("metrics", len(self.run.samples))
         loop, one_network, stored = asyncio.get_running_loop(), Lock(), 0
 
@@ -152,19 +155,25 @@ class _Scoring:
                 else:
                     self.opened.observer.advanced(0)
 
-        workers = _cores()
+        workers, engine = _cores(), remote_engine()
+        at_once = workers + 1 if engine is None else 2 * max(1, self.opened.terms.room)
         with ThreadPoolExecutor(workers) as executor, _one_thread_each():
 
             async def carry(item: tuple[str, list[Lacking]]) -> None:
                 nonlocal stored
-                rows = await loop.run_in_executor(
-                    executor, measure, self.benchmark, *item, self.run.read, one_network
-                )
+                rows: list[StoredScore] = []
+                sample_id, lacks = item
+                if engine is not None:
+                    rows, lacks = await measure_on(engine, self.benchmark, sample_id, lacks, self.run.read)
+                if lacks:
+                    rows += await loop.run_in_executor(
+                        executor, measure, self.benchmark, sample_id, lacks, self.run.read, one_network
+                    )
                 count = await self.opened.journal.add_scores(rows)
                 stored += count
                 self.opened.observer.advanced(count)
 
-            await self.opened.walk(work(), carry, at_once=workers + 1)
+            await self.opened.walk(work(), carry, at_once=at_once)
         return stored
 
     async def sets(self, wanted: set[str], networks: Networks) -> int:

@@ -10,7 +10,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.score.field import field_of_view
 from plantain.journal import JsonValue
-from plantain.metrics import Metric
+from plantain.metrics import Metric, MetricSample
 from plantain.metrics.networks.available import Networks
 from plantain.metrics.networks.encoders import RememberingEncoder
 from plantain.metrics.registry import registered, unusable
@@ -111,11 +111,16 @@ def open_metrics(wanted: set[str], networks: Networks) -> tuple[list[Metric], li
     return made, lacking
 
 
-def measured(metric: Metric, case: SampleCase, output: Pixels) -> tuple[Score, Detail]:
-    """A metric's score of an output, uint8 (H, W, 3); unscored where the sample lacks something."""
+def measured(metric: Metric, case: MetricSample, output: Pixels) -> tuple[Score, Detail]:
+    """A metric's score of an output, uint8 (H, W, 3); unscored where the sample lacks something, or the metric cannot
+    take such an image, e.g. one smaller than its window.
+    """
     for need in metric.needs:
         given = getattr(case, need)
         if given is None or (isinstance(given, str) and not given):
             return unscored(LACKING[need]), {}
-    found = metric.measure(case, output)
+    try:
+        found = metric.measure(case, output)
+    except ValueError as error:
+        return unscored(str(error)), {}
     return found if isinstance(found, tuple) else (found, {})

@@ -85,6 +85,12 @@ def generate_outputs(
     export: Annotated[
         Path | None, typer.Option("--export", metavar="DIR", help="write {model}/{id}_{k}.png there")
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND", help="where heavy work runs: local, or ray; instead of the settings' [engine]"
+        ),
+    ] = "",
     accept_model_change: Annotated[
         bool,
         typer.Option("--accept-model-change", help="go on when a provider serves another model than before"),
@@ -120,7 +126,7 @@ def generate_outputs(
                 f"benchmark and were left out, e.g. {intake.strangers[0]}",
                 file=sys.stderr,
             )
-    terms = load_terms(settings, wanted.models)
+    terms = load_terms(settings, wanted.models, engine=engine)
     with generate_progress(quiet=as_json) as progress:
         try:
             summary = asyncio.run(

@@ -87,6 +87,12 @@ def score(
     inception_sha256: Annotated[
         str | None, typer.Option("--inception-sha256", help="its published hash; makes FID be called FID")
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND", help="where heavy work runs: local, or ray; instead of the settings' [engine]"
+        ),
+    ] = "",
     accept_model_change: Annotated[
         bool,
         typer.Option("--accept-model-change", help="go on when a provider serves another model than before"),
@@ -110,7 +116,7 @@ def score(
         for model in _judges(judge)
         for way in dict.fromkeys(variant or (["D"] if described else ["P"]))
     )
-    terms = load_terms(settings, tuple(name.model for name in names))
+    terms = load_terms(settings, tuple(name.model for name in names), engine=engine)
     networks = find_networks(wanted, clip=clip, inception=inception, inception_sha256=inception_sha256)
     wish = ScoreRequest(named, names, networks, retry, every_output)
     benchmark = Benchmark.load(root)

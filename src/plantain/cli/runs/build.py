@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -23,14 +22,12 @@ from plantain.pipeline.consent import warnings
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.pipeline.shards import Shard
-from plantain.records import InputError
 from plantain.release.register import releases_with
 from plantain.report.task_list import unsuccessful
+from plantain.runs.settings.engine import engine_named
 from plantain.runs.summary import RunSummary
 
 app = application()
-
-ENGINES = ("local", "ray")
 
 
 @app.command()
@@ -83,13 +80,7 @@ def build(
 
 def with_engine(recipe: Recipe, kind: str) -> Recipe:
     """The recipe with another engine; the same one for "". Raises InputError."""
-    if not kind:
-        return recipe
-    if kind not in ENGINES:
-        near = difflib.get_close_matches(kind, ENGINES, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(ENGINES)}"
-        raise InputError(f"--engine {kind}: no such engine; {hint}")
-    return recipe.model_copy(update={"engine": recipe.engine.model_copy(update={"kind": kind})})
+    return recipe.model_copy(update={"engine": engine_named(recipe.engine, kind)})
 
 
 def _regrouped(run: Path, images: Sequence[str]) -> Iterator[str]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from pathlib import Path
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
+from plantain.engines.contract import remote_engine
 from plantain.models.probe.folder import Probe
 from plantain.models.probe.frame import framed
+from plantain.models.remote import on_worker
 from plantain.pixels.decode import BadImage, decode
 from plantain.records import (
     Criterion,
@@ -74,15 +77,39 @@ class ProbeJudge:
             unseen = CriterionResult(None, evidence=told)
             return Reply(Observations({c.name: unseen for c in request.rubric.criteria}, reason=told))
         try:
-            before, after = await asyncio.to_thread(self._logits, request.original.data, request.edited.data)
+            found = await self._asked(request.original.data, request.edited.data)
         except (BadImage, cv2.error) as error:
             return failed(Outcome(OutcomeKind.MALFORMED, str(error)), Usage(served_model=self.name))
-        seen = observed(self._probe, before, after, finding, request.direction, request.rubric)
+        if isinstance(found, Outcome):
+            return failed(found)
+        seen = observed(self._probe, *found, finding, request.direction, request.rubric)
         return Reply(seen, usage=Usage(served_model=f"{self.name}@{self._probe.digest[:12]}"))
 
-    def _logits(self, original: bytes, edited: bytes) -> tuple[Logits, Logits]:
-        both = self._probe.logits([framed(decode(original)), framed(decode(edited))])
-        return both[0], both[1]
+    async def _asked(self, original: bytes, edited: bytes) -> tuple[Logits, Logits] | Outcome:
+        """The logits of both pictures, from a worker of the run's engine where there is one."""
+        engine, probe = remote_engine(), self._probe
+        if engine is None:
+            return await asyncio.to_thread(_logits, probe, original, edited)
+        return await on_worker(engine, "judge", logits_here, probe.folder, probe.digest, original, edited)
+
+
+def _logits(probe: Probe, original: bytes, edited: bytes) -> tuple[Logits, Logits]:
+    both = probe.logits([framed(decode(original)), framed(decode(edited))])
+    return both[0], both[1]
+
+
+def logits_here(folder: Path, digest: str, original: bytes, edited: bytes) -> tuple[Logits, Logits] | Outcome:
+    """The logits of both pictures by a worker's own copy of the probe, which it loads once."""
+    try:
+        probe = _opened(folder)
+    except InputError as error:
+        return Outcome(OutcomeKind.TRANSPORT, str(error), fatal=True)
+    if probe.digest != digest:
+        return Outcome(OutcomeKind.TRANSPORT, f"{folder}: another probe lies there on a worker", fatal=True)
+    return _logits(probe, original, edited)
+
+
+_opened = cache(Probe.open)
 
 
 def observed(

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from plantain.engines.cluster import Need, Staff
+from plantain.records import InputError
+from plantain.records.suggestions import suggest
 
 Amount = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Number = Annotated[int, Field(ge=1, le=100_000)] | Literal["auto"]
@@ -44,6 +46,7 @@ class EngineSection(BaseModel):
     workers: Number = "auto"
     editor: StaffSection = StaffSection()
     judge: StaffSection = StaffSection()
+    metrics: StaffSection = StaffSection()
 
     def staff(self) -> dict[str, Staff]:
         """The workers by role, as the engine takes them."""
@@ -51,6 +54,7 @@ class EngineSection(BaseModel):
             "": self._staff(StaffSection()),
             "editor": self._staff(self.editor),
             "judge": self._staff(self.judge),
+            "metrics": self._staff(self.metrics),
         }
 
     def _staff(self, section: StaffSection) -> Staff:
@@ -61,3 +65,18 @@ class EngineSection(BaseModel):
 
 HERE = EngineSection()
 """Processes of this machine."""
+
+KINDS = ("local", "ray")
+
+
+def engine_named(section: EngineSection, kind: str) -> EngineSection:
+    """The section with another kind of engine, as `--engine` names it; the same for "".
+
+    Raises:
+        InputError: no such engine.
+    """
+    if not kind:
+        return section
+    if kind not in KINDS:
+        raise InputError(f"--engine {kind}: no such engine; {suggest(kind, KINDS)}")
+    return section.model_copy(update={"kind": kind})

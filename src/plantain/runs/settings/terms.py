@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_val
 from plantain.journal import JsonValue
 from plantain.records import Consent, Destination
 from plantain.roles.options import ProviderOptions
-from plantain.runs.settings.engine import HERE, EngineSection
+from plantain.runs.settings.engine import HERE, EngineSection, engine_named
 from plantain.runs.settings.providers import NO_SETTINGS, ProviderSection
 from plantain.runs.settings.reading import check_provider_names, read_toml
 from plantain.runs.settings.roles import Role, RoleSection
@@ -165,15 +165,18 @@ class Settings(Section):
     engine: EngineSection = HERE
 
 
-def load_terms(path: Path | None, models: tuple[str, ...]) -> Terms:
+def load_terms(path: Path | None, models: tuple[str, ...], *, engine: str = "") -> Terms:
     """The terms of a settings file for these models; the defaults without a file.
+
+    Args:
+        engine: kind of engine, in place of the file's; "" leaves that.
 
     Raises:
         InputError: one line that names the file and the field, and for an unknown key the nearest known one.
     """
     named = tuple(dict.fromkeys(models))
     if path is None:
-        return Terms(named)
+        return Terms(named, engine=engine_named(HERE, engine))
     settings = read_toml(path, Settings, "settings file")
     check_provider_names(settings.providers, named, path)
     here = path.resolve().parent
@@ -184,5 +187,5 @@ def load_terms(path: Path | None, models: tuple[str, ...]) -> Terms:
         providers,
         settings.consent,
         settings=settings.settings,
-        engine=settings.engine,
+        engine=engine_named(settings.engine, engine),
     )
