@@ -11,8 +11,10 @@ import cv2
 import numpy as np
 import pytest
 
+from bench.scored_run import make_all
 from bench.small_bench import small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.generate.runfile import BenchRun
 from plantain.cli import main
 from plantain.cli.bench.study_ratings import study_ratings
 from plantain.findings.taxonomy import load_taxonomy
@@ -22,9 +24,10 @@ from plantain.review.freezing import Wanted, new_study
 from plantain.review.orders import slot_order
 from plantain.review.people_judge import PeopleJudge
 from plantain.review.ratings import Ratings
-from plantain.review.study import ReaderTask, open_study
+from plantain.review.study import ORIGINAL, PICTURES, ReaderTask, open_study
 from plantain.roles import EncodedImage, JudgeRequest, Reply
 from plantain.rubrics import MED_BANANA
+from report.run_on_paper import build_run
 from review.study_on_paper import MODELS, drawn, mask_of, material, small_study
 
 
@@ -142,3 +145,73 @@ def test_people_judge_the_pictures_that_they_saw_and_no_others(tmp_path: Path):
     assert told is not None and all(found.passed for found in told.criteria.values())
     assert told.criteria["realism"].confidence == pytest.approx(2 / 3)
     assert asked(2).outcome.kind is OutcomeKind.NOT_APPLICABLE
+
+
+def test_ratings_of_imagenhub_come_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """One TSV a rater, cells of semantic consistency and perceptual quality in halves, as its releases have them."""
+    halves = tuple(replace(one, weight=0.5) for one in MED_BANANA.criteria[:2])
+    two = replace(MED_BANANA, criteria=halves)  # as its raters judged: on two scales
+    wanted = Wanted("theirs", 0, (ReaderTask.RATE,), two, scale=(0, 2))
+    study = new_study(tmp_path / "s", material(3, MODELS[:2]), ["imagenhub"], wanted)
+    sources = [case.source for case in study.cases[:3]]
+    lines = ["\t".join(["uid", *MODELS[:2]])]
+    lines += ["\t".join([source, "[1, 0.5]", "[0.0, 1.0]"]) for source in sources]
+    for rater in (1, 2, 3):
+        (tmp_path / f"rater{rater}.tsv").write_text("\n".join(lines))
+    files = [str(tmp_path / f"rater{rater}.tsv") for rater in (1, 2, 3)]
+    assert main(["review", "import", str(study.folder), *files, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"imported": {f"rater{n}": 6 for n in (1, 2, 3)}}
+    assert main(["review", "results", str(study.folder), "--json"]) == 0
+    criteria = json.loads(capsys.readouterr().out)["blocks"][0]["criteria"]
+    first, second = criteria  # halves as whole numbers: 1, 0.5 is 2, 1 and 0, 1 is 0, 2
+    assert [criteria[first][model]["value"] for model in MODELS[:2]] == [2, 0]
+    assert [criteria[second][model]["value"] for model in MODELS[:2]] == [1, 2]
+    for cell, line in (("[1, 0.7]", "each is 0, 0.5 or 1"), ("[1]", "two numbers"), ("good", "two numbers")):
+        (tmp_path / "bad.tsv").write_text("\n".join(lines).replace("[1, 0.5]", cell, 1))
+        assert main(["review", "import", str(study.folder), str(tmp_path / "bad.tsv")]) == 2
+        err = capsys.readouterr().err
+        assert "bad.tsv: line 2" in err and line in err and err.count("\n") == 1
+
+
+def test_a_study_is_made_from_a_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """What a release carries is what its run had: the same tasks, instructions and pixels."""
+    run = build_run(tmp_path / "run")
+    words = ["export", str(run), "--to", str(tmp_path / "out"), "--layout", "med-banana", "--json"]
+    assert main([*words, "--licence", "matplotlib=CC0-1.0", "--licence", "pydicom-data=CC0-1.0"]) == 0
+    capsys.readouterr()
+    found = []
+    for number, source in enumerate((run, tmp_path / "out")):
+        made = tmp_path / f"s{number}"
+        assert main(["review", "new", str(made), "--from", str(source), "--task", "accept", "--json"]) == 0
+        found.append(open_study(made))
+    by_source = [{case.source: case for case in study.cases} for study in found]
+    assert set(by_source[1]) <= set(by_source[0]) and len(by_source[1]) >= 4
+    for source, case in by_source[1].items():
+        other = by_source[0][source]
+        assert (case.instruction, case.finding, case.size) == (other.instruction, other.finding, other.size)
+        edited = [next(f for model, f in one.pictures.items() if model != ORIGINAL) for one in (case, other)]
+        both = [
+            cv2.imread(str(s.folder / PICTURES / f)) for s, f in zip(reversed(found), edited, strict=True)
+        ]
+        assert np.array_equal(*both)
+
+
+def test_a_study_is_made_from_a_benchmarks_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Every sample with the first scored output of each arm; the pixels are those of the run's blobs."""
+    made = make_all(tmp_path, organs=("Skin",), per_organ=3)
+    words = ["review", "new", str(tmp_path / "s"), "--from", str(made.run), "--task", "pair,rate", "--json"]
+    assert main(words) == 0
+    said = json.loads(capsys.readouterr().out)
+    study = open_study(tmp_path / "s")
+    assert (
+        said["cases"] == 3 and len(study.models) >= 2 and {case.stratum for case in study.cases} == {"Skin"}
+    )
+    with BenchRun.open(made.run) as opened:
+        assert set(study.models) <= set(opened.arms)
+        arm = study.models[0]
+        outputs = {output.sample_id: output for output in opened.scored(arm) if output.edited}
+        for case in study.cases:
+            if arm in case.pictures:
+                ours = cv2.imread(str(study.folder / PICTURES / case.pictures[arm]))
+                theirs = cv2.imdecode(np.frombuffer(opened.read(outputs[case.source]), np.uint8), 1)
+                assert np.array_equal(ours, theirs)

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from plantain.cli import main
+from plantain.review.ratings import Ratings
+from plantain.review.study import ReaderTask
+from review.study_on_paper import MODELS, small_study
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> dict:
@@ -58,3 +61,21 @@ def test_plan_refuses_in_one_line(capsys, words: list[str], line: str):
     assert main(["review", "plan", *words]) == 2
     err = capsys.readouterr().err
     assert line in err and err.count("\n") == 1
+
+
+def test_a_study_that_was_read_is_a_pilot(capsys, tmp_path: Path):
+    """Reader i sees the models 1, 2, 3, 4 points apart in every case: the variance of those is 5/3, the rest is 0."""
+    study = small_study(tmp_path / "s", ReaderTask.RATE, cases=4, models=MODELS[:2])
+    block, ratings = study.blocks[0], Ratings.open(study)
+    for apart in (1, 2, 3, 4):
+        reader, _ = ratings.invite()
+        for item in block.items:
+            score = 2 + apart if item.shown == (MODELS[0],) else 2
+            value = {"scores": {name: score for name, _ in block.criteria}}
+            ratings.save(reader.code, item.id, "k" * 8, block.id, list(item.shown), 0, value, 1)
+    ratings.close()
+    found = said(capsys, "--effect", "1", "--pilot", str(study.folder))
+    assert found["components"] == pytest.approx({"reader": 5 / 3, "case": 0.0, "rest": 0.0})
+    one = small_study(tmp_path / "one", ReaderTask.PAIR, cases=2)
+    assert main(["review", "plan", "--effect", "1", "--pilot", str(one.folder)]) == 2
+    assert "no accept or rate block" in capsys.readouterr().err

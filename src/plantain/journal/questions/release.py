@@ -82,6 +82,7 @@ def closed_only(reader: JournalReader) -> Iterator[None]:
     try:
         yield
     finally:
+        connection.execute("PRAGMA query_only = OFF")  # whoever counted meanwhile has put it back
         connection.execute("DROP VIEW temp.attempt")
         connection.execute("DROP VIEW temp.task")
         connection.execute("PRAGMA query_only = ON")
