@@ -15,5 +15,10 @@ app = LazyGroup(
         "dpo": ("plantain.cli.train.dpo", "on a release's preferences, after supervised steps"),
         "probe": ("plantain.cli.train.probe", "a classifier of findings on labelled pictures, with a card"),
         "probe-check": ("plantain.cli.train.probe_check", "a probe measured on other labelled pictures"),
+        "separability": (
+            "plantain.cli.train.separability",
+            "whether edits give themselves away by their traces",
+        ),
+        "utility": ("plantain.cli.train.utility", "whether training with edits helps on real pictures"),
     },
 )

@@ -35,13 +35,17 @@ class Batches:
     Args:
         pictures: to learn from.
         seed: of the draws.
-        shares: of the changes; None to show every picture as it is, but for tone, codec and place.
+        shares: of the changes; None for none.
+        augmented: whether what is shown is moved and comes in other tones, codecs and sharpness.
     """
 
-    def __init__(self, pictures: LabelledFrames, seed: int, shares: Shares | None = SHARES) -> None:
+    def __init__(
+        self, pictures: LabelledFrames, seed: int, shares: Shares | None = SHARES, *, augmented: bool = True
+    ) -> None:
         self._pictures = pictures
         self._seed = seed
         self._shares = shares
+        self._augmented = augmented
         self._cases = np.flatnonzero(~pictures.healthy)
         self._healthy = np.flatnonzero(pictures.healthy)
         self.places: Places = np.full((len(pictures), len(pictures.findings), 2), np.nan, np.float32)
@@ -50,7 +54,8 @@ class Batches:
         """Levelled frames (N, SIDE, SIDE) and labels (N, findings) for these pictures."""
         rng = np.random.default_rng((self._seed, step))
         made = [self._example(int(number), rng) for number in which]
-        shown = [levelled(handled(moved(frame, rng), rng)) for frame, _ in made]
+        augmented = self._augmented
+        shown = [levelled(handled(moved(frame, rng), rng) if augmented else frame) for frame, _ in made]
         return np.stack(shown), np.stack([label for _, label in made]).astype(np.float32)
 
     def _example(self, number: int, rng: np.random.Generator) -> tuple[Frame, npt.NDArray[np.bool_]]:

@@ -34,6 +34,8 @@ class Schedule:
         rate: highest learning rate; it rises in the first tenth and falls along a cosine.
         width: of the network's widest layer.
         shares: of changed pictures; None for none, as for a control.
+        augmented: whether every picture is moved, and shown in other tones, codecs and sharpness.
+        steps: in place of `epochs`; None for as many as these make.
     """
 
     epochs: int = 24
@@ -41,6 +43,8 @@ class Schedule:
     rate: float = 3e-3
     width: int = 96
     shares: Shares | None = SHARES
+    augmented: bool = True
+    steps: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +76,11 @@ def fit(
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     network = ProbeNetwork(len(pictures.findings), schedule.width)
-    batches = Batches(pictures, derive_seed(seed, "probe draws") % 2**31, schedule.shares)
+    batches = Batches(
+        pictures, derive_seed(seed, "probe draws") % 2**31, schedule.shares, augmented=schedule.augmented
+    )
     per_epoch = math.ceil(len(pictures) / schedule.batch)
-    steps = schedule.epochs * per_epoch
+    steps = schedule.epochs * per_epoch if schedule.steps is None else schedule.steps
     adam = torch.optim.AdamW(network.parameters(), lr=schedule.rate, weight_decay=0.02)
     pace = torch.optim.lr_scheduler.OneCycleLR(adam, schedule.rate, total_steps=steps, pct_start=0.1)
     has = pictures.labels.mean(axis=0)
