@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from plantain.journal import Journal, JournalReader, RunHeader
+from plantain.journal.questions.release import closed_only
 from plantain.journal.tables import (
     by_finding,
     call_outcomes,
@@ -264,3 +266,11 @@ def fill_quickly(run: Path, tasks: int) -> None:
     )
     connection.commit()
     connection.close()
+
+
+def test_tables_are_made_under_the_views_of_a_release(reader: JournalReader) -> None:
+    """A datasheet asks for tables while views hide what is pending; both belong to the connection."""
+    with closed_only(reader):
+        assert table2(reader, WEIGHTS).judged == 15  # tasks that are pending have no verdicts here
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        reader.connection.execute("DELETE FROM task")

@@ -79,15 +79,14 @@ def units(reader: JournalReader, *, judged: bool = True) -> Iterator[None]:
     connection = reader.connection
     with snapshot(reader):
         there = {name for (name,) in connection.execute("SELECT name FROM temp.sqlite_schema")}
-        connection.execute(
-            "PRAGMA query_only = OFF"
-        )  # they are the connection's own; the run is open read-only
+        (only_read,) = connection.execute("PRAGMA query_only").fetchone()
+        connection.execute("PRAGMA query_only = OFF")  # they are the connection's own; the run stays as it is
         try:
             for name, made in _TABLES.items():
                 if name not in there and (judged or name == "unit"):
                     connection.execute(made)
         finally:
-            connection.execute("PRAGMA query_only = ON")
+            connection.execute(f"PRAGMA query_only = {only_read}")
         yield
 
 
