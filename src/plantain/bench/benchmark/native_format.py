@@ -47,6 +47,7 @@ class _Row(BaseModel):
     aligned: bool | None = None
     notes: tuple[str, ...] = ()
     sha256: dict[str, str] = Field(default_factory=dict)
+    hidden: dict[str, str] = Field(default_factory=dict)
     image: dict[str, object] | None = None
 
 
@@ -86,7 +87,18 @@ def read_own(metadata: Path, *, keep_sources: bool = False) -> Reading:
             reader.problem(f"{where}.{place}" if place else where, str(first["msg"])[:200])
             continue
         reader.add(_entry(where, parsed, image))
-    return reader.reading(name)
+    return replace(
+        reader.reading(name),
+        named=_named(data.get("edition")),
+        public_digest=str(data.get("public_digest", ""))[:64],
+    )
+
+
+def _named(edition: object) -> tuple[str, str]:
+    """Version and content hash of the newest edition that the file names."""
+    told = edition if isinstance(edition, dict) else {}
+    version, digest = told.get("version"), told.get("digest")
+    return (version, digest) if isinstance(version, str) and isinstance(digest, str) else ("", "")
 
 
 def _entry(where: str, row: _Row, image: SourceImage | None) -> BenchmarkEntry:

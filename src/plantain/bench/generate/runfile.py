@@ -34,18 +34,20 @@ class BenchHeader:
         root: its folder: absolute, or in older runs as it was given.
         name: of the benchmark; digest: of all its content.
         beside: its folder as seen from the run's, so that both can be moved together; "" in older runs.
+        edition: the benchmark's semantic version; "" where it has none, and in older runs.
     """
 
     root: str
     name: str
     digest: str
     beside: str = ""
+    edition: str = ""
 
     @classmethod
-    def of(cls, root: Path, name: str, digest: str, run: Path) -> BenchHeader:
+    def of(cls, root: Path, name: str, digest: str, run: Path, edition: str = "") -> BenchHeader:
         """The header of a run of the benchmark in a folder."""
         folder = root.resolve()
-        return cls(str(folder), name, digest, os.path.relpath(folder, run.resolve()))
+        return cls(str(folder), name, digest, os.path.relpath(folder, run.resolve()), edition)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,12 @@ app = LazyGroup(
         "score": ("plantain.cli.bench.score", "metrics and judges over what was generated"),
         "table": ("plantain.cli.bench.table", "the leaderboard: HTML, CSV, LaTeX, JSON"),
         "attend": ("plantain.cli.bench.attend", "where open editors looked, against the region"),
+        "pack": ("plantain.cli.bench.sharing.pack", "a run as a submission to a leaderboard"),
+        "submit-check": ("plantain.cli.bench.sharing.submit_check", "whether a submission is whole"),
+        "rescore": (
+            "plantain.cli.bench.sharing.rescore",
+            "a submission's scores, recomputed from its outputs",
+        ),
         "rank": ("plantain.cli.bench.rank", "how metrics agree with people"),
     },
 )

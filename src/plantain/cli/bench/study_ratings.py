@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from plantain.bench.leaderboard.humans import DIMENSIONS, HumanRatings
+from plantain.bench.submission.bundle import PairRow
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
+from plantain.review.results.analysis import comparisons_of
 from plantain.review.results.rows import Row, rows_of
 from plantain.review.study import ItemKind, ReaderTask
 from plantain.rubrics import MEDEBENCH
@@ -47,6 +49,32 @@ def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -
         )
     kept = tuple(models[int(i)] for i in np.flatnonzero(rated))
     return HumanRatings(tuple(readers), kept, found, frozenset(found) if len(tasks) > 1 else frozenset())
+
+
+def study_pairs(folder: Path) -> list[PairRow]:
+    """A study's main answers to `pair` and `rank` as comparisons of two arms; readers stand by their codes.
+
+    Raises:
+        InputError: no study, or none of its answers compares two models.
+    """
+    from plantain.review.ratings import Ratings as Stored
+    from plantain.review.study import open_study
+
+    study = open_study(folder)
+    stored = Stored.open(study)
+    try:
+        rows = [row for row in rows_of(study, stored) if row.kind is ItemKind.MAIN]
+    finally:
+        stored.close()
+    said = comparisons_of([row for row in rows if row.task in (ReaderTask.PAIR, ReaderTask.RANK)])
+    if not said:
+        raise InputError(
+            f"--study {folder}: none of its answers compares two models; ask by --task pair or rank"
+        )
+    return [
+        PairRow(left=one.left, right=one.right, outcome=one.outcome, reader=one.reader, case=one.case)
+        for one in said
+    ]
 
 
 def _fill(values: dict[str, Floats], row: Row, reader: int, sample: int, arm: dict[str, int]) -> bool:

@@ -1,0 +1,1 @@
+"""Submissions to a leaderboard: packed from a run, checked, and rescored by whoever holds the benchmark."""
