@@ -6,6 +6,7 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -68,6 +69,10 @@ def audit(
     beside: Annotated[
         list[str] | None, typer.Option("--beside", metavar="MODEL", help="another judge to compare it with")
     ] = None,
+    people: Annotated[
+        list[Path] | None,
+        typer.Option("--people", metavar="STUDY", help="a reader study of the run DIR, to compare it with"),
+    ] = None,
     run: Annotated[
         Path | None,
         typer.Option("--run", metavar="DIR", help="the audit's own folder; needed by judges that are paid"),
@@ -107,6 +112,7 @@ def audit(
         raise InputError(
             f"--run: name a folder for what {judge_name} says: its answers are kept, and paid for once"
         )
+    said_by_people = _with_people(people or [], folder, judge_name)
     taxonomy = load_taxonomy()
     published = folder is not None and is_published_tree(folder)
     wish = AuditPlan(
@@ -136,6 +142,7 @@ def audit(
             )
         finally:
             close_workers()
+    card = replace(card, agreement={**card.agreement, **said_by_people})
     if summary.stopped is None:
         _keep(card, folder, run, to)
     if as_json:
@@ -162,6 +169,20 @@ async def _carded(
     ) as asked:
         card, _ = await run_audit(asked, pictures, taxonomy, plan)
     return card, asked.opened.summary
+
+
+def _with_people(studies: list[Path], folder: Path | None, judge: str) -> dict[str, Figure]:
+    """How far the judge's verdicts in the run are those of the studies' readers."""
+    from plantain.review.judge_agreement import agreement_with_people
+
+    if studies and (folder is None or not (folder / JOURNAL_NAME).is_file()):
+        raise InputError(
+            f"--people {studies[0]}: name the run that the study was made from, before the options"
+        )
+    found: dict[str, Figure] = {}
+    for study in studies:
+        found |= agreement_with_people(study, Path(folder or "."), judge)
+    return found
 
 
 def _keep(card: JudgeCard, folder: Path | None, run: Path | None, to: Path | None) -> None:

@@ -21,7 +21,7 @@ class Figure:
         value: a share or a coefficient; None where there is none, for the `reason`.
         low, high: None where nothing can be said.
         pictures: independent pictures behind it.
-        kind: what the number is, and its key in JSON: "rate", "gap", "kappa", "alpha".
+        kind: what the number is, and its key in JSON: "rate", "gap", "kappa", "alpha", "icc".
         reason: why there is no value or no interval; "" with both.
     """
 
