@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
+import subprocess
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
 
@@ -104,3 +109,86 @@ def test_a_killed_node_costs_its_calls_and_no_result(cluster: Any, tmp_path: Pat
     assert max(Counter(line.split()[0] for line in log.read_text().splitlines()).values()) <= 1 + len(lost)
     assert engine is not None and engine["lost"] >= 1 and engine["ended"]
     assert exported(there, tmp_path / "release") == exported(here, tmp_path / "release of one")
+
+
+def start(cluster: Any, folder: Path, seconds: float = 0.1) -> subprocess.Popen[str]:
+    """A build on the cluster in a process of its own."""
+    words = [
+        cluster.address,
+        str(folder / "catalogue"),
+        str(folder / "run"),
+        str(folder / "log"),
+        str(seconds),
+    ]
+    driver = [sys.executable, str(Path(__file__).with_name("ray_driver.py")), *words]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    return subprocess.Popen(
+        driver, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+
+def edits(folder: Path) -> list[str]:
+    log = folder / "log"
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def wait_for(there: Callable[[], bool], seconds: float = 60.0) -> None:
+    until = time.monotonic() + seconds
+    while not there():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.05)
+
+
+def workers_alive() -> list[int]:
+    return [
+        process.pid
+        for process in psutil.process_iter(["cmdline"])
+        if "RemoteWorker" in " ".join(process.info["cmdline"] or ())
+    ]
+
+
+def test_a_killed_build_leaves_no_worker_and_goes_on(cluster: Any, tmp_path: Path) -> None:
+    cluster.add_node(num_cpus=2)
+    quick_catalogue(tmp_path / "catalogue", 2)
+    recorded = 0
+    for kill in range(2):
+        before = len(edits(tmp_path))
+        build = start(cluster, tmp_path)
+        wait_for(lambda before=before: len(edits(tmp_path)) >= before + 3)  # type: ignore[misc]
+        build.kill()
+        build.wait()
+        wait_for(lambda: not workers_alive())
+        with JournalReader.open(tmp_path / "run") as reader:
+            answered = sum(row.final for task in reader.tasks() for row in reader.calls(task.task.id))
+        assert answered >= recorded, f"kill {kill} lost what was recorded"
+        recorded = answered
+    build = start(cluster, tmp_path)
+    said, _ = build.communicate(timeout=120)
+    assert build.returncode == 0, said
+    built(quick_recipe(tmp_path / "catalogue"), tmp_path / "here", tmp_path / "log of one")
+    with JournalReader.open(tmp_path / "run") as reader, JournalReader.open(tmp_path / "here") as alone:
+        assert reader.counts() == alone.counts()
+        assert [a.edited for a in reader.all_attempts()] == [a.edited for a in alone.all_attempts()]
+        rows = [row for task in reader.tasks() for row in reader.calls(task.task.id)]
+    assert len(edits(tmp_path)) <= sum(row.key.step is Step.EDIT for row in rows)
+
+
+def test_without_the_clusters_head_a_build_ends_with_a_line(tmp_path: Path) -> None:
+    from ray.cluster_utils import Cluster
+
+    quick_catalogue(tmp_path / "catalogue", 2)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    try:
+        build = start(cluster, tmp_path, 3.0)
+        wait_for(lambda: len(edits(tmp_path)) >= 2)
+        gcs = cluster.head_node.all_processes["gcs_server"][0].process
+        gcs.kill()
+        said, _ = build.communicate(timeout=90)
+    finally:
+        cluster.shutdown()
+    assert build.returncode == 1, said
+    assert "is gone: its head has not answered" in said and "the same command goes on" in said
+    built(quick_recipe(tmp_path / "catalogue"), tmp_path / "run", tmp_path / "log")  # on this machine's processes
+    with JournalReader.open(tmp_path / "run") as reader:
+        counts = reader.counts()
+    assert counts.get(TaskState.PENDING, 0) == counts.get(TaskState.STOPPED, 0) == 0

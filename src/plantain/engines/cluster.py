@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -28,10 +29,20 @@ LOOK_S = 5.0
 FAILED_STARTS = 5
 """Workers in a row that could not be started, without one that could, after which there will be none."""
 
+SEEN_S = 2.0
+"""How often it is looked whether the cluster's head is there."""
+
+GONE_S = 15.0
+"""After which it is gone. Ray itself ends every process of a cluster 60 s after its head was lost."""
+
 REMEMBERED = 64
 """Pictures that are kept in the cluster's memory for the next work that needs them."""
 
 ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
+class ClusterGone(Exception):
+    """The cluster's head is lost, and with it everything that was asked of its workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +107,13 @@ class RayEngine:
         self._staff = staff
         self._pools: dict[Staff, _Pool] = {}
         self._pictures: OrderedDict[str, Any] = OrderedDict()
+        self._heads = ("", 0)
         self._done = self._lost = self._busy = 0
-        self._watch: asyncio.Task[None] | None = None
+        self._watches: list[asyncio.Task[None]] = []
         self._ray: Any = None
         self._begun = False
+        self._gone = asyncio.Event()
+        self._seen = time.monotonic()
 
     @property
     def state(self) -> EngineState:
@@ -133,12 +147,15 @@ class RayEngine:
                 f"engine.address: no Ray cluster at {self._address!r} ({said[0] if said else type(error).__name__}); "
                 'start one with `ray start --head`, name another address, or set address = "local"'
             ) from error
+        self._heads = _host_and_port(ray.get_runtime_context().gcs_address)
         self._make_pools()
 
     async def aclose(self) -> None:
         """Ends the workers, and the cluster where it was begun here."""
-        if self._watch is not None:
-            self._watch.cancel()
+        for watch in self._watches:
+            watch.cancel()
+        if self._gone.is_set():  # nobody is left who could end them; they end when they lose us
+            self._pools.clear()
         for pool in self._pools.values():
             for task in pool.starting:
                 task.cancel()
@@ -147,22 +164,29 @@ class RayEngine:
                 self._end(hand)
         self._pools.clear()
         self._pictures.clear()
-        if self._ray is not None and self._begun:
+        if self._ray is not None and self._begun and not self._gone.is_set():
             await asyncio.to_thread(self._ray.shutdown)
         self._ray = None
 
     async def run(self, role: str, function: Callable[..., T], arguments: Sequence[object]) -> Ran[T]:
         """Runs a function on a worker of the role; see `WorkEngine`."""
         assert self._ray is not None, "the engine is not open"
-        if self._watch is None:
-            self._watch = asyncio.create_task(self._keep_staffed())
+        if not self._watches:
+            self._watches = [
+                asyncio.create_task(self._keep_staffed()),
+                asyncio.create_task(self._keep_seeing()),
+            ]
         pool = self._pools[self._staff.get(role, self._staff[""])]
         hand = await self._take(pool)
         if hand is None:
             return Ran(None, broken=pool.why)
         self._busy += 1
         try:
-            answer = await self._ask(hand, function, arguments)
+            answer = await self._unless_gone(self._ask(hand, function, arguments))
+        except ClusterGone as error:
+            self._lost += 1
+            pool.ready.discard(hand)
+            return Ran(None, hand.kind, broken=str(error))
         except self._ray.exceptions.RayTaskError as error:  # what the function raised
             pool.idle.put_nowait(hand)
             raise error.cause from None
@@ -178,6 +202,39 @@ class RayEngine:
         self._done += 1
         pool.idle.put_nowait(hand)
         return Ran(cast(T, answer), hand.kind)
+
+    async def _unless_gone(self, asked: Coroutine[Any, Any, object]) -> object:
+        """What was asked for. Raises ClusterGone when the cluster's head is lost before that."""
+        asking, gone = asyncio.ensure_future(asked), asyncio.ensure_future(self._gone.wait())
+        try:
+            await asyncio.wait({asking, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                return asking.result()
+            raise ClusterGone(self._why_gone())
+        finally:
+            gone.cancel()
+            asking.cancel()
+
+    def _why_gone(self) -> str:
+        return (
+            f"the Ray cluster at {self._address!r} is gone: its head has not answered for {GONE_S:g} s; start the "
+            "cluster again, then the same command goes on"
+        )
+
+    async def _keep_seeing(self) -> None:
+        """Notices that the cluster's head is lost: Ray would end this process for it, later and without a word."""
+        while not self._gone.is_set():
+            try:
+                _, writer = await asyncio.wait_for(asyncio.open_connection(*self._heads), SEEN_S)
+                writer.close()
+                self._seen = time.monotonic()
+            except (OSError, TimeoutError):
+                if time.monotonic() - self._seen > GONE_S:
+                    self._gone.set()
+                    for pool in self._pools.values():
+                        pool.why = self._why_gone()
+                        pool.broken.set()
+            await asyncio.sleep(SEEN_S)
 
     async def _ask(self, hand: _Hand, function: Callable[..., T], arguments: Sequence[object]) -> object:
         work, files = pack((function, tuple(arguments)), self._store)
@@ -221,6 +278,8 @@ class RayEngine:
             await asyncio.sleep(LOOK_S)
 
     def _hire(self, pool: _Pool) -> None:
+        if time.monotonic() - self._seen > 2 * SEEN_S:
+            return  # Ray would hold up this whole process until the head answers again
         for _ in range(self._wanted(pool) - len(pool.ready) - len(pool.starting)):
             task = asyncio.create_task(self._start(pool))
             pool.starting.add(task)
@@ -291,6 +350,11 @@ def _import_ray() -> Any:
     except ImportError as error:
         raise InputError(f'engine.kind = "ray" needs the package ray: {install_line("ray")}') from error
     return ray
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
 
 
 def _why(error: Exception) -> str:

@@ -1,0 +1,35 @@
+"""A build on a Ray cluster, in a process that a test kills: python ray_driver.py ADDRESS CATALOGUE RUN LOG SECONDS."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from quick import CallLog, NoText, quick_method, quick_recipe
+
+from fakes.remote_models import RemoteEditor
+from plantain.engines import cluster
+from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.run import run_build
+from plantain.records import InputError
+
+
+def build(address: str, catalogue: Path, run: Path, log: Path, seconds: float) -> int:
+    cluster.GONE_S = 4.0
+    recipe = quick_recipe(catalogue)
+    engine = {"kind": "ray", "address": address, "workers": 2}
+    recipe = Recipe.model_validate({**recipe.model_dump(), "engine": engine})
+    method = replace(quick_method(CallLog(None)), editor=RemoteEditor(log, seconds))
+    try:
+        summary = asyncio.run(run_build(recipe, run, method=method, text_reader=NoText()))
+    except InputError as error:
+        print(f"plantain: {error}", flush=True)
+        return 2
+    print(f"ended: {summary.stopped} {summary.left}", flush=True)
+    return 0 if summary.stopped is None else 1
+
+
+if __name__ == "__main__":
+    sys.exit(build(sys.argv[1], *map(Path, sys.argv[2:5]), float(sys.argv[5])))
