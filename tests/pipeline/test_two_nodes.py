@@ -188,7 +188,7 @@ def test_without_the_clusters_head_a_build_ends_with_a_line(tmp_path: Path) -> N
         cluster.shutdown()
     assert build.returncode == 1, said
     assert "is gone: its head has not answered" in said and "the same command goes on" in said
-    built(quick_recipe(tmp_path / "catalogue"), tmp_path / "run", tmp_path / "log")  # on this machine's processes
+    built(quick_recipe(tmp_path / "catalogue"), tmp_path / "run", tmp_path / "log")
     with JournalReader.open(tmp_path / "run") as reader:
         counts = reader.counts()
     assert counts.get(TaskState.PENDING, 0) == counts.get(TaskState.STOPPED, 0) == 0
