@@ -76,7 +76,7 @@ def test_a_release_gives_pairs_and_preferences(
     run, release = tmp_path / "run", tmp_path / "release"
     recipe = quick_recipe(quick_catalogue(tmp_path / "catalogue", images=4))
     asyncio.run(run_build(recipe, run, method=quick_method(CallLog(None))))
-    export_run(run, release, ExportOptions(("parquet", "preference")))
+    export_run(run, release, ExportOptions(("parquet", "preference"), licences=("CC-BY-4.0",)))
     both = ["--model", model, "--settings", settings, "--json", "--side", "64"]
     args = ["train", "finetune", release, *both, "--out", tmp_path / "ft", "--tasks", "1", "--sizes", "0,1"]
     args += ["--seeds", "1", "--steps-per-sample", "1", "--no-measure"]

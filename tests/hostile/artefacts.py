@@ -54,7 +54,9 @@ class Artefact:
 def make_templates(root: Path) -> Path:
     """A whole run, release, benchmark, catalogue and source, to be copied and spoilt."""
     make_run(root / "run", images=4)
-    export_run(root / "run", root / "release", ExportOptions(LAYOUTS, shard_bytes=60_000))
+    export_run(
+        root / "run", root / "release", ExportOptions(LAYOUTS, shard_bytes=60_000, licences=("CC-BY-4.0",))
+    )
     small_bench(root / "benchmark", 3)
     quick_catalogue(root / "catalogue" / "catalogue", 1)
     (root / "catalogue" / "r.toml").write_text(RECIPE.format(data="", more=""), encoding="utf-8")

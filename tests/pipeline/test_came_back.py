@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import orjson
 import pytest
 from quick import CallLog, QuickEditor, QuickJudge, QuickWriter, quick_catalogue, quick_method, quick_recipe
+from test_batch_run import check_whole, recipe
+from test_batch_run import run as run_in
+from test_crash import derived
 
+from fakes import gemini_format
+from fakes.batch_jobs import FakeJobs
+from fakes.gemini_format import gemini_route
+from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.verify import verify
@@ -138,3 +146,29 @@ def test_a_run_that_judged_it_twice_goes_on_with_both_verdicts(
         (row,) = reader.tasks()
         told = [a.verdict.observations.reason if a.verdict else None for a in reader.attempts(row.task.id)]
     assert told == ["call 1", "call 2", "call 1", "call 1"]
+
+
+def test_a_picture_that_comes_back_in_jobs_is_not_judged_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer repeats itself and the editor draws the same picture: one judgement a task, in whatever round."""
+
+    def repeats(request: Request) -> Answer | None:
+        if request.path.endswith(":generateContent") and gemini_format.step_of(request) == "write":
+            return gemini_format.text_answer("Brighten the macula.")
+        return gemini_route(request)
+
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    catalogue = quick_catalogue(tmp_path / "catalogue", images=3)
+    jobs = FakeJobs(repeats)
+    with FakeProvider([jobs, repeats]) as server:
+        online = run_in(recipe(catalogue, server.url, "gemini", "online", rounds=2), tmp_path / "online")
+        summary = run_in(recipe(catalogue, server.url, "gemini", rounds=2), tmp_path / "jobs")
+    check_whole(tmp_path / "jobs", summary, jobs)
+    asked = Counter(job.model for job in jobs.jobs.values() for _ in job.lines)
+    with JournalReader.open(tmp_path / "jobs") as reader:
+        tasks = list(reader.tasks())
+        later = [a for row in tasks for a in reader.attempts(row.task.id) if a.round == 2]
+    assert later and all(attempt.verdict is not None for attempt in later)
+    assert asked == {"w": 9 + len(later), "e": 9 + len(later), "j": 9}
+    assert online.closed == summary.closed and derived(tmp_path / "jobs") == derived(tmp_path / "online")

@@ -133,7 +133,7 @@ def test_controls_stand_in_every_layout_apart_from_the_edits(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    export_run(run, out, ExportOptions(LAYOUTS))
+    export_run(run, out, ExportOptions(LAYOUTS, licences=("CC-BY-4.0",)))
     assert verify_release(out, against=run, pixels=True).problems == ()
     with JournalReader.open(run) as reader:
         blobs = {name: reader.read_blob(reader.attempts(name)[0].edited or "") for name in controls(run)}

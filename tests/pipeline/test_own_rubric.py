@@ -87,7 +87,9 @@ def test_a_build_by_it_from_recipe_to_release(tmp_path: Path) -> None:
     assert all(verdict.observations.facts == {"implant": False} for verdict in judged)
     page = write_report(run).read_text(encoding="utf-8")
     assert "Beauty" in page and "the number is missing" in page and "Implant: no" in page
-    made = export_run(run, tmp_path / "release", ExportOptions(layouts=("parquet", "trajectory")))
+    made = export_run(
+        run, tmp_path / "release", ExportOptions(layouts=("parquet", "trajectory"), licences=("CC-BY-4.0",))
+    )
     assert "How real does it look?" in (made.out / "DATASHEET.md").read_text(encoding="utf-8")
 
     called = len(log.lines())

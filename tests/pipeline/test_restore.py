@@ -119,7 +119,7 @@ def test_a_control_is_never_restored(run: Path) -> None:
 
 
 def test_a_release_holds_the_answer_beside_the_restored_picture(run: Path, tmp_path: Path) -> None:
-    export_run(run, tmp_path / "out", ExportOptions(("parquet",)))
+    export_run(run, tmp_path / "out", ExportOptions(("parquet",), licences=("CC-BY-4.0",)))
     assert verify_release(tmp_path / "out").ok
     lines = [path.read_text() for path in (tmp_path / "out").rglob("*.jsonl")]
     with JournalReader.open(run) as reader:

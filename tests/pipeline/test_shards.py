@@ -43,7 +43,7 @@ def rows(run: Path, table: str) -> list[tuple[object, ...]]:
 
 
 def exported(run: Path, out: Path) -> dict[str, bytes]:
-    export_run(run, out, ExportOptions(LAYOUTS))
+    export_run(run, out, ExportOptions(LAYOUTS, licences=("CC-BY-4.0",)))
     return {
         str(file.relative_to(out)): file.read_bytes() for file in sorted(out.rglob("*")) if file.is_file()
     }

@@ -71,7 +71,7 @@ def built(
 
 
 def exported(run: Path, to: Path) -> dict[str, bytes]:
-    export_run(run, to, ExportOptions(("med-banana", "parquet")))
+    export_run(run, to, ExportOptions(("med-banana", "parquet"), licences=("CC-BY-4.0",)))
     return {str(path.relative_to(to)): path.read_bytes() for path in sorted(to.rglob("*")) if path.is_file()}
 
 

@@ -23,7 +23,7 @@ def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def release(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every layout, in shards of 60 kB so that there are several."""
     out = tmp_path_factory.mktemp("releases") / "all"
-    export_run(small_run, out, ExportOptions(LAYOUTS, shard_bytes=60_000))
+    export_run(small_run, out, ExportOptions(LAYOUTS, shard_bytes=60_000, licences=("CC-BY-4.0",)))
     return out
 
 

@@ -25,7 +25,7 @@ def start(run: Path, out: Path) -> int:
     if child == 0:
         status = 1
         try:
-            export_run(run, out, ExportOptions(LAYOUTS, shard_bytes=200_000))
+            export_run(run, out, ExportOptions(LAYOUTS, shard_bytes=200_000, licences=("CC-BY-4.0",)))
             status = 0
         finally:
             os._exit(status)

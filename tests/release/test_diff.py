@@ -24,7 +24,7 @@ def test_diff_of_a_release_with_itself_is_nothing(release: Path) -> None:
 def test_diff_names_tasks_that_came_and_went(tmp_path: Path) -> None:
     for images in (4, 6):
         run = make_run(tmp_path / f"run{images}", images=images)
-        export_run(run, tmp_path / f"out{images}", ExportOptions(("med-banana",)))
+        export_run(run, tmp_path / f"out{images}", ExportOptions(("med-banana",), licences=("CC-BY-4.0",)))
     forth = diff_releases(tmp_path / "out4", tmp_path / "out6")
     back = diff_releases(tmp_path / "out6", tmp_path / "out4")
     # Two more images with two tasks each; of those, the eighth story of eight stays pending.
@@ -49,7 +49,7 @@ def test_diff_says_which_field_of_a_task_changed(release: Path, tmp_path: Path) 
 
 
 def test_diff_of_layouts_is_one_of_files_only(small_run: Path, release: Path, tmp_path: Path) -> None:
-    export_run(small_run, tmp_path / "out", ExportOptions(("webdataset",)))
+    export_run(small_run, tmp_path / "out", ExportOptions(("webdataset",), licences=("CC-BY-4.0",)))
     difference = diff_releases(release, tmp_path / "out")
     assert set(difference.counts) <= {"files"} and difference.counts["files"]["removed"] > 0
 
@@ -59,7 +59,11 @@ def test_diff_command_prints_counts_and_json(
 ) -> None:
     assert main(["release", "diff", str(release), str(release)]) == 0
     assert capsys.readouterr().out == "the same\n"
-    export_run(make_run(tmp_path / "run", images=2), tmp_path / "out", ExportOptions(("med-banana",)))
+    export_run(
+        make_run(tmp_path / "run", images=2),
+        tmp_path / "out",
+        ExportOptions(("med-banana",), licences=("CC-BY-4.0",)),
+    )
     assert main(["release", "diff", str(release), str(tmp_path / "out")]) == 0
     assert "tasks: " in capsys.readouterr().out
     assert main(["release", "diff", str(release), str(tmp_path / "out"), "--json"]) == 0

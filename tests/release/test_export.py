@@ -21,7 +21,7 @@ from plantain.release.naming import CROSSWALK
 from plantain.release.plan import ExportOptions
 from release.runs import make_run, tree
 
-ALL = ExportOptions(LAYOUTS, shard_bytes=60_000)
+ALL = ExportOptions(LAYOUTS, shard_bytes=60_000, licences=("CC-BY-4.0",))
 
 
 def test_two_exports_are_identical(small_run: Path, release: Path, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_full_disk_is_one_line_and_can_be_continued(small_run: Path, release: Pa
         "        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))\n"
         "try:\n"
         f"    export_run(Path({str(small_run)!r}), Path({str(out)!r}),"
-        " ExportOptions(LAYOUTS, shard_bytes=60_000), told)\n"
+        " ExportOptions(LAYOUTS, shard_bytes=60_000, licences=('CC-BY-4.0',)), told)\n"
         "except InputError as error:\n"
         "    print(error)\n"
     )

@@ -34,6 +34,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 MIXED = {0: Licence.CREDENTIALED, 1: Licence.ATTRIBUTION, 2: Licence.UNKNOWN, 3: Licence.OPEN}
 APPROVED = ExportOptions(LAYOUTS, shard_bytes=60_000, redistribution_approved="DUA 7")
+NAMED = replace(APPROVED, licences=("CC-BY-4.0", "attribution=CC-BY-4.0"))
 
 
 def sha(data: bytes) -> str:
@@ -53,7 +54,7 @@ def mixed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def mixed(mixed_run: Path) -> Path:
     out = mixed_run.parent / "release"
-    export_run(mixed_run, out, APPROVED)
+    export_run(mixed_run, out, NAMED)
     return out
 
 
@@ -158,7 +159,7 @@ def test_their_licence_and_whom_to_credit_stand_beside_them(mixed: Path) -> None
 def test_their_owner_s_own_licence_can_be_named(mixed_run: Path, tmp_path: Path) -> None:
     terms = tmp_path / "terms.txt"
     terms.write_text("Use it, and say that it is from Peking.")
-    options = replace(APPROVED, original_licences=(f"attribution={terms}", "open=CC0-1.0"))
+    options = replace(NAMED, original_licences=(f"attribution={terms}", "open=CC0-1.0"))
     export_run(mixed_run, tmp_path / "out", options)
     parts = {part["part"]: part for part in json.loads((tmp_path / "out/LICENSES/parts.json").read_bytes())}
     assert parts["originals of open"]["licence"] == "CC0-1.0"
@@ -171,12 +172,12 @@ def test_their_owner_s_own_licence_can_be_named(mixed_run: Path, tmp_path: Path)
 
 
 def test_none_means_none_and_is_another_release(mixed_run: Path, mixed: Path, tmp_path: Path) -> None:
-    export_run(mixed_run, tmp_path / "out", replace(APPROVED, originals="none"))
+    export_run(mixed_run, tmp_path / "out", replace(NAMED, originals="none"))
     assert not any(original(n)[700:] in data for n in range(8) for _, data in every_byte(tmp_path / "out"))
     assert verify_release(tmp_path / "out").ok
     assert not (tmp_path / "out/data/train").exists()
     with pytest.raises(InputError, match="with other options"):
-        export_run(mixed_run, mixed, replace(APPROVED, originals="none"))
+        export_run(mixed_run, mixed, replace(NAMED, originals="none"))
     with pytest.raises(InputError, match="--originals some: choose auto"):
         export_options(["parquet"], originals="some")
 
@@ -187,14 +188,18 @@ def test_a_picture_of_two_sources_is_as_restricted_as_the_stricter(tmp_path: Pat
     mine = replace(source_image(3, Licence.OPEN), dataset="half open")
     half = replace(source_image(5, Licence.UNKNOWN), dataset="half open")
     run = make_run(tmp_path / "run", sources=[replace(first, dataset="hospital"), twin, mine, half])
-    export_run(run, tmp_path / "out", APPROVED)
+    export_run(run, tmp_path / "out", replace(APPROVED, licences=("CC-BY-4.0",)))
     assert not any(original(n)[700:] in data for n in (1, 3, 5) for _, data in every_byte(tmp_path / "out"))
 
 
 def test_one_picture_of_two_images_is_there_once(tmp_path: Path) -> None:
     first = source_image(1)
     twin = replace(source_image(2), prepared_sha256=first.prepared_sha256)
-    export_run(make_run(tmp_path / "run", sources=[first, twin]), tmp_path / "out", ExportOptions(LAYOUTS))
+    export_run(
+        make_run(tmp_path / "run", sources=[first, twin]),
+        tmp_path / "out",
+        ExportOptions(LAYOUTS, licences=("CC-BY-4.0",)),
+    )
     (row,) = [
         r for path in (tmp_path / "out").glob("data/originals/*") for r in pq.read_table(path).to_pylist()
     ]
@@ -206,7 +211,7 @@ def test_one_picture_of_two_images_is_there_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("layout", ["parquet", "webdataset", "med-banana", "trajectory"])
 def test_one_layout_alone_brings_its_originals_back(layout: str, tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", images=4)
-    export_run(run, tmp_path / "out", ExportOptions((layout,), shard_bytes=60_000))
+    export_run(run, tmp_path / "out", ExportOptions((layout,), shard_bytes=60_000, licences=("CC-BY-4.0",)))
     assert import_release(tmp_path / "out", tmp_path / "imported").originals == 4
     with JournalReader.open(run) as before, JournalReader.open(tmp_path / "imported") as after:
         for image in after.images():

@@ -26,7 +26,9 @@ from plantain.rubrics import MEDEBENCH, frozen
 from release.runs import make_run, tree, verdict
 
 CARD = JudgeCard("panel", "0f", "med-banana", Gate(False, True, ("blob accepted in 50 %",)))
-OPTIONS = ExportOptions(("parquet",), shard_bytes=60_000)
+OPTIONS = ExportOptions(("parquet",), shard_bytes=60_000, licences=("CC-BY-4.0",))
+AGAIN = replace(OPTIONS, licences=())
+"""An imported run keeps the licences it came under."""
 
 
 @pytest.fixture(scope="module")
@@ -86,11 +88,11 @@ def test_each_table_of_verdicts_names_judge_and_card(judged: Path) -> None:
 def test_cards_come_back_and_a_new_card_is_another_release(judged: Path, tmp_path: Path) -> None:
     assert verify_release(judged / "out", against=judged / "run").problems == ()
     import_release(judged / "out", tmp_path / "imported")
-    export_run(tmp_path / "imported", tmp_path / "again", OPTIONS)
+    export_run(tmp_path / "imported", tmp_path / "again", AGAIN)
     assert tree(tmp_path / "again") == tree(judged / "out")
     keep_card(tmp_path / "imported", replace(CARD, gate=Gate(True, True, ())))
     with pytest.raises(InputError, match="of another state"):
-        export_run(tmp_path / "imported", tmp_path / "again", OPTIONS)
+        export_run(tmp_path / "imported", tmp_path / "again", AGAIN)
 
 
 def test_columns_are_those_of_the_run_s_rubric() -> None:
@@ -160,8 +162,7 @@ def test_notes_say_what_is_new(judged: Path, tmp_path: Path, capsys: pytest.Capt
     assert told.startswith("# a small run: release notes\n")
     assert "4 added" in told
     assert (
-        "- changed: images of ODIR-5K: CC-BY-4.0 (decided by: default), now CC0-1.0 (decided by: owner)"
-        in told
+        "- changed: images of ODIR-5K: CC-BY-4.0 (decided by: owner), now CC0-1.0 (decided by: owner)" in told
     )
     shutil.copytree(judged / "out", tmp_path / "same")
     assert main(["release", "notes", str(judged / "out"), str(tmp_path / "same")]) == 0

@@ -218,10 +218,7 @@ class Run:
             layouts, redistribution_approved=redistribution_approved, licences=tuple(licences)
         )
         from plantain.release.export import export_run
-        from plantain.release.licences.permission import refuse_unnamed
 
-        with JournalReader.open(self.path) as reader:
-            refuse_unnamed(reader, options)
         return export_run(self.path, Path(to), options)
 
     def __repr__(self) -> str:

@@ -26,7 +26,7 @@ from plantain.release.finish import finish_release
 from plantain.release.judges import keep_cards, kept_cards, run_cards, write_cards
 from plantain.release.layouts.contract import LAYOUTS, chosen
 from plantain.release.licences.licences import PARTS
-from plantain.release.licences.permission import original_terms, released_terms
+from plantain.release.licences.permission import original_terms, refuse_unnamed, released_terms
 from plantain.release.licences.terms import as_json
 from plantain.release.pictures import Pictures
 from plantain.release.plan import STAGING, ExportOptions, Release, ReleaseFile, RunFacts, Signer
@@ -76,7 +76,8 @@ def export_run(run: Path, out: Path, options: ExportOptions, told: RowLabels | N
 
     Raises:
         InputError: `out` holds something else or a release with other options, nothing is closed yet, a source
-            needs an agreement that was not named, or a layout is unknown.
+            needs an agreement that was not named, nobody has named the licence of the edits of a dataset that decides
+            none itself, or a layout is unknown.
     """
     if not options.layouts:
         raise InputError(f"--layout: none is named; there are {', '.join(LAYOUTS)}")
@@ -86,7 +87,7 @@ def export_run(run: Path, out: Path, options: ExportOptions, told: RowLabels | N
         finished = _finished(out, live, options)
         if finished is not None:
             return finished
-        released_terms(live, options)
+        refuse_unnamed(live, options)
     signer = _signer(options)
     resumed = (out / STAGING / "plan.sqlite").exists()
     try:

@@ -71,7 +71,7 @@ def test_loading_snippet_of_the_card_runs_offline(release: Path, small_run: Path
     assert printed[-1].split(maxsplit=1)[0] == rows["failed"][1] and "True" not in printed[-1]
     for layout in ("webdataset", "med-banana"):
         out = tmp_path / layout
-        export_run(small_run, out, ExportOptions((layout,)))
+        export_run(small_run, out, ExportOptions((layout,), licences=("CC-BY-4.0",)))
         assert int(run_snippet(out, tmp_path / "home").split()[0]) > 0
 
 

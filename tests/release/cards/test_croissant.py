@@ -88,7 +88,7 @@ def test_croissant_of_a_release_without_tables(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     out = tmp_path / "out"
-    export_run(small_run, out, ExportOptions((layout,)))
+    export_run(small_run, out, ExportOptions((layout,), licences=("CC-BY-4.0",)))
     dataset = load(out, caplog, monkeypatch)
     assert [record_set.uuid for record_set in dataset.metadata.record_sets] == ["tasks"]
     assert sum(1 for _ in dataset.records("tasks")) > 0

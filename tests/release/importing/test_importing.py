@@ -40,7 +40,7 @@ def test_every_layout_at_once_comes_back_identical(release: Path, tmp_path: Path
 def test_one_layout_comes_back_identical(layout: str, tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", images=4)
     out = tmp_path / "out"
-    export_run(run, out, ExportOptions((layout,), shard_bytes=60_000))
+    export_run(run, out, ExportOptions((layout,), shard_bytes=60_000, licences=("CC-BY-4.0",)))
     assert tree(again(out, (layout,), tmp_path)) == tree(out)
 
 
@@ -48,7 +48,7 @@ def test_one_layout_comes_back_identical(layout: str, tmp_path: Path) -> None:
 def test_data_of_a_layout_alone_is_enough(layout: str, tmp_path: Path) -> None:
     """Someone downloads one folder, without the record that comes with every release."""
     run = make_run(tmp_path / "run", images=4)
-    export_run(run, tmp_path / "out", ExportOptions((layout,), shard_bytes=60_000))
+    export_run(run, tmp_path / "out", ExportOptions((layout,), shard_bytes=60_000, licences=("CC-BY-4.0",)))
     part = tmp_path / "part"
     shutil.copytree(tmp_path / "out", part, ignore=shutil.ignore_patterns("trajectories.jsonl", "run.json"))
     shutil.rmtree(part / "trajectories")

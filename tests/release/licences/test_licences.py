@@ -68,7 +68,9 @@ def test_release_of_a_credentialed_source_names_its_agreement_everywhere(tmp_pat
     with pytest.raises(InputError, match="--redistribution-approved"):
         export_run(run, out, ExportOptions(("med-banana",)))
     export_run(
-        run, tmp_path / "approved", ExportOptions(("parquet",), redistribution_approved="PhysioNet 4711")
+        run,
+        tmp_path / "approved",
+        ExportOptions(("parquet",), redistribution_approved="PhysioNet 4711"),
     )
     out = tmp_path / "approved"
     assert "license: other" in (out / "README.md").read_text()

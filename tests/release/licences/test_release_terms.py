@@ -160,6 +160,9 @@ def test_export_takes_no_licence_that_nobody_named(
         and "nobody has named the licence of the edits of ODIR-5K, folder of mine" in told
     )
     assert "--licence 'folder of mine=TERMS'" in told and not (tmp_path / "out").exists()
+    with pytest.raises(InputError, match="nobody has named the licence of the edits of ODIR-5K, folder of"):
+        export_run(run, tmp_path / "out", ExportOptions(("trajectory",)))
+    assert not (tmp_path / "out").exists()
     assert main([*command, str(tmp_path / "half"), "--licence", "ODIR-5K=CC0-1.0"]) == 2
     assert "edits of folder of mine: say" in capsys.readouterr().err
     assert main([*command, str(tmp_path / "own"), "--licence", "CC0-1.0", "--json"]) == 0

@@ -75,12 +75,14 @@ def test_sums_of_each_table_cover_just_that_table(release: Path) -> None:
 def test_what_stands_beside_the_data_is_the_same_every_time(
     release: Path, small_run: Path, tmp_path: Path
 ) -> None:
-    export_run(small_run, tmp_path / "again", ExportOptions(LAYOUTS, shard_bytes=60_000))
+    export_run(
+        small_run, tmp_path / "again", ExportOptions(LAYOUTS, shard_bytes=60_000, licences=("CC-BY-4.0",))
+    )
     assert tree(tmp_path / "again") == tree(release)
 
 
 def test_manifest_of_a_tree_without_parquet(small_run: Path, tmp_path: Path) -> None:
-    export_run(small_run, tmp_path / "tree", ExportOptions(("med-banana",)))
+    export_run(small_run, tmp_path / "tree", ExportOptions(("med-banana",), licences=("CC-BY-4.0",)))
     subprocess.run(["sha256sum", "--quiet", "--strict", "-c", SUMS], cwd=tmp_path / "tree", check=True)
 
 

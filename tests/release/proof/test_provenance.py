@@ -51,13 +51,19 @@ def picture() -> bytes:
 
 
 def options(chain: Chain) -> ExportOptions:
-    return ExportOptions(("med-banana",), sign_cert=chain.certificates, sign_key=chain.key)
+    return ExportOptions(
+        ("med-banana",), sign_cert=chain.certificates, sign_key=chain.key, licences=("CC-BY-4.0",)
+    )
 
 
 @pytest.fixture(scope="session")
 def signed(small_run: Path, chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("signed") / "out"
-    export_run(small_run, out, ExportOptions(LAYOUTS, sign_cert=chain.certificates, sign_key=chain.key))
+    export_run(
+        small_run,
+        out,
+        ExportOptions(LAYOUTS, sign_cert=chain.certificates, sign_key=chain.key, licences=("CC-BY-4.0",)),
+    )
     return out
 
 
@@ -182,7 +188,8 @@ def test_signed_release_comes_back_whole_and_as_it_was_judged(
             if attempt.edited is not None:
                 assert after.read_blob(attempt.edited) == before.read_blob(attempt.edited)
     for source in (small_run, run):
-        export_run(source, tmp_path / source.name / "out", ExportOptions(LAYOUTS))
+        named = () if source == run else ("CC-BY-4.0",)
+        export_run(source, tmp_path / source.name / "out", ExportOptions(LAYOUTS, licences=named))
     assert tree(tmp_path / small_run.name / "out") == tree(run / "out")
 
 
@@ -230,7 +237,12 @@ def test_signing_needs_both_files(chain: Chain, tmp_path: Path) -> None:
     (tmp_path / "text.pem").write_text("not a key")
     with pytest.raises(InputError, match="not an unencrypted private key"):
         open_signer(
-            ExportOptions(("med-banana",), sign_cert=chain.certificates, sign_key=tmp_path / "text.pem")
+            ExportOptions(
+                ("med-banana",),
+                sign_cert=chain.certificates,
+                sign_key=tmp_path / "text.pem",
+                licences=("CC-BY-4.0",),
+            )
         )
 
 
@@ -306,7 +318,7 @@ def test_provider_manifests_are_listed_beside_the_release(
         tmp_path / "run", open_signer(options(chain)).sign(picture, "their", 1)
     )
     out = tmp_path / "out"
-    export_run(run, out, ExportOptions(("med-banana",)))
+    export_run(run, out, ExportOptions(("med-banana",), licences=("CC-BY-4.0",)))
     told = [json.loads(line) for line in (out / "provenance.jsonl").read_text().splitlines()]
     assert [(entry["task"], entry["container"]) for entry in told] == [(task, "jpeg")]
     with JournalReader.open(run) as reader:
@@ -321,7 +333,7 @@ def test_what_a_run_remembers_survives_export_and_import(
     run, _ = run_with_provider_manifest(
         tmp_path / "run", open_signer(options(chain)).sign(picture, "their", 1)
     )
-    export_run(run, tmp_path / "out", ExportOptions(("med-banana",)))
+    export_run(run, tmp_path / "out", ExportOptions(("med-banana",), licences=("CC-BY-4.0",)))
     import_release(tmp_path / "out", tmp_path / "imported")
     export_run(tmp_path / "imported", tmp_path / "again", ExportOptions(("med-banana",)))
     assert tree(tmp_path / "again") == tree(tmp_path / "out")

@@ -101,7 +101,8 @@ def export(
     )
     from plantain.release.export import export_run
 
-    options = _licensed(run, options, may_ask=not as_json and sys.stdin.isatty())
+    if not as_json and sys.stdin.isatty():
+        options = _licensed(run, options)
     told = None if as_json else lambda stage: print(f"  {stage} ...", file=sys.stderr)
     summary = export_run(run, out, options, told)
     problems: list[str] = []
@@ -119,17 +120,16 @@ def export(
     return 1 if problems else 0
 
 
-def _licensed(run: Path, options: ExportOptions, *, may_ask: bool) -> ExportOptions:
-    """The options with a licence for every dataset whose edits need one: asked for on a terminal, else refused."""
+def _licensed(run: Path, options: ExportOptions) -> ExportOptions:
+    """The options with a licence for every dataset whose edits need one, asked for on the terminal."""
     from plantain.journal import JournalReader
-    from plantain.release.licences.permission import refuse_unnamed, unnamed
+    from plantain.release.licences.permission import unnamed
 
     with JournalReader.open(run) as reader:
-        for dataset in unnamed(reader, options) if may_ask else ():
+        for dataset in unnamed(reader, options):
             asked = f"Licence of your edits of {dataset} (an SPDX id, e.g. CC-BY-4.0; a web address; a file)"
             named = f"{dataset}={typer.prompt(asked)}"
             options = replace(options, licences=(*options.licences, named))
-        refuse_unnamed(reader, options)
     return options
 
 
