@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from plantain.cli import main
@@ -95,3 +98,56 @@ def test_what_cannot_be_compared_is_one_line(run: Path, study: Study, tmp_path: 
         agreement_with_people(other.folder, run, JUDGE)
     assert main(["audit", "--people", str(study.folder)]) == 2
     assert "name the run" in capsys.readouterr().err
+
+
+def test_a_release_carries_the_study_and_tells_of_nobody(run: Path, study: Study, tmp_path: Path, capsys):
+    ratings = Ratings.open(study)
+    item, secret = study.blocks[0].items[0], "Mrs Zebra told me so"
+    value = {"criteria": {name: True for name, _ in study.blocks[0].criteria}, "codes": [], "comment": secret}
+    reader = ratings.readers()[0].code
+    ratings.save(reader, item.id, "again000", "b1", list(item.shown), 0, value, 1)
+    ratings.close()
+    words = ["export", str(run), "--to", str(tmp_path / "out"), "--layout", "parquet", "--json"]
+    words += [
+        "--licence",
+        "matplotlib=CC0-1.0",
+        "--licence",
+        "pydicom-data=CC0-1.0",
+        "--study",
+        str(study.folder),
+    ]
+    for _ in range(2):  # the same study again: the release is whole already
+        assert main(words) == 0
+    assert main(["verify", str(tmp_path / "out"), "--json"]) == 0
+    folder = tmp_path / "out" / "studies" / "study"
+    told = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert set(told) == {
+        "answers.csv",
+        "dictionary.csv",
+        "study.json",
+        "HASH",
+        "ratings.csv",
+        "ratings.parquet",
+    }
+    for data in told.values():
+        assert secret.encode() not in data and b"pictures/" not in data
+        assert b"chest2" not in data  # a patient's group
+    groups = {row["cluster"] for row in csv.DictReader(io.StringIO(told["answers.csv"].decode()))}
+    assert groups == {f"g{n:04d}" for n in range(1, 1 + len({case.cluster for case in study.cases}))}
+    assert study.digest.encode() in told["HASH"]
+    capsys.readouterr()
+    rows = pq.read_table(folder / "ratings.parquet").to_pylist()
+    criteria = [name for name, _ in study.blocks[0].criteria]
+    assert len(rows) == len(study.cases) * len(criteria)
+    again = study.by_case[item.case].source
+    for row in rows:  # two of three said yes, but of brains; of one edit the first reader now did
+        brain = next(case for case in study.cases if case.source == row["task"]).modality == "brain_mri"
+        two_of_three = 2 / 3 if not brain else 1 / 3 if row["task"] == again else 0.0
+        assert (row["readers"], row["held"], row["accepted"]) == (3, *[pytest.approx(two_of_three)] * 2)
+    ratings = Ratings.open(study)
+    ratings.save(reader, item.id, "again001", "b1", list(item.shown), 0, value | {"comment": ""}, 1)
+    ratings.save(
+        reader, study.blocks[0].items[1].id, "again001", "b1", list(item.shown), 0, {"cannot": "dark"}, 1
+    )
+    ratings.close()
+    assert main(words) == 2 and "another state or with other options" in capsys.readouterr().err

@@ -167,6 +167,8 @@ def _state(reader: JournalReader, options: ExportOptions, run: Path) -> str:
         told.append([options.originals, as_json(original_terms(reader, options))])
     if options.doi or options.hub:
         told.append([options.doi, options.hub])
+    if options.beside:
+        told.append({path: hashlib.sha256(data).hexdigest() for path, data in sorted(options.beside.items())})
     if cards := run_cards(run):
         told.append({path: card_as_json(card) for path, card in cards.items()})
     return hashlib.sha256(orjson.dumps(told)).hexdigest()

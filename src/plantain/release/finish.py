@@ -72,6 +72,7 @@ def finish_release(release: Release, reader: JournalReader, options: ExportOptio
     if options.hub:
         documents[ATTRIBUTES] = ATTRIBUTES_TEXT
     documents.update(licence_files(parts))
+    documents.update(options.beside)
     if originals:
         documents[ATTRIBUTION] = attribution(originals).encode()
     for path, data in documents.items():

@@ -84,6 +84,7 @@ class ExportOptions:
         original_licences: under what terms their owner publishes the source images, each "DATASET=LICENCE".
         doi: of the dataset, once it has one.
         hub: the release is to be a repository of the Hugging Face Hub.
+        beside: files that come along as they are, by their paths: reader studies.
     """
 
     layouts: tuple[str, ...]
@@ -96,6 +97,7 @@ class ExportOptions:
     original_licences: tuple[str, ...] = ()
     doi: str = ""
     hub: bool = False
+    beside: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def export_options(
@@ -110,6 +112,7 @@ def export_options(
     original_licences: tuple[str, ...] = (),
     doi: str = "",
     hub: bool = False,
+    beside: Mapping[str, bytes] | None = None,
 ) -> ExportOptions:
     """What a person asked for, with each layout once and in our order.
 
@@ -134,6 +137,7 @@ def export_options(
         tuple(original_licences),
         _plain_doi(doi),
         hub,
+        dict(beside or {}),
     )
 
 

@@ -68,6 +68,14 @@ def export(
         list[str] | None,
         typer.Option(metavar="DATASET=TERMS", help="The owner's own licence of source images that go along."),
     ] = None,
+    study: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="STUDY",
+            help="A reader study of this run comes along: what was asked, every answer, ratings by task; no names, no "
+            "free text.",
+        ),
+    ] = None,
     doi: Annotated[
         str, typer.Option(help="The dataset's DOI, for the card, CITATION.cff and Croissant.")
     ] = "",
@@ -97,6 +105,7 @@ def export(
         originals=originals,
         original_licences=tuple(original_licence or ()),
         doi=doi,
+        beside=_studies(study or [], run),
         hub=hub_folder is not None,
     )
     from plantain.release.export import export_run
@@ -158,6 +167,13 @@ def _licence_line(summary: ExportSummary) -> str:
     """What the release lets others do."""
     told = ", ".join(f"{part.part} {part.licence}" for part in summary.licences)
     return f"licences: {told}; read LICENSES/ before you publish"
+
+
+def _studies(folders: list[Path], run: Path) -> dict[str, bytes]:
+    """The files of reader studies, by their paths in the release."""
+    from plantain.review.results.released import study_for_release
+
+    return {path: data for folder in folders for path, data in study_for_release(folder, run).items()}
 
 
 def _originals_line(counts: Mapping[str, Mapping[str, int]]) -> str:

@@ -1,0 +1,158 @@
+"""A study as a release carries it: what was asked, every answer, and ratings by task; nothing that tells who.
+
+Groups of patients stand under codes of their own, free text is left out, and so are cases whose task the release does
+not have: a release says no more of its pictures than its own tables do.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import orjson
+
+from plantain.files.csv_form import written_csv
+from plantain.journal import JournalReader
+from plantain.records import InputError, TaskState
+from plantain.review.ratings import Ratings
+from plantain.review.results.rows import DICTIONARY, Row, as_csv, rows_of
+from plantain.review.study import ItemKind, ReaderTask, Study, open_study
+
+FOLDER = "studies"
+LEFT_OUT = ("comment", "correction", "cannot")
+"""Free text of an answer."""
+
+RATINGS = {
+    "task": "the edit: task of the release",
+    "round": "of the attempt that was shown",
+    "model": "whose picture was judged",
+    "readers": "who judged it in the study's main items",
+    "accepted": "share of readers for whom every criterion held; empty where none was asked to accept",
+    "criterion": "a criterion of the rubric",
+    "held": "share of readers for whom it held",
+    "rating": "mean rating of it; the scale is in study.json",
+}
+"""Columns of `ratings.csv`, one row an edit and criterion."""
+
+
+def study_for_release(folder: Path, run: Path) -> dict[str, bytes]:
+    """Path below the release -> bytes.
+
+    Raises:
+        InputError: no study, or one that is of none of the run's closed tasks.
+    """
+    study = open_study(folder)
+    with JournalReader.open(run) as reader:
+        closed = {
+            case.source: round_shown(reader, case.source)
+            for case in study.cases
+            if is_closed(reader, case.source)
+        }
+    kept = [case for case in study.cases if case.source in closed]
+    if not kept:
+        raise InputError(f"--study {folder}: none of its cases is a closed task of {run}")
+    codes = {name: f"g{n:04d}" for n, name in enumerate(sorted({case.cluster for case in kept}), 1)}
+    ratings = Ratings.open(study)
+    try:
+        rows = [_plain(row, codes) for row in rows_of(study, ratings) if row.source in closed]
+    finally:
+        ratings.close()
+    files = {
+        "answers.csv": as_csv(study, rows).encode(),
+        "dictionary.csv": written_csv([("column", "meaning"), *DICTIONARY.items()]).encode(),
+        "study.json": _document(study, codes, set(closed)),
+        "HASH": f"{study.digest}  study.json as it was frozen, before groups were given codes\n".encode(),
+    }
+    table = list(_ratings(rows, closed))
+    files["ratings.csv"] = written_csv([list(RATINGS), *table]).encode()
+    files["ratings.parquet"] = _parquet(table)
+    return {f"{FOLDER}/{folder.resolve().name}/{name}": data for name, data in files.items()}
+
+
+def is_closed(reader: JournalReader, task: str) -> bool:
+    """Whether a release of the run has the task."""
+    try:
+        return reader.task(task).state is not TaskState.PENDING
+    except InputError:
+        return False
+
+
+def round_shown(reader: JournalReader, task: str) -> int:
+    """The round of the attempt that studies show: the last one with a picture."""
+    row = reader.task(task)
+    return max((one.round for one in reader.attempts(row.id, row.generation) if one.edited), default=0)
+
+
+def _plain(row: Row, codes: Mapping[str, str]) -> Row:
+    value = {key: said for key, said in row.value.items() if key not in LEFT_OUT}
+    cannot = "said why; left out" if row.cannot else ""
+    return replace(row, cluster=codes[row.cluster], comment="", cannot=cannot, value=value, at=row.at[:10])
+
+
+def _document(study: Study, codes: Mapping[str, str], tasks: Collection[str]) -> bytes:
+    """What was asked of whom about what, without addresses of pictures."""
+    cases = [
+        {**asdict(case), "cluster": codes[case.cluster], "pictures": sorted(case.pictures), "proposals": []}
+        for case in study.cases
+        if case.source in tasks
+    ]
+    names = {str(case["id"]) for case in cases}
+    blocks = [
+        {**asdict(block), "items": [asdict(item) for item in block.items if item.case in names]}
+        for block in study.blocks
+    ]
+    told = {
+        "name": study.name,
+        "seed": study.seed,
+        "groups": study.groups,
+        "changes": study.changes,
+        "cases": cases,
+        "blocks": blocks,
+    }
+    return orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
+
+
+def _ratings(
+    rows: Sequence[Row], rounds: Mapping[str, int]
+) -> list[tuple[str, int, str, int, float | None, str, float | None, float | None]]:
+    """One row an edit and criterion, of main items that were judged."""
+    given: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        asked = row.task in (ReaderTask.ACCEPT, ReaderTask.RATE)
+        if asked and row.kind is ItemKind.MAIN and not row.cannot and row.model:
+            given.setdefault((row.source, row.model), []).append(row)
+    found = []
+    for (source, model), mine in sorted(given.items()):
+        yes = [row.value["criteria"] for row in mine if row.task is ReaderTask.ACCEPT]
+        scores = [row.value["scores"] for row in mine if row.task is ReaderTask.RATE]
+        accepted = float(np.mean([all(one.values()) for one in yes])) if yes else None
+        for criterion in dict.fromkeys(name for one in (*yes, *scores) for name in one):
+            held = float(np.mean([one[criterion] for one in yes])) if yes else None
+            rating = float(np.mean([one[criterion] for one in scores])) if scores else None
+            readers = len({row.reader for row in mine})
+            found.append((source, rounds[source], model, readers, accepted, criterion, held, rating))
+    return found
+
+
+def _parquet(table: Sequence[tuple[object, ...]]) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = (
+        pa.string(),
+        pa.int64(),
+        pa.string(),
+        pa.int64(),
+        pa.float64(),
+        pa.string(),
+        pa.float64(),
+        pa.float64(),
+    )
+    columns = list(zip(*table, strict=True)) or [()] * len(RATINGS)
+    arrays = [pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)]
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays(arrays, names=list(RATINGS)), sink)
+    return sink.getvalue()
