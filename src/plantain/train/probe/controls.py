@@ -5,7 +5,8 @@ AUC on held-out pictures is no evidence: a network that learned where pictures c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -37,33 +38,37 @@ Seen = Callable[[LabelledFrames], npt.NDArray[np.float32]]
 DEPTH, SOFT = 0.07, 2.0
 """How far inside the outline the exchanged inside ends, as a share of the side, and the sigma of its edge in pixels."""
 
-COVER = 0.2
-"""Radius of a cover, as a share of the side."""
+COVER, ELSEWHERE = 0.28, 0.12
+"""Radius of a cover where the finding was seen, and of one elsewhere, as a share of the side."""
 
 Told = dict[str, dict[str, ControlRate]]
 
 
-def control_rates(pictures: LabelledFrames, asked: Asked, seen: Seen, seed: int, most: int = 200) -> Told:
+def control_rates(
+    pictures: LabelledFrames, asked: Asked, seen: Seen, margins: Sequence[float], seed: int, most: int = 200
+) -> Told:
     """How often a probe is right, by control and finding.
 
     Args:
         pictures: that it has not learned from.
         asked, seen: the probe.
+        margins: of its verdicts, by finding.
         seed: of the draws.
         most: pictures of each finding for each control.
 
     Returns:
-        Rates with intervals over groups. "mirrored removals that show it twice" counts a picture as right where at
-        least one of its two mirrored halves is still called the finding: one of them shows it, nobody knows which.
+        Rates with intervals over groups.
     """
     rng = np.random.default_rng(seed)
     healthy = np.flatnonzero(pictures.healthy)
     told: Told = {}
     for column, name in enumerate(pictures.findings):
-        cases = np.flatnonzero(pictures.labels[:, column])
-        cases = rng.permutation(cases)[:most]
-        for what, right in _of_finding(pictures, column, cases, healthy, asked, seen, rng):
-            told.setdefault(what, {})[name] = rate_of(right, what)
+        cases = rng.permutation(np.flatnonzero(pictures.labels[:, column]))[:most]
+        others = rng.choice(healthy, len(cases), replace=len(healthy) < len(cases))
+        case = _Cases(pictures, column, cases, others, asked, float(margins[column]))
+        for what, right in (*_inside(case), *_removed(case), *_covered(case, seen, rng)):
+            own = pictures.groups[cases].tolist()
+            told.setdefault(what, {})[name] = rate_of(list(zip(own, right.tolist(), strict=True)), what)
     masses = rng.permutation(healthy)[:most]
     above = asked([rough_mass(pictures.frames[k], rng) for k in masses]) >= 0
     halves = [asked([mirrored(pictures.frames[k], side) for k in masses]) < 0 for side in (0, 1)]
@@ -78,53 +83,57 @@ def control_rates(pictures: LabelledFrames, asked: Asked, seen: Seen, seed: int,
     return told
 
 
-def _of_finding(
-    pictures: LabelledFrames,
-    column: int,
-    cases: npt.NDArray[np.intp],
-    healthy: npt.NDArray[np.intp],
-    asked: Asked,
-    seen: Seen,
-    rng: np.random.Generator,
-) -> Iterator[tuple[str, list[tuple[str, bool]]]]:
-    frames, own = pictures.frames, pictures.groups[cases]
-    others = rng.choice(healthy, len(cases), replace=len(healthy) < len(cases))
+@dataclass(frozen=True, slots=True)
+class _Cases:
+    """Pictures with one finding, and beside each a healthy one."""
 
-    def right(made: list[Frame], is_there: bool) -> list[tuple[str, bool]]:
-        found = asked(made)[:, column] >= 0
-        return list(zip(own.tolist(), (found == is_there).tolist(), strict=True))
+    pictures: LabelledFrames
+    column: int
+    cases: npt.NDArray[np.intp]
+    others: npt.NDArray[np.intp]
+    asked: Asked
+    margin: float
 
-    pairs = [(frames[case], frames[other]) for case, other in zip(cases, others, strict=True)]
-    yield (
-        "a case's inside in a healthy rim",
-        right([blended(h, c, core(h, c, DEPTH, SOFT), matched=False) for c, h in pairs], True),
-    )
-    yield (
-        "a healthy inside in a case's rim",
-        right([blended(c, h, core(c, h, DEPTH, SOFT), matched=False) for c, h in pairs], False),
-    )
-    twice = [asked([mirrored(c, side) for c, _ in pairs])[:, column] >= 0 for side in (0, 1)]
-    yield (
-        "mirrored removals that show it twice",
-        list(zip(own.tolist(), (twice[0] | twice[1]).tolist(), strict=True)),
-    )
-    places = seen(pictures.chosen(cases))[:, column]
-    yield (
-        "the finding's place covered",
-        right(
-            [covered(c, h, tuple(p), COVER * SIDE) for (c, h), p in zip(pairs, places, strict=True)], False
-        ),
-    )
-    yield (
-        "another place covered",
-        right(
-            [
-                covered(c, h, _away(p, rng), COVER * SIDE * 0.6)
-                for (c, h), p in zip(pairs, places, strict=True)
-            ],
-            True,
-        ),
-    )
+    @property
+    def pairs(self) -> list[tuple[Frame, Frame]]:
+        return [
+            (self.pictures.frames[case], self.pictures.frames[other])
+            for case, other in zip(self.cases, self.others, strict=True)
+        ]
+
+    def logits(self, made: list[Frame]) -> npt.NDArray[np.float64]:
+        return np.asarray(self.asked(made)[:, self.column])
+
+    def certified(self, made: list[Frame]) -> npt.NDArray[np.bool_]:
+        """Whether a verdict would call the finding removed in what was made of the cases."""
+        before, after = self.logits([case for case, _ in self.pairs]), self.logits(made)
+        return np.asarray((after < 0) & (before - after > self.margin))
+
+
+_Answers = Iterator[tuple[str, npt.NDArray[np.bool_]]]
+
+
+def _inside(case: _Cases) -> _Answers:
+    there = [blended(h, c, core(h, c, DEPTH, SOFT), matched=False) for c, h in case.pairs]
+    yield "a case's inside in a healthy rim", case.logits(there) >= 0
+    gone = [blended(c, h, core(c, h, DEPTH, SOFT), matched=False) for c, h in case.pairs]
+    yield "a healthy inside in a case's rim", case.logits(gone) < 0
+    yield "good removals certified", case.certified(gone)
+
+
+def _removed(case: _Cases) -> _Answers:
+    """Of the two mirrored halves at least one shows the finding, nobody knows which: not both may be certified."""
+    halves = [case.certified([mirrored(c, side) for c, _ in case.pairs]) for side in (0, 1)]
+    yield "mirrored removals that show it twice", ~(halves[0] & halves[1])
+
+
+def _covered(case: _Cases, seen: Seen, rng: np.random.Generator) -> _Answers:
+    places = seen(case.pictures.chosen(case.cases))[:, case.column]
+    both = list(zip(case.pairs, places, strict=True))
+    here = [covered(c, h, (float(p[0]), float(p[1])), COVER * SIDE) for (c, h), p in both]
+    yield "the finding's place covered", case.logits(here) < 0
+    away = [covered(c, h, _away(p, rng), ELSEWHERE * SIDE) for (c, h), p in both]
+    yield "another place covered", case.logits(away) >= 0
 
 
 def exchanged_areas(pictures: LabelledFrames, asked: Asked, seed: int) -> dict[str, dict[str, Area]]:

@@ -82,7 +82,7 @@ def _carded(
     areas = areas_of(held_out, logits)
     ece = _ece(logits, held_out)
     draws = derive_seed(seed, "probe controls") % 2**31
-    controls = control_rates(held_out, asked, lambda these: where_seen(network, these), draws)
+    controls = control_rates(held_out, asked, lambda these: where_seen(network, these), found.margins, draws)
     exchanged = exchanged_areas(held_out, asked, draws)
     sizes = {
         name: {"pictures": len(part), "groups": len(set(part.groups.tolist()))}
