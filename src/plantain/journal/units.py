@@ -6,10 +6,12 @@ that spill to disk, so that a run of a million tasks is read through once and he
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from plantain.journal.disk.connect import temporary_changes
 from plantain.journal.reader import JournalReader
 from plantain.metrics.statistics.clusters import Rate, clustered_rate
 
@@ -79,15 +81,17 @@ def units(reader: JournalReader, *, judged: bool = True) -> Iterator[None]:
     connection = reader.connection
     with snapshot(reader):
         there = {name for (name,) in connection.execute("SELECT name FROM temp.sqlite_schema")}
-        (only_read,) = connection.execute("PRAGMA query_only").fetchone()
-        connection.execute("PRAGMA query_only = OFF")  # they are the connection's own; the run stays as it is
-        try:
+        with temporary_changes(connection):
             for name, made in _TABLES.items():
                 if name not in there and (judged or name == "unit"):
                     connection.execute(made)
-        finally:
-            connection.execute(f"PRAGMA query_only = {only_read}")
         yield
+
+
+def forget_units(connection: sqlite3.Connection) -> None:
+    """To be called where queries see other tasks from now on, inside `temporary_changes`."""
+    for name in _TABLES:
+        connection.execute(f"DROP TABLE IF EXISTS temp.{name}")
 
 
 def rates(reader: JournalReader, sql: str) -> dict[tuple[str, ...], Rate]:

@@ -19,7 +19,7 @@ from pathlib import Path
 import orjson
 
 from plantain.journal.disk.blobs import BlobStore, sync_folder
-from plantain.journal.disk.connect import JOURNAL_NAME, open_for_writing, refuse_foreign
+from plantain.journal.disk.connect import JOURNAL_NAME, open_for_writing, refuse_foreign, temporary_changes
 from plantain.journal.disk.lock import RunLock
 from plantain.journal.forward import bring_forward, forget_older
 from plantain.records import InputError, Withdrawal
@@ -122,13 +122,8 @@ def account_of(connection: sqlite3.Connection) -> Account:
 
 def extent_of(connection: sqlite3.Connection, image_ids: Collection[str]) -> Extent:
     """What withdrawing these images would take; changes nothing."""
-    # Temporary tables are a change too, to SQLite's mind; the connection itself is a reader's.
-    connection.execute("PRAGMA query_only = OFF")
-    try:
-        with _chosen(connection, image_ids):
-            return _extent(connection)
-    finally:
-        connection.execute("PRAGMA query_only = ON")
+    with temporary_changes(connection), _chosen(connection, image_ids):
+        return _extent(connection)
 
 
 @contextlib.contextmanager

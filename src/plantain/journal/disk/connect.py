@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import tempfile
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -144,3 +144,17 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
         check_same_thread=False,
         factory=_Connection,
     )
+
+
+@contextlib.contextmanager
+def temporary_changes(connection: sqlite3.Connection) -> Iterator[None]:
+    """Inside, a reader's connection may make tables and views of its own, which SQLite takes for changes too.
+
+    It may be nested. The file stays as it is: it was opened read-only.
+    """
+    (held,) = connection.execute("PRAGMA query_only").fetchone()
+    connection.execute("PRAGMA query_only = OFF")
+    try:
+        yield
+    finally:
+        connection.execute(f"PRAGMA query_only = {held}")

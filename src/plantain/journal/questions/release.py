@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
+from plantain.journal.disk.connect import temporary_changes
 from plantain.journal.questions.tasks import CLOSED_EDITS
 from plantain.journal.reader import JournalReader
+from plantain.journal.units import forget_units
 
 _SOURCES = (
     "SELECT total(json_extract(record, '$.synthetic')), total(NOT json_extract(record, '$.text_checked')) "
@@ -73,16 +75,16 @@ def sources_to_mention(reader: JournalReader) -> tuple[int, int]:
 def closed_only(reader: JournalReader) -> Iterator[None]:
     """Hides pending tasks and their attempts from every table: an import would not know of them either."""
     connection = reader.connection
-    connection.execute("PRAGMA query_only = OFF")  # the views live in memory; the file is open read-only
-    connection.execute(f"CREATE TEMP VIEW task AS SELECT * FROM main.task WHERE {CLOSED_EDITS}")
-    connection.execute(
-        "CREATE TEMP VIEW attempt AS SELECT a.* FROM main.attempt a JOIN main.task t ON t.id = a.task "
-        "WHERE t.state <> 'pending' AND t.kind <> 'bench'"
-    )
-    try:
-        yield
-    finally:
-        connection.execute("PRAGMA query_only = OFF")  # whoever counted meanwhile has put it back
-        connection.execute("DROP VIEW temp.attempt")
-        connection.execute("DROP VIEW temp.task")
-        connection.execute("PRAGMA query_only = ON")
+    with temporary_changes(connection):
+        forget_units(connection)
+        connection.execute(f"CREATE TEMP VIEW task AS SELECT * FROM main.task WHERE {CLOSED_EDITS}")
+        connection.execute(
+            "CREATE TEMP VIEW attempt AS SELECT a.* FROM main.attempt a JOIN main.task t ON t.id = a.task "
+            "WHERE t.state <> 'pending' AND t.kind <> 'bench'"
+        )
+        try:
+            yield
+        finally:
+            forget_units(connection)
+            connection.execute("DROP VIEW temp.attempt")
+            connection.execute("DROP VIEW temp.task")
