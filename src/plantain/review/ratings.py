@@ -75,12 +75,15 @@ class ReaderAnswer:
 
 
 class Ratings:
-    """The database of one study; one connection, whose statements are short and in turn."""
+    """The database of one study: one connection that writes, one that reads, so that nobody waits for another's disk."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
         self._turn = threading.Lock()
+        self._reading = _connect(path)
+        self._reading.execute("PRAGMA query_only = ON")
+        self._reading_turn = threading.Lock()
 
     @classmethod
     def create(cls, study: Study) -> Ratings:
@@ -114,12 +117,19 @@ class Ratings:
         return cls(path, connection)
 
     def close(self) -> None:
+        self._reading.close()
         self._connection.close()
 
     @contextmanager
     def _locked(self) -> Iterator[sqlite3.Connection]:
         with self._turn:
             yield self._connection
+
+    @contextmanager
+    def _read(self) -> Iterator[sqlite3.Connection]:
+        """What is committed; every statement is fetched whole, so that no snapshot is held."""
+        with self._reading_turn:
+            yield self._reading
 
     # --- readers and sessions -----------------------------------------------------------------------
 
@@ -147,7 +157,7 @@ class Ratings:
 
     def readers(self) -> list[StudyReader]:
         """All who read, in the order of their invitations."""
-        with self._locked() as db:
+        with self._read() as db:
             rows = db.execute(f"{_READER} WHERE role <> 'administrator' ORDER BY number").fetchall()
         return [StudyReader(*row) for row in rows]
 
@@ -165,7 +175,7 @@ class Ratings:
 
     def session(self, session: str) -> tuple[StudyReader, str] | None:
         """Whose session it is, and its csrf token."""
-        with self._locked() as db:
+        with self._read() as db:
             row = db.execute(
                 "SELECT r.code, r.number, r.role, r.confirmed_name, r.display, s.csrf FROM session s"
                 " JOIN reader r ON r.code = s.reader WHERE s.id_hash = ?",
@@ -245,7 +255,7 @@ class Ratings:
 
     def _answers(self, which: str, reader: str | None) -> list[ReaderAnswer]:
         mine, values = ("", ()) if reader is None else (" AND reader = ?", (reader,))
-        with self._locked() as db:
+        with self._read() as db:
             rows = db.execute(
                 "SELECT id, reader, item, turn, slots, position, value, focus_ms, at FROM answer "
                 f"WHERE {which}{mine} ORDER BY id",
@@ -268,12 +278,12 @@ class Ratings:
 
     def last(self) -> int:
         """Number of the newest answer; it grows with every one."""
-        with self._locked() as db:
+        with self._read() as db:
             return int(db.execute("SELECT coalesce(max(id), 0) FROM answer").fetchone()[0])
 
     def turns(self, reader: str) -> dict[str, int]:
         """Item -> the turn of its newest answer, of one reader; no answers are read for it."""
-        with self._locked() as db:
+        with self._read() as db:
             rows = db.execute(
                 "SELECT item, turn, max(id) FROM answer WHERE reader = ? GROUP BY item", (reader,)
             ).fetchall()
@@ -281,7 +291,7 @@ class Ratings:
 
     def newest(self, reader: str, item: str) -> dict[str, Any] | None:
         """What one reader last answered to one item; None for nothing yet."""
-        with self._locked() as db:
+        with self._read() as db:
             row = db.execute(
                 "SELECT value FROM answer WHERE reader = ? AND item = ? ORDER BY id DESC LIMIT 1",
                 (reader, item),
@@ -290,7 +300,7 @@ class Ratings:
 
     def key_known(self, reader: str, item: str, key: str) -> bool:
         """Whether this very answer was stored before."""
-        with self._locked() as db:
+        with self._read() as db:
             return bool(
                 db.execute(
                     "SELECT 1 FROM answer WHERE reader = ? AND item = ? AND key = ?", (reader, item, key)
@@ -299,7 +309,7 @@ class Ratings:
 
     def closed(self, reader: str) -> set[str]:
         """Blocks that a reader has closed."""
-        with self._locked() as db:
+        with self._read() as db:
             return {
                 row[0]
                 for row in db.execute("SELECT block FROM closed WHERE reader = ?", (reader,)).fetchall()
@@ -311,7 +321,7 @@ class Ratings:
 
     def turn(self, reader: str, block: str) -> int:
         """How often the reader began the block's training again."""
-        with self._locked() as db:
+        with self._read() as db:
             row = db.execute(
                 "SELECT turn FROM turn WHERE reader = ? AND block = ?", (reader, block)
             ).fetchone()
