@@ -75,7 +75,7 @@ class ReaderAnswer:
 
 
 class Ratings:
-    """The database of one study: one connection that writes, one that reads, so that nobody waits for another's disk."""
+    """The database of one study: one connection writes and one reads, so that nobody waits for another's disk."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
