@@ -30,7 +30,7 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, list[str]]:
         with inside(tmp_path_factory.mktemp("walk")):
             for page in [*TUTORIAL, *OTHERS]:
                 if page.name == "README.md":
-                    Path("pilot.toml").unlink()  # it writes one of its own, which `init` does not do over another
+                    Path("pilot.toml").unlink()  # it makes its own
                 problems[page] = [problem for block in blocks(page) for problem in perform(block)]
     finally:
         close_workers()
