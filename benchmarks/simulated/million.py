@@ -75,28 +75,29 @@ class Simulated:
     async def write(self, request: WriteRequest) -> Reply[str]:
         if await self._asked(request.seed) < 0.03:
             return failed(_BROKEN)
-        return Reply(f"{WORDS * 3}({request.round}, {request.seed})", OK, _usage(1800, 700), raw=RAW)
+        return Reply(f"{WORDS * 3}({request.round}, {request.seed})", OK, usage(1800, 700), raw=RAW)
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
         drawn = await self._asked(request.seed)
         if drawn < 0.03:
             return failed(_BROKEN)
         if request.seed % 25 == 0:
-            return failed(Outcome(OutcomeKind.NO_IMAGE, "the answer holds no picture"), _usage(1200, 90), RAW)
+            return failed(Outcome(OutcomeKind.NO_IMAGE, "the answer holds no picture"), usage(1200, 90), RAW)
         picture = self.pictures[request.seed % len(self.pictures)]
-        return Reply(EditedImage(EncodedImage(picture, "image/jpeg")), OK, _usage(1200, 0, images=1), raw=RAW)
+        return Reply(EditedImage(EncodedImage(picture, "image/jpeg")), OK, usage(1200, 0, images=1), raw=RAW)
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
         if await self._asked(request.seed) < 0.03:
             return failed(_BROKEN)
-        return Reply(seen(request.seed % 10 >= 3), OK, _usage(3100, 900), raw=RAW)
+        return Reply(seen(request.seed % 10 >= 3), OK, usage(3100, 900), raw=RAW)
 
 
 _BROKEN = Outcome(OutcomeKind.TRANSPORT, "the connection failed (ReadError)")
 RAW = orjson.dumps({"candidates": [{"content": {"parts": [{"text": REASON}]}}], "usageMetadata": {}}).decode()
 
 
-def _usage(taken: int, given: int, images: int = 0) -> Usage:
+def usage(taken: int, given: int, images: int = 0) -> Usage:
+    """What a call reports that it took."""
     return Usage(input_tokens=taken, output_tokens=given, images=images, served_model="simulated-1")
 
 

@@ -91,3 +91,30 @@ def test_without_ray_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"pip install -e '\.\[ray\]'"):
         RayEngine("auto", {"": Staff(Need())}).open()
+
+
+def test_a_role_without_work_takes_no_room_from_those_that_have_some(cluster: None) -> None:
+    async def work() -> Any:
+        engine = RayEngine("local", {"": Staff(Need(), 2), "editor": Staff(Need(cpus=0.5), 2)})
+        engine.open()
+        try:
+            return await asyncio.wait_for(engine.run("editor", len, ("abc",)), 60.0), engine.state
+        finally:
+            await engine.aclose()
+
+    ran, state = asyncio.run(work())
+    assert ran.value == 3 and 1 <= state.workers <= 2
+
+
+def test_two_roles_that_take_all_there_is_share_it(cluster: None) -> None:
+    async def work() -> Any:
+        engine = RayEngine("local", {"": Staff(Need()), "editor": Staff(Need(memory_gb=0.01))})
+        engine.open()
+        try:
+            edited = await asyncio.wait_for(engine.run("editor", len, ("abc",)), 60.0)
+            return edited, await asyncio.wait_for(engine.run("judge", len, ("abcd",)), 60.0)
+        finally:
+            await engine.aclose()
+
+    edited, judged = asyncio.run(work())
+    assert (edited.value, judged.value) == (3, 4)

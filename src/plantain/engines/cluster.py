@@ -85,6 +85,7 @@ class _Pool:
     idle: asyncio.Queue[_Hand] = field(default_factory=asyncio.Queue)
     ready: set[_Hand] = field(default_factory=set)
     starting: set[asyncio.Task[None]] = field(default_factory=set)
+    asked: bool = False
     waiting: int = 0
     failures: int = 0
     broken: asyncio.Event = field(default_factory=asyncio.Event)
@@ -154,8 +155,6 @@ class RayEngine:
         """Ends the workers, and the cluster where it was begun here."""
         for watch in self._watches:
             watch.cancel()
-        if self._gone.is_set():  # nobody is left who could end them; they end when they lose us
-            self._pools.clear()
         for pool in self._pools.values():
             for task in pool.starting:
                 task.cancel()
@@ -177,6 +176,9 @@ class RayEngine:
                 asyncio.create_task(self._keep_seeing()),
             ]
         pool = self._pools[self._staff.get(role, self._staff[""])]
+        if not pool.asked:
+            pool.asked = True
+            self._hire(pool)
         hand = await self._take(pool)
         if hand is None:
             return Ran(None, broken=pool.why)
@@ -274,13 +276,19 @@ class RayEngine:
     async def _keep_staffed(self) -> None:
         while True:
             for pool in self._pools.values():
-                self._hire(pool)
+                if pool.asked:  # workers of a role that has no work would stand in the way of those that have
+                    self._hire(pool)
             await asyncio.sleep(LOOK_S)
 
     def _hire(self, pool: _Pool) -> None:
         if time.monotonic() - self._seen > 2 * SEEN_S:
             return  # Ray would hold up this whole process until the head answers again
-        for _ in range(self._wanted(pool) - len(pool.ready) - len(pool.starting)):
+        lacking = self._wanted(pool) - len(pool.ready) - len(pool.starting)
+        for _ in range(min(-lacking, pool.idle.qsize())):  # others need the room
+            hand = pool.idle.get_nowait()
+            pool.ready.discard(hand)
+            self._end(hand)
+        for _ in range(lacking):
             task = asyncio.create_task(self._start(pool))
             pool.starting.add(task)
             task.add_done_callback(pool.starting.discard)
@@ -298,7 +306,9 @@ class RayEngine:
                         for name, amount in there.items()
                     }
             need = pool.staff.need.named
-            return max(0, int(min(there.get(name, 0.0) / amount for name, amount in need.items())))
+            fits = max(0, int(min(there.get(name, 0.0) / amount for name, amount in need.items())))
+            alike = [other for other in self._pools.values() if other is pool or _competes(other, pool)]
+            return min(fits, max(1, fits // len(alike)))
         return len(pool.ready)
 
     async def _start(self, pool: _Pool) -> None:
@@ -337,8 +347,15 @@ class RayEngine:
         self._hire(pool)
 
     def _end(self, hand: _Hand) -> None:
+        if self._gone.is_set():
+            return  # nobody is left who could end it; it ends when it loses us
         with contextlib.suppress(self._ray.exceptions.RayError, ValueError):
             self._ray.kill(hand.actor, no_restart=True)
+
+
+def _competes(other: _Pool, pool: _Pool) -> bool:
+    """Whether both take as many workers as there is room for, from the same room."""
+    return other.asked and other.staff.workers is None and other.staff.need.gpus == pool.staff.need.gpus
 
 
 def _import_ray() -> Any:
