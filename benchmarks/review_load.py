@@ -10,15 +10,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-import uvicorn
 from fastapi import FastAPI, Request
 
 from plantain.review.ratings import Ratings
 from plantain.review.room.server import create_app
-from plantain.review.serving import listen
+from simulated.beside import served
 from simulated.readers import ScriptedReader, noise_study
 
 READERS = 50
@@ -34,7 +32,7 @@ def main() -> int:
         study = noise_study(Path(folder) / "study", cases=300)
         ratings = Ratings.open(study)
         tokens = [ratings.invite()[1] for _ in range(READERS)]
-        address, stop = _run(create_app(study, ratings))
+        address, stop = served(create_app(study, ratings))
         readers = [ScriptedReader(address, token) for token in tokens]
         for reader in readers:
             reader.sign_in()
@@ -43,7 +41,7 @@ def main() -> int:
         stop()
         ours = [second for reader in readers for second in reader.seconds]
         ratings.close()
-        address, stop = _run(_bare(Path(folder) / "bare.sqlite"))
+        address, stop = served(_bare(Path(folder) / "bare.sqlite"))
         plain = [ScriptedReader(address, "") for _ in range(READERS)]
         errors += _together([lambda r=reader: _insert(r, answers) for reader in plain])
         stop()
@@ -84,19 +82,6 @@ def _bare(path: Path) -> FastAPI:
         return {"saved": 1}
 
     return app
-
-
-def _run(app: FastAPI) -> tuple[str, Callable[[], None]]:
-    held = listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [held]})
-    thread.start()
-
-    def stop() -> None:
-        server.should_exit = True
-        thread.join()
-
-    return f"http://127.0.0.1:{held.getsockname()[1]}", stop
 
 
 def _together(work: list) -> int:

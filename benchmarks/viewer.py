@@ -13,22 +13,19 @@ import asyncio
 import sqlite3
 import statistics
 import sys
-import threading
 import time
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
-import uvicorn
 from fastapi import FastAPI
 
 from plantain.journal import JournalReader
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.questions.browsing import TaskOrder, TaskQuery, page_of
-from plantain.review.serving import listen
 from plantain.review.viewer.run_view import RunView
 from plantain.review.viewer.server import create_viewer
 from plantain.review.viewer.thumbnails import Thumbnails
+from simulated.beside import served
 from simulated.million import fill, make_catalogue, pictures
 
 FIRST_MS = 300.0
@@ -50,8 +47,8 @@ def main() -> int:
         total = sum(reader.counts().values())
         middle = page_of(reader, TaskQuery(), size=1, after="8").tasks[0].place
         recent = page_of(reader, TaskQuery(), size=50, order=TaskOrder.RECENT).tasks[-1].place
-    viewer, stop = _served(create_viewer(RunView(run)))
-    bare, stop_bare = _served(_bare(run / JOURNAL_NAME))
+    viewer, stop = served(create_viewer(RunView(run)))
+    bare, stop_bare = served(_bare(run / JOURNAL_NAME))
     cold = _ms(viewer + "/")
     paths = {
         "first page": "/",
@@ -108,19 +105,6 @@ def _bare(journal: Path) -> FastAPI:
         return [list(row) for row in rows.fetchall()]
 
     return app
-
-
-def _served(app: FastAPI) -> tuple[str, Callable[[], None]]:
-    held = listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [held]})
-    thread.start()
-
-    def stop() -> None:
-        server.should_exit = True
-        thread.join()
-
-    return f"http://127.0.0.1:{held.getsockname()[1]}", stop
 
 
 if __name__ == "__main__":

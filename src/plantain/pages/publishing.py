@@ -6,7 +6,7 @@ import base64
 import hashlib
 from pathlib import Path
 
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from plantain.files.redaction import redacted
 from plantain.files.writing import replace_file
@@ -17,15 +17,10 @@ SHARED = Path(__file__).parent / "templates"
 """What all pages have in common: their head and their style."""
 
 
-def page_environment(templates: Path, script: str) -> Environment:
-    """Templates of one kind of page, with what all pages share.
-
-    Args:
-        templates: folder of its own templates.
-        script: JavaScript that the pages carry; the policy of the page lets nothing else run.
-    """
+def plain_environment(*folders: Path) -> Environment:
+    """Templates of these folders, the first first, with the words for numbers that all pages use."""
     environment = Environment(
-        loader=ChoiceLoader([FileSystemLoader(templates), FileSystemLoader(SHARED)]),
+        loader=FileSystemLoader(folders),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -38,6 +33,17 @@ def page_environment(templates: Path, script: str) -> Environment:
         "words": wording.words,
         "plain": wording.plain,
     }
+    return environment
+
+
+def page_environment(templates: Path, script: str) -> Environment:
+    """Templates of one kind of page in one file, with what all of them share.
+
+    Args:
+        templates: folder of its own templates.
+        script: JavaScript that the pages carry; the policy of the page lets nothing else run.
+    """
+    environment = plain_environment(templates, SHARED)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     environment.globals |= {
         "style": (SHARED / "style.css").read_text(encoding="utf-8"),

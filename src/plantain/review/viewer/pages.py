@@ -10,9 +10,10 @@ from urllib.parse import quote, urlencode
 
 from fastapi import HTTPException, Response
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from plantain.pages import wording
+from plantain.pages.publishing import plain_environment
 
 FOLDER = Path(str(resources.files("plantain.review.viewer")))
 ROOM = Path(str(resources.files("plantain.review.room")))
@@ -41,19 +42,8 @@ def href(path: str, *parts: Mapping[str, object], **more: object) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = plain_environment(FOLDER / "templates")
     environment.filters |= {
-        "percent": wording.percent,
-        "decimal": wording.decimal,
-        "count": wording.count,
-        "words": wording.words,
-        "plain": wording.plain,
         "money": _money,
         "short": lambda text: text if len(text) <= LONGEST else text[:LONGEST] + " …",
     }
