@@ -29,7 +29,8 @@ class Request:
     """One request as the server saw it; without its headers, which hold the key.
 
     `fields` is the JSON body, or the text fields of a multipart body; `files` the files of the latter, `parts` the same
-    in order, also where several have one name; `headers` are names alone.
+    in order, also where several have one name; `headers` are names alone; `signed` are the headers that an AWS
+    signature covers, and the signature itself.
     """
 
     method: str
@@ -41,6 +42,7 @@ class Request:
     at: float
     parts: tuple[tuple[str, bytes], ...] = ()
     headers: frozenset[str] = frozenset()
+    signed: dict[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,7 @@ class _Handler(BaseHTTPRequestHandler):
                 time.monotonic(),
                 parts,
                 frozenset(name.lower() for name in self.headers),
+                self._signed(),
             )
         )
         if answer.latency_s:
@@ -215,6 +218,13 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self.wfile.write(answer.body)
         self.wfile.flush()
+
+    def _signed(self) -> dict[str, str]:
+        said = self.headers.get("Authorization") or ""
+        if not said.startswith("AWS4-"):
+            return {}
+        covered = said.partition("SignedHeaders=")[2].partition(",")[0].split(";")
+        return {name: self.headers.get(name, "") for name in (*covered, "authorization")}
 
 
 def _parse(kind: str, body: bytes) -> tuple[dict[str, Any], tuple[tuple[str, bytes], ...]]:

@@ -1,4 +1,4 @@
-"""A build with Gemini's SDK against a provider on this machine: python online_driver.py CATALOGUE RUN URL."""
+"""A build with Gemini's SDK against a provider on this machine: python online_driver.py CATALOGUE RUN URL [FORM]."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 
 if __name__ == "__main__":
-    catalogue, run, url = sys.argv[1:]
+    catalogue, run, url, *form = sys.argv[1:]
     recipe = Recipe.model_validate(
         {
             "name": "online",
@@ -27,6 +27,7 @@ if __name__ == "__main__":
                 "judge": "gemini/gemini-3.8-flash",
             },
             "loop": {"max_rounds": 3},
+            "settings": {"judge": {"form": form[0]}} if form else {},
             "limits": {"concurrency": 6, "budget_usd": 50.0},
             "providers": {"gemini": {"base_url": url}},
         }
