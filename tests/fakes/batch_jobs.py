@@ -250,7 +250,11 @@ class FakeJobs:
         elif error:
             said = {"custom_id": key, "response": None, "error": error}
         else:
-            said = {"custom_id": key, "response": {"status_code": 200, "body": body}, "error": None}
+            said = {
+                "custom_id": key,
+                "response": {"status_code": 200, "request_id": f"req_{key}", "body": body},
+                "error": None,
+            }
         return json.dumps(said).encode()
 
     def _ended(self, job: FakeJob) -> bool:

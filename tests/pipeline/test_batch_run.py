@@ -37,6 +37,7 @@ MODELS = {
     "openai": {"writer": "openai/w", "editor": "openai/e", "judge": ["openai/j"]},
 }
 BUDGET = {"budget_usd": 50.0}
+EDITS = "SELECT usage FROM call WHERE step = 'edit'"
 PRICE = {"input_per_m": 1.0, "output_per_m": 4.0}
 
 
@@ -138,6 +139,9 @@ def test_run_in_jobs_equals_the_online_run_at_half_the_price(
     summary = run(recipe(catalogue, server.url, form, rounds=3, images=4), tmp_path / "jobs")
     check_whole(tmp_path / "jobs", summary, jobs)
     assert derived(tmp_path / "jobs") == derived(tmp_path / "online")
+    if form == "openai":  # an edit's answer names no request; the line of the file of answers does
+        ids = [json.loads(usage)["response_id"] for (usage,) in rows(tmp_path / "jobs", EDITS)]
+        assert ids and all(one.startswith("req_") for one in ids) and len(set(ids)) == len(ids)
     assert online.closed == summary.closed
     assert len(posted) == sum(jobs.asked.values())
     cost = "SELECT sum(cost_usd) FROM call"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -166,6 +167,37 @@ def test_a_mask_is_clear_where_openai_is_to_edit(server: FakeProvider) -> None:
     mask = cv2.imdecode(np.frombuffer(server.calls[0].files["mask"], np.uint8), cv2.IMREAD_UNCHANGED)
     assert mask.shape == (120, 120, 4)
     assert np.array_equal(mask[12:108, :, 3] == 0, region) and (mask[:12, :, 3] == 255).all()
+
+
+def test_an_edit_that_says_its_moderation_is_sent_in_its_json_form(server: FakeProvider) -> None:
+    """As OpenAI's reference has it (EditImageBodyJsonParam): pictures and mask as data URLs."""
+    picture = EncodedImage(
+        cv2.imencode(".png", np.full((256, 256, 3), 80, np.uint8))[1].tobytes(), "image/png"
+    )
+    region = EncodedImage(encode_mask(np.eye(256, dtype=bool)), "image/png")
+    options = ProviderOptions(base_url=f"{server.url}/v1", mask=True, moderation="low", image_quality="low")
+    editor = resolve_editor("openai/gpt-image-2", options)
+
+    async def once() -> Reply[Any]:
+        try:
+            return await editor.edit(replace(edit_request(picture), region=region))
+        finally:
+            await close_models(editor)
+
+    answer = openai_format.picture_answer(picture.data)
+    server.spoil = lambda sent, good: replace(answer, headers={**answer.headers, "x-request-id": "req_8"})
+    reply = asyncio.run(once())
+    assert reply.outcome.ok and reply.usage.response_id == "req_8"
+    (sent,) = server.calls
+    said = {"model", "prompt", "n", "size", "quality", "moderation", "images", "mask"}
+    assert not sent.parts and sent.fields.keys() == said and sent.fields["moderation"] == "low"
+    urls = [sent.fields["images"][0]["image_url"], sent.fields["mask"]["image_url"]]
+    heads, data = zip(*(url.split(",", 1) for url in urls), strict=True)
+    assert heads == ("data:image/png;base64",) * 2
+    shown, mask = (cv2.imdecode(np.frombuffer(base64.b64decode(one), np.uint8), -1) for one in data)
+    assert (shown == 80).all() and np.array_equal(mask[..., 3] == 0, np.eye(256, dtype=bool))
+    with pytest.raises(InputError, match="providers.openai.moderation: 'lo'; did you mean 'low'"):
+        resolve_editor("openai/gpt-image-2", replace(options, moderation="lo"))
 
 
 def test_an_edit_keeps_its_request_and_the_model_that_served_it(server: FakeProvider) -> None:

@@ -96,6 +96,7 @@ class ProviderOptions:
         media_resolution: how closely a writer or judge looks at pictures ("low", "high").
         input_fidelity: how closely an editor keeps to what it was given: "low" or "high".
         mask: hand the region where the change belongs to the editor; benchmarks know one.
+        moderation: how strictly OpenAI looks at an edit: "low" or "auto".
         background, output_format: of an edited picture: "opaque"; "png".
         true_cfg_scale, negative_prompt: of a served diffusion editor.
         server: what an `openai-compatible` server is, e.g. "vllm": which names and settings it takes.
@@ -156,6 +157,7 @@ class ProviderOptions:
     media_resolution: str = ""
     input_fidelity: str = ""
     mask: bool = False
+    moderation: str = ""
     background: str = ""
     output_format: str = ""
     true_cfg_scale: float | None = None

@@ -126,6 +126,7 @@ class ProviderSection(BaseModel):
     media_resolution: str = ""
     input_fidelity: str = ""
     mask: bool = False
+    moderation: str = ""
     background: str = ""
     output_format: str = ""
     true_cfg_scale: Annotated[float, Field(ge=0.0, le=1000.0)] | None = None
@@ -203,6 +204,7 @@ SAMPLING = (
     "media_resolution",
     "input_fidelity",
     "mask",
+    "moderation",
     "background",
     "output_format",
     "true_cfg_scale",

@@ -21,6 +21,7 @@ EDITORS = frozenset(
         "quality",
         "input_fidelity",
         "mask",
+        "moderation",
         "background",
         "output_format",
         "steps",
@@ -62,6 +63,7 @@ class RoleSection(BaseModel):
     media_resolution: str = ""
     input_fidelity: str = ""
     mask: bool = False
+    moderation: str = ""
     background: str = ""
     output_format: str = ""
     steps: Annotated[int, Field(ge=1, le=10_000)] = 50

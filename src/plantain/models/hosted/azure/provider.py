@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 KEYS = ("AZURE_OPENAI_API_KEY",)
 SIGNS_IN = "its key, or Microsoft Entra"
 MODELS = roles_at("azure")
-TAKES = OPENAI_TAKES | {"auth", "api_version", "deployments"}
+TAKES = OPENAI_TAKES - {"moderation"} | {"auth", "api_version", "deployments"}
 
 
 def load(name: str, role: str, options: ProviderOptions) -> object:

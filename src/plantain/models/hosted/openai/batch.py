@@ -15,9 +15,8 @@ from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, JobState, delete_each
 from plantain.models.hosted.faults import Fault, http_fault
-from plantain.models.hosted.openai.wire import Named, OpenAIWire
+from plantain.models.hosted.openai.wire import REQUEST_ID, Named, OpenAIWire, edit_in_json
 from plantain.models.hosted.outgoing import sending_cleared_file
-from plantain.models.hosted.pictures import to_base64
 from plantain.models.hosted.scrub import child, text
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind
@@ -61,11 +60,9 @@ class OpenAIBatch:
         return await answer
 
     async def post_form(self, path: str, fields: JsonObject, files: Sequence[Named]) -> JsonObject:
-        """The same for an edit, with its pictures as data URLs: a line of a file of requests holds no form fields."""
+        """The same for an edit in its JSON form: a line of a file of requests holds no form fields."""
         assert path == self._path
-        images = [{"image_url": f"data:{sent.media_type};base64,{to_base64(sent.data)}"} for _, sent in files]
-        answer = self._batcher.ask({**fields, "images": images}, pictures=1)
-        del images
+        answer = self._batcher.ask(edit_in_json(fields, files), pictures=1)
         return await answer
 
     def scrub(self, body: JsonObject) -> object:
@@ -99,7 +96,8 @@ class OpenAIJobs:
             raise self._refusal(500, {"error": error})
         if not isinstance(body, dict) or not body:
             raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
-        return body
+        # An edit's answer names no request itself; its line does.
+        return body if body.get("id") else {REQUEST_ID: redacted(text(response, "request_id")), **body}
 
     async def upload(self, key: str, file: Path) -> str:
         async def send(client: openai.AsyncOpenAI) -> str:

@@ -24,6 +24,7 @@ MOST_PICTURES = 16
 FIELDS = {
     "quality": "image_quality",
     "input_fidelity": "input_fidelity",
+    "moderation": "moderation",
     "background": "background",
     "output_format": "output_format",
 }

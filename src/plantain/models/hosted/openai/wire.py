@@ -16,6 +16,7 @@ from plantain.files.secrets import Secret
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.faults import Fault, http_fault, not_allowed, read_body, wire_fault
 from plantain.models.hosted.guarded import GuardedTransport
+from plantain.models.hosted.pictures import to_base64
 from plantain.models.hosted.scrub import scrub
 from plantain.records import NotAllowed
 from plantain.roles import EncodedImage
@@ -29,6 +30,9 @@ Named = tuple[str, EncodedImage]
 
 REQUEST_ID = "_request_id"
 """Under this name an answer to an edit bears the number of its request, as the SDK's own objects do."""
+
+JSON_ALONE = frozenset({"moderation"})
+"""Fields of an edit that OpenAI's reference has in its JSON form and not in the multipart one."""
 
 CONNECT_S = 10.0
 CLEARING_S = 1_800.0
@@ -54,6 +58,15 @@ class OpenAITransport(Protocol):
     def scrub(self, body: JsonObject) -> object: ...
 
     async def aclose(self) -> None: ...
+
+
+def edit_in_json(fields: JsonObject, files: Sequence[Named]) -> JsonObject:
+    """An edit's fields with its pictures as data URLs: those of the field "mask" beside the others."""
+    shown = [
+        (name, {"image_url": f"data:{sent.media_type};base64,{to_base64(sent.data)}"}) for name, sent in files
+    ]
+    mask = {name: url for name, url in shown if name == "mask"}
+    return {**fields, "images": [url for name, url in shown if name != "mask"], **mask}
 
 
 class OpenAIWire:
@@ -94,11 +107,20 @@ class OpenAIWire:
     async def post_form(self, path: str, fields: JsonObject, files: Sequence[Named]) -> JsonObject:
         """The body of the answer to a multipart request with pictures, each under the name of its field, in order.
 
+        An edit whose fields stand in its JSON form alone is sent in that.
         Image answers name no request and often no model: both are taken from the headers.
 
         Raises:
             Fault: whatever else came, or nothing did.
         """
+        if JSON_ALONE & fields.keys():
+            sent = self._connected().post(
+                path,
+                cast_to=httpx2.Response,
+                content=orjson.dumps(edit_in_json(fields, files)),
+                options={"headers": {"Content-Type": "application/json"}},
+            )
+            return await self._read_named(sent)
         request = self._connected().post(
             path,
             cast_to=httpx2.Response,
@@ -116,6 +138,9 @@ class OpenAIWire:
             ],
             options={"headers": {"Content-Type": "multipart/form-data"}},
         )
+        return await self._read_named(request)
+
+    async def _read_named(self, request: Awaitable[httpx2.Response]) -> JsonObject:
         response = await self._sent(request)
         body = self._body_of(response)
         for name, header in ((REQUEST_ID, "x-request-id"), ("model", "openai-model")):
