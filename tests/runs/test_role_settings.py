@@ -196,7 +196,7 @@ def test_an_edit_that_says_its_moderation_is_sent_in_its_json_form(server: FakeP
     assert heads == ("data:image/png;base64",) * 2
     shown, mask = (cv2.imdecode(np.frombuffer(base64.b64decode(one), np.uint8), -1) for one in data)
     assert (shown == 80).all() and np.array_equal(mask[..., 3] == 0, np.eye(256, dtype=bool))
-    with pytest.raises(InputError, match="providers.openai.moderation: 'lo'; did you mean 'low'"):
+    with pytest.raises(InputError, match="'lo'; did you mean 'low'"):
         resolve_editor("openai/gpt-image-2", replace(options, moderation="lo"))
 
 
