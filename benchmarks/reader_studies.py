@@ -61,7 +61,7 @@ def main() -> int:
         for readers, cases, groups in DESIGNS:
             for effect in (0.0, 0.1, 0.15):
                 told = power(effect, readers, cases, parts, groups=groups)
-                found = found_share(effect, readers, cases, parts, studies, groups=groups)
+                found = found_share(effect, readers, cases, parts, 4 * studies, groups=groups)  # 0.5 points
                 held(
                     f"power: {readers} x {cases}, {groups} group(s), {effect:g}: told {100 * told:.1f} %, found",
                     found, told - 0.03, told + 0.03,

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from plantain.pixels.dicom import decode_dicom
+from plantain.pixels.prepare import prepare
+from plantain.pixels.wide import read_wide
 from plantain.review.answers import region_of
+from plantain.review.freezing import Wanted, new_study
 from plantain.review.ratings import ADMINISTRATOR, Ratings
 from plantain.review.results.rows import rows_of
-from plantain.review.study import ItemKind, ReaderTask, Study
+from plantain.review.sources import Material
+from plantain.review.study import ORIGINAL, ItemKind, ReaderTask, Study
+from plantain.rubrics import MED_BANANA
 from review.study_on_paper import small_study
+from review.test_wide import computed_tomogram
 
 playwright = pytest.importorskip("playwright.sync_api")
 uvicorn = pytest.importorskip("uvicorn")
@@ -26,19 +35,25 @@ HOSTILE = "<script>window.pwned=1</script><img src=x onerror=window.pwned=1>"
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory) -> Iterator[tuple[Study, Ratings, str]]:
-    from plantain.review.room.server import create_app
-    from plantain.review.serving import listen
-
     study = small_study(
         tmp_path_factory.mktemp("browser") / "s", cases=1, models=("acme/zebra-9", "beta/yak-2"), training=1
     )
+    with running(study) as (ratings, address):
+        yield study, ratings, address
+
+
+@contextmanager
+def running(study: Study) -> Iterator[tuple[Ratings, str]]:
+    from plantain.review.room.server import create_app
+    from plantain.review.serving import listen
+
     ratings = Ratings.open(study)
     held = listen("127.0.0.1", 0)
     app = create_app(study, ratings, hosts=frozenset({"127.0.0.1"}))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [held]})
     thread.start()
-    yield study, ratings, f"http://127.0.0.1:{held.getsockname()[1]}"
+    yield ratings, f"http://127.0.0.1:{held.getsockname()[1]}"
     server.should_exit = True
     thread.join()
     ratings.close()
@@ -140,3 +155,35 @@ def test_whole_studies_at_two_sizes(served, tmp_path: Path):
         y, x = np.nonzero(mask)
         assert mask.shape == (64, 64) and abs(x.mean() - 31.5) < 1.5 and abs(y.mean() - 31.5) < 1.5
         assert mask.sum() == (np.ptp(x) + 1) * (np.ptp(y) + 1)
+
+
+def test_an_original_is_windowed_in_its_own_units(tmp_path: Path):
+    """What the canvas shows at the file's lung window is DICOM's linear window of the file's Hounsfield units."""
+    data, units = computed_tomogram()
+    prepared, geometry = prepare(decode_dicom(data, "ct"), 256)
+    one = Material(
+        "t", "i", "all", "p", "ct", "nodule", "add", "Add it.", {ORIGINAL: lambda: prepared, "m": lambda: prepared},
+        spacing_mm=0.66, wide=lambda shown: read_wide(data, "ct", 0, geometry, shown),
+    )  # fmt: skip
+    wanted = Wanted("Wide", 0, (ReaderTask.ACCEPT,), MED_BANANA)
+    study = new_study(tmp_path / "s", [one], ["x"], wanted)
+    with running(study) as (ratings, address), playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        screen = Screen(browser, 1280, 800)
+        page = screen.page
+        screen.then(page.goto, f"{address}/enter#{ratings.invite()[1]}")
+        screen.then(page.keyboard.press, "y")
+        screen.then(page.keyboard.press, "Enter")
+        assert "HU" in page.inner_text("#depth")
+        page.select_option("#preset", label="LUNG: W 1500 L -500")
+        page.wait_for_function("document.querySelector('#view').textContent.includes('W 1500 L -500 HU')")
+        shown = np.array(
+            page.evaluate(
+                "[...pictures.windowed().getContext('2d').getImageData(0, 0, 256, 256).data].filter((_, i) => !(i % 4))"
+            )
+        ).reshape(256, 256)
+        assert np.abs(shown - (255 * ((units + 500) / 1500 + 0.5)).clip(0, 255)).max() <= 1
+        assert page.locator("#panels .scale").count() == 2 and screen.complaints == []
+        if shots := os.environ.get("PLANTAIN_SHOTS"):
+            page.screenshot(path=f"{shots}/wide.png")
+        browser.close()

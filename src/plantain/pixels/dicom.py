@@ -19,7 +19,7 @@ from pydicom.pixels import apply_color_lut, apply_modality_lut, apply_voi_lut, p
 from pydicom.uid import JPEG2000, JPEG2000Lossless, JPEGBaseline8Bit, JPEGExtended12Bit, RLELossless
 
 from plantain.pixels.apart import decode_apart
-from plantain.pixels.arrays import Pixels
+from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import MAX_DECODED_BYTES, MAX_PIXELS, BadImage, one_line
 from plantain.pixels.dicom_files import DAMAGE, frame_count, read_dicom, unreadable
 from plantain.pixels.dicom_frames import header_of_frame
@@ -85,6 +85,29 @@ def render_planes(dataset: Dataset, name: str, frame: int = 0, how: str = "file"
     except DAMAGE as error:
         raise unreadable(name, error) from error
     raise BadImage(f"{name}: PhotometricInterpretation {one_line(photometric)!r} is not read")
+
+
+def modality_values(dataset: Dataset, name: str, frame: int = 0) -> tuple[Floats, Dataset]:
+    """One grey frame in the units of its modality (Hounsfield units of CT, else as its header scales them).
+
+    Returns:
+        float64 (H, W), before any window; and the frame's own header.
+
+    Raises:
+        BadImage: as `decode_dicom`, and for colour.
+    """
+    name = one_line(name)
+    try:
+        if str(dataset.get("PhotometricInterpretation", "")) not in ("MONOCHROME1", "MONOCHROME2"):
+            raise BadImage(f"{name}: a colour picture has no modality values")
+        stored = _decode(dataset, _guard(dataset, name, frame), frame)
+        header = header_of_frame(dataset, frame)
+        values = apply_modality_lut(_clear_unused_bits(stored, int(header.BitsStored)), header)
+        return np.asarray(values, np.float64), header
+    except BadImage:
+        raise
+    except DAMAGE as error:
+        raise unreadable(name, error) from error
 
 
 def _decode(dataset: Dataset, coded: bytes, frame: int) -> npt.NDArray[np.integer]:

@@ -11,7 +11,10 @@ from pathlib import Path
 
 from plantain.files.writing import replace_file
 from plantain.findings.taxonomy import load_taxonomy
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import BadImage
 from plantain.pixels.encode import encode_mask
+from plantain.pixels.wide import packed
 from plantain.records import InputError, Rubric
 from plantain.review.pictures import blinded, fitted_mask
 from plantain.review.ratings import Ratings
@@ -178,7 +181,28 @@ def _freeze_case(folder: Path, number: int, material: Material, longest: int) ->
         case, material.source, material.stratum, material.cluster, material.modality, material.finding,
         material.direction, material.instruction, material.description, size, names, material.truth, tuple(proposals),
         None if material.spacing_mm is None else material.spacing_mm / scale, material.credentialed,
+        _wide(folder, case, material, pixels[ORIGINAL], scale),
     )  # fmt: skip
+
+
+def _wide(
+    folder: Path, case: str, material: Material, prepared: Pixels, scale: float
+) -> dict[str, object] | None:
+    """Lays down all grey levels of the original; None where its file has no more, or is smaller than it was."""
+    if material.wide is None or scale < 1:
+        return None
+    try:
+        wide = material.wide(prepared)
+    except BadImage:
+        return None  # another curve than a linear window: what the file says would not be what is shown
+    if wide is None:
+        return None
+    name = f"{case}-wide.png"
+    height, width = wide.levels.shape
+    replace_file(folder / PICTURES / name, blinded({"": packed(wide)}, (width, height))[""])
+    told: dict[str, object] = {"file": name, "low": wide.low, "step": wide.step, "unit": wide.unit}
+    windows = [list(one) for one in wide.windows]
+    return told | {"black": wide.black, "white": wide.white, "windows": windows}
 
 
 def _block(

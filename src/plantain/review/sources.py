@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from plantain.files.opening import read_inside, read_regular
+from plantain.files.opening import MAX_FILE_BYTES, read_inside, read_regular
 from plantain.journal import JournalReader
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode, decode_untrusted
-from plantain.records import InputError, Licence, SourceImage, TaskKind, TaskState
+from plantain.pixels.wide import WideOriginal, read_wide
+from plantain.records import Geometry, InputError, Licence, SourceImage, TaskKind, TaskState
 from plantain.review.study import ORIGINAL
 
 Read = Callable[[], Pixels]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """The file that an original was prepared from: its hash, the frame, and how it was prepared."""
+
+    sha256: str
+    frame: int
+    geometry: Geometry
 
 
 @dataclass(frozen=True)
@@ -26,6 +37,8 @@ class Material:
         source: what links answers back: a task's id, or a sample's.
         image: id of the original, where cases of several models share one.
         pictures: ORIGINAL and models -> how to read the picture.
+        file: that the original was prepared from, where it is known.
+        wide: with the prepared original, all grey levels of that file; None where it has no more than 256.
     """
 
     source: str
@@ -42,6 +55,8 @@ class Material:
     spacing_mm: float | None = None
     credentialed: bool = False
     proposals: tuple[Mask, ...] = field(default=())
+    file: SourceFile | None = None
+    wide: Callable[[Pixels], WideOriginal | None] | None = None
 
 
 def materials(source: Path) -> list[Material]:
@@ -69,6 +84,40 @@ def joined(parts: list[list[Material]]) -> list[Material]:
             }
             whole[one.source] = Material(**{**vars(known), "pictures": {**known.pictures, **more}})
     return list(whole.values())
+
+
+def with_originals(found: Sequence[Material], folder: Path) -> list[Material]:
+    """The same cases; those whose original's own file lies in a folder, found by its hash, know its grey levels.
+
+    Raises:
+        InputError: no such folder, or none of the files in it.
+    """
+    if not folder.is_dir():
+        raise InputError(f"--originals {folder}: no such folder")
+    wanted = {one.file.sha256 for one in found if one.file is not None}
+    files: dict[str, Path] = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_FILE_BYTES:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if digest in wanted:
+                files[digest] = path
+    if not files:
+        raise InputError(
+            f"--originals {folder}: holds none of the files that these originals were prepared from"
+        )
+
+    def wide(path: Path, file: SourceFile) -> Callable[[Pixels], WideOriginal | None]:
+        return lambda prepared: read_wide(
+            read_regular(path, str(path)), path.name, file.frame, file.geometry, prepared
+        )
+
+    return [
+        replace(one, wide=wide(files[one.file.sha256], one.file))
+        if one.file and one.file.sha256 in files
+        else one
+        for one in found
+    ]
 
 
 def restricted(image: SourceImage) -> bool:
@@ -117,6 +166,7 @@ def _of_run(run: Path) -> Iterator[Material]:
                 truth=image.labels[0] if len(image.labels) == 1 else "",
                 spacing_mm=image.spacing_mm,
                 credentialed=restricted(image),
+                file=SourceFile(image.source_sha256, image.frame, image.geometry),
             )
 
 

@@ -64,6 +64,8 @@ class Case:
         proposals: files of proposed regions, best first.
         spacing_mm: of a pixel, where known.
         credentialed: its owner allows it only to readers who confirmed the agreement.
+        wide: all grey levels of the original: `file` below `pictures/`, `low`, `step` and `unit` of a level, `black`
+            and `white` of the prepared picture, `windows`; None where they are not served.
     """
 
     id: str
@@ -81,6 +83,7 @@ class Case:
     proposals: tuple[str, ...] = ()
     spacing_mm: float | None = None
     credentialed: bool = False
+    wide: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

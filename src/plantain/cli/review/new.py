@@ -74,13 +74,21 @@ def new(
     choose_only: Annotated[
         bool, typer.Option("--choose-only", help="Regions are chosen of proposals, not drawn.")
     ] = False,
+    originals: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where the originals' own files lie (DICOM, 16-bit PNG), found by hash: readers then window them in "
+            "their own units.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
 ) -> None:
     """Draw cases, lay out items, blind the pictures, and freeze all of it under a hash."""
     from plantain.cli.bench.bar import progress_bar
     from plantain.cli.review.materials import materials_at
     from plantain.review.freezing import Wanted, new_study
-    from plantain.review.sources import joined
+    from plantain.review.sources import joined, with_originals
     from plantain.rubrics import rubric_named
 
     wanted = Wanted(
@@ -101,6 +109,8 @@ def new(
         own_region=not choose_only,
     )
     found = joined([materials_at(path) for path in source])
+    if originals is not None:
+        found = with_originals(found, originals)
     with progress_bar("pictures") as move:
         made = new_study(study, found, [path.name for path in source], wanted, move)
     items = {block.id: len(block.items) for block in made.blocks}
@@ -113,6 +123,7 @@ def new(
             "cases": len(made.cases),
             "items": items,
             "models": made.models,
+            "wide": sum(case.wide is not None for case in made.cases),
         }
         print(orjson.dumps(said, option=orjson.OPT_INDENT_2).decode())
         return

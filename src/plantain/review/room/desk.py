@@ -10,7 +10,7 @@ from plantain.records import InputError
 from plantain.review.answers import checked, is_right
 from plantain.review.orders import reader_order, slot_order
 from plantain.review.ratings import Ratings, StudyReader
-from plantain.review.study import ORIGINAL, Block, Item, ItemKind, ReaderTask, Study
+from plantain.review.study import ORIGINAL, Block, Case, Item, ItemKind, ReaderTask, Study
 
 AHEAD = 2
 """Items beyond the first unanswered one that are handed out, so that the next is loaded before it is asked for."""
@@ -46,7 +46,8 @@ class Desk:
                 places.append(place)
                 self._items[self._token("item", item.id)] = place
                 case = study.by_case[item.case]
-                for name in (*case.pictures.values(), *case.proposals):
+                wide = (case.wide["file"],) if case.wide and shows_wide(item) else ()
+                for name in (*case.pictures.values(), *case.proposals, *wide):
                     self._pictures[self._token("picture", item.id, name)] = name
             self.orders[block.id] = places
 
@@ -128,6 +129,7 @@ class Desk:
             "instruction": case.instruction if block.task not in _UNTOLD else "",
             "description": case.description if block.task is ReaderTask.DESCRIBE_OK else "",
             "original": self._url(item, case.pictures[ORIGINAL]) if item.reference else None,
+            "wide": self._wide(item, case) if shows_wide(item) else None,
             "slots": [self._url(item, case.pictures[key]) for key in place.slots],
             "proposals": [self._url(item, name) for name in case.proposals]
             if block.task is ReaderTask.CHOOSE_ROI
@@ -216,8 +218,20 @@ class Desk:
         ]
         return sum(one is True for one in right) / len(right) if right else None
 
+    def _wide(self, item: Item, case: Case) -> dict[str, Any] | None:
+        """All grey levels of the original, where the study has them."""
+        if case.wide is None:
+            return None
+        told = {key: value for key, value in case.wide.items() if key != "file"}
+        return {**told, "url": self._url(item, case.wide["file"])}
+
     def _url(self, item: Item, name: str) -> str:
         return f"/picture/{self._token('picture', item.id, name)}"
+
+
+def shows_wide(item: Item) -> bool:
+    """Whether the original may have more grey levels than the edits: only where it stands there by its name."""
+    return item.reference and ORIGINAL not in item.shown
 
 
 _UNTOLD = (ReaderTask.REAL_OR_EDITED, ReaderTask.TWO_CHOICES, ReaderTask.WHICH_FINDING)

@@ -6,6 +6,7 @@ const PRESETS = {
   brain_mri: [["Full range", 255, 127.5], ["Brain", 150, 95], ["Bright lesions", 110, 180], ["Dark lesions", 100, 60]],
   fundus: [["Full range", 255, 127.5], ["Vessels", 150, 100], ["Disc", 120, 180]],
 };
+const WIDE = {colorSpaceConversion: "none", premultiplyAlpha: "none"}; // its bytes are numbers, not colours
 const STEP_ZOOM = 1.25, LENS = 3, LENS_SIDE = 220, SATURATION = 48;
 
 class Pictures {
@@ -18,10 +19,10 @@ class Pictures {
     new ResizeObserver(() => this.draw()).observe(box);
     preset.addEventListener("change", () => this.usePreset(preset.selectedIndex));
   }
-  load(url) { // one fetch a picture, decoded once
+  load(url, how) { // one fetch a picture, decoded once
     if (!this.loaded.has(url)) {
       const promise = fetch(url).then((answer) => { if (!answer.ok) throw new Error("picture " + answer.status); return answer.blob(); })
-        .then((blob) => createImageBitmap(blob));
+        .then((blob) => createImageBitmap(blob, how));
       promise.catch(() => this.loaded.delete(url));
       this.loaded.set(url, promise);
       while (this.loaded.size > 24) this.loaded.delete(this.loaded.keys().next().value);
@@ -32,17 +33,24 @@ class Pictures {
     const bitmaps = await Promise.all(pictures.map((one) => this.load(one.url)));
     this.size = about.size; this.spacing = about.spacing_mm; this.modality = about.modality;
     this.pictures = pictures.map((one, i) => ({...one, bitmap: bitmaps[i]}));
+    this.wide = about.wide ? {...about.wide, levels: levelsOf(await this.load(about.wide.url, WIDE))} : null;
     this.flicker = false;
     this.fillPresets();
     this.reset(false);
     this.build();
   }
+  presets() { // (name, width, level) in levels of the prepared picture; those of the file first
+    const list = PRESETS[this.modality] || PRESETS.any, wide = this.wide;
+    if (!wide) return list;
+    const one = (wide.white - wide.black) / 255;
+    return [list[0], ...wide.windows.map(([name, width, centre]) => [`${name}: W ${Math.round(width)} L ${Math.round(centre)}`, width / Math.abs(one), (centre - wide.black) / one]), ...list.slice(1)];
+  }
   fillPresets() {
-    const list = PRESETS[this.modality] || PRESETS.any;
+    const list = this.presets();
     this.preset.replaceChildren(...list.map(([name]) => new Option(name)));
   }
   usePreset(index) {
-    const list = PRESETS[this.modality] || PRESETS.any;
+    const list = this.presets();
     const [, width, level] = list[(index + list.length) % list.length];
     this.preset.selectedIndex = (index + list.length) % list.length;
     Object.assign(this, {width, level});
@@ -97,8 +105,9 @@ class Pictures {
     this.draw();
   }
   windowBy(dw, dl) {
-    this.width = Math.min(510, Math.max(2, this.width + dw));
-    this.level = Math.min(255, Math.max(0, this.level + dl));
+    const most = this.wide ? 255 * 40 : 510, least = this.wide ? 0.5 : 2, beyond = this.wide ? 255 * 20 : 0;
+    this.width = Math.min(most, Math.max(least, this.width + dw));
+    this.level = Math.min(255 + beyond, Math.max(-beyond, this.level + dl));
     this.draw();
   }
   toggleDifference() { this.difference = !this.difference; this.build(); }
@@ -154,7 +163,9 @@ class Pictures {
       const box = panel.figure.getBoundingClientRect(), w = Math.round(box.width * ratio), h = Math.round(box.height * ratio);
       for (const canvas of [panel.canvas, panel.over]) if (canvas.width !== w || canvas.height !== h) { canvas.width = w; canvas.height = h; }
       const scale = this.scale(panel), [left, top] = this.corner(panel), flicker = this.flicker && original && panel.slot >= 0;
-      const bitmap = flicker ? original.bitmap : panel.bitmap;
+      const named = this.wide && (flicker || panel.slot === -1);
+      panel.canvas.className = named ? "wide" : panel.plain ? "difference" : "picture"; // the filter would window it twice
+      const bitmap = named ? this.windowed() : flicker ? original.bitmap : panel.bitmap;
       panel.caption.textContent = flicker ? "Original" : panel.label;
       const context = panel.canvas.getContext("2d"), over = panel.over.getContext("2d");
       context.setTransform(1, 0, 0, 1, 0, 0); context.fillStyle = "#000"; context.fillRect(0, 0, w, h);
@@ -173,8 +184,26 @@ class Pictures {
     }
     if (this.panels.length) {
       const shown = this.scale(this.panels[0]);
-      this.output.textContent = `${Math.round(100 * shown)} %${Math.abs(shown - 1) < 0.001 ? " (1:1)" : ""} · W ${Math.round(this.width)} L ${Math.round(this.level)}`;
+      const one = this.wide ? (this.wide.white - this.wide.black) / 255 : 1;
+      const window = this.wide ? `W ${Math.round(this.width * Math.abs(one))} L ${Math.round(this.wide.black + this.level * one)} ${this.wide.unit}` : `W ${Math.round(this.width)} L ${Math.round(this.level)}`;
+      this.output.textContent = `${Math.round(100 * shown)} %${Math.abs(shown - 1) < 0.001 ? " (1:1)" : ""} · ${window}`;
     }
+  }
+  windowed() { // the original's own grey levels through the window, made anew when that moved
+    const wide = this.wide, name = `${this.width} ${this.level}`;
+    if (wide.shown === name) return wide.canvas;
+    const {values, width, height} = wide.levels, table = new Uint8ClampedArray(65536), one = (wide.white - wide.black) / 255;
+    for (let level = 0; level < 65536; level++) {
+      const grey = (wide.low + wide.step * level - wide.black) / one; // as the prepared picture would show it, unclipped
+      table[level] = 255 * ((grey - this.level) / this.width + 0.5);
+    }
+    wide.canvas ??= Object.assign(document.createElement("canvas"), {width, height});
+    wide.image ??= new ImageData(width, height);
+    const data = wide.image.data;
+    for (let i = 0, at = 0; i < values.length; i++, at += 4) { data[at] = data[at + 1] = data[at + 2] = table[values[i]]; data[at + 3] = 255; }
+    wide.canvas.getContext("2d").putImageData(wide.image, 0, 0);
+    wide.shown = name;
+    return wide.canvas;
   }
   paintLens(context, bitmap, scale, left, top, ratio) {
     const side = LENS_SIDE * ratio, [x, y] = this.lens, at = [left + x * scale, top + y * scale], big = scale * LENS;
@@ -189,6 +218,12 @@ class Pictures {
     context.lineWidth = 2 * ratio; context.strokeStyle = "#888"; context.beginPath(); context.arc(at[0], at[1], side / 2 - ratio, 0, 7); context.stroke();
     context.restore();
   }
+}
+
+function levelsOf(bitmap) { // high byte red, low byte green
+  const {data, width, height} = pixelsOf(bitmap), values = new Uint16Array(width * height);
+  for (let i = 0, at = 0; i < values.length; i++, at += 4) values[i] = data[at] << 8 | data[at + 1];
+  return {values, width, height};
 }
 
 function pixelsOf(bitmap) {

@@ -125,6 +125,7 @@ async function show(block, position) {
   room.form = QUESTIONS[item.task].build($("question"), item, item.answer?.cannot ? null : item.answer, room);
   $("comment").value = item.answer?.comment ?? "";
   $("wrong").textContent = ""; $("feedback").hidden = true; $("save").disabled = false;
+  $("depth").textContent = item.wide ? `The original has all grey levels of its file (${item.wide.unit}); edits have 8 bits.` : "The pictures have 8 bits: window and level are viewing aids.";
   $("back").disabled = position === 0;
   if (item.answer?.cannot) say(`You said that this cannot be judged: ${item.answer.cannot}`);
   paintMarkList(); pressed();
@@ -132,7 +133,7 @@ async function show(block, position) {
   startClock();
   document.body.dataset.case = `${block}/${position}`; turned();
   // the next case, and its pictures, while this one is read
-  if (standing && position + 1 < (item.training ? standing.training : item.items)) fetchCase(block, position + 1).then((next) => picturesOf(next).forEach((one) => pictures.load(one.url).catch(() => {}))).catch(() => {});
+  if (standing && position + 1 < (item.training ? standing.training : item.items)) fetchCase(block, position + 1).then((next) => { picturesOf(next).forEach((one) => pictures.load(one.url).catch(() => {})); if (next.wide) pictures.load(next.wide.url, WIDE).catch(() => {}); }).catch(() => {});
 }
 async function save(value) {
   if (room.saving || !room.item) return;

@@ -1,0 +1,157 @@
+"""An original with all its grey levels, laid over its prepared picture: so that a window means what its file says.
+
+Nothing is believed of how the prepared picture came about: its 256 levels are fitted to the file's own values, and
+where that is no straight line (another picture, a film curve, an equalised one) there is no wide original.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from PIL import Image
+
+from plantain.pixels.arrays import Floats, Pixels
+from plantain.pixels.decode import BadImage, check_header
+from plantain.pixels.dicom import modality_values
+from plantain.pixels.dicom_files import read_dicom
+from plantain.records import Geometry
+
+LEVELS = 65_535
+STRAIGHT = 0.995
+"""Correlation of prepared levels with the file's values, where neither end of the window cuts them off."""
+
+STORED = "stored values"
+
+
+@dataclass(frozen=True, slots=True)
+class WideOriginal:
+    """Grey levels of a file on the pixels of its prepared picture.
+
+    Attributes:
+        levels: uint16 (H, W); the value in `unit` is low + step * level.
+        unit: "HU", what the file says, or "stored values".
+        black, white: values that the prepared picture shows as 0 and 255; black is the larger where it is inverted.
+        windows: (name, width, centre) that the file names.
+    """
+
+    levels: np.ndarray
+    low: float
+    step: float
+    unit: str
+    black: float
+    white: float
+    windows: tuple[tuple[str, float, float], ...] = ()
+
+
+def read_wide(
+    data: bytes, name: str, frame: int, geometry: Geometry, prepared: Pixels
+) -> WideOriginal | None:
+    """The original of a prepared picture, from its file's bytes; None where it has no more than 256 levels.
+
+    Args:
+        data: of a DICOM file, or a grey PNG or TIFF of 16 bits.
+        name: how a message names it.
+        frame: of a DICOM file, from 0.
+        geometry: how the picture was prepared.
+        prepared: uint8 (H, W, 3).
+
+    Raises:
+        BadImage: bytes that cannot be used, or another picture than the prepared one.
+    """
+    unit, windows = STORED, tuple[tuple[str, float, float], ...]()
+    if data[128:132] == b"DICM":
+        values, header = modality_values(read_dicom(data, name), name, frame)
+        unit = _unit(header)
+        windows = _windows(header)
+    else:
+        check_header(data, name)
+        with Image.open(io.BytesIO(data)) as image:
+            if image.mode not in ("I;16", "I;16B", "I;16L", "I"):
+                return None
+            values = np.asarray(image, np.float64)
+    if len(np.unique(values[:: max(1, values.shape[0] // 512)])) <= 256:
+        return None
+    if values.shape != (geometry.height, geometry.width):
+        raise BadImage(
+            f"{name}: {values.shape[1]}x{values.shape[0]} pixels; the prepared one came from another size"
+        )
+    low, high = float(values.min()), float(values.max())
+    laid = _laid(values, geometry, prepared.shape[:2], low)
+    black, white = _ends(laid, prepared, name)
+    step = max(
+        (high - low) / LEVELS,
+        1.0 if np.array_equal(values, np.rint(values)) and high - low <= LEVELS else 0.0,
+    )
+    levels = np.rint((laid - low) / step).clip(0, LEVELS).astype(np.uint16)
+    return WideOriginal(levels, low, step, unit, black, white, windows)
+
+
+def packed(wide: WideOriginal) -> Pixels:
+    """Levels as uint8 (H, W, 3): high byte red, low byte green, since browsers read no 16 bits."""
+    high, low = (wide.levels >> 8).astype(np.uint8), (wide.levels & 255).astype(np.uint8)
+    return np.dstack([high, low, np.zeros_like(low)])
+
+
+def _laid(values: Floats, geometry: Geometry, shape: tuple[int, ...], padding: float) -> Floats:
+    """The values resized and placed as the picture was prepared."""
+    inner = (geometry.inner_width, geometry.inner_height)
+    shrinks = inner[0] < geometry.width or inner[1] < geometry.height
+    how = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    made = (
+        values if inner == (geometry.width, geometry.height) else cv2.resize(values, inner, interpolation=how)
+    )
+    laid = np.full(shape[:2], padding)
+    rows = slice(geometry.top, geometry.top + geometry.inner_height)
+    laid[rows, geometry.left : geometry.left + geometry.inner_width] = made
+    return laid
+
+
+def _ends(laid: Floats, prepared: Pixels, name: str) -> tuple[float, float]:
+    """Values at 0 and 255, by a straight line through what the window does not cut off. Raises BadImage."""
+    grey = prepared.astype(np.float64).mean(axis=2)
+    inside = (grey > 10) & (grey < 245)
+    shown, held = grey[inside], laid[inside]
+    if shown.size < 100 or not shown.std() or not held.std():
+        raise BadImage(f"{name}: too little of it lies within the window of the prepared picture")
+    if abs(float(np.corrcoef(shown, held)[0, 1])) < STRAIGHT:
+        raise BadImage(f"{name}: the prepared picture is no linear window of it")
+    # By the levels' middle values, so that noise of JPEG and resizing does not flatten the line.
+    slope = float(np.sign(np.corrcoef(shown, held)[0, 1]) * held.std() / shown.std())
+    black = float(held.mean() - slope * shown.mean())
+    return black, black + 255 * slope
+
+
+def _unit(header: object) -> str:
+    told = str(getattr(header, "RescaleType", "") or "")
+    if told in ("HU", "") and str(getattr(header, "Modality", "")) == "CT":
+        return "HU"
+    return told if told.isascii() and 0 < len(told) <= 16 and told not in ("US", "UNSPECIFIED") else STORED
+
+
+def _windows(header: object) -> tuple[tuple[str, float, float], ...]:
+    def several(name: str) -> list[object]:
+        value = getattr(header, name, None)
+        return (
+            []
+            if value is None
+            else list(value)
+            if hasattr(value, "__iter__") and not isinstance(value, str)
+            else [value]
+        )
+
+    names = [str(one) for one in several("WindowCenterWidthExplanation")]
+    found = []
+    for place, (centre, width) in enumerate(
+        zip(several("WindowCenter"), several("WindowWidth"), strict=False)
+    ):
+        try:
+            told = float(str(width)), float(str(centre))
+        except ValueError:
+            continue
+        if np.isfinite(told).all() and 0 < told[0] < 1e7 and abs(told[1]) < 1e7:
+            name = names[place] if place < len(names) and names[place].isprintable() else ""
+            found.append((name[:40] or "The file's" + (f" {place + 1}" if place else ""), *told))
+    return tuple(found[:6])
