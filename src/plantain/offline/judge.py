@@ -28,7 +28,7 @@ from plantain.records import (
 )
 from plantain.roles import JudgeRequest, Reply, failed
 
-VERSION = "2"
+VERSION = "3"
 
 
 class InstrumentJudge:

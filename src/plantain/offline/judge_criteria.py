@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plantain.offline.instruments.anatomy import MAP_SIDE
 from plantain.offline.instruments.evidence import Evidence
 from plantain.offline.instruments.presentation import expected_sign
 from plantain.offline.language import Intent
@@ -20,6 +21,15 @@ LEAST_ON_SIDE = 0.7
 LEAST_IN_REGION = 0.6
 LEAST_IN_REGION_BASED, LEAST_TOUCHING = 0.4, 0.05
 """A large lesion may reach out of its region when it sits upon the line that this follows."""
+MOST_HILL = 0.95
+"""A Gaussian hill, round or oval, is explained to 0.98 and more, a drawing with an outline of its own to 0.8."""
+LEAST_UNLIKE = 0.12
+"""Foci of one radius were stamped: dots of one size spread by 0.04 at most, drawn drusen and bleedings by 0.3."""
+LEAST_LESSER = 0.12
+MOST_HAIRLINE = 8.0
+"""Pixels of the small frame: a fracture is a line, with a callus or a step at most."""
+LEAST_AT = 0.6
+"""Of the change: a myopic crescent lies at the disc, whatever else is in the fundus."""
 MOST_LEFTOVER = 0.5
 LEAST_LEFTOVER = -1.2
 LEFTOVER_SPREADS = 2.6
@@ -95,6 +105,7 @@ def checks_of(evidence: Evidence, intent: Intent, direction: Direction) -> list[
         *_place(evidence, intent),
         *_polarity(evidence, direction),
         *_size(evidence),
+        *_shape(evidence, direction),
         *_seam(evidence, direction),
         *_copies(evidence),
         *_outside(evidence),
@@ -192,7 +203,7 @@ def _place(evidence: Evidence, intent: Intent) -> list[Check]:
     if intent.side == "bilateral" and evidence.left is not None and evidence.right is not None:
         lesser = min(evidence.left, evidence.right)
         text = f"the lesser side holds {lesser:.0%} of the change"
-        checks.append(at_least(COMPLIANCE, lesser, 0.12, text, FailureCode.WRONG_LOCATION))
+        checks.append(at_least(COMPLIANCE, lesser, LEAST_LESSER, text, FailureCode.WRONG_LOCATION))
     span = ZONES.get(intent.zone or "")
     if span is not None and evidence.presentation.region in ("lungs", "pleura"):
         text = f"middle of the change at {evidence.height:.0%} of the lungs' height, asked: {intent.zone}"
@@ -209,8 +220,9 @@ def _polarity(evidence: Evidence, direction: Direction) -> list[Check]:
     balance = sign * evidence.balance
     wanted = "brighter" if sign > 0 else "darker"
     text = f"net {evidence.balance:+.2f} of the change brightens, wanted {wanted}"
+    least = evidence.presentation.net if direction is Direction.ADD else 0.05
     return [
-        at_least(criterion, balance, 0.05, text, FailureCode.DISTORTION)
+        at_least(criterion, balance, least, text, FailureCode.DISTORTION)
         for criterion in (COMPLIANCE, PLAUSIBILITY)
     ]
 
@@ -219,6 +231,36 @@ def _size(evidence: Evidence) -> list[Check]:
     most = evidence.presentation.share
     text = f"the change covers {evidence.region_share:.0%} of its region"
     return [at_most(PLAUSIBILITY, evidence.region_share, most, text, FailureCode.OVERCORRECTED)]
+
+
+def _shape(evidence: Evidence, direction: Direction) -> list[Check]:
+    """What a finding must be beside bright or dark in its place; nothing is asked of a removal."""
+    shown, plain = evidence.presentation, evidence.plainness
+    if direction is not Direction.ADD or not evidence.main:
+        return []
+    if shown.hairline:
+        widest = max(part.radius for part in evidence.main) * MAP_SIDE / evidence.change.smooth.shape[1]
+        text = f"a disc of {widest:.1f} pixels of a {MAP_SIDE}-pixel frame fits into it"
+        return [at_most(COMPLIANCE, widest, MOST_HAIRLINE, text, FailureCode.NON_TARGET_FINDING)]
+    checks = []
+    if not shown.plain:
+        hill = f"one smooth hill explains {plain.hill:.0%} of its shape"
+        checks.append(at_most(COMPLIANCE, plain.hill, MOST_HILL, hill, FailureCode.NON_TARGET_FINDING))
+    if np.isfinite(plain.alike):
+        alike = f"the radii of its {plain.parts} parts spread by {plain.alike:.2f} of their mean"
+        checks.append(at_least(COMPLIANCE, plain.alike, LEAST_UNLIKE, alike, FailureCode.NON_TARGET_FINDING))
+    if shown.dark:
+        darkens = (1 - evidence.balance) / 2
+        text = f"{darkens:.0%} of the change darkens"
+        checks.append(at_least(COMPLIANCE, darkens, shown.dark, text, FailureCode.NON_TARGET_FINDING))
+    if shown.at:
+        text = f"{evidence.at:.0%} of the change lies at the {shown.at}"
+        checks.append(at_least(COMPLIANCE, evidence.at, LEAST_AT, text, FailureCode.NON_TARGET_FINDING))
+    if shown.bilateral and evidence.left is not None and evidence.right is not None:
+        lesser = min(evidence.left, evidence.right)
+        text = f"the lesser lung holds {lesser:.0%} of the change"
+        checks.append(at_least(COMPLIANCE, lesser, LEAST_LESSER, text, FailureCode.NON_TARGET_FINDING))
+    return checks
 
 
 def _seam(evidence: Evidence, direction: Direction) -> list[Check]:

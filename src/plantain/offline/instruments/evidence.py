@@ -20,6 +20,7 @@ from plantain.offline.instruments.handling import UNHANDLED, Handling
 from plantain.offline.instruments.leftover import Leftover, leftover_of
 from plantain.offline.instruments.marks import Stray, beyond_field, strays_of
 from plantain.offline.instruments.pair import ImagePair, blur, grow, shrink
+from plantain.offline.instruments.plainness import Plainness, plainness_of
 from plantain.offline.instruments.presentation import Presentation
 from plantain.offline.instruments.repetition import Repetition, repetition_of
 from plantain.offline.instruments.target import candidates, target_parts
@@ -50,11 +51,13 @@ class Evidence:
         region_share: area of the edit over the area of the region where the finding lies.
         in_region: share of the edit's mass inside that region.
         touching: share of the edit's mass along the line that its region follows, 1 where it follows none.
+        at: share of the edit's mass at the structure that the finding lies at, 1 where it lies at none.
         left, right: share of the change in that region on the patient's left and right; None without sides.
         height: middle of the edit between top (0) and bottom (1) of the region.
         level: mean absolute change in the core of the edit.
         visibility: that level over the local texture of the original.
         balance: (brightening - darkening) / both, over the edit, in [-1, 1].
+        plainness: whether the edit is a plain hill, or several of one size.
         leftover: for a removal, what of the pattern taken away is still there.
         strays: changes away from the edit.
         outside_ssim: strict masked SSIM outside the edit inside the field; None where nothing is outside.
@@ -75,12 +78,14 @@ class Evidence:
     region_share: float
     in_region: float
     touching: float
+    at: float
     left: float | None
     right: float | None
     height: float
     level: float
     visibility: float
     balance: float
+    plainness: Plainness
     leftover: Leftover
     strays: tuple[Stray, ...]
     outside_ssim: float | None
@@ -164,12 +169,16 @@ def measure(
         touching=_weighted(change.smooth, where, enlarged(anatomy.region(presentation.base), size))
         if presentation.base
         else 1.0,
+        at=_weighted(change.smooth, where, enlarged(anatomy.region(presentation.at), size))
+        if presentation.at
+        else 1.0,
         left=left,
         right=right,
         height=_height(change.smooth, where, region),
         level=level,
         visibility=visibility,
         balance=_balance(change.smooth, where),
+        plainness=plainness_of(change, main),
         leftover=leftover_of(pair, change, where, region)
         # A pattern as wide as both lungs fits nowhere else, so there is no chance to compare it with.
         if direction is Direction.REMOVE and side != "bilateral"

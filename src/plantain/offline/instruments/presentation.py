@@ -23,6 +23,11 @@ class Presentation:
         base: name of a line that it sits upon, where being near is enough if it touches; "" for none.
         lines: thin lines anywhere in the region belong to it (septal lines beside a haze).
         mixed: strong and faint signs together make it up, and the strong ones say whether it is seen.
+        plain: one smooth hill may be all of it; True of findings that nothing is known of.
+        bilateral: it shows in both lungs.
+        net: least share by which its parts, taken together, go one way; see `Evidence.balance`.
+        dark: least share of the change that darkens, of a finding that has dark signs as well as bright ones.
+        at: name of a structure that most of it lies at, whatever its region is; "" for none.
         focus: largest radius of one focus, as a share of the modality's yardstick (see `Anatomy.length`).
     """
 
@@ -37,30 +42,43 @@ class Presentation:
     base: str = ""
     lines: bool = False
     mixed: bool = False
+    plain: bool = False
+    bilateral: bool = False
+    net: float = 0.05
+    dark: float = 0.0
+    at: str = ""
 
+
+OPAQUE = 0.6
+"""What fills air brightens, and moves no border: a share of its change that darkens is something else."""
+
+BLEEDING = 0.2
+"""Microaneurysms and bleedings are dark; exudates and drusen alone are another finding."""
 
 KNOWN: dict[tuple[str, str], Presentation] = {
     ("chest_xray", "Atelectasis"): Presentation("lungs", 1, "many"),
     ("chest_xray", "Cardiomegaly"): Presentation("heart", 1, "warp", 2.0),
-    ("chest_xray", "Consolidation"): Presentation("lungs", 1, "many", pure=True),
-    ("chest_xray", "Edema"): Presentation("lungs", 1, "many", 0.95, pure=True, lines=True),
+    ("chest_xray", "Consolidation"): Presentation("lungs", 1, "many", pure=True, net=OPAQUE),
+    ("chest_xray", "Edema"): Presentation(
+        "lungs", 1, "many", 0.95, pure=True, lines=True, bilateral=True, net=OPAQUE
+    ),
     ("chest_xray", "Enlarged Cardiomediastinum"): Presentation("mediastinum", 1, "warp", 2.0),
     ("chest_xray", "Fracture"): Presentation("chest", 0, "single", 0.05, True, hairline=True),
-    ("chest_xray", "Lung Lesion"): Presentation("lungs", 1, "single", 0.2, pure=True),
-    ("chest_xray", "Lung Opacity"): Presentation("lungs", 1, "many", pure=True),
+    ("chest_xray", "Lung Lesion"): Presentation("lungs", 1, "single", 0.2, pure=True, plain=True, net=OPAQUE),
+    ("chest_xray", "Lung Opacity"): Presentation("lungs", 1, "many", pure=True, plain=True, net=OPAQUE),
     ("chest_xray", "Pleural Effusion"): Presentation("bases", 1, "single", pure=True),
     ("chest_xray", "Pleural Other"): Presentation("pleura", 1, "single"),
-    ("chest_xray", "Pneumonia"): Presentation("lungs", 1, "many", pure=True),
+    ("chest_xray", "Pneumonia"): Presentation("lungs", 1, "many", pure=True, net=OPAQUE),
     ("chest_xray", "Pneumothorax"): Presentation("pleura", -1, "single", 0.6, True),
     ("brain_mri", "glioma"): Presentation("brain", 0, "single", 0.55),
     ("brain_mri", "meningioma"): Presentation("dura", 0, "single", 0.4, base="dural line"),
     ("brain_mri", "pituitary"): Presentation("sella", 0, "single", 0.8, True),
-    ("fundus", "AMD"): Presentation("macula", 1, "many", focus=0.3),
+    ("fundus", "AMD"): Presentation("macula", 1, "many", focus=0.3, net=OPAQUE),
     ("fundus", "Cataract"): Presentation("field", 0, "diffuse", 1.0),
-    ("fundus", "Diabetes"): Presentation("retina", 0, "many", 0.3, True, 0.25),
+    ("fundus", "Diabetes"): Presentation("retina", 0, "many", 0.3, True, 0.25, dark=BLEEDING),
     ("fundus", "Glaucoma"): Presentation("disc", 0, "single", 0.9),
-    ("fundus", "Hypertension"): Presentation("retina", 0, "many", 0.3, True, 0.3, mixed=True),
-    ("fundus", "Myopia"): Presentation("retina", 1, "many", 0.5, mixed=True),
+    ("fundus", "Hypertension"): Presentation("retina", 0, "many", 0.3, True, 0.3, mixed=True, dark=BLEEDING),
+    ("fundus", "Myopia"): Presentation("retina", 1, "many", 0.5, mixed=True, at="disc"),
 }
 
 GLIOMA_SIGN = {"T1": -1, "T2": 1, "FLAIR": 1, "PD": 1}
@@ -74,7 +92,7 @@ def presentation_of(finding: Finding, image: SourceImage) -> Presentation:
     known = KNOWN.get((finding.modality, finding.name))
     if known is None:
         parts = {"diffuse": "diffuse", "warp": "warp"}.get(finding.support, "many")
-        return Presentation("", SIGNS.get(finding.polarity, 0), parts, 1.0)
+        return Presentation("", SIGNS.get(finding.polarity, 0), parts, 1.0, plain=True)
     if finding.name == "glioma":
         return Presentation(
             known.region, GLIOMA_SIGN.get(image.sequence, 0), known.parts, known.share, known.crisp
