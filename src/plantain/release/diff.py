@@ -14,8 +14,8 @@ import orjson
 
 from plantain.files.opening import check_received
 from plantain.journal import JsonValue
+from plantain.privacy.licence_texts import PARTS
 from plantain.records import InputError
-from plantain.release.licences.licences import PARTS
 from plantain.release.proof.manifest import BESIDE, MANIFEST, BadManifest, ManifestReader
 from plantain.release.proof.recorded import FACTS, TRAJECTORIES
 from plantain.release.task_record import TaskRecord, from_json

@@ -20,14 +20,14 @@ from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.disk.space import is_full
 from plantain.journal.forward import backup
 from plantain.journal.questions.release import closed_digest, closed_images
+from plantain.privacy.licence_terms import as_json
+from plantain.privacy.licence_texts import PARTS
 from plantain.records import InputError
 from plantain.release.configs import table_configs
 from plantain.release.finish import finish_release
 from plantain.release.judges import keep_cards, kept_cards, run_cards, write_cards
 from plantain.release.layouts.contract import LAYOUTS, chosen
-from plantain.release.licences.licences import PARTS
 from plantain.release.licences.permission import original_terms, refuse_unnamed, released_terms
-from plantain.release.licences.terms import as_json
 from plantain.release.pictures import Pictures
 from plantain.release.plan import STAGING, ExportOptions, Release, ReleaseFile, RunFacts, Signer
 from plantain.release.register import register

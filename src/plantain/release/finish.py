@@ -20,6 +20,9 @@ from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.questions.corrections import corrected_edits, corrections_line
 from plantain.journal.questions.release import raw_answers
 from plantain.pixels.encode import XMP_PACKET
+from plantain.privacy.licence_terms import from_json
+from plantain.privacy.licence_texts import decide_parts, licence_files
+from plantain.privacy.original_licences import ATTRIBUTION, attribution, original_parts
 from plantain.records import InputError
 from plantain.release.cards.cards import card, changelog
 from plantain.release.cards.citation import citation
@@ -27,9 +30,6 @@ from plantain.release.cards.croissant import croissant
 from plantain.release.cards.datasheet import ImageCounts, datasheet, gather
 from plantain.release.hub import ATTRIBUTES, ATTRIBUTES_TEXT
 from plantain.release.judges import who_judged
-from plantain.release.licences.licences import decide_parts, licence_files
-from plantain.release.licences.published import ATTRIBUTION, attribution, original_parts
-from plantain.release.licences.terms import from_json
 from plantain.release.originals import FOLDER
 from plantain.release.plan import STAGING, ExportOptions, Release, ReleaseFile
 from plantain.release.proof.manifest import BESIDE, MANIFEST, rows_in, write_manifest

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import orjson
 
+from plantain.privacy.licence_texts import PARTS
 from plantain.release.cards.datasheet import cell
 from plantain.release.diff import ReleaseChange, ReleaseDifference, diff_releases
-from plantain.release.licences.licences import PARTS
 from plantain.release.proof.recorded import FACTS
 
 SHOWN = 20

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from plantain.journal import JournalReader
 from plantain.journal.questions.release import stored_pictures
+from plantain.privacy.licence_texts import STRICTEST_LAST
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import Licence, SourceImage
-from plantain.release.licences.licences import STRICTEST_LAST
 from plantain.release.task_record import RecordedPicture
 
 FOLDER = "originals"

@@ -12,12 +12,12 @@ import orjson
 from plantain.catalogue.groups import Groups
 from plantain.journal import JournalReader, JsonValue
 from plantain.journal.questions.release import closed_images, models_that_answered, stored_pictures
+from plantain.privacy.licence_terms import as_json
+from plantain.privacy.licence_texts import STRICTEST_LAST, LicenceText, SourcePart
+from plantain.privacy.original_licences import original_parts
 from plantain.records import Licence, SourceImage, TaskKind, TaskState
 from plantain.release.layouts.contract import chosen
-from plantain.release.licences.licences import STRICTEST_LAST, LicenceText, SourcePart
 from plantain.release.licences.permission import original_terms, released_terms
-from plantain.release.licences.published import original_parts
-from plantain.release.licences.terms import as_json
 from plantain.release.naming import Pseudonyms, modality_slug, safe, slug, task_folder
 from plantain.release.originals import FOLDER, MEDIA, Originals, decide_originals
 from plantain.release.pairs import WITHIN_TASK_SUCCESS, pairs_of, why_no_pair

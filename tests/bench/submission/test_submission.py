@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import shutil
@@ -11,11 +12,13 @@ import cv2
 import numpy as np
 import pytest
 
-from bench.discs import PLANTED
+from bench.discs import PLANTED, make_run
 from bench.small_bench import small_bench
 from bench.submission.conftest import Submitted
 from bench.submission.tampering import TAMPERINGS, Tampering, read_rows, reseal, write_rows
+from plantain.bench.edition.hiding import hide
 from plantain.bench.generate.export_outputs import marked, unmarked
+from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.submission.bundle import open_bundle
 from plantain.bench.submission.checking import check_bundle
 from plantain.bench.submission.packing import pack_run
@@ -110,3 +113,23 @@ def test_a_mark_goes_on_and_off_and_leaves_the_pixels(tmp_path: Path) -> None:
     assert (
         cv2.imdecode(np.frombuffer(marked(png), np.uint8), 1) == cv2.imdecode(np.frombuffer(png, np.uint8), 1)
     ).all()
+
+
+def test_the_holder_of_hidden_truths_scores_what_was_measured_without_them(
+    submitted: Submitted, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = hide(submitted.bench, 0.3, bytes(32), tmp_path / "public", tmp_path / "private")
+    make_run(parts.public, tmp_path / "run")
+    asyncio.run(score_run(tmp_path / "run", parts.public, ScoreRequest(("psnr",), networks=Networks())))
+    pack_run(tmp_path / "run", tmp_path / "bundle")
+    hidden = {sample.id for sample in parts.private.samples}
+    told = read_rows(tmp_path / "bundle", "scores.jsonl")
+    assert not [row for row in told if row["sample"] in hidden and row["value"] is not None]
+    argv = ["bench", "rescore", str(tmp_path / "bundle"), "--bench", str(tmp_path / "private")]
+    assert main([*argv, "--to", str(tmp_path / "scored")]) == 0
+    assert "psnr" in capsys.readouterr().out
+    scored = open_bundle(tmp_path / "scored")
+    assert set(scored.header.samples) == hidden
+    assert scored.header.rescored
+    assert any(row.metric == "psnr" and row.value is not None for row in scored.scores)
+    assert main(["bench", "rescore", str(submitted.bundle), "--bench", str(tmp_path / "private")]) == 2

@@ -14,11 +14,11 @@ from plantain.journal import JournalReader
 from plantain.journal.tables import table1, table2
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_source
+from plantain.privacy.licence_texts import decide_parts
 from plantain.release.cards.cards import card
 from plantain.release.cards.datasheet import ImageCounts, cell, datasheet, gather
 from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release
-from plantain.release.licences.licences import decide_parts
 from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
 from plantain.rubrics import MED_BANANA

@@ -7,9 +7,9 @@ import pytest
 from cffconvert.cli.create_citation import create_citation
 from ruamel.yaml import YAML
 
+from plantain.privacy.licence_terms import KNOWN
+from plantain.privacy.licence_texts import decide_parts
 from plantain.release.cards.citation import citation
-from plantain.release.licences.licences import decide_parts
-from plantain.release.licences.terms import KNOWN
 from release.facts import facts
 
 

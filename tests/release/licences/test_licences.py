@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from plantain.privacy.licence_texts import decide_parts, licence_files
 from plantain.records import InputError
 from plantain.release.export import export_run
-from plantain.release.licences.licences import decide_parts, licence_files
 from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
 from release.runs import Licence, make_run

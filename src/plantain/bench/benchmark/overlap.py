@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import cv2
 import numpy as np
 import orjson
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.medebench import METADATA
 from plantain.bench.benchmark.native_format import OWN
+from plantain.bench.benchmark.samples import Sample
 from plantain.catalogue.store import NAME as CATALOGUE
 from plantain.catalogue.store import Catalogue
 from plantain.files.opening import check_received, read_inside
@@ -117,9 +119,10 @@ def overlap(bench: Benchmark, place: Path, watch: Watch = lambda done, total: No
         InputError: there is nothing at that place, or no picture in it.
     """
     names, codes = [], []
-    for name, group, code in _codes_of(place):
-        names.append((name, group))
-        codes.append(np.frombuffer(code, np.uint8))
+    for name, group, pixels in pictures_of(place):
+        for code in _both(pixels):
+            names.append((name, group))
+            codes.append(np.frombuffer(code, np.uint8))
     if not codes:
         raise InputError(f"{place}: no picture there to compare with")
     theirs: Codes = np.stack(codes)
@@ -154,6 +157,38 @@ def recorded(reader: JournalReader) -> dict[str, list[str]]:
     return {arm: [told["said"] for _, told in sorted(places.items())] for arm, places in known.items()}
 
 
+def truths_shown(bench: Benchmark, samples: Sequence[Sample], place: Path) -> dict[str, str]:
+    """The samples whose image after a place shows, by id with the picture there.
+
+    An edit moves a code little, so that a picture there near a truth may be the image before: it counts only where it
+    is nearer to the truth, pixel by pixel, than to the image before.
+    """
+    known: list[tuple[Sample, Codes]] = [
+        (sample, np.stack([np.frombuffer(code, np.uint8) for code in _both(bench.changed(sample))]))
+        for sample in samples
+        if sample.changed is not None
+    ]
+    found: dict[str, str] = {}
+    for name, _, pixels in pictures_of(place):
+        theirs = [np.frombuffer(code, np.uint8) for code in _both(pixels)]
+        for sample, codes in known:
+            if sample.id not in found and min(int(distances(code, codes).min()) for code in theirs) <= LIMIT:
+                before, after = (
+                    _apart(pixels, own) for own in (bench.previous(sample), bench.changed(sample))
+                )
+                if after < before:
+                    found[sample.id] = name
+    return found
+
+
+def _apart(one: Pixels, other: Pixels) -> float:
+    """Mean difference of two pictures in grey levels at the second one's size, without their borders."""
+    first, second = _without_borders(one), _without_borders(other)
+    size = (second.shape[1], second.shape[0])
+    resized = cv2.resize(first, size, interpolation=cv2.INTER_AREA)
+    return float(np.abs(resized.astype(np.int16) - second.astype(np.int16)).mean())
+
+
 def _nearest(code: bytes, theirs: Codes) -> tuple[int, int]:
     apart = distances(np.frombuffer(code, np.uint8), theirs)
     at = int(apart.argmin())
@@ -176,34 +211,30 @@ def _without_borders(pixels: Pixels) -> Pixels:
     return pixels[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
 
 
-def _codes_of(place: Path) -> Iterator[tuple[str, str, bytes]]:
-    """(name, group, code) of every picture of a place; a picture with borders has two codes."""
+def pictures_of(place: Path) -> Iterator[tuple[str, str, Pixels]]:
+    """(name, group, pixels) of every picture of a place. Raises InputError where there is nothing."""
     if (place / CATALOGUE).is_file():
         yield from _of_catalogue(place)
     elif (place / JOURNAL_NAME).is_file():
         yield from _of_run(place)
     elif (place / OWN).is_file() or (place / METADATA).is_file():
         for sample in (bench := Benchmark.load(place)).samples:
-            for code in _both(bench.previous(sample)):
-                yield f"{sample.id} previous", sample.cluster, code
-            for code in _both(bench.changed(sample)) if sample.changed is not None else ():
-                yield f"{sample.id} changed", sample.cluster, code
+            yield f"{sample.id} previous", sample.cluster, bench.previous(sample)
+            if sample.changed is not None:
+                yield f"{sample.id} changed", sample.cluster, bench.changed(sample)
     elif place.is_dir():
         yield from _of_folder(place)
     else:
         raise InputError(f"{place}: no catalogue, run, benchmark or folder")
 
 
-def _of_catalogue(place: Path) -> Iterator[tuple[str, str, bytes]]:
+def _of_catalogue(place: Path) -> Iterator[tuple[str, str, Pixels]]:
     with Catalogue.open(place) as catalogue:
-        known = dict(catalogue.likenesses())
         for image in catalogue.images():
-            told = [known[image.id]] if image.id in known else None
-            for code in told or _both(decode_untrusted(catalogue.read(image), image.id)):
-                yield image.id, image.group or image.id, code
+            yield image.id, image.group or image.id, decode_untrusted(catalogue.read(image), image.id)
 
 
-def _of_run(place: Path) -> Iterator[tuple[str, str, bytes]]:
+def _of_run(place: Path) -> Iterator[tuple[str, str, Pixels]]:
     with JournalReader.open(place) as reader:
         shown = [(image.id, image.group or image.id, image.prepared_sha256) for image in reader.images()]
         for row in reader.tasks():
@@ -218,11 +249,10 @@ def _of_run(place: Path) -> Iterator[tuple[str, str, bytes]]:
                 pixels = decode_untrusted(reader.read_blob(sha256), name)
             except BadBlob:
                 continue  # of an imported release that did not bring it
-            for code in _both(pixels):
-                yield name, group, code
+            yield name, group, pixels
 
 
-def _of_folder(place: Path) -> Iterator[tuple[str, str, bytes]]:
+def _of_folder(place: Path) -> Iterator[tuple[str, str, Pixels]]:
     check_received(place)
     for path in sorted(place.rglob("*")):
         name = str(path.relative_to(place))
@@ -235,8 +265,7 @@ def _of_folder(place: Path) -> Iterator[tuple[str, str, bytes]]:
         else:
             continue
         for said, data in pictures:
-            for code in _both(decode_untrusted(data, said)):
-                yield said, said, code
+            yield said, said, decode_untrusted(data, said)
 
 
 def _of_tar(path: Path, name: str) -> Iterator[tuple[str, bytes]]:

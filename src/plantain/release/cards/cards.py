@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from plantain.privacy.licence_terms import KNOWN
+from plantain.privacy.licence_texts import CC_BY, SourcePart
 from plantain.release.cards.datasheet import ImageCounts, Numbers, render
-from plantain.release.licences.licences import CC_BY, SourcePart
-from plantain.release.licences.terms import KNOWN
 from plantain.release.plan import RunFacts, TableConfig
 
 _SIZES = (

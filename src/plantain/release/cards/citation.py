@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from plantain.release.licences.licences import SourcePart
+from plantain.privacy.licence_texts import SourcePart
 from plantain.release.plan import RunFacts
 
 METHOD = {

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plantain.journal import JsonValue
+from plantain.privacy.licence_texts import SourcePart
 from plantain.release.cards.datasheet import BIASES, LIMITS, USES_FORBIDDEN, USES_INTENDED
-from plantain.release.licences.licences import SourcePart
 from plantain.release.plan import ReleaseFile, RunFacts, TableConfig
 
 TRAJECTORIES = "trajectories/trajectories.jsonl"

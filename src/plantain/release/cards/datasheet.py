@@ -22,7 +22,7 @@ from plantain.journal.tables import (
 )
 from plantain.journal.tables import table1 as composition_of
 from plantain.journal.tables import table2 as judged_of
-from plantain.release.licences.licences import SourcePart
+from plantain.privacy.licence_texts import SourcePart
 from plantain.release.plan import RunFacts
 from plantain.release.splits import empty_splits
 from plantain.rubrics import recorded

@@ -18,10 +18,10 @@ from plantain.journal.cards import cards_of, keep_card
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.pixels.decode import check_header
+from plantain.privacy.licence_terms import as_json, from_json
 from plantain.records import InputError, SourceImage
 from plantain.release.importing.published import PublishedTree, tree_id
 from plantain.release.importing.reading import OurRelease, ReleaseSource, digest
-from plantain.release.licences.terms import as_json, from_json
 from plantain.release.originals import media_type_of
 from plantain.release.plan import IMPORTED
 from plantain.release.proof.provenance import PROVENANCE, without_manifest

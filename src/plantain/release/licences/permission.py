@@ -9,9 +9,9 @@ import orjson
 
 from plantain.journal import JournalReader
 from plantain.journal.questions.tasks import licences_of_closed
+from plantain.privacy.licence_terms import KNOWN, from_json, named_original_terms, named_terms
+from plantain.privacy.licence_texts import STRICTEST_LAST, UNKNOWN, LicenceText, is_ours_to_choose
 from plantain.records import InputError, Licence
-from plantain.release.licences.licences import STRICTEST_LAST, UNKNOWN, LicenceText, is_ours_to_choose
-from plantain.release.licences.terms import KNOWN, from_json, named_original_terms, named_terms
 from plantain.release.plan import IMPORTED, ExportOptions
 
 

@@ -15,10 +15,10 @@ import orjson
 from plantain.journal import JournalReader
 from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.questions.release import closed_count
+from plantain.privacy.licence_texts import PARTS
+from plantain.privacy.original_licences import PART
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence
-from plantain.release.licences.licences import PARTS
-from plantain.release.licences.published import PART
 from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.proof.contents import json_entries
 from plantain.release.proof.problems import ReleaseProblem

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from plantain.privacy.licence_terms import KNOWN
+from plantain.privacy.licence_texts import FOLDER, LicenceText, SourcePart
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import Licence
-from plantain.release.licences.licences import FOLDER, LicenceText, SourcePart
-from plantain.release.licences.terms import KNOWN
 
 PART = "originals of "
 """How a part of a release that holds originals begins; the dataset's name follows."""

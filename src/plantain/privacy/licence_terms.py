@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from plantain.privacy.licence_texts import CC0, CC_BY, ODC_BY, LicenceText
 from plantain.records import InputError, Licence
 from plantain.records.suggestions import nearest
-from plantain.release.licences.licences import CC0, CC_BY, ODC_BY, LicenceText
 
 LARGEST_TEXT = 200_000
 """Bytes of a licence file: it stands in run.json too, so that an import knows it."""
