@@ -13,7 +13,7 @@ APT_TEST := chromium strace
 # Tests start hundreds of processes; where bytecode is not kept, each of them compiles plantain anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast fuzz hostile stale check bench docs dist format clean
+.PHONY: demo test test-fast fuzz hostile stale check bench docs gallery dist format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/plantain demo $(DEMO_DIR)
@@ -62,6 +62,10 @@ dist: $(VENV)/.dist
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W --keep-going -j 2 -b html docs build/site
 	@echo "Look at it: build/site/index.html"
+
+# Takes the pictures of the gallery anew (docs/images), from demos that it makes in build/gallery.
+gallery: docs $(VENV)/.dev debian
+	$(BIN)/python docs/gallery_pictures.py
 
 stale: $(VENV)/.dev
 	@$(VENV)/bin/python -m plantain.models.hosted.known

@@ -145,12 +145,12 @@ def figure_three(rows: Sequence[FindingRow]) -> str:
             _dot(right, index, row.qualified_weighted, row.direction)
         row_axis(left, [_finding_label(row) for row in ordered])
         left.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
-        left.set_xlabel("tasks: success, failed")
+        left.set_xlabel("tasks:\nsuccess, failed")
         right.tick_params(axis="y", length=0)
         percent_axis(right, "x", narrow=True)
-        right.set_xlabel("attempts qualified (weighted)")
+        right.set_xlabel("attempts qualified\n(weighted)")
 
-    return svg("figure3", 6.4, 1.1 + 0.3 * max(1, len(ordered)), draw)
+    return svg("figure3", 6.4, 1.3 + 0.3 * max(1, len(ordered)), draw)
 
 
 def _dot(axes: Axes, y: int, rate: Rate, direction: str) -> None:

@@ -18,6 +18,7 @@ from plantain.bench.leaderboard import figures
 from plantain.bench.leaderboard.demonstrated import ShotRow, shot_rows, studies
 from plantain.bench.leaderboard.gallery import GridStory, SampleStory, tell_samples, tell_sweeps
 from plantain.bench.leaderboard.latex import table_csv, table_seven, table_two
+from plantain.bench.leaderboard.measures import MAIN
 from plantain.bench.leaderboard.published import (
     is_published,
     plain_against_published,
@@ -246,7 +247,8 @@ def _has(cell: TableCell | None) -> bool:
 
 
 def _partial(cell: TableCell) -> bool:
-    return cell.scored < cell.outputs
+    """Whether a score with bounds was left out: other metrics have no worst and best."""
+    return cell.metric in MAIN and cell.scored < cell.outputs
 
 
 def interval(estimate: Estimate, digits: int = 2) -> str:
