@@ -72,9 +72,7 @@ def status_summary(reader: JournalReader) -> dict[str, object]:
     states = dict.fromkeys((state.value for state in TaskState), 0)
     states |= {state.value: n for state, n in reader.counts().items()}
     outcomes = {outcome.value: n for outcome, n in sorted(reader.outcomes().items())}
-    attempts, superseded = connection.execute(
-        "SELECT count(*) FILTER (WHERE superseded = 0), count(*) FILTER (WHERE superseded = 1) FROM attempt"
-    ).fetchone()
+    attempts, superseded = reader.attempt_count(), reader.attempt_count(superseded=True)
     unpriced = connection.execute(
         "SELECT count(*) FROM call WHERE state = 'settled' AND cost_usd IS NULL"
     ).fetchone()[0]

@@ -24,8 +24,13 @@ from plantain.runs.settings.terms import ConsentGiven
 
 def check_planned_consent(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> None:
     """Refuses the recipe when one of its images may not be sent to its hosted models. Raises InputError."""
-    if set(catalogue.count_by("licence")) - {licence.value for licence in FREE_TO_LEAVE}:
+    if holds_back(catalogue):
         check_consent(recipe.terms, planned_images(recipe, catalogue, taxonomy))
+
+
+def holds_back(catalogue: Catalogue) -> bool:
+    """Whether it has images that are not free to leave; a catalogue of a million is asked once, not for each."""
+    return bool(set(catalogue.count_by("licence")) - {licence.value for licence in FREE_TO_LEAVE})
 
 
 async def check_pending_consent(recipe: Recipe, catalogue: Catalogue, journal: Journal) -> None:
@@ -36,7 +41,7 @@ async def check_pending_consent(recipe: Recipe, catalogue: Catalogue, journal: J
     models = hosted_models(recipe.terms)
     if not models:
         return
-    ids = pending_images(journal.reader)
+    ids = pending_images(journal.reader, but=FREE_TO_LEAVE, unrecorded=holds_back(catalogue))
     check_consent(recipe.terms, (_recorded(journal, catalogue, image_id) for image_id in ids))
     if recipe.data.consent is not None:
         stated = recipe.data.consent

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+
+import orjson
 
 from plantain.journal.reader import JournalReader
 from plantain.journal.verdicts import JUDGED_AGAIN, PERSON
@@ -102,12 +104,26 @@ def begun_in_state(reader: JournalReader, state: str) -> Iterator[str]:
     return (task_id for (task_id,) in reader.connection.execute(query, (state,)))
 
 
-def pending_images(reader: JournalReader) -> list[str]:
-    """Ids of the images of tasks that are still to be done."""
-    return [
-        name
-        for (name,) in reader.connection.execute("SELECT DISTINCT image_id FROM task WHERE state = 'pending'")
-    ]
+def pending_images(reader: JournalReader, *, but: Collection[str], unrecorded: bool) -> list[str]:
+    """Ids of the images of tasks that are still to be done.
+
+    Args:
+        but: licences of which the run's own record is enough: such images are left out.
+        unrecorded: give those, too, that the run has no record of yet.
+    """
+    listed = "json_extract(record, '$.licence')"
+    held = reader.connection.execute(
+        f"SELECT id FROM image WHERE {listed} NOT IN (SELECT value FROM json_each(?))",
+        (orjson.dumps(sorted(but)).decode(),),
+    )
+    wanted = {name for (name,) in held}
+    if not wanted and not unrecorded:
+        return []
+    recorded = (
+        {name for (name,) in reader.connection.execute("SELECT id FROM image")} if unrecorded else set()
+    )
+    pending = reader.connection.execute("SELECT DISTINCT image_id FROM task WHERE state = 'pending'")
+    return [name for (name,) in pending if name in wanted or (unrecorded and name not in recorded)]
 
 
 def tasks_of_image(reader: JournalReader, image_id: str) -> list[str]:
