@@ -51,6 +51,12 @@ def _environment() -> Environment:
     return environment
 
 
+def read_templates() -> None:
+    """Reads every template now, so that the first page need not wait for it."""
+    for name in _environment().list_templates():
+        _environment().get_template(name)
+
+
 def rendered(template: str, status: int = 200, **said: object) -> Response:
     """One page."""
     return HTMLResponse(_environment().get_template(template).render(**said), status)

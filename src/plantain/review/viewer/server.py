@@ -12,7 +12,7 @@ from plantain.records import InputError
 from plantain.review.room.guard import RequestGuard
 from plantain.review.serving import LOOPBACK, listen
 from plantain.review.viewer import run_routes, study_routes
-from plantain.review.viewer.pages import rendered, static_file
+from plantain.review.viewer.pages import read_templates, rendered, static_file
 from plantain.review.viewer.run_view import RunView
 from plantain.review.viewer.study_view import StudyView
 
@@ -25,6 +25,7 @@ MOST_BYTES = 4096
 
 def create_viewer(view: RunView | StudyView) -> FastAPI:
     """The application over a run or a study."""
+    read_templates()
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.state.view = view
     app.add_middleware(RequestGuard, hosts=NAMES, most=MOST_BYTES)
