@@ -176,7 +176,7 @@ def test_an_original_is_windowed_in_its_own_units(tmp_path: Path):
         screen.then(page.keyboard.press, "Enter")
         assert "HU" in page.inner_text("#depth")
         page.select_option("#preset", label="LUNG: W 1500 L -500")
-        page.wait_for_function("document.querySelector('#view').textContent.includes('W 1500 L -500 HU')")
+        page.wait_for_selector("#view:has-text('W 1500 L -500 HU')")
         shown = np.array(
             page.evaluate(
                 "[...pictures.windowed().getContext('2d').getImageData(0, 0, 256, 256).data].filter((_, i) => !(i % 4))"

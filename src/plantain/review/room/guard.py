@@ -21,10 +21,16 @@ HEADERS = {
 
 
 class RequestGuard:
-    """Around everything: headers of safety, hosts that this server is known by, bodies of a sane size."""
+    """Around everything: headers of safety, hosts that this server is known by, bodies of a sane size.
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str], most: int) -> None:
+    Args:
+        forms: pages have forms that are sent to this server without a script; else none is sent anywhere.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], most: int, *, forms: bool = False) -> None:
         self.app, self.hosts, self.most = app, hosts, most
+        policy = POLICY.replace("form-action 'none'", "form-action 'self'") if forms else POLICY
+        self.headers = {**HEADERS, "Content-Security-Policy": policy}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -47,7 +53,7 @@ class RequestGuard:
             if message["type"] == "http.response.start":
                 kept = [(k, v) for k, v in message["headers"] if k.lower() != b"server"]
                 told = {k.lower() for k, _ in kept}
-                kept += [(k.lower().encode(), v.encode()) for k, v in HEADERS.items()]
+                kept += [(k.lower().encode(), v.encode()) for k, v in self.headers.items()]
                 if b"cache-control" not in told:
                     kept.append((b"cache-control", b"no-store"))
                 message["headers"] = kept

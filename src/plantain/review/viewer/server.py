@@ -28,7 +28,7 @@ def create_viewer(view: RunView | StudyView) -> FastAPI:
     read_templates()
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.state.view = view
-    app.add_middleware(RequestGuard, hosts=NAMES, most=MOST_BYTES)
+    app.add_middleware(RequestGuard, hosts=NAMES, most=MOST_BYTES, forms=True)
     app.add_exception_handler(InputError, _bad_input)
     app.add_exception_handler(AnyHTTPException, _refused)
     app.add_exception_handler(sqlite3.Error, _unreadable)
