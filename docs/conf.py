@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import sys
 from pathlib import Path
+
+from sphinx.ext.autodoc.mock import mock
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -38,7 +41,7 @@ copybutton_only_copy_prompt_lines = True
 html_theme = "furo"
 html_title = f"plantain {release}"
 html_static_path = ["_static"]
-html_css_files = ["site.css"]
+html_css_files = ["generated/colours.css", "site.css"]
 html_show_sphinx = False
 html_copy_source = False
 
@@ -69,14 +72,46 @@ def _on_site(text: str, page: Path, seen_from: Path) -> str:
     return _LINK.sub(link, text)
 
 
+HEAVY = (
+    "torch",
+    "diffusers",
+    "transformers",
+    "peft",
+    "accelerate",
+    "safetensors",
+    "fastapi",
+    "uvicorn",
+    "ray",
+    "pyarrow",
+)
+"""Packages of extras that some commands import; the site is built without them, too."""
+
+
 def _write_generated() -> None:
-    write_reference(HERE / "reference/generated")
+    _write_colours()
+    with mock([name for name in HEAVY if importlib.util.find_spec(name) is None]):
+        write_reference(HERE / "reference/generated")
     for name, file in TEXTS.items():
         path = HERE / "development/generated" / f"{name}.md"
         text = _on_site((ROOT / file).read_text(encoding="utf-8"), ROOT / file, path)
         path.parent.mkdir(exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
+
+
+def _write_colours() -> None:
+    """The colours and letters of every page that plantain makes, under the theme's switch between light and dark."""
+    style = (ROOT / "src/plantain/pages/templates/style.css").read_text(encoding="utf-8")
+    light, dark = re.findall(r":root \{\s*(.*?)\}", style, flags=re.S)[:2]
+    rules = (
+        f"body {{ {light} }}\n"
+        f'body[data-theme="dark"] {{ {dark} }}\n'
+        f'@media (prefers-color-scheme: dark) {{ body:not([data-theme="light"]) {{ {dark} }} }}\n'
+    )
+    path = HERE / "_static/generated/colours.css"
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != rules:
+        path.write_text(rules, encoding="utf-8")
 
 
 def setup(app) -> None:  # type: ignore[no-untyped-def]

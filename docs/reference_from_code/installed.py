@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
+import ast
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
+import plantain
 from reference_from_code.markdown import cell, code, table
 
 GROUPS = {
@@ -54,6 +55,10 @@ def _page(group: str) -> str:
         headings[2:2] = ["range", "better", "needs of a sample"]
         for row, one in zip(rows, registered(group), strict=True):
             row[1:2] = _of_metric(one)
+    if group == "rubrics":
+        headings[1] = "criteria"
+        for row, one in zip(rows, registered(group), strict=True):
+            row[1] = ", ".join(code(criterion.name) for criterion in one.load().criteria)
     return "\n".join(
         [
             f"# {title}\n",
@@ -77,14 +82,9 @@ def _of_metric(one: EntryPoint) -> list[str]:
 
 
 def _said(one: EntryPoint) -> str:
-    """The first sentence of what stands behind an entry point: its own, else its module's."""
-    found = one.load()
-    for owner in (found, importlib.import_module(one.value.partition(":")[0])):
-        doc = (
-            inspect.cleandoc(getattr(owner, "__doc__", "") or "")
-            if inspect.isclass(owner) or inspect.ismodule(owner)
-            else ""
-        )
-        if doc:
-            return doc.split("\n\n")[0]
-    return ""
+    """The first paragraph of the module's docstring, read without importing it: some need packages of an extra."""
+    parts = one.value.partition(":")[0].split(".")[1:]
+    file = Path(plantain.__file__).parent.joinpath(*parts)
+    file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+    doc = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    return doc.split("\n\n")[0]

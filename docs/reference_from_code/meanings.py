@@ -40,7 +40,7 @@ def _by_sentence(text: str, names: tuple[str, ...]) -> dict[str, str]:
     """A field has the sentences that name it in code style."""
     sentences = _SENTENCE.split(" ".join(text.split()))
     told = {name: " ".join(one for one in sentences if f"`{name}`" in one) for name in names}
-    return {name: said for name, said in told.items() if said}
+    return {name: said.rstrip(";") + "." * said.endswith(";") for name, said in told.items() if said}
 
 
 def _by_entry(text: str) -> dict[str, str]:
