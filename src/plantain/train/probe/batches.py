@@ -31,7 +31,7 @@ class Shares:
     """How much of a batch is changed in which way; the rest is shown as it is."""
 
     transplants: float = 0.35
-    masses: float = 0.16
+    masses: float = 0.12
     covers: float = 0.15
     halves: float = 0.08
 
@@ -98,13 +98,13 @@ class Batches:
         if label.any() and rng.random() < 0.6:
             number = int(rng.choice(self._healthy))
             frame, label = self._pictures.frames[number], self._pictures.labels[number]
-        return (soft_mass if rng.random() < 0.5 else star_mass)(frame, rng), label
+        return soft_mass(frame, rng), label
 
     def _cover(self, number: int, rng: np.random.Generator) -> tuple[Frame, npt.NDArray[np.bool_]]:
         """Healthy tissue where the network saw the finding, or elsewhere; or that place in a healthy picture."""
         frame, label = self._pictures.frames[number], self._pictures.labels[number]
         healthy = self._pictures.frames[int(rng.choice(self._healthy))]
-        radius = float(rng.uniform(0.15, 0.32)) * SIDE
+        radius = float(rng.uniform(0.13, 0.26)) * SIDE
         seen = self.places[number][label]
         if not label.any() or np.isnan(seen).any():
             return covered(frame, healthy, tuple(rng.uniform(0.25, 0.75, 2) * SIDE), radius * 0.6), label

@@ -73,19 +73,6 @@ def soft_mass(frame: Frame, rng: np.random.Generator) -> Frame:
     return _lifted(frame, alpha.astype(np.float32), rng)
 
 
-def star_mass(frame: Frame, rng: np.random.Generator) -> Frame:
-    """A mass with a wavy outline: a radius of a few harmonics, its edge crisp, mostly brighter than its place."""
-    x, y = _place(frame, rng)
-    ys, xs = np.mgrid[:SIDE, :SIDE]
-    angle = np.arctan2(ys - y, xs - x)
-    radius = rng.uniform(0.05, 0.16) * SIDE * np.ones_like(angle)
-    for harmonic in range(2, 6):
-        radius *= 1 + rng.uniform(0, 0.35) / harmonic * np.cos(harmonic * angle + rng.uniform(0, 2 * np.pi))
-    away = (np.hypot(xs - x, ys - y) - radius) / rng.uniform(0.5, 3.0)
-    alpha = 1.0 / (1.0 + np.exp(np.clip(away, -30, 30)))
-    return _lifted(frame, alpha.astype(np.float32), rng, sign=None if rng.random() < 0.3 else 1.0)
-
-
 def rough_mass(frame: Frame, rng: np.random.Generator) -> Frame:
     """A mass of uneven outline: where smooth noise under a hill is high. Nothing that learns is shown this kind."""
     x, y = _place(frame, rng)
