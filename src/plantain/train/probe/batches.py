@@ -17,7 +17,6 @@ from plantain.train.probe.changes import (
     mirrored,
     moved,
     soft_mass,
-    star_mass,
 )
 from plantain.train.probe.pictures import LabelledFrames
 
