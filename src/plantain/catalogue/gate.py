@@ -11,6 +11,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode
+from plantain.privacy.enlarged_text import read_prepared
 from plantain.privacy.small_text import small_texts
 from plantain.privacy.text import Text, TextKind, TextReader
 from plantain.records import Geometry, SourceImage
@@ -50,14 +51,14 @@ class PrivacyGate:
     catalogue: Catalogue
     reader: TextReader | None
 
-    def texts(self, data: bytes, prepared_sha256: str) -> tuple[Text, ...] | None:
+    def texts(self, data: bytes, image: SourceImage) -> tuple[Text, ...] | None:
         """The text in a prepared image, from memory where it was read before; None without a reader."""
         if self.reader is None:
             return None
-        kept = self.catalogue.reading(prepared_sha256)
+        kept = self.catalogue.reading(image.prepared_sha256)
         if kept is not None and kept[0] == self.reader.name:
             return texts_from_json(kept[1])
-        return self.reader.read(decode(data))
+        return read_prepared(decode(data), image.geometry, self.reader)
 
     def faces(self, entry: SourceEntry, image: SourceImage, pixels: Pixels) -> tuple[Suspicion, ...]:
         """Faces in a decoded image, told where they lie in the prepared one; and what is a photograph altogether."""

@@ -231,7 +231,7 @@ class _Workshop:
         done = _Prepared(entry, image, prepared, likeness(pixels))
         if self._gate is None:
             return done
-        texts = self._gate.texts(prepared, image.prepared_sha256)
+        texts = self._gate.texts(prepared, image)
         seen = (*self._gate.faces(entry, image, pixels), *self._gate.small(image, pixels, texts))
         return replace(done, image=replace(image, text_checked=texts is not None), texts=texts, seen=seen)
 
@@ -279,7 +279,7 @@ def check_earlier(
     for image in catalogue.images():
         if image.text_checked or image.synthetic:
             continue
-        texts = gate.texts(catalogue.read(image), image.prepared_sha256) or ()
+        texts = gate.texts(catalogue.read(image), image) or ()
         if suspicious(texts):
             hold_again(catalogue, image, suspicious(texts))
             put += 1

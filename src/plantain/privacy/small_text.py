@@ -15,7 +15,7 @@ import numpy as np
 
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
-from plantain.privacy.text import Text, TextReader
+from plantain.privacy.text import Text, TextReader, enlarged
 
 LARGE = 1.25
 """From this many times the side of a prepared image on, an original holds what the prepared image does not."""
@@ -69,7 +69,7 @@ def small_texts(pixels: Pixels, reader: TextReader, side: int = CANVAS) -> tuple
         shrink = float(np.sqrt(MOST_PIXELS / (height * width)))
         size = (max(1, int(width * shrink)), max(1, int(height * shrink)))
         smaller = cv2.resize(np.ascontiguousarray(pixels), size, interpolation=cv2.INTER_AREA)
-        return tuple(_enlarged(text, 1 / shrink) for text in small_texts(smaller, reader, side))
+        return tuple(enlarged(text, 1 / shrink) for text in small_texts(smaller, reader, side))
     places = _packed(fine_strokes(pixels))
     texts: list[Text] = []
     for number in range(1 + max((place.canvas for place in places), default=-1)):
@@ -107,12 +107,6 @@ def _strokes(gray: Pixels) -> Pixels:
     grain = cv2.convertScaleAbs(cv2.medianBlur(coarse, 31), alpha=_OVER_GRAIN)
     least = cv2.resize(cv2.max(grain, np.full_like(grain, _LEAST_LEVELS)), gray.shape[::-1])
     return np.asarray(cv2.compare(fine, least, cv2.CMP_GT), np.uint8)
-
-
-def _enlarged(text: Text, by: float) -> Text:
-    box = text.box
-    left, top = int(box.left * by), int(box.top * by)
-    return replace(text, box=Box(left, top, max(1, round(box.width * by)), max(1, round(box.height * by))))
 
 
 def _packed(boxes: Sequence[Box]) -> list[_Place]:

@@ -122,3 +122,10 @@ def _is_device(word: str) -> bool:
 def shifted(text: Text, across: int, down: int) -> Text:
     """The same text, told in an image of which it was read in a part that begins at (across, down)."""
     return replace(text, box=text.box.moved(across, down))
+
+
+def enlarged(text: Text, by: float) -> Text:
+    """The same text, told in an image `by` times as large."""
+    box = text.box
+    left, top = int(box.left * by), int(box.top * by)
+    return replace(text, box=Box(left, top, max(1, round(box.width * by)), max(1, round(box.height * by))))
