@@ -1,7 +1,7 @@
 """Text in pictures that were enlarged a lot: read at twice their own size, where reading costs a quarter.
 
-A slice of 224 pixels becomes 1024, which shows a reader hardly more than 512 does. Of 116 lines, 5 to 14 pixels high and
-mostly faint, that were drawn on such slices, 61 were read at 1024 and 64 at 512: four others were lost, seven won, in
+A slice of 224 pixels becomes 1024, which shows a reader hardly more than 512 does. Of 116 lines, 5 to 14 pixels high,
+mostly faint, that were drawn on such slices 61 were read at 1024 and 64 at 512: four others were lost, seven won, in
 0.25 of the time (`benchmarks/burned_in_text.py --slices FOLDER`).
 """
 
