@@ -139,7 +139,7 @@ def _slices(reader: TextReader, folder: Path, minutes: float) -> bool:
     """Lines lost and won, and false alarms, by reading enlarged pictures smaller."""
     rng = np.random.default_rng(7)
     files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".png", ".jpg", ".jpeg"))
-    rng.shuffle(files)  # type: ignore[arg-type]
+    rng.shuffle(files)
     ends = time.monotonic() + 60 * minutes
     seconds, planted, seen, lost, alarms, clean = np.zeros(2), 0, np.zeros(2, int), [], [], 0
     for number, file in enumerate(files):
