@@ -139,3 +139,17 @@ def test_a_place_without_pictures_is_one_line(made: str, bench: Benchmark, tmp_p
         (place / "notes.txt").write_text("none")
     with pytest.raises(InputError, match=r"place: no "):
         overlap(bench, place)
+
+
+def test_a_crop_and_a_mirrored_copy_are_known_again_and_said_to_be(bench: Benchmark, tmp_path: Path) -> None:
+    whole = {name: picture(name) for name in ("astronaut", "coffee", "chelsea")}
+    shown = {
+        "astronaut.png": whole["astronaut"][2:-2, 3:-3],
+        "coffee.png": whole["coffee"][:, ::-1],
+        "chelsea.png": whole["chelsea"],
+    }
+    files(tmp_path / "place", {name: encoded(pixels, "PNG") for name, pixels in shown.items()})
+    found = {(pair.sample, pair.other, pair.cut) for pair in overlap(bench, tmp_path / "place").pairs}
+    assert ("0", "astronaut.png", True) in found
+    assert ("2", "coffee.png", True) in found
+    assert ("3", "chelsea.png", False) in found

@@ -1,7 +1,8 @@
 """Contamination: pictures of a benchmark that something else shows too, such as what an editor was trained on.
 
 Near duplicates are told by the codes of `pixels.likeness`, which survive another codec, size or exposure. Pictures are
-compared whole and without their uniform borders, since a build's pictures are padded to a square.
+compared whole, without their uniform borders, since a build's pictures are padded to a square, with up to 3 % cut off
+all around on either side, and turned over.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 import orjson
 
 from plantain.bench.benchmark.benchmark import Benchmark
@@ -27,7 +29,7 @@ from plantain.journal import BadBlob, Journal, JournalReader
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_untrusted
-from plantain.pixels.likeness import LIMIT, Codes, distances, likeness
+from plantain.pixels.likeness import BITS, LIMIT, Codes, distances, likeness
 from plantain.records import InputError
 
 META = "bench.overlap"
@@ -36,6 +38,11 @@ META = "bench.overlap"
 _SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp"})
 _BORDER = 6
 _LEAST = 64
+_CUTS = (0.01, 0.02, 0.03)
+"""Shares of the sides that are cut off all around: a crop in between is at most half a step away."""
+
+CUT_LIMIT = 25
+"""Most bits between a picture and one that was cut or turned over: half a step of `_CUTS` moves up to 22 of them."""
 _EVERY = 50
 
 Watch = Callable[[int, int], None]
@@ -50,6 +57,7 @@ class Shared:
         shown: "previous" or "changed".
         other, group: the picture elsewhere, and what it belongs to there.
         bits: in how many of 256 bits their likeness differs.
+        cut: they are alike once one of them is cropped or turned over.
     """
 
     sample: str
@@ -58,6 +66,7 @@ class Shared:
     other: str
     group: str
     bits: int
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +100,7 @@ class Overlap:
         return {
             **asdict(self),
             "limit_bits": LIMIT,
+            "limit_bits_cut": CUT_LIMIT,
             "samples_found": self.samples_found,
             "clusters_found": self.clusters_found,
             "pairs": [asdict(pair) for pair in self.pairs],
@@ -118,14 +128,16 @@ def overlap(bench: Benchmark, place: Path, watch: Watch = lambda done, total: No
     Raises:
         InputError: there is nothing at that place, or no picture in it.
     """
-    names, codes = [], []
+    names, codes, cuts = [], [], []
     for name, group, pixels in pictures_of(place):
-        for code in _both(pixels):
+        whole = _both(pixels)
+        for number, code in enumerate(whole + _cut(pixels)):
             names.append((name, group))
             codes.append(np.frombuffer(code, np.uint8))
+            cuts.append(number >= len(whole))
     if not codes:
         raise InputError(f"{place}: no picture there to compare with")
-    theirs: Codes = np.stack(codes)
+    theirs = _Codes(np.stack(codes), np.array(cuts))
     pairs = []
     for done, sample in enumerate(bench.samples):
         if done % _EVERY == 0:
@@ -133,10 +145,12 @@ def overlap(bench: Benchmark, place: Path, watch: Watch = lambda done, total: No
         shown = [("previous", bench.previous(sample))]
         shown += [("changed", bench.changed(sample))] if sample.changed is not None else []
         for what, pixels in shown:
-            bits, at = min(_nearest(code, theirs) for code in _both(pixels))
-            if bits <= LIMIT:
+            found = [theirs.nearest(code, False) for code in _both(pixels)]
+            found += [theirs.nearest(code, True) for code in _cut(pixels) + _turned(pixels)]
+            rank, bits, at, cut = min(found)
+            if rank < 2 * BITS:
                 name, group = names[at]
-                pairs.append(Shared(sample.id, sample.cluster, what, name, group, bits))
+                pairs.append(Shared(sample.id, sample.cluster, what, name, group, bits, cut))
     clusters = len({sample.cluster for sample in bench.samples})
     return Overlap(
         bench.name, bench.digest, place.name, len(bench.samples), clusters, len(set(names)), tuple(pairs)
@@ -189,10 +203,38 @@ def _apart(one: Pixels, other: Pixels) -> float:
     return float(np.abs(resized.astype(np.int16) - second.astype(np.int16)).mean())
 
 
-def _nearest(code: bytes, theirs: Codes) -> tuple[int, int]:
-    apart = distances(np.frombuffer(code, np.uint8), theirs)
-    at = int(apart.argmin())
-    return int(apart[at]), at
+@dataclass(frozen=True, slots=True)
+class _Codes:
+    """Codes (N, 32) of a place, and of each whether its picture was cut for it."""
+
+    codes: Codes
+    cut: npt.NDArray[np.bool_]
+
+    def nearest(self, code: bytes, cut: bool) -> tuple[int, int, int, bool]:
+        """(rank, bits, place, whether either was cut) of the code that is most alike.
+
+        The rank is below `BITS` for whole pictures within the limit, below twice that for cut ones, else above.
+        """
+        apart = distances(np.frombuffer(code, np.uint8), self.codes)
+        either = self.cut | cut
+        beyond = apart > np.where(either, CUT_LIMIT, LIMIT)
+        rank = apart + 2 * BITS * beyond + BITS * (either & ~beyond)
+        at = int(rank.argmin())
+        return int(rank[at]), int(apart[at]), at, bool(either[at])
+
+
+def _cut(pixels: Pixels) -> list[bytes]:
+    """The codes of a picture with a little cut off all around."""
+    found = []
+    for share in _CUTS:
+        down, right = round(pixels.shape[0] * share), round(pixels.shape[1] * share)
+        found.append(likeness(pixels[down : pixels.shape[0] - down, right : pixels.shape[1] - right]))
+    return found
+
+
+def _turned(pixels: Pixels) -> list[bytes]:
+    """The codes of a picture turned over, left to right."""
+    return _both(np.ascontiguousarray(pixels[:, ::-1]))
 
 
 def _both(pixels: Pixels) -> list[bytes]:

@@ -41,6 +41,7 @@ app = LazyGroup(
             "plantain.cli.bench.sharing.rescore",
             "a submission's scores, recomputed from its outputs",
         ),
+        "site": ("plantain.cli.bench.sharing.site", "submissions as a static site"),
         "rank": ("plantain.cli.bench.rank", "how metrics agree with people"),
     },
 )

@@ -1,0 +1,1 @@
+"""A leaderboard of submissions as a static site."""
