@@ -140,12 +140,12 @@ def _board_pages(board: Board, bench: Benchmark | None) -> dict[str, str]:
             table,
             table.measures,
             lambda label, m, cells=cells, organ=organ: cells.get((label, organ, m.name)),
-        )  # type: ignore[misc]
+        )
         files[name] = _page(f"{organ}: {title}", back, [rows])
     for (organ, task), name in tasks.items():
         rows = _rows(
             table, table.main, lambda label, m, o=organ, t=task: table.tasks.get((label, o, t, m.name))
-        )  # type: ignore[misc]
+        )
         files[name] = _page(f"{task}: {title}", back, [rows])
     files["compare.html"] = _page(
         f"Two models side by side: {title}", back, _differences(table), shown=shown, compare=True
