@@ -134,7 +134,7 @@ def parsed(line: str) -> Iterator[str]:
         yield from (f"no extra {name!r}" for name in named if name not in known)
     elif words[:1] == ["plantain"]:
         yield from _unknown_words(words[1:])
-    elif words[:1] not in ([], ["source"], ["export"], ["cd"], ["git"], ["python"]):
+    elif words[:1] not in ([], ["source"], ["export"], ["cd"], ["git"], ["python"], ["sbatch"], ["ray"]):
         yield f"{words[0]!r} is no command that a page may show"
 
 
