@@ -132,7 +132,7 @@ def edits(folder: Path) -> list[str]:
     return log.read_text().splitlines() if log.exists() else []
 
 
-def wait_for(there: Callable[[], bool], seconds: float = 60.0) -> None:
+def wait_for(there: Callable[[], bool], seconds: float = 240.0) -> None:
     until = time.monotonic() + seconds
     while not there():
         assert time.monotonic() < until, "waited in vain"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -101,6 +102,7 @@ def test_what_cannot_be_compared_is_one_line(run: Path, study: Study, tmp_path: 
 
 
 def test_a_release_carries_the_study_and_tells_of_nobody(run: Path, study: Study, tmp_path: Path, capsys):
+    study = open_study(Path(shutil.copytree(study.folder, tmp_path / "study")))
     ratings = Ratings.open(study)
     item, secret = study.blocks[0].items[0], "Mrs Zebra told me so"
     value = {"criteria": {name: True for name, _ in study.blocks[0].criteria}, "codes": [], "comment": secret}
