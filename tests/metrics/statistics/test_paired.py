@@ -12,7 +12,9 @@ from statsmodels.stats.weightstats import DescrStatsW
 from plantain.metrics.statistics.paired import holm, paired_differences
 
 
-@settings(max_examples=30, deadline=None)
+@settings(
+    max_examples=6, deadline=None
+)  # statsmodels collects garbage in every call: a second in a large process
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_holm_agrees_with_statsmodels(p):
     expected = multipletests(p, method="holm")[1]
