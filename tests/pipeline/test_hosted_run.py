@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,11 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return quick_catalogue(tmp_path_factory.mktemp("hosted") / "catalogue", images=3)
 
 
+@pytest.fixture(scope="module")
+def wide_catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quick_catalogue(tmp_path_factory.mktemp("hosted") / "wide", images=6)
+
+
 @pytest.fixture
 def server() -> Iterator[FakeProvider]:
     with FakeProvider([gemini_route, openai_route]) as provider:
@@ -107,7 +113,10 @@ def answer_with_the_key(form: str) -> Any:
 
 
 class Trouble:
-    """Spoils every second answer, each fault of the format once, at the first step that it fits."""
+    """Spoils every second answer of each step, each fault of the format once.
+
+    Steps are counted apart, so that how many answers are spoilt does not hang on which call comes first.
+    """
 
     def __init__(self, form: str) -> None:
         self.format = gemini_format if form == "gemini" else openai_format
@@ -118,19 +127,19 @@ class Trouble:
         }
         self.waiting |= {"quotes the key": quoting_the_key(form), "says the key": answer_with_the_key(form)}
         self.used: list[str] = []
-        self.asked = 0
+        self.asked: Counter[str] = Counter()
 
     def __call__(self, request: Request, good: Answer) -> Answer:
-        self.asked += 1
         step = self.format.step_of(request)
+        self.asked[step] += 1
         fits = [
             name
             for name in self.waiting
             if step in ({**STEPS, "says the key": ("write",)}.get(name, (step,)))
         ]
-        if self.asked % 2 or not fits:
+        if self.asked[step] % 2 or not fits:
             return good
-        name = fits[-1] if self.asked % 4 else fits[0]
+        name = fits[-1] if self.asked[step] % 4 else fits[0]
         self.used.append(name)
         return self.waiting.pop(name)(request, good)
 
@@ -163,7 +172,7 @@ def test_clean_run_ends_with_every_task_decided(
 @pytest.mark.parametrize("form", ["gemini", "openai"])
 def test_run_full_of_faults_accounts_for_every_task_and_keeps_the_key_to_itself(
     form: str,
-    catalogue: Path,
+    wide_catalogue: Path,
     server: FakeProvider,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -172,9 +181,9 @@ def test_run_full_of_faults_accounts_for_every_task_and_keeps_the_key_to_itself(
     caplog.set_level(logging.DEBUG)
     trouble = server.spoil = Trouble(form)
     folder = tmp_path / "run"
-    summary = run(hosted_recipe(catalogue, server, form), folder)
+    summary = run(hosted_recipe(wide_catalogue, server, form), folder)
     assert summary.stopped is None, summary
-    assert sum(summary.closed.values()) == 9
+    assert sum(summary.closed.values()) == 18
     with JournalReader.open(folder) as reader:
         assert {state: n for state, n in reader.counts().items() if n} == summary.closed
         assert not list(reader.open_calls())
@@ -183,7 +192,7 @@ def test_run_full_of_faults_accounts_for_every_task_and_keeps_the_key_to_itself(
         }
     assert {OutcomeKind.OK, OutcomeKind.TRANSPORT, OutcomeKind.MALFORMED} <= kinds
     assert {"quotes the key", "says the key"} <= set(trouble.used)
-    assert len(trouble.used) >= 20
+    assert len(trouble.used) >= 40
     assert any(KEY.encode() in call.key.encode() for call in server.calls)
 
     for arguments in (["report", str(folder)], ["status", str(folder), "--json"], ["models", "--json"]):
