@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,9 +14,16 @@ from statsmodels.stats.weightstats import DescrStatsW
 from plantain.metrics.statistics.paired import holm, paired_differences
 
 
-@settings(
-    max_examples=6, deadline=None
-)  # statsmodels collects garbage in every call: a second in a large process
+@pytest.fixture(scope="module")
+def few_objects_to_collect():
+    """statsmodels' `multipletests` collects garbage in each call, half a second in a large process."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("few_objects_to_collect")
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_holm_agrees_with_statsmodels(p):
     expected = multipletests(p, method="holm")[1]
