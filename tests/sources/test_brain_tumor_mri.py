@@ -125,6 +125,8 @@ def test_ingest_estimates_plane_and_sequence_and_says_so(tree: Path, tmp_path: P
     cv2.imwrite(str(tree / "Training/notumor/profile.png"), head_in_profile())
     with Catalogue.create(tmp_path / "out") as catalogue:
         assert ingest(read(tree), catalogue).added == 17
+        assert catalogue.count_by("label") == {**dict.fromkeys(WORDS, 4), "notumor": 5}
+        assert catalogue.count_by("split") == {"test": 8, "train": 9}
         images = list(catalogue.images())
     told = {image.id: image for image in images if image.plane != "unknown"}
     # All others are copies of a slice without its skull, of which nothing is told.

@@ -16,9 +16,6 @@ from plantain.review.room.replies import as_json
 from plantain.review.room.visitors import Room
 from plantain.review.study import Study
 
-ROUTERS = (entrance.router, reading.router, administration.router)
-"""Every route there is, by whom it serves."""
-
 
 def create_app(
     study: Study, ratings: Ratings, *, hosts: frozenset[str] = frozenset(), secure: bool = False
@@ -35,8 +32,8 @@ def create_app(
     app.add_exception_handler(NotYours, _not_yours)
     app.add_exception_handler(InputError, _bad_input)
     app.add_exception_handler(sqlite3.Error, _not_saved)
-    for router in ROUTERS:
-        app.include_router(router)
+    for part in (entrance, reading, administration):
+        app.include_router(part.router)
     return app
 
 
