@@ -100,13 +100,13 @@ def _write_generated() -> None:
 
 
 def _write_colours() -> None:
-    """The colours and letters of every page that plantain makes, under the theme's switch between light and dark."""
-    style = (ROOT / "src/plantain/pages/templates/style.css").read_text(encoding="utf-8")
-    light, dark = re.findall(r":root \{\s*(.*?)\}", style, flags=re.S)[:2]
+    """The colours and letters of all that plantain shows, under the theme's switch between light and dark."""
+    look = (ROOT / "src/plantain/pages/templates/look.css").read_text(encoding="utf-8")
+    (names,) = re.findall(r":root (\{.*?\})", look, flags=re.S)[:1]
     rules = (
-        f"body {{ {light} }}\n"
-        f'body[data-theme="dark"] {{ {dark} }}\n'
-        f'@media (prefers-color-scheme: dark) {{ body:not([data-theme="light"]) {{ {dark} }} }}\n'
+        f"body {names}\n"
+        'body[data-theme="light"] { color-scheme: light; }\n'
+        'body[data-theme="dark"] { color-scheme: dark; }\n'
     )
     path = HERE / "_static/generated/colours.css"
     path.parent.mkdir(exist_ok=True)

@@ -13,6 +13,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from plantain.pages.publishing import LOOK
+
 VARIABLES = {
     "#010101": "var(--ink)",
     "#020202": "var(--muted)",
@@ -30,12 +32,7 @@ VARIABLES = {
 INK, MUTED, RULE, SUCCESS, FAILED, NOT_APPLICABLE, STOPPED, PENDING, ACCENT, *SERIES = VARIABLES
 """`SERIES` are eight hues for things of equal standing, told apart in print and by most colour-blind readers."""
 
-PRINTED = {
-    "--ink": "#1d2125", "--muted": "#5c646c", "--rule": "#dcd9d3", "--success": "#2b8a73", "--failed": "#c2503f",
-    "--not-applicable": "#9aa1a8", "--stopped": "#cf922b", "--pending": "#c9cdd1", "--accent": "#3b68b5",
-    "--series-1": "#3b68b5", "--series-2": "#c2503f", "--series-3": "#2b8a73", "--series-4": "#b07d1e",
-    "--series-5": "#7b52a8", "--series-6": "#2f8fb3", "--series-7": "#a8527f", "--series-8": "#6a7a34",
-}  # fmt: skip
+PRINTED = dict(re.findall(r"(--[\w-]+): light-dark\((#\w+),", LOOK.read_text(encoding="utf-8")))
 """The page's light colours, for a figure that stands in a file of its own."""
 
 STYLE = {

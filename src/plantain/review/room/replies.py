@@ -10,9 +10,11 @@ import orjson
 from fastapi import HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
 
+from plantain.pages.publishing import LOOK
+
 STATIC = {"room.js": "text/javascript", "pictures.js": "text/javascript", "questions.js": "text/javascript",
           "region.js": "text/javascript", "enter.js": "text/javascript", "admin.js": "text/javascript",
-          "room.css": "text/css", "favicon.svg": "image/svg+xml"}  # fmt: skip
+          "look.css": "text/css", "room.css": "text/css", "favicon.svg": "image/svg+xml"}  # fmt: skip
 """Files that are served as they are, and their types."""
 
 
@@ -52,7 +54,8 @@ def static_file(name: str) -> Response:
     """One of the served files. Raises HTTPException for any other name."""
     if name not in STATIC:
         raise HTTPException(404)
-    return Response(resource("static", name), media_type=STATIC[name], headers={"Cache-Control": "no-cache"})
+    data = LOOK.read_bytes() if name == LOOK.name else resource("static", name)
+    return Response(data, media_type=STATIC[name], headers={"Cache-Control": "no-cache"})
 
 
 def resource(folder: str, name: str) -> bytes:

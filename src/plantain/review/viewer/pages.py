@@ -13,11 +13,13 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 
 from plantain.pages import wording
-from plantain.pages.publishing import plain_environment
+from plantain.pages.publishing import LOOK, plain_environment
 
-FOLDER = Path(str(resources.files("plantain.review.viewer")))
-ROOM = Path(str(resources.files("plantain.review.room")))
+TEMPLATES = Path(str(resources.files("plantain.review.viewer"))) / "templates"
+FOLDER = TEMPLATES.parent / "static"
+ROOM = Path(str(resources.files("plantain.review.room"))) / "static"
 STATIC = {
+    "look.css": (LOOK.parent, "text/css"),
     "view.css": (FOLDER, "text/css"),
     "view.js": (FOLDER, "text/javascript"),
     "one.js": (FOLDER, "text/javascript"),
@@ -42,7 +44,7 @@ def href(path: str, *parts: Mapping[str, object], **more: object) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = plain_environment(FOLDER / "templates")
+    environment = plain_environment(TEMPLATES)
     environment.filters |= {
         "money": _money,
         "short": lambda text: text if len(text) <= LONGEST else text[:LONGEST] + " …",
@@ -67,7 +69,7 @@ def static_file(name: str) -> Response:
     if name not in STATIC:
         raise HTTPException(404)
     folder, kind = STATIC[name]
-    data = (folder / "static" / name).read_bytes()
+    data = (folder / name).read_bytes()
     return Response(data, media_type=kind, headers={"Cache-Control": "no-cache"})
 
 
