@@ -185,7 +185,9 @@ class _Writer:
             self._verdict(generation, number, failure, member) for member, failure in enumerate(panel)
         )
         if len(panel) > 1:
-            observed = majority([(v.verdict.judge, v.verdict.observations) for v in verdicts], MED_BANANA)
+            observed = majority(
+                [(v.verdict.judge, v.verdict.observations) for v in verdicts], MED_BANANA, self.task.direction
+            )
             ruling = decide(observed, MED_BANANA, judge="panel", policy="all-pass", threshold=0.7)
             verdicts = (
                 *(_member(v) for v in verdicts),

@@ -9,7 +9,7 @@ import pytest
 
 from plantain.models.hosted.answers import Unreadable
 from plantain.models.hosted.reports import Incomplete, read_report, report_schema
-from plantain.records import CriterionResult, InputError, Observations
+from plantain.records import CriterionResult, Direction, InputError, Observations
 from plantain.rubrics import (
     MED_BANANA,
     MEDEBENCH,
@@ -131,10 +131,10 @@ def test_numbers_count_by_their_place_on_the_scale(
 def test_a_panels_number_is_the_median_and_needs_more_than_half(path: Path) -> None:
     own = read_rubric(path)
     three = [("a", seen(True, 5.0)), ("b", seen(True, 2.0)), ("c", seen(False, 4.0))]
-    joint = majority(three, own)
+    joint = majority(three, own, Direction.ADD)
     assert (joint.criteria["beauty"].value, joint.criteria["beauty"].passed) == (4.0, True)
     assert joint.facts == {"implant": True}
-    half = majority([("a", seen(True, 5.0)), ("b", seen(True, None))], own)
+    half = majority([("a", seen(True, 5.0)), ("b", seen(True, None))], own, Direction.ADD)
     assert (half.criteria["beauty"].value, half.criteria["beauty"].passed) == (None, None)
 
 

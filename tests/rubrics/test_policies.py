@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from plantain.records import Criterion, CriterionResult, FailureCode, Observations
+from plantain.records import Criterion, CriterionResult, Direction, FailureCode, Observations
 from plantain.rubrics import MED_BANANA, decide, majority
 
 
@@ -55,12 +55,14 @@ def test_decide_unknown_policy_is_refused() -> None:
 def test_majority_of_three_and_tie_of_two() -> None:
     good, bad = observed(True, True, True, True), observed(False, True, True, True)
     assert (
-        majority([("a", good), ("b", good), ("c", bad)], MED_BANANA)
+        majority([("a", good), ("b", good), ("c", bad)], MED_BANANA, Direction.ADD)
         .criteria[Criterion.INSTRUCTION_COMPLIANCE]
         .passed
     )
     assert (
-        not majority([("a", good), ("b", bad)], MED_BANANA).criteria[Criterion.INSTRUCTION_COMPLIANCE].passed
+        not majority([("a", good), ("b", bad)], MED_BANANA, Direction.ADD)
+        .criteria[Criterion.INSTRUCTION_COMPLIANCE]
+        .passed
     )
 
 
@@ -69,5 +71,35 @@ def test_majority_keeps_the_codes_of_those_who_failed_it() -> None:
     failing.criteria[Criterion.INSTRUCTION_COMPLIANCE] = CriterionResult(
         False, None, (FailureCode.TOO_SUBTLE,), "faint"
     )
-    result = majority([("a", failing), ("b", failing)], MED_BANANA).criteria[Criterion.INSTRUCTION_COMPLIANCE]
+    result = majority([("a", failing), ("b", failing)], MED_BANANA, Direction.ADD).criteria[
+        Criterion.INSTRUCTION_COMPLIANCE
+    ]
     assert result.codes == (FailureCode.TOO_SUBTLE,) and "faint" in result.evidence
+
+
+def reported(has: bool, other: bool, own: bool) -> Observations:
+    """Everything passes; the facts are the judge's."""
+    facts = {"has_disease": has, "other_disease": other, "implant": own}
+    return Observations(dict.fromkeys(Criterion, CriterionResult(True)), facts)
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_a_tie_over_a_fact_counts_against_the_edit(direction: Direction) -> None:
+    yes, no = ("a", reported(True, True, True)), ("b", reported(False, False, False))
+    for panel in itertools.permutations((yes, no)):
+        facts = majority(panel, MED_BANANA, direction).facts
+        # of a removal the finding is not certified as gone, of an addition not as there
+        assert facts == {"has_disease": direction is Direction.REMOVE, "other_disease": True}
+    facts = majority([yes, no, no], MED_BANANA, direction).facts
+    assert facts == {"has_disease": False, "other_disease": False, "implant": False}
+    assert majority([yes, no, yes, no], MED_BANANA, direction).facts["other_disease"]
+
+
+def test_who_leaves_a_fact_out_has_no_vote_on_it() -> None:
+    silent = Observations(dict.fromkeys(Criterion, CriterionResult(True)))
+    panel = [("a", reported(False, False, True)), ("b", silent)]
+    assert majority(panel, MED_BANANA, Direction.REMOVE).facts == {
+        "has_disease": False,
+        "other_disease": False,
+        "implant": True,
+    }

@@ -16,7 +16,7 @@ from plantain.calls.looking import look_first, seen_in
 from plantain.journal import CallResult, StoredVerdict
 from plantain.journal.payload import observations_from_json, to_json
 from plantain.privacy.lineage import sha256_of
-from plantain.records import OK, InputError, Observations, Outcome, Rubric, Step
+from plantain.records import OK, Direction, InputError, Observations, Outcome, Rubric, Step
 from plantain.roles import Judge, JudgeRequest, Reply, fingerprint_of
 from plantain.rubrics import identity_of, majority
 from plantain.runs.door import Door
@@ -44,12 +44,12 @@ class Jury:
         """What changes whenever an answer could."""
         return " + ".join(fingerprint_of(member, self.rubric) for member in self.members)
 
-    def together(self, reports: Sequence[Observations]) -> Observations:
-        """The joint report of all members, in their order."""
+    def together(self, reports: Sequence[Observations], direction: Direction) -> Observations:
+        """The joint report of all members, in their order, on an edit that was to add or to remove."""
         if len(self.members) == 1:
             return reports[0]
         names = [member.name for member in self.members]
-        return majority(list(zip(names, reports, strict=True)), self.rubric)
+        return majority(list(zip(names, reports, strict=True)), self.rubric, direction)
 
 
 def models_of(judge: str) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ async def ask(
         if not answer.outcome.ok:
             return None, answer.outcome
         reports.append(observations_from_json(answer.text))
-    return jury.together(reports), OK
+    return jury.together(reports, request.direction), OK
 
 
 def _call(
@@ -163,7 +163,9 @@ def _call(
     async def settle(reply: Reply[Observations], draft: CallResult) -> CallResult:
         if reply.value is None:
             return draft
-        stored = () if verdicts is None else verdicts(jury.together([*before, reply.value]))
+        stored = (
+            () if verdicts is None else verdicts(jury.together([*before, reply.value], request.direction))
+        )
         return replace(draft, answer=to_json(reply.value), verdicts=stored)
 
     return CallSpec(Step.JUDGE, round, draw, judge.name, identity, send, settle)

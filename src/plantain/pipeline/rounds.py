@@ -321,7 +321,7 @@ class Rounds:
         method = self.method
         name, observations = panel[0]
         if len(panel) > 1:
-            name, observations = "panel", majority(panel, method.rubric)
+            name, observations = "panel", majority(panel, method.rubric, self.task.direction)
         if objections:
             name, observations = f"{name} + {NAME}", object_to(observations, objections)
         verdict = decide(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
-from plantain.records import CriterionResult, Observations, Rubric, RubricCriterion, Verdict
+from plantain.records import CriterionResult, Direction, Observations, Rubric, RubricCriterion, Verdict
 
 POLICIES = ("all-pass", "weighted")
 
@@ -42,12 +42,21 @@ def decide(
     return Verdict(judge, observations, all_pass, weighted, score, decisions[policy])
 
 
-def majority(panel: Sequence[tuple[str, Observations]], rubric: Rubric) -> Observations:
+def majority(panel: Sequence[tuple[str, Observations]], rubric: Rubric, direction: Direction) -> Observations:
     """One report from a panel: a criterion passes when more than half of the panel passes it; of numbers, the median.
 
     A tie fails: an edit is not let through by half of its judges. A judge that left a criterion unscored, because it
     cannot see it, has no vote on it; what nobody scored stays unscored. Evidence and codes of the judges who failed a
     criterion are kept side by side.
+
+    A tie over a fact counts against the edit as well: the finding stays seen where it was to be removed, unseen where
+    it was to be added, and another one has appeared. A fact of a user's own rubric, of which nobody knows which
+    answer speaks for the edit, is left out.
+
+    Args:
+        panel: each judge's name and report.
+        rubric: by which all of them judged.
+        direction: what was asked for.
     """
     if not panel:
         raise ValueError("a panel needs at least one judge")
@@ -56,14 +65,23 @@ def majority(panel: Sequence[tuple[str, Observations]], rubric: Rubric) -> Obser
         criteria={
             c.name: _together([o.criteria[c.name] for _, o in panel], c, rubric) for c in rubric.criteria
         },
-        facts={
-            name: _more_than_half([o.facts[name] for _, o in panel if name in o.facts])
-            for name in dict.fromkeys(name for _, o in panel for name in o.facts)
-        },
+        facts=_facts_together([o.facts for _, o in panel], direction),
         opinion=_more_than_half(opinions) if opinions else None,
         reason=" | ".join(f"{name}: {o.reason}" for name, o in panel),
         differences=" | ".join(f"{name}: {o.differences}" for name, o in panel if o.differences),
     )
+
+
+def _facts_together(told: Sequence[Mapping[str, bool]], direction: Direction) -> dict[str, bool]:
+    against = {"has_disease": direction is Direction.REMOVE, "other_disease": True}
+    joint = {}
+    for name in dict.fromkeys(name for facts in told for name in facts):
+        votes = [facts[name] for facts in told if name in facts]
+        if 2 * sum(votes) != len(votes):
+            joint[name] = _more_than_half(votes)
+        elif name in against:
+            joint[name] = against[name]
+    return joint
 
 
 def _together(results: list[CriterionResult], criterion: RubricCriterion, rubric: Rubric) -> CriterionResult:

@@ -116,7 +116,7 @@ def test_the_judge_has_no_vote_on_what_it_was_not_trained_for(folder: Path) -> N
     other = replace(
         seen, criteria={name: replace(result, passed=True) for name, result in seen.criteria.items()}
     )
-    together = majority([("instruments", other), ("probe", seen)], MED_BANANA)
+    together = majority([("instruments", other), ("probe", seen)], MED_BANANA, Direction.ADD)
     assert all(result.passed for result in together.criteria.values())
 
 

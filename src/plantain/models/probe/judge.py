@@ -157,7 +157,7 @@ def observed(
             c.name: results.get(Criterion(c.name), unseen) if c.name in set(Criterion) else unseen
             for c in rubric.criteria
         },
-        facts={name: facts.get(name, False) for name in rubric.facts},
+        facts={name: facts[name] for name in rubric.facts if name in facts},
         reason="Probability of each finding before and after, by a trained probe: "
         + "; ".join(said.values())
         + ".",
