@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,15 +12,6 @@ from statsmodels.stats.weightstats import DescrStatsW
 from plantain.metrics.statistics.paired import holm, paired_differences
 
 
-@pytest.fixture(scope="module")
-def few_objects_to_collect():
-    """statsmodels' `multipletests` collects garbage in each call, half a second in a large process."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
-@pytest.mark.usefixtures("few_objects_to_collect")
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_holm_agrees_with_statsmodels(p):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import tempfile
@@ -16,6 +17,9 @@ from plantain.roles.options import WorkerCommand
 
 LINE = 1 << 20
 """A program that prints this many bytes without a line's end is not talking to us."""
+
+LAST_MOMENTS_S = 2.0
+"""A program that has closed its output has this long to end by itself."""
 
 
 class Program:
@@ -64,7 +68,8 @@ class Program:
             except TimeoutError:
                 at_once = True
         if at_once and process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it can have ended, and nobody noted it yet
+                os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
     async def _running(self) -> asyncio.subprocess.Process:
@@ -100,6 +105,8 @@ class Program:
         return await self._crashed(process)
 
     async def _crashed(self, process: asyncio.subprocess.Process) -> Outcome:
+        with contextlib.suppress(TimeoutError):  # one that has closed its output is about to say its status
+            await asyncio.wait_for(process.wait(), LAST_MOMENTS_S)
         await self.close(at_once=True)
         code = process.returncode or 0
         self._told.seek(0)

@@ -1,0 +1,25 @@
+"""A program that ends just when it is to be ended."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+
+import psutil
+
+from plantain.models.process.program import Program
+from plantain.roles.options import WorkerCommand
+
+
+def test_a_program_that_has_just_ended_is_closed_without_an_error() -> None:
+    async def ended_unseen() -> None:
+        program = Program("process/brief", WorkerCommand((sys.executable, "-c", "pass")))
+        process = await program._running()
+        while psutil.pid_exists(process.pid):
+            time.sleep(0.01)  # not a turn for the loop: it has not heard of the end
+        assert process.returncode is None
+        await program.close(at_once=True)
+        assert process.returncode == 0
+
+    asyncio.run(ended_unseen())
