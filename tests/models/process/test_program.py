@@ -17,7 +17,7 @@ def test_a_program_that_has_just_ended_is_closed_without_an_error() -> None:
         program = Program("process/brief", WorkerCommand((sys.executable, "-c", "pass")))
         process = await program._running()
         while psutil.pid_exists(process.pid):
-            time.sleep(0.01)  # not a turn for the loop: it has not heard of the end
+            time.sleep(0.01)  # noqa: ASYNC251  # not a turn for the loop: it has not heard of the end
         assert process.returncode is None
         await program.close(at_once=True)
         assert process.returncode == 0
