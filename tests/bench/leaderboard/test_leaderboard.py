@@ -17,7 +17,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bench.scored_run import EXACT, NOISY, Made, baselines, make_all, make_benchmark, make_run, plain_scores
+from bench.scored_run import (
+    EXACT,
+    JUDGE,
+    NOISY,
+    Made,
+    baselines,
+    make_all,
+    make_benchmark,
+    make_run,
+    plain_scores,
+)
 from pages.browser import CHROMIUM, Page, open_browser
 from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun
@@ -181,6 +191,12 @@ def test_the_command_prints_each_form(made: Made, tmp_path: Path, capsys: pytest
     assert {"model", "organ", "metric", "mean", "low", "high", "n", "coverage"} <= set(rows[0])
     assert main(["bench", "table", str(made.run), "--json", "--by", "task"]) == 0
     assert "task" in json.loads(capsys.readouterr().out)[0]
+    assert main(["bench", "table", str(made.run), "--json", "--by", "pairs"]) == 0
+    pairs = json.loads(capsys.readouterr().out)
+    assert [row["rank_low"] for row in pairs] == sorted(row["rank_low"] for row in pairs)
+    assert {row["by"] for row in pairs} == {JUDGE} and all(row["low"] < row["high"] for row in pairs)
+    assert main(["bench", "table", str(made.run)]) == 0
+    assert f"two at a time, by {JUDGE}" in capsys.readouterr().out
     assert main(["bench", "table", str(made.run), "--latex"]) == 0
     assert capsys.readouterr().out.startswith("% needs")
     assert main(["bench", "table", str(made.run), "--csv", "--to", str(tmp_path / "to")]) == 0

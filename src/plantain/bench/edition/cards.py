@@ -11,26 +11,10 @@ import orjson
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.edition.versions import Edition
+from plantain.files.croissant import CONFORMS_TO, CONTEXT
 from plantain.privacy.licence_texts import SourcePart
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"))
-
-_CONTEXT: dict[str, object] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    **{
-        name: f"cr:{name}"
-        for name in ("citeAs", "column", "extract", "field", "fileObject", "jsonPath", "key")
-    },
-    **{name: f"cr:{name}" for name in ("recordSet", "repeated", "source", "transform", "isLiveDataset")},
-    "conformsTo": "dct:conformsTo",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "sc": "https://schema.org/",
-}
 
 _PICTURES = ("previous",)
 _TEXTS = (
@@ -110,10 +94,10 @@ def croissant(
 ) -> bytes:
     """The text of croissant.json: Croissant 1.0 over the table of samples."""
     told = {
-        "@context": _CONTEXT,
+        "@context": CONTEXT,
         "@type": "sc:Dataset",
         "name": "-".join(bench.name.split()),
-        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "conformsTo": CONFORMS_TO,
         "description": "Pairs of medical images before and after a change, with instruction and region: a benchmark of "
         "text-guided editing. For research, not for clinical use.",
         "license": sorted({part.licence.url or part.licence.file for part in parts}),

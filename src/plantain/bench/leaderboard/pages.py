@@ -19,6 +19,7 @@ from plantain.bench.leaderboard.demonstrated import ShotRow, shot_rows, studies
 from plantain.bench.leaderboard.gallery import GridStory, SampleStory, tell_samples, tell_sweeps
 from plantain.bench.leaderboard.latex import table_csv, table_seven, table_two
 from plantain.bench.leaderboard.measures import MAIN
+from plantain.bench.leaderboard.pairwise import PairwiseTable, pairwise_rows, pairwise_tables
 from plantain.bench.leaderboard.published import (
     is_published,
     plain_against_published,
@@ -38,6 +39,7 @@ from plantain.bench.leaderboard.tables import (
     said_rank,
     why_no_interval,
 )
+from plantain.metrics.statistics.bradley_terry import Comparison
 from plantain.metrics.statistics.means import Estimate
 from plantain.pages.drawing import printed
 from plantain.pages.publishing import html_target, page_environment, write_page
@@ -65,6 +67,7 @@ class Leaderboard:
         figures: SVG by name.
         samples, grids: with pictures; empty where the benchmark's folder is not there, and `absent` says so.
         remarks: what else a reader should know, a line each.
+        pairwise: strengths of models, by people and by what each judge's scores imply.
     """
 
     table: Table
@@ -75,6 +78,7 @@ class Leaderboard:
     grids: list[GridStory]
     absent: str = ""
     remarks: tuple[str, ...] = ()
+    pairwise: tuple[PairwiseTable, ...] = ()
 
 
 def write_leaderboard(
@@ -85,6 +89,7 @@ def write_leaderboard(
     benchmark: Path | None = None,
     gallery: int = GALLERY,
     remarks: Sequence[str] = (),
+    compared: Sequence[Comparison] = (),
 ) -> Path:
     """Writes the leaderboard of a bench run; works while it is being scored.
 
@@ -95,6 +100,7 @@ def write_leaderboard(
         benchmark: where the benchmark's pictures are; default where the run found them.
         gallery: samples to show at most.
         remarks: lines for the top of the page.
+        compared: people's comparisons of its arms, two at a time.
 
     Returns:
         Path of the HTML file. Beside it stand `leaderboard.json`, `.csv`, `.tex` and the figures as SVG.
@@ -112,7 +118,8 @@ def write_leaderboard(
         with BenchRun.open(run) as opened:
             table = make_table(read_scores(opened), judge)
             board = gather(table, opened, benchmark, gallery)
-    board = replace(board, remarks=tuple(remarks))
+    pairwise = tuple(pairwise_tables(table, compared))
+    board = replace(board, remarks=tuple(remarks), pairwise=pairwise)
     for path, text in _files(board, target).items():
         write_page(path, text)
     return target
@@ -184,6 +191,7 @@ def document(board: Leaderboard) -> str:
                 "differences": {
                     name: [asdict(pair) for pair in pairs] for name, pairs in table.differences.items()
                 },
+                "pairwise": list(pairwise_rows(board.pairwise)),
                 "distances": [asdict(distance) for distance in table.scores.distances],
                 "few_shot": {name: [asdict(row) for row in rows] for name, rows in board.shots.items()},
                 "sweeps": [_sweep_document(sweep) for sweep in board.sweeps],
@@ -325,6 +333,7 @@ def _environment() -> Environment:
         "arm_note": arm_note,
         "reasons": reasons_of,
         "said_rank": said_rank,
+        "pairwise_rows": pairwise_rows,
         "groupby_pairs": _by_task_and_metric,
     }
     environment.globals |= {

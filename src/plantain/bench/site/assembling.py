@@ -13,13 +13,10 @@ from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard.table_rows import Scores, in_table_order
 from plantain.bench.submission.bundle import Bundle, OutputRow
 from plantain.journal.cards import Standing, from_json, standing_of
-from plantain.metrics.statistics.bradley_terry import Comparison, Strengths, bradley_terry
+from plantain.metrics.statistics.bradley_terry import Comparison
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
 from plantain.rubrics import MEDEBENCH
-
-MOST_PAIRS = 50_000
-"""Comparisons that are fitted at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +28,7 @@ class Board:
         scores: of all arms.
         outputs: by (label, sample), the first output and the bundle that holds it.
         models: label -> what its submitter says of it; submissions: label -> name of the submission.
-        people: strengths by people's comparisons; judged: by those that a judge's EA implies, by judge. With the reason
-            where there are none.
+        compared: what people said of two arms side by side.
         cards: what judges rest on, by their label.
     """
 
@@ -43,8 +39,7 @@ class Board:
     outputs: Mapping[tuple[str, str], tuple[Bundle, OutputRow]]
     models: Mapping[str, str]
     submissions: Mapping[str, str]
-    people: Strengths | None
-    judged: Mapping[str, Strengths]
+    compared: Sequence[Comparison]
     cards: Mapping[str, Standing]
 
 
@@ -119,8 +114,7 @@ def _board(bundles: Sequence[Bundle]) -> Board:
         outputs,
         said,
         by,
-        _people(bundles, names),
-        _judged(scores),
+        _compared(bundles, names),
         cards,
     )
 
@@ -150,43 +144,11 @@ def _standings(bundles: Sequence[Bundle]) -> dict[str, Standing]:
     return found
 
 
-def _people(bundles: Sequence[Bundle], names: Mapping[tuple[int, str], str]) -> Strengths | None:
-    """Strengths by people's comparisons: only arms of one submission were shown side by side."""
-    said = [
+def _compared(bundles: Sequence[Bundle], names: Mapping[tuple[int, str], str]) -> tuple[Comparison, ...]:
+    """People's comparisons: only arms of one submission were shown side by side."""
+    return tuple(
         Comparison(names[n, row.left], names[n, row.right], row.outcome, f"{n}/{row.reader}", row.case)
         for n, bundle in enumerate(bundles)
         for row in bundle.pairs
         if row.left in bundle.header.arms and row.right in bundle.header.arms and row.left != row.right
-    ]
-    return _fitted(said)
-
-
-def _judged(scores: Scores) -> dict[str, Strengths]:
-    """Strengths by the comparisons that each judge's editing accuracy implies: the higher score of a sample wins."""
-    found: dict[str, Strengths] = {}
-    for metric in scores.metrics:
-        criterion, _, judge = metric.partition("@")
-        if criterion != "ea" or not judge:
-            continue
-        values = {arm.label: scores.values(arm, metric) for arm in scores.arms}
-        labels = sorted(label for label, own in values.items() if np.isfinite(own).any())
-        said = [
-            Comparison(one, other, int(np.sign(values[one][i] - values[other][i])), judge, facts.cluster)
-            for i, facts in enumerate(scores.samples)
-            for n, one in enumerate(labels)
-            for other in labels[n + 1 :]
-            if np.isfinite(values[one][i]) and np.isfinite(values[other][i])
-        ]
-        fitted = _fitted(said)
-        if fitted is not None:
-            found[judge] = fitted
-    return found
-
-
-def _fitted(said: Sequence[Comparison]) -> Strengths | None:
-    if not said or len(said) > MOST_PAIRS:
-        return None
-    try:
-        return bradley_terry(said)
-    except (ValueError, np.linalg.LinAlgError):
-        return None
+    )

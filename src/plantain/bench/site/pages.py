@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,11 +15,11 @@ from plantain.bench.leaderboard.latex import table_csv
 from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.leaderboard.pages import document, gather, interval, number
 from plantain.bench.leaderboard.pages import page as leaderboard_page
+from plantain.bench.leaderboard.pairwise import pairwise_rows, pairwise_tables
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table, said_rank
 from plantain.bench.site.assembling import Board, boards
 from plantain.bench.submission.bundle import Bundle
 from plantain.files.writing import replace_file
-from plantain.metrics.statistics.bradley_terry import Strengths
 from plantain.pages.publishing import page_environment, write_page
 from plantain.pages.thumbnails import data_uri
 from plantain.pages.wording import DASH
@@ -129,7 +129,7 @@ def _board_pages(board: Board, bench: Benchmark | None) -> dict[str, str]:
         f"{title}",
         _links(("all numbers", "leaderboard.html"), ("compare two models", "compare.html"), ("judges", "judges.html"),
                ("JSON", "leaderboard.json"), ("CSV", "leaderboard.csv"), ("all versions", "../index.html")),
-        [_main(table, board), *_pairwise(board)],
+        [_main(table, board), *_pairwise(table, board)],
         shown=shown,
         below=_links(*organs.items(), *((f"{o}: {t}", n) for (o, t), n in tasks.items())),
     )  # fmt: skip
@@ -215,34 +215,26 @@ def _said(cell: TableCell | None, measure: Measure) -> str:
     return f"{number(cell.estimate.value, measure.digits)}{bounds}{short}"
 
 
-def _pairwise(board: Board) -> Iterator[SiteTable]:
+def _pairwise(table: Table, board: Board) -> Iterator[SiteTable]:
     """Bradley-Terry strengths, by people and by each judge."""
-    if board.people is not None:
-        yield _strengths("People, two at a time", board.people, f"{board.people.readers} readers")
-    for judge, found in sorted(board.judged.items()):
-        yield _strengths(f"Pairs that {judge} implies", found, "the higher EA of a sample wins")
+    for found in pairwise_tables(table, board.compared):
+        strengths = found.strengths
+        title = "People, two at a time" if found.source == "people" else f"Pairs that {found.source} implies"
+        rows = []
+        for row in pairwise_rows([found]):
+            low, high = row["rank_low"], row["rank_high"]
+            rank = DASH if low is None else str(low) if low == high else f"{low} to {high}"
+            rows.append((str(row["model"]), rank, _with_bounds(row)))
+        note = (
+            f"Bradley-Terry with ties, in logits, mean 0; {strengths.comparisons:,} comparisons, "
+            f"{strengths.cases:,} sources, {found.rule}."
+        )
+        yield SiteTable(title, ("model", "rank", "strength"), tuple(rows), note)
 
 
-def _strengths(title: str, found: Strengths, who: str) -> SiteTable:
-    rows = []
-    for model, value, rank in sorted(
-        zip(found.models, found.strength, found.ranks, strict=True), key=lambda one: -one[1].value
-    ):
-        bounds = (
-            ""
-            if value.low is None or value.high is None
-            else f" ({number(value.low)} to {number(value.high)})"
-        )
-        rows.append(
-            (
-                model,
-                str(rank[0]) if rank[0] == rank[1] else f"{rank[0]} to {rank[1]}",
-                f"{number(value.value)}{bounds}",
-            )
-        )
-    counts = f"{found.comparisons:,} comparisons, {found.cases:,} sources"
-    note = f"Bradley-Terry with ties, in logits, mean 0; {counts}, {who}."
-    return SiteTable(title, ("model", "rank", "strength"), tuple(rows), note)
+def _with_bounds(row: Mapping[str, object]) -> str:
+    told = [number(value) for name in ("strength", "low", "high") if isinstance(value := row[name], float)]
+    return told[0] if len(told) < 3 else f"{told[0]} ({told[1]} to {told[2]})"
 
 
 def _differences(table: Table) -> list[SiteTable]:

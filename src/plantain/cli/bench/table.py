@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from plantain.bench.leaderboard.table_rows import Scores
     from plantain.bench.leaderboard.tables import Table
+    from plantain.metrics.statistics.bradley_terry import Comparison
 
 app = application()
 
@@ -33,7 +35,11 @@ def table(
     as_latex: Annotated[bool, typer.Option("--latex", help="Table 2 as LaTeX (booktabs).")] = False,
     as_html: Annotated[bool, typer.Option("--html", help="Write the page (the default with --to).")] = False,
     by: Annotated[
-        str, typer.Option("--by", help="Rows by organ, by task or by size of the region, for --json.")
+        str,
+        typer.Option(
+            "--by",
+            help="Rows by organ, task or region (its size); pairs: strengths, two at a time. For --json.",
+        ),
     ] = "organ",
     judge: Annotated[
         str | None,
@@ -50,28 +56,88 @@ def table(
         list[Path] | None,
         typer.Option("--card", metavar="FILE", help="A judge's card.json, kept beside the run."),
     ] = None,
+    study: Annotated[
+        Path | None,
+        typer.Option("--study", metavar="STUDY", help="A reader study of this run: what people preferred."),
+    ] = None,
     gallery: Annotated[int, typer.Option("--gallery", min=0, help="Samples to show at most.")] = 8,
 ) -> None:
     """Make the leaderboard: means with intervals, coverage and bounds, per organ, per task and overall."""
     if sum((as_json, as_csv, as_latex)) > 1:
         raise InputError("--json, --csv and --latex print one thing each: choose one")
-    if by not in ("organ", "task", "region"):
-        raise InputError(f"--by {by}: organ, task or region")
+    if by not in ("organ", "task", "region", "pairs"):
+        raise InputError(f"--by {by}: organ, task, region or pairs")
     from plantain.journal.cards import keep_cards
 
     keep_cards(run, cards or ())
+    compared = _compared(study)
     path = None
     if as_html or to is not None:
         from plantain.bench.leaderboard.pages import write_leaderboard
 
-        path = write_leaderboard(run, to, judge=judge, benchmark=benchmark, gallery=gallery)
+        path = write_leaderboard(
+            run, to, judge=judge, benchmark=benchmark, gallery=gallery, compared=compared
+        )
         typer.echo(f"leaderboard: {path}", err=as_json or as_csv or as_latex)
     if path is not None and not (as_json or as_csv or as_latex):
         return
     from plantain.bench.leaderboard.tables import make_table
 
     made = make_table(_scores(run), judge)
-    _print(run, made, as_json=as_json, as_csv=as_csv, as_latex=as_latex, by=by)
+    if by == "pairs" and as_json:
+        import orjson
+
+        from plantain.bench.leaderboard.pairwise import pairwise_rows, pairwise_tables
+
+        rows = list(pairwise_rows(pairwise_tables(made, compared)))
+        print(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
+        return
+    _print(run, made, as_json=as_json, as_csv=as_csv, as_latex=as_latex, by="organ" if by == "pairs" else by)
+    if not (as_json or as_csv or as_latex):
+        _print_pairwise(made, compared)
+
+
+def _compared(study: Path | None) -> list[Comparison]:
+    """What a study's readers said of two arms side by side."""
+    if study is None:
+        return []
+    from plantain.cli.bench.study_ratings import study_pairs
+    from plantain.metrics.statistics.bradley_terry import Comparison
+
+    return [Comparison(one.left, one.right, one.outcome, one.reader, one.case) for one in study_pairs(study)]
+
+
+def _print_pairwise(made: Table, compared: Sequence[Comparison]) -> None:
+    """Strengths of models below their scores: nothing where nobody compared two."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as RichTable
+
+    from plantain.bench.leaderboard.pairwise import pairwise_rows, pairwise_tables
+    from plantain.cli.terminal.tables import print_table
+    from plantain.pages.wording import DASH, plain
+
+    for found in pairwise_tables(made, compared):
+        shown = RichTable(
+            title=f"two at a time, by {plain(found.source)}",
+            caption="Bradley-Terry strength in logits, mean 0, and 95 % interval\n"
+            f"{found.strengths.comparisons:,} comparisons, {found.rule}",
+            caption_justify="left",
+            box=SIMPLE_HEAD,
+            pad_edge=False,
+            padding=(0, 1, 0, 0),
+        )
+        shown.add_column("rank", justify="right")
+        shown.add_column("model", overflow="fold")
+        shown.add_column("strength", justify="right")
+        for row in pairwise_rows([found]):
+            low, high = row["rank_low"], row["rank_high"]
+            bounds = "" if row["low"] is None else f" ({row['low']:+.2f} to {row['high']:+.2f})"
+            shown.add_row(
+                DASH if low is None else str(low) if low == high else f"{low} to {high}",
+                plain(str(row["model"])),
+                f"{row['strength']:+.2f}{bounds}",
+            )
+        print_table(shown)
 
 
 def _scores(run: Path) -> Scores:

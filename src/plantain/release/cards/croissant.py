@@ -12,6 +12,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from plantain.files.croissant import CONFORMS_TO, CONTEXT
 from plantain.journal import JsonValue
 from plantain.privacy.licence_texts import SourcePart
 from plantain.release.cards.datasheet import BIASES, LIMITS, USES_FORBIDDEN, USES_INTENDED
@@ -24,46 +25,6 @@ WHOLE_TABLES = (
     *("trajectories", "preference", "verdicts", "originals"),
 )
 """Tables that become record sets; those by modality and direction are parts of them."""
-
-_CONTEXT: dict[str, JsonValue] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileProperty": "cr:fileProperty",
-    "fileObject": "cr:fileObject",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
-}
-"""The context that the specification prescribes."""
 
 _TASK_FIELDS = ("task_id", "kind", "modality", "finding", "direction", "state", "split")
 
@@ -97,10 +58,10 @@ def croissant(
     if any(file.path == TRAJECTORIES for file in listed):
         records.append(_tasks())
     told = {
-        "@context": _CONTEXT,
+        "@context": CONTEXT,
         "@type": "sc:Dataset",
         "name": facts.name.replace(" ", "-"),
-        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "conformsTo": CONFORMS_TO,
         "description": "Edited medical images with instructions, verdicts and failed attempts. Synthetic, for "
         "research, not for clinical use.",
         "license": sorted({part.licence.url or f"LICENSES/{part.licence.spdx}.txt" for part in parts}),
