@@ -56,3 +56,11 @@ def test_every_command_comes_without_the_extras() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_commands_that_are_typed_again_and_again_load_what_they_need() -> None:
+    code = (
+        "import sys, plantain.cli.runs.build, plantain.cli.runs.status, plantain.cli.runs.show\n"
+        "print('loaded', *(m for m in ('matplotlib', 'scipy', 'skimage', 'torch') if m in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "loaded\n"

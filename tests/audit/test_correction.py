@@ -17,7 +17,7 @@ from plantain.journal.questions.corrections import corrected_edits, corrections_
 from plantain.journal.questions.tasks import anything_judged
 from plantain.journal.tables import table1, table2
 from plantain.records import InputError
-from plantain.report import write_report
+from plantain.report.page import write_report
 from plantain.rubrics import MED_BANANA
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from quick import quick_catalogue
 
-from plantain.report import write_report
+from plantain.report.page import write_report
 
 KILLS = 44
 """Of the 50 events of two tasks, one of which is refused an edit and fails: the last few come after the last call."""

@@ -17,7 +17,7 @@ from plantain.pipeline.run import run_build
 from plantain.records import CriterionResult, InputError, Observations
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
-from plantain.report import write_report
+from plantain.report.page import write_report
 from plantain.roles import JudgeRequest, Reply
 from plantain.rubrics import recorded
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plantain.report import write_report
+from plantain.report.page import write_report
 from report.run_on_paper import build_run
 
 

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from plantain.journal import SessionRow
-from plantain.report import write_report
 from plantain.report.limits import limit_pictures
+from plantain.report.page import write_report
 from report.run_on_paper import build_run
 
 CHANGES = [

@@ -16,8 +16,8 @@ from PIL import Image
 from pages.browser import CHROMIUM, Page, open_browser
 from plantain.journal import JournalReader
 from plantain.pixels.encode import XMP_PACKET
-from plantain.report import write_report, write_story
 from plantain.report.gallery import THUMBNAIL
+from plantain.report.page import write_report, write_story
 from report.run_on_paper import build_run
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")

@@ -189,7 +189,7 @@ class Run:
         Returns:
             Path of the HTML file.
         """
-        from plantain.report import write_report
+        from plantain.report.page import write_report
 
         return write_report(self.path, None if to is None else Path(to), gallery=gallery)
 

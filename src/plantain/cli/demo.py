@@ -28,7 +28,7 @@ from plantain.journal.telemetry import costs, status_summary
 from plantain.offline.workers import close_workers
 from plantain.pipeline.demo import FINDINGS, SEED, demo_recipe, fill_demo_catalogue
 from plantain.pipeline.run import peak_rss_mb, peak_worker_rss_mb
-from plantain.report import write_report
+from plantain.report.page import write_report
 from plantain.report.terminal import table_one
 from plantain.runs.settings.terms import Terms
 

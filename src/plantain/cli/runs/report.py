@@ -31,7 +31,7 @@ def report(
 ) -> None:
     """Write tables, figures and a gallery as one HTML file that opens from disk."""
     from plantain.journal.cards import keep_cards, standings_of
-    from plantain.report import write_report
+    from plantain.report.page import write_report
 
     keep_cards(run, cards or ())
     path = write_report(run, to, gallery=gallery)

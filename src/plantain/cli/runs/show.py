@@ -104,7 +104,7 @@ def _list(reader: JournalReader, wanted: TaskFilter, limit: int, as_json: bool) 
 def _story(reader: JournalReader, task: str, as_json: bool, to: Path | None) -> None:
     row = reader.task(task)
     if to is not None:
-        from plantain.report import write_story
+        from plantain.report.page import write_story
 
         path = write_story(reader, row, to)
         typer.echo(json.dumps({"page": str(path)}) if as_json else f"page: {path}")
