@@ -17,7 +17,7 @@ from plantain.cli import main
 from plantain.pixels.decode import BadImage, decode_untrusted
 from plantain.pixels.dicom import decode_dicom
 from plantain.pixels.prepare import prepare
-from plantain.pixels.wide import packed, read_wide
+from plantain.pixels.wide import CURVED, packed, read_wide
 from plantain.review.freezing import Wanted, new_study
 from plantain.review.ratings import Ratings
 from plantain.review.room.desk import Desk
@@ -71,10 +71,41 @@ def test_levels_lie_where_the_prepared_picture_has_them():
     assert (wide.levels[:, : geometry.left] == 0).all()
 
 
+def film(function: str = "LINEAR") -> bytes:
+    """A radiograph of 12 bits, linear in dose and stored dark where dense, with noise of its own."""
+    dataset = pydicom.dcmread(io.BytesIO(computed_tomogram()[0]))
+    rng = np.random.default_rng(5)
+    y, x = np.mgrid[:256, :256] / 255
+    dose = 60 * np.exp(3.6 * (0.6 * x + 0.4 * np.sin(3 * y) ** 2)) + rng.normal(0, 2, (256, 256))
+    dataset.Modality, dataset.PhotometricInterpretation = "CR", "MONOCHROME1"
+    dataset.PixelData = dose.clip(1, 4095).astype(np.int16).tobytes()
+    dataset.RescaleIntercept, dataset.VOILUTFunction = 0, function
+    dataset.WindowCenter, dataset.WindowWidth = 900, 1200
+    buffer = io.BytesIO()
+    dataset.save_as(buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(("how", "function"), [("film", "LINEAR"), ("file", "SIGMOID")])
+def test_behind_a_films_curve_levels_are_the_pictures_own_grey_with_fractions(how: str, function: str):
+    data = film(function)
+    prepared, geometry = prepare(decode_dicom(data, "cr", how=how), 256)
+    wide = read_wide(data, "cr", 0, geometry, prepared)
+    assert wide is not None and wide.unit == CURVED and (wide.black, wide.white) == (0, 255)
+    made = wide.low + wide.step * wide.levels.astype(float)
+    inside = (prepared[..., 0] > 10) & (prepared[..., 0] < 245)
+    assert np.abs(made - prepared[..., 0])[inside].max() < 2
+    assert len(np.unique(made[inside])) > 2 * len(np.unique(prepared[..., 0]))
+    # order of the file's own values, which the picture's 256 levels have lost: dense is bright (MONOCHROME1)
+    stored = pydicom.dcmread(io.BytesIO(data)).pixel_array
+    order = np.argsort(stored[inside], kind="stable")
+    assert (np.diff(made[inside][order]) <= 1e-9).all()
+
+
 def test_what_is_no_linear_window_of_the_file_has_no_wide_original():
     data, _ = computed_tomogram()
     prepared, geometry = prepare(decode_dicom(data, "ct"), 256)
-    with pytest.raises(BadImage, match="no linear window"):
+    with pytest.raises(BadImage, match="neither a window nor a curve"):
         read_wide(data, "ct", 0, geometry, np.ascontiguousarray(prepared[::-1]))
     ok, png = cv2.imencode(".png", prepared[..., 0])
     assert ok and read_wide(png.tobytes(), "8 bits", 0, geometry, prepared) is None

@@ -1,7 +1,9 @@
 """An original with all its grey levels, laid over its prepared picture: so that a window means what its file says.
 
-Nothing is believed of how the prepared picture came about: its 256 levels are fitted to the file's own values, and
-where that is no straight line (another picture, a film curve, an equalised one) there is no wide original.
+Nothing is believed of how the prepared picture came about: its 256 levels are fitted to the file's own values. Where
+that is a straight line, levels are the file's values and a window means what its file says. Where it is a rising or
+falling curve (of a film, a sigmoid, a VOI LUT), levels are the prepared grey with fractions. Anything else, as another
+picture or one that was equalised by place, has no wide original.
 """
 
 from __future__ import annotations
@@ -24,6 +26,12 @@ STRAIGHT = 0.995
 """Correlation of prepared levels with the file's values, where neither end of the window cuts them off."""
 
 STORED = "stored values"
+CURVED = "grey of the picture"
+"""Unit where a curve lies between the file's values and the prepared picture: 0 and 255 are its black and white."""
+
+FEWEST = 24
+"""Grey levels of the prepared picture that a curve is read from at least; each must stand on `ENOUGH` pixels."""
+ENOUGH = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +40,9 @@ class WideOriginal:
 
     Attributes:
         levels: uint16 (H, W); the value in `unit` is low + step * level.
-        unit: "HU", what the file says, or "stored values".
+        unit: "HU", what the file says, "stored values", or `CURVED`.
         black, white: values that the prepared picture shows as 0 and 255; black is the larger where it is inverted.
-        windows: (name, width, centre) that the file names.
+        windows: (name, width, centre) that the file names; none behind a curve, where its units are not the file's.
     """
 
     levels: np.ndarray
@@ -80,7 +88,10 @@ def read_wide(
         )
     low, high = float(values.min()), float(values.max())
     laid = _laid(values, geometry, prepared.shape[:2], low)
-    black, white = _ends(laid, prepared, name)
+    ends = _ends(laid, prepared, name)
+    if ends is None:
+        return _by_curve(laid, prepared, name)
+    black, white = ends
     step = max(
         (high - low) / LEVELS,
         1.0 if np.array_equal(values, np.rint(values)) and high - low <= LEVELS else 0.0,
@@ -109,19 +120,54 @@ def _laid(values: Floats, geometry: Geometry, shape: tuple[int, ...], padding: f
     return laid
 
 
-def _ends(laid: Floats, prepared: Pixels, name: str) -> tuple[float, float]:
-    """Values at 0 and 255, by a straight line through what the window does not cut off. Raises BadImage."""
+def _ends(laid: Floats, prepared: Pixels, name: str) -> tuple[float, float] | None:
+    """Values at 0 and 255, by a straight line through what the window does not cut off; None where there is no line.
+
+    Raises BadImage where too little is left to tell.
+    """
     grey = prepared.astype(np.float64).mean(axis=2)
     inside = (grey > 10) & (grey < 245)
     shown, held = grey[inside], laid[inside]
     if shown.size < 100 or not shown.std() or not held.std():
         raise BadImage(f"{name}: too little of it lies within the window of the prepared picture")
     if abs(float(np.corrcoef(shown, held)[0, 1])) < STRAIGHT:
-        raise BadImage(f"{name}: the prepared picture is no linear window of it")
+        return None
     # By the levels' middle values, so that noise of JPEG and resizing does not flatten the line.
     slope = float(np.sign(np.corrcoef(shown, held)[0, 1]) * held.std() / shown.std())
     black = float(held.mean() - slope * shown.mean())
     return black, black + 255 * slope
+
+
+def _by_curve(laid: Floats, prepared: Pixels, name: str) -> WideOriginal:
+    """Levels in the prepared picture's own grey, with what lies between two of its levels. Raises BadImage."""
+    grey = np.rint(prepared.astype(np.float64).mean(axis=2)).astype(np.intp)
+    inside = (grey > 10) & (grey < 245)
+    counted = np.bincount(grey[inside], minlength=256)
+    known = np.flatnonzero(counted >= ENOUGH)
+    if known.size < FEWEST:
+        raise BadImage(f"{name}: the prepared picture has too few grey levels to read its curve from")
+    middle = np.array([np.median(laid[inside & (grey == level)]) for level in known])
+    falling = middle[-1] < middle[0]
+    values, shown = (middle[::-1], known[::-1]) if falling else (middle, known)
+    values, first = np.unique(np.maximum.accumulate(values), return_index=True)
+    made = _beyond(laid, values, shown[first].astype(np.float64)) if values.size >= FEWEST else laid
+    if abs(float(np.corrcoef(grey[inside], made[inside])[0, 1])) < STRAIGHT or values.size < FEWEST:
+        raise BadImage(f"{name}: neither a window nor a curve leads from it to the prepared picture")
+    low, high = float(made.min()), float(made.max())
+    step = (high - low) / LEVELS
+    return WideOriginal(
+        np.rint((made - low) / step).clip(0, LEVELS).astype(np.uint16), low, step, CURVED, 0.0, 255.0
+    )
+
+
+def _beyond(laid: Floats, values: Floats, shown: Floats) -> Floats:
+    """A curve through points, straight on by its last eighth where it ends; `values` rise."""
+    made = np.interp(laid, values, shown)
+    reach = max(2, values.size // 8)
+    for end, inner, outside in ((0, reach, laid < values[0]), (-1, -1 - reach, laid > values[-1])):
+        slope = (shown[end] - shown[inner]) / (values[end] - values[inner])
+        made = np.where(outside, shown[end] + slope * (laid - values[end]), made)
+    return np.asarray(np.clip(made, -255.0, 510.0))
 
 
 def _unit(header: object) -> str:
