@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.scored_run import make_all
 from plantain.cli import main
 from plantain.journal import Journal, JournalReader
 from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, judge_pairs, offered, page_of
@@ -25,7 +26,7 @@ pytest.importorskip("fastapi")
 from fastapi.testclient import TestClient
 
 from plantain.cli.view import _opened
-from plantain.review.viewer.run_view import RunView
+from plantain.review.viewer.run_view import PAGE, RunView
 from plantain.review.viewer.server import create_viewer
 from plantain.review.viewer.study_view import StudyView
 
@@ -224,6 +225,41 @@ def test_a_study_is_shown_with_its_models_and_answers(tmp_path: Path):
     assert web.get(f"/thumbnail/original/{name}").headers["content-type"] == "image/jpeg"
     for path in ("/picture/..%2fsecret", "/picture/secret", "/case/c9999", "/ratings.sqlite", "/judges"):
         assert web.get(path).status_code == 404
+
+
+def test_a_benchmarks_run_is_shown_by_arms_samples_and_scores(tmp_path: Path):
+    made = make_all(tmp_path, organs=("Skin", "Eyes"), per_organ=3)
+    with ExitStack() as held, JournalReader.open(made.run) as reader:
+        view = _opened(made.run, held)
+        assert isinstance(view, RunView) and view.bench
+        web = web_of(view)
+        page = web.get("/").text
+        rows = list(reader.tasks())
+        assert len(listed(page)) == min(len(rows), PAGE) and 'aria-label="arm"' in page
+        for never in ("judges differ", "failed criterion", "reason code", "round "):
+            assert never not in page  # what only builds have
+        assert listed(web.get("/?finding=planted/exact").text) == [
+            r.id for r in rows if r.task.finding == "planted/exact"
+        ]
+        assert len(listed(web.get("/?finding=planted/exact&modality=Eyes").text)) == 3
+        offer = web.get("/api/offered").json()
+        assert set(offer["modalities"]) == {"Skin", "Eyes"} and "copy-input" in offer["findings"]
+        swept = next(row for row in rows if row.task.finding == "offline/swept")
+        one = web.get(f"/task/{swept.id}").text
+        values = [
+            score
+            for score in reader.scores(swept.id)
+            if score.metric == "lpips" and score.score.value is not None
+        ]
+        assert one.count("<h2>Output ") == len(reader.attempts(swept.id)) == 6 and len(values) == 6
+        assert all(f"<td>{score.score.value:.4f}</td>" in one for score in values)
+        for attempt in reader.attempts(swept.id):
+            picture = web.get(f"/picture/{attempt.edited}")
+            assert picture.headers["content-type"] == "image/png" and picture.content == reader.read_blob(
+                attempt.edited
+            )
+        refused = next(a for row in rows for a in reader.attempts(row.id) if a.edited is None)
+        assert "the provider declined" in web.get(f"/task/{refused.task_id}").text
 
 
 def test_what_is_none_of_these_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

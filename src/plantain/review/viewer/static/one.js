@@ -11,7 +11,7 @@ async function show(index) {
   const one = all[shown];
   for (const section of document.querySelectorAll("#story .round")) section.classList.toggle("now", section === one);
   [...$("rounds").children].forEach((button, i) => button.setAttribute("aria-pressed", i === shown));
-  const list = one ? [...original, {label: /^\d/.test(one.dataset.label) ? `Round ${one.dataset.label}` : one.dataset.label, url: one.dataset.picture, slot: 0}] : original;
+  const list = one ? [...original, {label: /^\d/.test(one.dataset.label) ? `${said.each} ${one.dataset.label}` : one.dataset.label, url: one.dataset.picture, slot: 0}] : original;
   if (!list.length) { $("panels").textContent = "There is no picture here: an imported release did not carry it."; return; }
   try {
     const bitmaps = await Promise.all(list.map((each) => pictures.load(each.url)));
@@ -28,7 +28,7 @@ async function show(index) {
 function list() {
   $("rounds").replaceChildren(...rounds().map((one, i) => {
     const button = document.createElement("button");
-    button.type = "button"; button.textContent = one.dataset.label; button.title = "Round or model ([ and ])";
+    button.type = "button"; button.textContent = one.dataset.label; button.title = `${said.each} ([ and ])`;
     button.addEventListener("click", () => show(i));
     return button;
   }));
