@@ -22,8 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from diffusers import UNet2DConditionModel
 
-from fakes.tiny_pipelines import WIDTH, tiny_instruct_pix2pix
 from plantain.models.diffusers.attention import CrossAttentionRecorder
+from plantain.models.diffusers.tiny.parts import WIDTH
+from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix
 
 
 def pipeline(latent: int) -> object:

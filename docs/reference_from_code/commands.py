@@ -84,7 +84,9 @@ def _told(words: tuple[str, ...], command: Command, context: Context) -> str:
     parts += [paragraphs(text) + "\n" for text in (prose, prose_below) if text]
     if isinstance(command, TyperGroup):
         rows = [[code(inner), cell(text)] for inner, text in _inner(command, context)]
-        return "\n".join([*parts, table(["command", "what it does"], rows)])
+        return "\n".join(
+            [*parts, *_own_use(name, example, command, context), table(["command", "what it does"], rows)]
+        )
     usage = " ".join(piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]")
     parts.append(f"```text\n{name} {usage} [OPTIONS]\n```\n".replace("  ", " "))
     if example or example_below:
@@ -93,17 +95,24 @@ def _told(words: tuple[str, ...], command: Command, context: Context) -> str:
     if arguments:
         rows = [[code(one.display_name_raw), cell(one.help or "")] for one in arguments]
         parts.append(table(["argument", "meaning"], rows))
+    parts += _option_table(command, context)
+    return "\n".join(parts)
+
+
+def _own_use(name: str, example: str, command: TyperGroup, context: Context) -> Iterator[str]:
+    """Of a group that does something by itself: how it is called, and its options."""
+    if command.invoke_without_command:
+        yield f"```sh\n{example or name}\n```\n"
+        yield from _option_table(command, context)
+
+
+def _option_table(command: Command, context: Context) -> Iterator[str]:
     found = options(command, context)
     if found:
         command.get_help(context)  # names the values of options, as `--help` shows them
         records = [one.get_help_record(context) or ("", "") for one in found]
-        parts.append(
-            table(
-                ["option", "meaning"],
-                [[code(names).replace("|", "\\|"), cell(said)] for names, said in records],
-            )
-        )
-    return "\n".join(parts)
+        rows = [[code(names).replace("|", "\\|"), cell(said)] for names, said in records]
+        yield table(["option", "meaning"], rows)
 
 
 def _inner(group: TyperGroup, context: Context) -> Iterator[tuple[str, str]]:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from fakes.tiny_pipelines import tiny_instruct_pix2pix
 from plantain.models.diffusers.plan import plan_editor
+from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
 from plantain.train.base import TrainingBase, open_base

@@ -10,8 +10,8 @@ import pytest
 import torch
 from PIL import Image
 
-from fakes.tiny_pipelines import tiny_instruct_pix2pix
 from plantain.models.diffusers.methods import METHODS
+from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix
 from plantain.records import InputError
 from plantain.train import checkpoints
 from plantain.train.encoded import encode

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plantain.models.diffusers.licences import terms_of
 from plantain.models.diffusers.methods import METHODS
-from plantain.models.diffusers.weights import Weights, find_weights, missing_part
+from plantain.models.diffusers.weights import Weights, find_weights, missing_part, size_gb
 from plantain.models.presets import KnownWeights, Preset, known_weights
 from plantain.records import InputError
 
@@ -45,15 +45,13 @@ def facts_of(preset: Preset, cache_dir: Path | None = None) -> Facts:
     names = tuple(filter(None, (preset.weights, preset.lora)))
     known = [known_weights().get(name, KnownWeights(name, "unknown")) for name in names]
     found = {name: find_weights(name, "", cache_dir) for name in names}
-    terms = [
-        terms_of(name, weights.folder if weights else None, METHODS[preset.method].licence)
-        for name, weights in found.items()
-    ]
+    by_class = METHODS[preset.method].licence if preset.method else ""
+    terms = [terms_of(name, weights.folder if weights else None, by_class) for name, weights in found.items()]
     return Facts(
         names,
         " + ".join(dict.fromkeys(each.licence for each in terms)),
         any(each.conditions for each in terms),
-        sum(_size_gb(found[one.id]) or one.disk_gb for one in known),
+        sum(size_gb(here) if (here := found[one.id]) else one.disk_gb for one in known),
         known[0].memory,
         _on_disk(found),
         preset.source,
@@ -74,10 +72,3 @@ def _on_disk(found: dict[str, Weights | None]) -> str:
         if part:
             return f"incomplete: {part}"
     return "yes"
-
-
-def _size_gb(weights: Weights | None) -> float:
-    if weights is None:
-        return 0.0
-    files = [weights.folder] if weights.folder.is_file() else weights.folder.rglob("*")
-    return round(sum(path.stat().st_size for path in files if path.is_file()) / 1e9, 1)

@@ -103,8 +103,13 @@ def _chest() -> PackageSample:
     )
 
 
+def fundus_file() -> Path:
+    """A fundus photograph of 1411 x 1411 pixels, JPEG, which scikit-image brings."""
+    return _file("scikit-image", "skimage", "data/retina.jpg")
+
+
 def _fundus() -> PackageSample:
-    data = _file("scikit-image", "skimage", "data/retina.jpg").read_bytes()
+    data = fundus_file().read_bytes()
     image = _record(
         data,
         id="retina-left",

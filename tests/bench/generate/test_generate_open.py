@@ -13,10 +13,10 @@ import pytest
 pytest.importorskip("diffusers")
 
 from bench.small_bench import HEIGHT, WIDTH, small_bench
-from fakes import tiny_pipelines as tiny
 from plantain.bench.generate.runfile import BenchRun
 from plantain.cli import main
 from plantain.models.diffusers.devices import release, share
+from plantain.models.diffusers.tiny.saving import save_tiny
 from plantain.pixels.decode import decode
 
 WORKER = Path(__file__).parents[2] / "fakes" / "process_worker.py"
@@ -59,18 +59,18 @@ def generate(folder: Path, name: str, *editors: str, more: str = "", extra: tupl
 @pytest.mark.slow
 def test_every_class_makes_its_outputs(tmp_path: Path) -> None:
     small_bench(tmp_path / "bench", samples=2)
-    builders = {
-        "pix2pix": tiny.tiny_instruct_pix2pix,
-        "base": lambda: tiny.tiny_stable_diffusion(levels=3),
-        "sdxl": tiny.tiny_sdxl_instruct_pix2pix,
-        "fill": tiny.tiny_flux_fill,
-        "kontext": tiny.tiny_flux_kontext,
-        "klein": tiny.tiny_flux2_klein,
+    folders = {
+        "pix2pix": "instruct-pix2pix",
+        "base": "ledits",
+        "sdxl": "sdxl-instruct-pix2pix",
+        "fill": "icedit",
+        "kontext": "flux-kontext",
+        "klein": "flux2-klein",
+        "qwen0": "qwen-image-edit",
+        "qwen1": "qwen-image-edit-plus",
     }
-    for name, build in builders.items():
-        build().save_pretrained(tmp_path / name)
-    for plus in (False, True):
-        tiny.save_tiny_qwen_image_edit(tmp_path / f"qwen{plus:d}", plus=plus)
+    for name, method in folders.items():
+        save_tiny(method, tmp_path / name)
     arms = {
         f"diffusers/{tmp_path}/pix2pix": "instruct-pix2pix",
         f"diffusers/medebench-paint-by-inpaint@{tmp_path}/pix2pix": "instruct-pix2pix",

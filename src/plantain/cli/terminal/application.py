@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.models import CommandFunctionType as CommandFunction
 
 if TYPE_CHECKING:
-    from typer._click import Context, HelpFormatter
+    from typer._click import Command, Context, HelpFormatter
 
 _VALUES = {
     "<int>": "N",
@@ -29,8 +29,7 @@ class _Command(TyperCommand):
     """A command with help for people: `RECIPE` for what is required, `[DIR]` for what is optional."""
 
     def format_help_text(self, ctx: Context, formatter: HelpFormatter) -> None:
-        if self.help:
-            self.help = "\n\n".join(_whole_example(part) for part in self.help.split("\n\n"))
+        self.help = _copyable(self.help)
         super().format_help_text(ctx, formatter)
 
     def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:
@@ -45,10 +44,30 @@ class _Command(TyperCommand):
         return pieces
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
-        for option in self.get_params(ctx):
-            if isinstance(option, TyperOption) and option.metavar is None and not option.is_flag:
-                option.metavar = _VALUES.get(option.display_type(ctx))
+        _name_values(self, ctx)
         super().format_options(ctx, formatter)
+
+
+class CommandWithOthers(TyperGroup):
+    """A command that does something by itself and has others below it, with the same help for people."""
+
+    def format_help_text(self, ctx: Context, formatter: HelpFormatter) -> None:
+        self.help = _copyable(self.help)
+        super().format_help_text(ctx, formatter)
+
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
+        _name_values(self, ctx)
+        super().format_options(ctx, formatter)
+
+
+def _copyable(text: str | None) -> str | None:
+    return text and "\n\n".join(_whole_example(part) for part in text.split("\n\n"))
+
+
+def _name_values(command: Command, context: Context) -> None:
+    for option in command.get_params(context):
+        if isinstance(option, TyperOption) and option.metavar is None and not option.is_flag:
+            option.metavar = _VALUES.get(option.display_type(context))
 
 
 def _whole_example(paragraph: str) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
 from plantain.models.diffusers.jobs import Batch, Done, Job, Loading, Steering
+from plantain.models.diffusers.quiet import OFFLINE
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, Outcome, OutcomeKind
 
@@ -165,12 +166,6 @@ class _Worker:
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
-        environment = {
-            **os.environ,
-            "HF_HUB_OFFLINE": "1",  # weights are on disk, or were fetched before: nothing is looked up
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-            "TOKENIZERS_PARALLELISM": "false",
-        }
         command = [
             sys.executable,
             "-m",
@@ -184,7 +179,7 @@ class _Worker:
                 stdin=subprocess.DEVNULL,
                 stdout=self._told,
                 stderr=self._told,
-                env=environment,
+                env={**os.environ, **OFFLINE},
                 pass_fds=(theirs.fileno(),),
             )
         self._connection = Connection(ours.detach())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from diffusers import DiffusionPipeline
 
 from plantain.models.diffusers.concepts import NoConcept
 from plantain.models.diffusers.jobs import Batch, Done, Job, Loading
@@ -16,7 +17,10 @@ from plantain.pixels.decode import BadImage, decode_untrusted, one_line
 from plantain.pixels.encode import encode_png
 from plantain.records import OK, InputError, Outcome, OutcomeKind
 
-CANNOT_LOAD = (OSError, ValueError, ImportError, RuntimeError, TypeError, AttributeError, KeyError)
+CANNOT_LOAD = (
+    *(OSError, ValueError, ImportError, RuntimeError, TypeError, AttributeError, KeyError),
+    AssertionError,  # torch without CUDA, asked for a GPU
+)
 CANNOT_DRAW = (ValueError, RuntimeError, TypeError, AttributeError, KeyError, IndexError, ArithmeticError)
 """What libraries raise for weights or pictures that they cannot handle; anything else ends the process, and is said."""
 
@@ -47,13 +51,10 @@ class Engine:
 
     def run(self, batch: Batch) -> list[Done]:
         """Edits a batch; what cannot be done comes back as outcomes, in the order of its jobs."""
-        try:
-            runner = self._runner(batch.loading)
-        except InputError as error:
-            return self._none(batch, Outcome(OutcomeKind.TRANSPORT, str(error), fatal=True))
-        except CANNOT_LOAD as error:
-            why = f"{batch.loading.folder} could not be loaded onto {self.device}: {_said(error)}"
-            return self._none(batch, Outcome(OutcomeKind.TRANSPORT, why, fatal=True))
+        fault = self.load(batch.loading)
+        if fault is not None:
+            return self._none(batch, fault)
+        runner = self._runners[batch.loading]
         prints, faults = _decoded(batch.jobs, runner.method.frame)
         done: dict[int, Done] = {
             place: Done(None, outcome, {"method": runner.method.name}) for place, outcome in faults.items()
@@ -86,6 +87,21 @@ class Engine:
                 f"{self.device}: {len(part)} edits together did not fit into memory; from now on at most {fits}"
             )
         return [done[place] for place in range(len(batch.jobs))]
+
+    def load(self, loading: Loading) -> Outcome | None:
+        """Has a pipeline ready on the device; why it cannot be, or None."""
+        try:
+            self._runner(loading)
+        except InputError as error:
+            return Outcome(OutcomeKind.TRANSPORT, str(error), fatal=True)
+        except CANNOT_LOAD as error:
+            why = f"{loading.folder} could not be loaded onto {self.device}: {_said(error)}"
+            return Outcome(OutcomeKind.TRANSPORT, why, fatal=True)
+        return None
+
+    def pipeline(self, loading: Loading) -> DiffusionPipeline:
+        """A pipeline that was loaded."""
+        return self._runners[loading].pipe
 
     def _runner(self, loading: Loading) -> Runner:
         """The pipeline, loaded once; those that were used least recently make room for it when they must."""

@@ -7,9 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from plantain.models.diffusers.weights import hub_name, is_hub_id
+from plantain.models.diffusers.weights import NotReady, hub_name, is_hub_id
 from plantain.models.presets import known_weights
-from plantain.records import InputError
 
 CONDITIONS = re.compile(
     r"non-?commercial|\bnc\b|-nc-|research|gated|llama|gemma|^other$|community", re.IGNORECASE
@@ -56,16 +55,16 @@ def check_terms(name: str, terms: WeightsTerms, accepted: Collection[str]) -> No
     """Lets weights with conditions through only when the user accepts their licence by its name.
 
     Raises:
-        InputError: says which licence, and what to write once it was read.
+        NotReady: says which licence, and what to write once it was read.
     """
     if not terms.conditions or terms.licence in accepted:
         return
     if terms.licence == UNKNOWN:
-        raise InputError(
+        raise NotReady(
             f"{name}: neither these weights' own page nor our table says under which licence they come; look at where "
             f'they are from, and if you may use them write [providers.diffusers] accept_licence = ["{UNKNOWN}"]'
         )
-    raise InputError(
+    raise NotReady(
         f"{name}: these weights come under {terms.licence!r}, which is not free for every use; read it, and if you "
         f'may use them write [providers.diffusers] accept_licence = ["{terms.licence}"]'
     )

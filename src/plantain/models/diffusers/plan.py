@@ -9,6 +9,7 @@ from plantain.models.diffusers.jobs import Loading, Steering
 from plantain.models.diffusers.licences import WeightsTerms, check_terms, terms_of
 from plantain.models.diffusers.methods import EditingMethod, method_for_class, method_named
 from plantain.models.diffusers.weights import (
+    NotReady,
     Weights,
     class_of,
     find_weights,
@@ -110,7 +111,7 @@ def plan_editor(name: str, options: ProviderOptions) -> EditorPlan:
             if is_hub_id(where)
             else "copy it there"
         )
-        raise InputError(f"{name}: {weights.folder / part} is missing: the weights are incomplete; {how}")
+        raise NotReady(f"{name}: {weights.folder / part} is missing: the weights are incomplete; {how}")
     options.check("diffusers", COMMON | method.takes)
     options = replace(options, side=options.side or trained_side(weights.folder))
     if options.offload not in ("", "none") and not method.offloads:
@@ -141,7 +142,7 @@ def _preset_and_weights(name: str) -> tuple[Preset, str]:
     if f"diffusers/{chosen}" in presets() or at:
         found = preset(f"diffusers/{chosen}")
         if not (folder or found.weights):
-            raise InputError(f"{name}: its weights are in no hub; say where they lie: {name}@FOLDER")
+            raise NotReady(f"{name}: its weights are in no hub; say where they lie: {name}@FOLDER")
         return found, folder or found.weights
     if "/" not in said and not Path(said).is_dir():
         preset(name)  # says which preset is nearest
@@ -163,7 +164,7 @@ def _on_disk(name: str, where: str, options: ProviderOptions) -> Weights:
         fetch_pipeline(where, options.revision, options.cache_dir, known.disk_gb if known else 0.0)
         found = find_weights(where, options.revision, options.cache_dir)
     if found is None or (is_hub_id(where) and not has_index(found)):
-        raise InputError(
+        raise NotReady(
             f"{name}: the weights {where} are not on this machine; write [providers.diffusers] allow_downloads = true "
             f"to fetch them, or name a folder that holds them"
         )
@@ -181,7 +182,7 @@ def _lora(name: str, where: str, options: ProviderOptions) -> Weights | None:
         fetch_lora(where, "", options.cache_dir)
         found = find_weights(where, "", options.cache_dir)
     if found is None:
-        raise InputError(
+        raise NotReady(
             f"{name}: the LoRA weights {where} are not on this machine; write [providers.diffusers] allow_downloads = "
             "true to fetch them, or lora = a file or folder that holds them"
         )

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+OFFLINE = {
+    "HF_HUB_OFFLINE": "1",  # weights are on disk, or were fetched before: nothing is looked up
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+"""The surroundings of a process that runs weights; read by the libraries when they are imported."""
+
 
 def quiet_libraries() -> None:
     """No progress bars while weights are loaded, and no remarks below an error."""

@@ -25,6 +25,14 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _WEIGHT_FILES = ("*.safetensors", "*.bin")
 
 
+NOISE = "plantain-random-weights"
+"""In the card of weights that `plantain models make-tiny` made up."""
+
+
+class NotReady(InputError):
+    """Weights that cannot be loaded as they are: not here, cut off, or under terms that nobody accepted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Weights:
     """Weights on disk.
@@ -129,6 +137,21 @@ def variant_of(weights: Weights) -> str:
         if files and all(f".{VARIANT}." in file or f".{VARIANT}-" in file for file in files):
             return VARIANT
     return ""
+
+
+def is_noise(folder: Path) -> bool:
+    """Whether the weights are known to be random, by the card beside them."""
+    try:
+        return NOISE in (folder / "README.md").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+
+
+def size_gb(weights: Weights) -> float:
+    """Gigabytes on disk, to a tenth; small ones to a megabyte."""
+    files = [weights.folder] if weights.folder.is_file() else weights.folder.rglob("*")
+    size = sum(path.stat().st_size for path in files if path.is_file()) / 1e9
+    return round(size, 1 if size >= 1.0 else 3)
 
 
 def hub_name(folder: Path) -> str:

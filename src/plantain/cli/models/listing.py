@@ -1,4 +1,4 @@
-"""`plantain models`: providers and models, what each can do and costs, and whether its key and package are there."""
+"""`plantain models` by itself: what each model can do and costs, and whether its key and package are there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from plantain.cli.terminal.application import application
 from plantain.files.installing import install_line
 from plantain.files.toml import read_toml_table
 from plantain.models.extras import has_module
@@ -32,14 +31,12 @@ from plantain.runs.probing import probe as probe_model
 from plantain.runs.settings.providers import ProviderSection
 from plantain.runs.settings.terms import Terms, load_terms
 
-app = application()
-
 WIDE = 120
 """Columns of terminal from which the notes fit in as well."""
 
 
-@app.command()
 def models(
+    context: typer.Context,
     probe: Annotated[
         str,
         typer.Option(
@@ -63,6 +60,12 @@ def models(
 
     Example: plantain models --probe gemini/gemini-3.8-flash
     """
+    if context.invoked_subcommand is not None:
+        if probe or base_url or drifted or run or as_json:
+            raise InputError(
+                f"models: options of `models {context.invoked_subcommand}` stand behind its name"
+            )
+        return 0
     if probe:
         return _probe(probe, base_url, run, as_json)
     if drifted:

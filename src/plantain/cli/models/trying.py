@@ -1,0 +1,113 @@
+"""`plantain models try`: one edit by weights as they are on disk, and what it took."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+
+from plantain.runs.settings.terms import load_terms
+from plantain.runs.trial import Tried, try_editor
+
+
+def try_model(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="an open editor: a preset, hub id, folder or PRESET@FOLDER")
+    ],
+    steps: Annotated[int, typer.Option(min=1, help="of denoising; from 2 on a step is timed")] = 2,
+    device: Annotated[str, typer.Option(help='e.g. "cuda:1" or "cpu"; default: the first GPU')] = "",
+    settings: Annotated[
+        Path | None, typer.Option("--settings", help="[providers.diffusers] in TOML: dtype, offload, ...")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="for the edited picture, PNG")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+) -> int:
+    """Makes one edit with open weights as they are on disk: size, memory, seconds a step, licence, what is missing.
+
+    Nothing is fetched unless the settings allow it. Exit code 1 where nothing could be drawn, with the reason.
+
+    Example: plantain models try flux2-klein-4b --steps 2
+    """
+    options = load_terms(settings, ()).provider("diffusers/").options()
+    options = replace(options, edition=0, device=device or options.device)
+    tried = try_editor(name, options, steps)
+    told = _as_dict(tried)
+    picture = tried.trial.done.picture if tried.trial else None
+    if out is not None and picture is not None:
+        out.write_bytes(picture)
+    if as_json:
+        print(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+    else:
+        _print(tried, told)
+    return 0 if picture is not None else 1
+
+
+def _as_dict(tried: Tried) -> dict[str, object]:
+    told: dict[str, object] = {
+        "name": tried.name,
+        "weights": list(tried.weights),
+        "noise": tried.noise,
+        "licence": tried.licence,
+        "disk_gb": tried.disk_gb,
+        "needs": tried.needs,
+        "missing": tried.missing,
+    }
+    if tried.trial is None or tried.plan is None:
+        return {**told, "ok": False, "reason": tried.missing}
+    trial, record = tried.trial, tried.trial.done.record
+    geometry = record.get("geometry")
+    canvas = [geometry["canvas_width"], geometry["canvas_height"]] if isinstance(geometry, dict) else None
+    return {
+        **told,
+        "ok": trial.done.picture is not None,
+        "reason": trial.done.outcome.reason,
+        "folder": str(tried.plan.weights.folder),
+        "digest": tried.plan.weights.digest,
+        "method": tried.plan.method.name,
+        "settings": dict(tried.plan.steering.settings),
+        "device": tried.device,
+        "precision": record.get("precision", ""),
+        "canvas": canvas,
+        "load_s": round(trial.load_s, 3),
+        "edit_s": round(trial.edit_s, 3),
+        "steps": trial.steps,
+        "step_s": None if trial.step_s is None else round(trial.step_s, 4),
+        "usual_steps": tried.usual_steps,
+        "usual_s": None if tried.usual_s is None else round(tried.usual_s, 1),
+        "memory_gb": trial.memory_gb,
+        "memory_of": trial.memory_of,
+        "said": record.get("said", []),
+    }
+
+
+def _print(tried: Tried, told: dict[str, object]) -> None:
+    noise = "; random weights: what they draw is noise" if tried.noise else ""
+    rows = [
+        ("weights", f"{' + '.join(tried.weights) or 'in no hub'}, {tried.disk_gb:g} GB{noise}"),
+        ("licence", tried.licence),
+        ("needs", tried.needs),
+        ("missing", tried.missing),
+    ]
+    trial = tried.trial
+    if trial is not None and trial.done.picture is not None:
+        canvas = told["canvas"]
+        assert isinstance(canvas, list)
+        step = "" if trial.step_s is None else f"; {trial.step_s:.3g} s a step"
+        usual = "" if tried.usual_s is None else f"; about {tried.usual_s:.3g} s at {tried.usual_steps} steps"
+        rows += [
+            ("device", f"{tried.device}, {told['precision']}, canvas {canvas[0]} x {canvas[1]}"),
+            ("loading", f"{trial.load_s:.3g} s"),
+            ("one edit", f"{trial.edit_s:.3g} s with {trial.steps} steps{step}{usual}"),
+            ("memory", f"{trial.memory_gb:.3g} GB at most, of {trial.memory_of}"),
+        ]
+    elif trial is not None:
+        rows.append(("no edit", trial.done.outcome.reason))
+    print(tried.name)
+    for label, said in rows:
+        if said:
+            print(f"  {label:9} {said}")

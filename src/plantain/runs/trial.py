@@ -1,0 +1,165 @@
+"""What `plantain models try` and `make-tiny` do: one edit by weights as they lie on disk, and tiny ones of noise."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+
+from plantain.models.diffusers.devices import device_names
+from plantain.models.diffusers.jobs import Done, Job
+from plantain.models.diffusers.plan import EditorPlan, plan_editor
+from plantain.models.diffusers.quiet import OFFLINE, quiet_libraries
+from plantain.models.diffusers.trial import Trial, run_trial
+from plantain.models.diffusers.weights import NotReady, is_noise, size_gb
+from plantain.models.extras import require_extra
+from plantain.models.facts import facts_of
+from plantain.models.presets import Preset, preset, presets
+from plantain.models.registry import provider_names
+from plantain.records import InputError, Outcome, OutcomeKind
+from plantain.records.suggestions import suggest
+from plantain.roles.options import ProviderOptions
+from plantain.sources.samples import fundus_file
+
+EXTRA = ("torch", "diffusers")
+INSTRUCTION, CONCEPT = "Remove the optic disc", "optic disc"
+SEED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """An editor, and how one edit by it went.
+
+    Attributes:
+        name: "diffusers/NAME".
+        weights: hub ids or folders, base first.
+        noise: they are random.
+        licence, disk_gb, needs: as far as it is known; `needs` is memory in words.
+        missing: why nothing was tried; "" where something was.
+        plan: what was to run; None where something is missing.
+        device: where it ran.
+        trial: how it went; None where something is missing.
+        usual_steps: steps of an edit with the preset's or provider's settings; None where these leave it open.
+    """
+
+    name: str
+    weights: tuple[str, ...]
+    noise: bool
+    licence: str
+    disk_gb: float
+    needs: str
+    missing: str = ""
+    plan: EditorPlan | None = None
+    device: str = ""
+    trial: Trial | None = None
+    usual_steps: int | None = None
+
+    @property
+    def usual_s(self) -> float | None:
+        """Seconds of an edit with the usual steps, from those that were tried."""
+        trial = self.trial
+        if trial is None or trial.step_s is None or self.usual_steps is None:
+            return None
+        return trial.edit_s + (self.usual_steps - trial.steps) * trial.step_s
+
+
+def open_editor_named(name: str) -> str:
+    """An editor's full name; its provider may be left out.
+
+    Raises:
+        InputError: it is another provider's model, which has no weights here.
+    """
+    provider = name.partition("/")[0]
+    if provider == "diffusers" and "/" in name:
+        return name
+    if provider in provider_names() and "/" in name:
+        raise InputError(
+            f"{name}: only open weights are tried, diffusers/NAME; `plantain models --probe` asks a hosted model"
+        )
+    return f"diffusers/{name}"
+
+
+def try_editor(said: str, options: ProviderOptions, steps: int) -> Tried:
+    """Loads an editor as it is on disk, and makes one edit of a photograph that comes with scikit-image.
+
+    Args:
+        said: its name, e.g. "flux2-klein-4b" or "diffusers/NAME@FOLDER".
+        options: of the provider; of several devices the first is tried.
+        steps: of the edit, in place of the preset's; of Imagic's learning too.
+
+    Raises:
+        InputError: no such editor, or a setting that it does not follow.
+    """
+    name = open_editor_named(said)
+    require_extra(name, *EXTRA)
+    try:
+        plan = plan_editor(name, options)
+    except NotReady as error:
+        facts = facts_of(_preset_of(name), options.cache_dir)
+        return Tried(name, facts.weights, False, facts.licence, facts.disk_gb, facts.memory, str(error))
+    weights = (plan.weights, *((plan.lora,) if plan.lora else ()))
+    known = facts_of(replace(plan.preset, weights=plan.weights.name, method=plan.method.name))
+    device = device_names(options.device)[0]
+    learning = {"text_steps", "model_steps"} & plan.method.takes
+    steering = replace(plan.steering, steps=steps, **dict.fromkeys(learning, steps))
+    job = Job(
+        fundus_file().read_bytes(), plan.preset.words(INSTRUCTION), SEED, CONCEPT, True, plan.options.side
+    )
+    os.environ.update(OFFLINE)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        try:
+            trial = process.submit(run_trial, plan.loading, steering, job, device).result()
+        except BrokenProcessPool:
+            why = f"the process of {device} was killed, or crashed, while it ran (out of memory?)"
+            trial = Trial(Done(None, Outcome(OutcomeKind.TRANSPORT, why), {}))
+    return Tried(
+        name,
+        tuple(each.name for each in weights),
+        is_noise(plan.weights.folder),
+        plan.terms.licence,
+        sum(map(size_gb, weights)),
+        known.memory,
+        plan=plan,
+        device=device,
+        trial=trial,
+        usual_steps=plan.steering.steps,
+    )
+
+
+def make_tiny(folder: Path, like: str, seed: int = 0) -> str:
+    """Writes a tiny pipeline of random weights that the preset's method runs; how to name it as an editor.
+
+    Args:
+        folder: where to; new or empty.
+        like: a preset "diffusers/NAME"; the provider may be left out.
+        seed: of the weights.
+
+    Raises:
+        InputError: the folder holds something, or the preset is of another provider.
+    """
+    name = open_editor_named(like)
+    if "@" in name or name not in presets():
+        known = [row for row in presets() if row.startswith("diffusers/")]
+        raise InputError(f"--like {like!r}: no preset of open weights; {suggest(name, known)}")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: is there already, and is no empty folder; name a new one")
+    require_extra(name, *EXTRA)
+    quiet_libraries()  # before the classes are imported, about which there are remarks
+    from plantain.models.diffusers.tiny.saving import save_tiny, write_noise_card
+
+    save_tiny(preset(name).method, folder, seed)
+    write_noise_card(folder, name, seed)
+    return f"{name}@{folder}"
+
+
+def _preset_of(name: str) -> Preset:
+    """The preset that a name rests on, or what stands for plain weights."""
+    said = name.partition("/")[2]
+    row = presets().get(f"diffusers/{said.partition('@')[0]}")
+    if row is not None:
+        return row
+    usual = next((row for row in presets().values() if row.weights == said and row.usual), None)
+    return usual or Preset(name, weights=said)
