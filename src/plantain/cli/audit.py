@@ -14,7 +14,6 @@ from typing import Annotated
 import orjson
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from plantain.audit.asking import asking
@@ -29,6 +28,7 @@ from plantain.audit.run_pictures import catalogue_pictures, is_catalogue, run_pi
 from plantain.audit.trials import chosen_kinds
 from plantain.cli.runs.build import tell_end
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.stages import StageProgress
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
@@ -121,7 +121,7 @@ def audit(
     pictures = [] if published else _pictures(folder, taxonomy)
     if plan_only:
         return _tell_plan(judge_name, others, pictures, taxonomy, wish, terms, as_json)
-    with tempfile.TemporaryDirectory() as temporary, AuditProgress(quiet=as_json) as progress:
+    with tempfile.TemporaryDirectory() as temporary, StageProgress(quiet=as_json) as progress:
         own = run or Path(temporary) / "audit"
         try:
             if published and folder is not None:
@@ -329,27 +329,3 @@ def _opinion_json(folder: Path, opinion: Opinion) -> dict[str, object]:
         "codes": [] if seen is None else sorted({k for r in seen.criteria.values() for k in r.codes}),
         "reason": opinion.reason,
     }
-
-
-class AuditProgress(ProgressObserver):
-    """A bar on stderr that goes when the audit has ended."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self._bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet)
-        self._task: TaskID | None = None
-
-    def __enter__(self) -> AuditProgress:
-        return self
-
-    def __exit__(self, *ended: object) -> None:
-        if self._task is not None:  # a bar that never began would leave an empty line before what was wrong
-            self._bar.stop()
-
-    def begun(self, what: str, total: int) -> None:
-        self._bar.start()
-        self._task = self._bar.add_task(what, total=total)
-
-    def advanced(self, stored: int) -> None:
-        if self._task is not None:
-            self._bar.update(self._task, advance=1)

@@ -17,9 +17,9 @@ from plantain.audit.asking import asking
 from plantain.audit.gate import CLEAN
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.run_pictures import run_pictures
-from plantain.cli.audit import AuditProgress
 from plantain.cli.runs.build import build_watched, tell_end
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.stages import StageProgress
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
@@ -93,7 +93,7 @@ def _card(folder: Path, run: Path, *, quiet: bool) -> None:
 
     async def audited() -> None:
         terms = Terms((judge,))
-        with AuditProgress(quiet=quiet) as progress:
+        with StageProgress(quiet=quiet) as progress:
             async with asking(judge, terms, folder / "audit", SEED, progress) as asked:
                 card, _ = await run_audit(asked, run_pictures(run, taxonomy), taxonomy, plan)
                 if not asked.opened.stopping:

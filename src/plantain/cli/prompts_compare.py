@@ -23,9 +23,9 @@ from plantain.audit.rejudging.prompts import (
     wording_of,
 )
 from plantain.audit.rejudging.prompts_page import write_prompts_page
-from plantain.cli.audit import AuditProgress
 from plantain.cli.runs.build import tell_end
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.stages import StageProgress
 from plantain.files.writing import replace_file
 from plantain.journal import JournalReader
 from plantain.records import InputError
@@ -79,7 +79,7 @@ def compare(
         )
     if run.resolve() == on.resolve():
         raise InputError("--run: name another folder than --on: that run is only read")
-    with AuditProgress(quiet=as_json) as progress:
+    with StageProgress(quiet=as_json) as progress:
         came = asyncio.run(
             compare_prompts(
                 on,

@@ -12,8 +12,8 @@ import pytest
 from bench.discs import make_bench, make_run
 from plantain.bench.generate.runfile import BenchHeader, BenchRun
 from plantain.cli import main
-from plantain.cli.bench.score import ScoreProgress
 from plantain.cli.terminal.progress import time_left
+from plantain.cli.terminal.stages import StageProgress
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +80,8 @@ def test_bad_options_are_one_line(
 def test_plain_lines_tell_rate_and_time_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("plantain.cli.bench.score.PLAIN_EVERY_S", 0.0)
-    with ScoreProgress() as progress:
+    monkeypatch.setattr("plantain.cli.terminal.stages.PLAIN_EVERY_S", 0.0)
+    with StageProgress() as progress:
         progress.begun("metrics", 3)
         progress.advanced(0)  # an earlier scoring had measured it
         progress.advanced(12)

@@ -16,8 +16,8 @@ from plantain.bench.leaderboard.failure_types import CutOffs
 from plantain.bench.leaderboard.grounding_page import grounding_rows, table_lines, write_grounding
 from plantain.bench.leaderboard.table_rows import read_scores
 from plantain.bench.score.attending import Measuring, attend, attended_arms
-from plantain.cli.bench.score import ScoreProgress
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.stages import StageProgress
 from plantain.journal import JsonValue
 from plantain.metrics.grounding import ALPHA
 from plantain.records import InputError
@@ -105,7 +105,7 @@ def _watch(
 ) -> RunSummary:
     attender = watched_editor(terms, arm.model, arm.fingerprint, what)
     try:
-        with ScoreProgress(quiet=quiet) as progress:
+        with StageProgress(quiet=quiet) as progress:
             return asyncio.run(
                 attend(run, benchmark, arm.label, attender, measuring, terms=terms, observer=progress)
             )

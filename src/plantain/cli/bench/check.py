@@ -31,7 +31,7 @@ def check(
     Exit code 1 when there is one; warnings do not count.
     """
     from plantain.bench.benchmark.checking import check_benchmark
-    from plantain.cli.bench.bar import progress_bar
+    from plantain.cli.terminal.bar import progress_bar
 
     with progress_bar("samples") as progress:
         checked = check_benchmark(path, progress)

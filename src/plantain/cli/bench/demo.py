@@ -15,9 +15,9 @@ from rich.console import Console
 from plantain.bench.demo import Demo, bench_demo
 from plantain.bench.leaderboard.table_json import table_json
 from plantain.cli.bench.generate import generate_progress
-from plantain.cli.bench.score import ScoreProgress
 from plantain.cli.bench.table import leaderboard
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.stages import StageProgress
 from plantain.journal import JournalReader
 from plantain.journal.telemetry import status_summary
 from plantain.pipeline.run import peak_rss_mb, peak_worker_rss_mb
@@ -39,7 +39,7 @@ def demo(
     begun = time.monotonic()
     if not as_json:
         print(NOTICE, file=sys.stderr)
-    with generate_progress(quiet=as_json) as generating, ScoreProgress(quiet=as_json) as scoring:
+    with generate_progress(quiet=as_json) as generating, StageProgress(quiet=as_json) as scoring:
         made = asyncio.run(bench_demo(folder, generating=generating, scoring=scoring))
     if as_json:
         print(orjson.dumps(_told(made, time.monotonic() - begun), option=orjson.OPT_INDENT_2).decode())

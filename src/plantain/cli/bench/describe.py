@@ -20,8 +20,8 @@ from plantain.bench.benchmark.describing import (
     describe_benchmark,
     find_clip,
 )
-from plantain.cli.bench.bar import progress_bar
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.bar import progress_bar
 from plantain.files.csv_form import written_csv
 from plantain.files.writing import replace_file
 

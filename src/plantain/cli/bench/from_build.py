@@ -10,8 +10,8 @@ import orjson
 import typer
 
 from plantain.bench.benchmark.from_build import benchmark_from_build, restricted
-from plantain.cli.bench.bar import progress_bar
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.bar import progress_bar
 from plantain.findings import load_taxonomy
 
 app = application()

@@ -48,7 +48,7 @@ def overlap(
     from plantain.bench.benchmark.overlap import overlap as compared
     from plantain.bench.benchmark.overlap import record
     from plantain.bench.generate.runfile import BenchRun
-    from plantain.cli.bench.bar import progress_bar
+    from plantain.cli.terminal.bar import progress_bar
 
     bench = Benchmark.load(path)
     if (run is None) != (not editor):

@@ -18,8 +18,8 @@ from plantain.bench.prepare.preparing import Prepared, PreparePlan, prepare_benc
 from plantain.bench.prepare.procedures import listed_procedures, procedures_of, propose_procedures
 from plantain.bench.prepare.raw_pairs import COLUMNS, NEEDED, TABLE
 from plantain.bench.prepare.regions_proposed import DifferenceProposer, RegionProposer
-from plantain.cli.bench.bar import progress_bar
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.bar import progress_bar
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError
 from plantain.runs.settings.terms import Terms, load_terms

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from pathlib import Path
 from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
@@ -20,18 +17,16 @@ from plantain.bench.score.kept import kept_scores
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import METRICS, chosen
 from plantain.cli.terminal.application import application
-from plantain.cli.terminal.progress import time_left
+from plantain.cli.terminal.stages import StageProgress
 from plantain.metrics.networks.available import CLIP, find_networks
 from plantain.offline.workers import close_workers
 from plantain.rubrics import MEDEBENCH, rubric_named
-from plantain.runs.observer import ProgressObserver
 from plantain.runs.settings.terms import load_terms
 from plantain.runs.summary import RunSummary
 
 app = application()
 NONE = "none"
 OFFLINE = "offline/instruments"
-PLAIN_EVERY_S = 10.0
 
 
 @app.command()
@@ -120,7 +115,7 @@ def score(
     networks = find_networks(wanted, clip=clip, inception=inception, inception_sha256=inception_sha256)
     wish = ScoreRequest(named, names, networks, retry, every_output)
     benchmark = Benchmark.load(root)
-    with ScoreProgress(quiet=as_json) as progress:
+    with StageProgress(quiet=as_json) as progress:
         try:
             summary = asyncio.run(
                 score_run(
@@ -170,56 +165,3 @@ def _tell(run: Path, summary: RunSummary, *, as_json: bool) -> int:
         print(f"plantain: {summary.left}", file=sys.stderr)
     print(f"plantain: stopped ({summary.stopped}); the same command goes on", file=sys.stderr)
     return 1 if summary.failed else 3
-
-
-class ScoreProgress(ProgressObserver):
-    """A bar for each stage on a terminal, now and then a line elsewhere."""
-
-    def __init__(self, *, quiet: bool = False) -> None:
-        console = Console(stderr=True)
-        self._quiet = quiet
-        self._live = not quiet and console.is_terminal
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self._bar = Progress(*columns, console=console, disable=not self._live)
-        self._task: TaskID | None = None
-        self._stage, self._done, self._total = "", 0, 0
-        self._measured = 0
-        self._begun = self._last = time.monotonic()
-
-    def __enter__(self) -> ScoreProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *ended: object) -> None:
-        self._bar.stop()
-
-    def begun(self, what: str, total: int) -> None:
-        self._stage, self._done, self._total, self._measured = what, 0, total, 0
-        self._begun = time.monotonic()
-        self._task = self._bar.add_task(what, total=total)
-
-    def advanced(self, scores: int) -> None:
-        self._done += 1
-        self._measured += scores > 0  # what an earlier scoring did takes no time
-        if self._task is not None:
-            self._bar.update(self._task, advance=1)
-        now = time.monotonic()
-        if not self._quiet and not self._live and now - self._last >= PLAIN_EVERY_S:
-            self._last = now
-            print(self._line(now), file=sys.stderr, flush=True)
-
-    def _line(self, now: float) -> str:
-        counted = "samples" if self._stage == "metrics" else "outputs"
-        line = f"plantain: {self._stage}: {self._done}/{self._total} {counted}"
-        if not self._measured:
-            return line
-        earlier = self._done - self._measured
-        return f"{line}, {time_left(self._measured, self._total - earlier, self._begun, now)}"
-
-    def note(self, line: str) -> None:
-        print(f"plantain: {line}", file=sys.stderr, flush=True)
-
-    def stopping(self) -> None:
-        print(
-            "plantain: finishing what is in flight; Ctrl-C again stops at once", file=sys.stderr, flush=True
-        )

@@ -85,8 +85,8 @@ def new(
     as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
 ) -> None:
     """Draw cases, lay out items, blind the pictures, and freeze all of it under a hash."""
-    from plantain.cli.bench.bar import progress_bar
     from plantain.cli.review.materials import materials_at
+    from plantain.cli.terminal.bar import progress_bar
     from plantain.review.freezing import Wanted, new_study
     from plantain.review.sources import joined, with_originals
     from plantain.rubrics import rubric_named

@@ -54,15 +54,15 @@ def rejudge(
     goes on.
     """
     from plantain.audit.rejudging.rejudge import RejudgeRequest, models_named, run_rejudge
-    from plantain.cli.audit import AuditProgress
     from plantain.cli.runs.build import tell_end
+    from plantain.cli.terminal.stages import StageProgress
     from plantain.offline.workers import close_workers
     from plantain.runs.settings.terms import load_terms
 
     hired = [_people(name) if name.startswith(PEOPLE) else name for name in judges]
     terms = load_terms(settings, models_named([name for name in hired if isinstance(name, str)]))
     wish = RejudgeRequest(tuple(hired), sample, decisive, retry)
-    with AuditProgress(quiet=as_json) as progress:
+    with StageProgress(quiet=as_json) as progress:
         try:
             done = asyncio.run(run_rejudge(run, wish, terms, observer=progress))
         finally:

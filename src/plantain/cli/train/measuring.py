@@ -14,7 +14,7 @@ from plantain.bench.leaderboard.learning import TrainedEditor, trained_label, wr
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli.bench.generate import generate_progress
-from plantain.cli.bench.score import ScoreProgress
+from plantain.cli.terminal.stages import StageProgress
 from plantain.offline.workers import close_workers
 from plantain.roles import Editor
 from plantain.runs.door import Door
@@ -55,7 +55,7 @@ async def measure_trained(
     judges = () if judge == NONE else (JudgeName(judge, "D" if described else "P", True, None),)
     asked = replace(terms, models=tuple(name.model for name in judges))
     try:
-        with ScoreProgress(quiet=quiet) as progress:
+        with StageProgress(quiet=quiet) as progress:
             scored = await score_run(
                 run, trained.held_out, ScoreRequest(judges=judges), terms=asked, observer=progress
             )

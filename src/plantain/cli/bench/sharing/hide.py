@@ -39,7 +39,7 @@ def hide(
     from plantain.bench.benchmark.benchmark import Benchmark
     from plantain.bench.edition.hiding import hide as split
     from plantain.bench.edition.hiding import read_key
-    from plantain.cli.bench.bar import progress_bar
+    from plantain.cli.terminal.bar import progress_bar
 
     bench = Benchmark.load(path)
     with progress_bar("places") as bar:

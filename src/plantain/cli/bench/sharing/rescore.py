@@ -39,7 +39,7 @@ def rescore(
     from plantain.bench.submission.bundle import open_bundle
     from plantain.bench.submission.rescoring import rescore as recompute
     from plantain.bench.submission.rescoring import write_rescored
-    from plantain.cli.bench.bar import progress_bar
+    from plantain.cli.terminal.bar import progress_bar
     from plantain.metrics.networks.available import find_networks
 
     bench = Benchmark.load(benchmark)
