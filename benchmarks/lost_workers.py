@@ -111,7 +111,7 @@ def same_release(scratch: Path) -> bool:
     trees = []
     for name in ("killed", "whole"):
         out = scratch / f"release of {name}"
-        export_run(scratch / name, out, ExportOptions(("med-banana", "parquet")))
+        export_run(scratch / name, out, ExportOptions(("med-banana", "parquet"), licences=("CC-BY-4.0",)))
         trees.append({path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()})
     return trees[0] == trees[1]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -12,10 +13,18 @@ from typing import Any, TypeVar
 import pytest
 
 from plantain.engines.cluster import Need, RayEngine, Staff
+from plantain.engines.joining import join
 from plantain.records import InputError
 
 ray = pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
 T = TypeVar("T")
+
+UNPICKLABLE = """
+class Unpicklable(Exception):
+    def __reduce__(self):
+        raise TypeError("stays here")
+raise Unpicklable("of a worker")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +32,8 @@ def cluster() -> Iterator[None]:
     """One cluster for all tests here: it takes five seconds to begin."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+        environment.setenv("OPENAI_API_KEY", "sk-a-key-of-nobody-in-particular")
+        join("local", processors=2)
         yield
         ray.shutdown()
 
@@ -49,9 +59,58 @@ def test_answers_and_faults_of_a_function_come_back(cluster: None) -> None:
         assert ran.value == large.upper() and "numpy" in ran.on and not ran.lost
         with pytest.raises(ValueError, match="invalid literal"):
             await engine.run("judge", int, ("abc",))
+        with pytest.raises(Exception, match="Unpicklable"):
+            await engine.run("judge", exec, (UNPICKLABLE,))
         return engine.state.done, engine.state.kind
 
     assert on(work) == (1, "ray")
+
+
+def test_workers_of_a_local_cluster_find_no_key_and_one_that_comes_too_late_serves_the_next(
+    cluster: None,
+) -> None:
+    async def work(engine: RayEngine) -> Any:
+        first = asyncio.create_task(engine.run("editor", os.getenv, ("OPENAI_API_KEY",)))
+        second = asyncio.create_task(engine.run("editor", len, ("abcd",)))
+        key = await first  # its worker is handed to the second in this very turn of the loop
+        second.cancel()
+        await asyncio.gather(second, return_exceptions=True)
+        return key.value, await asyncio.wait_for(engine.run("editor", os.getenv, ("PATH",)), 60.0)
+
+    key, path = on(work)
+    assert (key, path.value) == (None, os.environ["PATH"])
+    assert os.environ["OPENAI_API_KEY"]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nonsense", "ray://127.0.0.1:10001"])
+def test_a_wrong_address_is_refused_with_a_line(address: str) -> None:
+    engine = RayEngine(address, {"": Staff(Need())})
+    with pytest.raises(
+        InputError, match=r"engine\.address: no Ray cluster at .*start one with `ray start --head`"
+    ):
+        engine.open()
+
+
+def test_work_without_room_is_said_and_starts_when_there_is_some(
+    cluster: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plantain.engines.cluster.LOOK_S", 0.05)
+
+    async def work() -> Any:
+        engine = RayEngine("local", {"": Staff(Need(gpus=1))})
+        engine.open()
+        try:
+            waiting = asyncio.create_task(engine.run("editor", len, ("abc",)))
+            while not engine.state.no_room_for:  # noqa: ASYNC110 (looked at as a progress line does)
+                await asyncio.sleep(0.01)
+            said = engine.state.no_room_for
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            return said
+        finally:
+            await engine.aclose()
+
+    assert asyncio.run(asyncio.wait_for(work(), 60.0)) == "1 CPU and 1 GPU"
 
 
 def test_a_lost_worker_is_said_replaced_and_nothing_is_done_twice(cluster: None, tmp_path: Path) -> None:

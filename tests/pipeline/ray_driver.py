@@ -17,9 +17,9 @@ from plantain.records import InputError
 
 
 def build(address: str, catalogue: Path, run: Path, log: Path, seconds: float) -> int:
-    cluster.GONE_S = 4.0
+    cluster.GONE_S, cluster.SEEN_S = 3.0, 0.5
     recipe = quick_recipe(catalogue)
-    engine = {"kind": "ray", "address": address, "workers": 2}
+    engine = {"kind": "ray", "address": address, "workers": 1}
     recipe = Recipe.model_validate({**recipe.model_dump(), "engine": engine})
     method = replace(quick_method(CallLog(None)), editor=RemoteEditor(log, seconds))
     try:

@@ -45,6 +45,7 @@ def test_staff_by_role() -> None:
         ("workers = 0", "engine.workers"),
         ("editor = { gpu = 1 }", "did you mean 'gpus'"),
         ('editor = { gpus = "1" }', "engine.editor.gpus"),
+        ("editor = { cpus = 0 }", "takes nothing of the cluster"),
     ],
 )
 def test_what_is_wrong_is_named(text: str, said: str, tmp_path: Path) -> None:

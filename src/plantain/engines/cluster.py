@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -17,14 +16,16 @@ from typing import Any, TypeVar, cast
 
 from plantain.engines.actor import RemoteWorker
 from plantain.engines.contract import EngineState, Ran
+from plantain.engines.joining import host_and_port, join
 from plantain.engines.packing import PictureStore, pack, unpack
-from plantain.files.installing import install_line
-from plantain.records import InputError
 
 T = TypeVar("T")
 
 LOOK_S = 5.0
 """How often it is looked whether the cluster has room for more workers, where their number is "auto"."""
+
+SHORT = 3
+"""Looks in a row that found work waiting and no worker, after which the cluster is said to have no room."""
 
 FAILED_STARTS = 5
 """Workers in a row that could not be started, without one that could, after which there will be none."""
@@ -60,6 +61,13 @@ class Need:
         said = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory_gb * 2**30, **dict(self.others)}
         return {name: amount for name, amount in said.items() if amount}
 
+    @property
+    def words(self) -> str:
+        """For messages, e.g. "1 CPU and 1 GPU"."""
+        said = [f"{self.memory_gb:g} GB of memory"] if self.memory_gb else []
+        said += [f"{amount:g} {name}" for name, amount in self.named.items() if name != "memory"]
+        return " and ".join(sorted(said))
+
 
 @dataclass(frozen=True, slots=True)
 class Staff:
@@ -88,6 +96,7 @@ class _Pool:
     asked: bool = False
     waiting: int = 0
     failures: int = 0
+    short: int = 0
     broken: asyncio.Event = field(default_factory=asyncio.Event)
     why: str = ""
 
@@ -121,7 +130,10 @@ class RayEngine:
         """How it stands."""
         pools = self._pools.values()
         workers, queued = sum(len(pool.ready) for pool in pools), sum(pool.waiting for pool in pools)
-        return EngineState("ray", workers, self._busy, queued, self._done, self._lost)
+        short = {pool.staff.need.words for pool in pools if pool.short >= SHORT}
+        return EngineState(
+            "ray", workers, self._busy, queued, self._done, self._lost, ", nor for ".join(sorted(short))
+        )
 
     @property
     def room(self) -> int:
@@ -131,24 +143,8 @@ class RayEngine:
 
     def open(self) -> None:
         """Connects to the cluster, or begins one. Raises InputError where there is none, or no Ray."""
-        self._ray = ray = _import_ray()
-        self._begun = not ray.is_initialized()
-        try:
-            if self._begun:
-                local = self._address == "local"
-                ray.init(
-                    address=self._address,
-                    log_to_driver=False,
-                    configure_logging=False,
-                    **({"include_dashboard": False} if local else {}),
-                )
-        except (ConnectionError, OSError, RuntimeError, ValueError) as error:
-            said = str(error).strip().splitlines()
-            raise InputError(
-                f"engine.address: no Ray cluster at {self._address!r} ({said[0] if said else type(error).__name__}); "
-                'start one with `ray start --head`, name another address, or set address = "local"'
-            ) from error
-        self._heads = _host_and_port(ray.get_runtime_context().gcs_address)
+        self._ray, self._begun = join(self._address)
+        self._heads = host_and_port(self._ray.get_runtime_context().gcs_address)
         self._make_pools()
 
     async def aclose(self) -> None:
@@ -191,7 +187,7 @@ class RayEngine:
             return Ran(None, hand.kind, broken=str(error))
         except self._ray.exceptions.RayTaskError as error:  # what the function raised
             pool.idle.put_nowait(hand)
-            raise error.cause from None
+            raise (error.cause or error) from None
         except self._ray.exceptions.RayError as error:
             self._lost += 1
             self._give_up(pool, hand)
@@ -225,13 +221,17 @@ class RayEngine:
 
     async def _keep_seeing(self) -> None:
         """Notices that the cluster's head is lost: Ray would end this process for it, later and without a word."""
+        failing_since: float | None = (
+            None  # of looks, not of the clock: this process may have been held up itself
+        )
         while not self._gone.is_set():
             try:
                 _, writer = await asyncio.wait_for(asyncio.open_connection(*self._heads), SEEN_S)
                 writer.close()
-                self._seen = time.monotonic()
+                self._seen, failing_since = time.monotonic(), None
             except (OSError, TimeoutError):
-                if time.monotonic() - self._seen > GONE_S:
+                failing_since = failing_since or time.monotonic()
+                if time.monotonic() - failing_since > GONE_S:
                     self._gone.set()
                     for pool in self._pools.values():
                         pool.why = self._why_gone()
@@ -267,6 +267,10 @@ class RayEngine:
         try:
             await asyncio.wait({getting, breaking}, return_when=asyncio.FIRST_COMPLETED)
             return getting.result() if getting.done() else None
+        except asyncio.CancelledError:
+            if getting.done() and not getting.cancelled():  # it came at the very moment
+                pool.idle.put_nowait(getting.result())
+            raise
         finally:
             pool.waiting -= 1
             breaking.cancel()
@@ -278,7 +282,15 @@ class RayEngine:
             for pool in self._pools.values():
                 if pool.asked:  # workers of a role that has no work would stand in the way of those that have
                     self._hire(pool)
+                    self._look_for_room(pool)
             await asyncio.sleep(LOOK_S)
+
+    def _look_for_room(self, pool: _Pool) -> None:
+        """Notes what is wanting where work waits and no worker of the pool finds a place."""
+        if pool.ready or not pool.waiting or self._gone.is_set():
+            pool.short = 0
+            return
+        pool.short += 1
 
     def _hire(self, pool: _Pool) -> None:
         if time.monotonic() - self._seen > 2 * SEEN_S:
@@ -356,22 +368,6 @@ class RayEngine:
 def _competes(other: _Pool, pool: _Pool) -> bool:
     """Whether both take as many workers as there is room for, from the same room."""
     return other.asked and other.staff.workers is None and other.staff.need.gpus == pool.staff.need.gpus
-
-
-def _import_ray() -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        import ray
-        import ray.exceptions
-    except ImportError as error:
-        raise InputError(f'engine.kind = "ray" needs the package ray: {install_line("ray")}') from error
-    return ray
-
-
-def _host_and_port(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)
 
 
 def _why(error: Exception) -> str:

@@ -37,6 +37,7 @@ class EngineState:
         queued: pieces of work that wait for one.
         done: pieces of work that were answered so far; `lost` whose worker was lost.
         lost: workers that were lost so far.
+        no_room_for: what a worker needs that finds no place while work waits for it; "" where none is wanting.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class EngineState:
     queued: int
     done: int
     lost: int
+    no_room_for: str = ""
 
 
 class WorkEngine(Protocol):

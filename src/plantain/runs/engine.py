@@ -53,7 +53,7 @@ async def engine_open(
     before = engine_in_place.set(engine)
     try:
         observer.engine(lambda: engine.state)
-        async with watching(engine, journal):
+        async with watching(engine, journal, terms.engine.address):
             yield replace(terms, room=engine.room), KindsMet(journal, observer.note).answered
     finally:
         engine_in_place.reset(before)
@@ -87,15 +87,16 @@ class KindsMet:
 
 
 @asynccontextmanager
-async def watching(engine: WorkEngine, journal: Journal) -> AsyncIterator[None]:
-    """Keeps in the journal how an engine stands, every few seconds until the block ends."""
+async def watching(engine: WorkEngine, journal: Journal, address: str) -> AsyncIterator[None]:
+    """Keeps in the journal how an engine stands and where, every few seconds until the block ends."""
     looks: deque[tuple[float, int]] = deque(maxlen=WINDOW)
 
     async def keep(*, ended: bool) -> None:
         looks.append((time.monotonic(), engine.state.done))
         (since, before), (now, done) = looks[0], looks[-1]
         rate = (done - before) / (now - since) if now > since else 0.0
-        said = {**asdict(engine.state), "per_s": round(rate, 3), "at": time.time(), "ended": ended}
+        standing = {**asdict(engine.state), "address": address}
+        said = {**standing, "per_s": round(rate, 3), "at": time.time(), "ended": ended}
         with contextlib.suppress(DiskFull):
             await journal.set_meta(STATE, orjson.dumps(said).decode())
 
@@ -114,8 +115,8 @@ async def watching(engine: WorkEngine, journal: Journal) -> AsyncIterator[None]:
 
 
 def told_state(reader: JournalReader) -> dict[str, object] | None:
-    """How the engine of a run stood when it was last looked: kind, workers, busy, queued, done, lost, pieces of work
-    per second, when that was, and whether the run had ended; None where it had only this machine's processes.
+    """How the engine of a run stood when it was last looked: what `EngineState` has, the cluster's address, pieces of
+    work per second, when that was, and whether the run had ended. None where it had only this machine's processes.
     """
     said = reader.meta(STATE)
     return None if said is None else dict(orjson.loads(said))
@@ -124,4 +125,5 @@ def told_state(reader: JournalReader) -> dict[str, object] | None:
 def state_in_words(state: EngineState) -> str:
     """For the progress line."""
     lost = f", {state.lost} lost" if state.lost else ""
-    return f"{state.kind}: {state.workers} workers, {state.busy} busy, {state.queued} queued{lost}"
+    room = f", no room in the cluster for a worker of {state.no_room_for}" if state.no_room_for else ""
+    return f"{state.kind}: {state.workers} workers, {state.busy} busy, {state.queued} queued{lost}{room}"

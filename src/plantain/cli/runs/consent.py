@@ -13,6 +13,7 @@ import typer
 from plantain.cli.terminal.application import application
 from plantain.journal import JournalReader
 from plantain.journal.sending import SentPicture, connections, sent_pictures
+from plantain.runs.engine import told_state
 
 app = application()
 
@@ -25,19 +26,26 @@ def consent(
     """What left this machine: for each address and agreement, how many pictures of which datasets were sent to it.
 
     Recorded before each request goes out: the SHA-256 of the very bytes, and the IP address really connected to (a
-    proxy's, where one stands between). Models that run here are not in it.
+    proxy's, where one stands between). Models that run here are not in it. Workers of a Ray cluster count as the
+    owner's own machines: no agreement is asked for them, and one line says that pictures went to them.
 
     Example: plantain consent runs/cxr-pilot
     """
     with JournalReader.open(run) as reader:
         rows = sent_rows(reader)
         ips = connections(reader)
+        engine = told_state(reader)
+    cluster = None if engine is None else str(engine.get("address", "an address that was not recorded"))
     if as_json:
-        told = {"sent": rows, "summary": summary_of(rows, ips)}
+        told = {"sent": rows, "summary": summary_of(rows, ips), "cluster": cluster}
         print(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
         return
+    if cluster is not None:
+        print(
+            f"pictures went to workers of the Ray cluster at {cluster}, which counts as the owner's own machines"
+        )
     if not rows:
-        print("nothing was sent beyond this machine")
+        print("nothing was sent to a provider" if cluster else "nothing was sent beyond this machine")
         return
     for line in summary_of(rows, ips):
         connected = _connected(ips.get(str(line["address"]), []))

@@ -101,7 +101,8 @@ def engine_line(engine: dict[str, object], told: dict[str, object]) -> str:
     """Workers, queue, lost, rate and time left, as the run last looked."""
     tasks = told["tasks"]
     assert isinstance(tasks, dict)
-    state = state_in_words(EngineState(**{f.name: engine[f.name] for f in fields(EngineState)}))  # type: ignore[arg-type]
+    known = {f.name: engine[f.name] for f in fields(EngineState) if f.name in engine}
+    state = state_in_words(EngineState(**known))  # type: ignore[arg-type]
     if engine["ended"]:
         return f"{state}; ended"
     age = time.time() - float(str(engine["at"]))

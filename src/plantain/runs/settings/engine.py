@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from plantain.engines.cluster import Need, Staff
 from plantain.records import InputError
@@ -29,6 +29,14 @@ class StaffSection(BaseModel):
     memory_gb: Amount = 0.0
     resources: Mapping[str, Amount] = Field(default_factory=dict)
     workers: Number | None = None
+
+    @model_validator(mode="after")
+    def _takes_something(self) -> Self:
+        if not (self.cpus or self.gpus or self.memory_gb or any(self.resources.values())):
+            raise ValueError(
+                "a worker that takes nothing of the cluster has no number that fits; say cpus, e.g. 0.5"
+            )
+        return self
 
 
 class EngineSection(BaseModel):

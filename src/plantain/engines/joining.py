@@ -1,0 +1,96 @@
+"""Joining a Ray cluster, or beginning one on this machine: refused in seconds, with a line, where there is none."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from plantain.files.installing import install_line
+from plantain.files.secrets import environment_without_keys
+from plantain.records import InputError
+
+REACH_S = 5.0
+"""How long an address has to answer. Ray itself tries for minutes, and prints each try."""
+
+
+def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
+    """Connects this process to a cluster; one that it is connected to already stays.
+
+    Args:
+        address: "auto", "host:port", or "local" for a cluster of this machine that ends with this process. Its workers
+            find no keys in their environment.
+        processors: of a local cluster; None for all that this machine has.
+
+    Returns:
+        The package ray, and whether the connection was made here.
+
+    Raises:
+        InputError: there is no such cluster, or no Ray.
+    """
+    ray = _import_ray()
+    there = os.environ.get("RAY_ADDRESS", "") or address if address == "auto" else address
+    try:
+        _reach(there)
+        if ray.is_initialized():
+            return ray, False
+        if address == "local":
+            with _without_keys():
+                _begin(ray, address, include_dashboard=False, num_cpus=processors)
+        else:
+            _begin(ray, address)
+    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+        said = str(error).strip().splitlines()
+        raise InputError(
+            f"engine.address: no Ray cluster at {there!r} ({said[0] if said else type(error).__name__}); "
+            'start one with `ray start --head`, name another address, or set address = "local"'
+        ) from error
+    return ray, True
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Of "host:port". Raises ValueError."""
+    host, _, port = address.rpartition(":")
+    if not (host and port.isdecimal()):
+        raise ValueError("an address is host:port")
+    return host.strip("[]"), int(port)
+
+
+def _begin(ray: Any, address: str, **more: object) -> None:
+    ray.init(address=address, log_to_driver=False, configure_logging=False, **more)
+
+
+def _reach(address: str) -> None:
+    """Raises OSError or ValueError where nothing answers at "host:port"; says nothing of "auto" and "local"."""
+    if "://" in address:
+        raise ValueError("Ray's client protocol has no workers of our own; name host:port of the head")
+    if address not in ("auto", "local"):
+        socket.create_connection(host_and_port(address), REACH_S).close()
+
+
+@contextmanager
+def _without_keys() -> Iterator[None]:
+    """What is started meanwhile inherits no key: workers call no provider. Ray's own variables stay."""
+    kept = environment_without_keys()
+    hidden = {
+        name: value for name, value in os.environ.items() if name not in kept and not name.startswith("RAY_")
+    }
+    for name in hidden:
+        del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
+
+
+def _import_ray() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+        import ray.exceptions
+    except ImportError as error:
+        raise InputError(f'engine.kind = "ray" needs the package ray: {install_line("ray")}') from error
+    return ray
