@@ -12,7 +12,7 @@ from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.records import Score
 
 if TYPE_CHECKING:
-    from plantain.metrics.networks.available import Networks
+    from plantain.metrics.networks.at_hand import Networks
 
 
 @dataclass(frozen=True, slots=True)

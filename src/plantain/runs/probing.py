@@ -6,6 +6,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -20,6 +21,9 @@ from plantain.roles.options import ProviderOptions
 from plantain.runs.door import Door
 from plantain.runs.opening import Beginning
 from plantain.runs.settings.terms import Terms
+
+if TYPE_CHECKING:
+    from plantain.models.hosted.openai.survey import ProbedAddress
 
 Question = Callable[[ProviderOptions], Awaitable[tuple[bool, str]]]
 """Asks a provider something: whether it answered, and what it said. Raises InputError or Fault."""
@@ -62,9 +66,7 @@ async def listed(terms: Terms, run: Path) -> tuple[dict[str, list[str]], dict[st
     return seen, {model.partition("/")[0]: said for model, said in silent.items()}
 
 
-async def look_at(
-    terms: Terms, sections: Iterable[str], run: Path
-) -> list[tuple[str, compatible.ProbedAddress]]:
+async def look_at(terms: Terms, sections: Iterable[str], run: Path) -> list[tuple[str, ProbedAddress]]:
     """What stands at each address of sections of an `openai-compatible` kind; a recipe's model of each is called.
 
     Args:
@@ -87,12 +89,14 @@ async def look_at(
     answers, troubles = await _asked(replace(terms, models=()), run, {name: looking(name) for name in names})
     for trouble in troubles.values():
         raise trouble
-    found: list[tuple[str, compatible.ProbedAddress]] = []
+    from plantain.models.hosted.openai.survey import ProbedAddress
+
+    found: list[tuple[str, ProbedAddress]] = []
     for name, (done, said) in answers.items():
         section = name.partition("/")[0]
         urls = terms.options(name).base_url
-        rows = [compatible.ProbedAddress(**row) for row in orjson.loads(said)] if done else []
-        found += [(section, row) for row in rows or [compatible.ProbedAddress(urls, False, said=said)]]
+        rows = [ProbedAddress(**row) for row in orjson.loads(said)] if done else []
+        found += [(section, row) for row in rows or [ProbedAddress(urls, False, said=said)]]
     return found
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from plantain.files.installing import install_line
+from plantain.metrics.networks.at_hand import Networks
 from plantain.metrics.networks.encoders import (
     ImageEncoder,
     ImageTextEncoder,
@@ -19,26 +20,6 @@ from plantain.metrics.registry import registered
 from plantain.records import InputError
 
 CLIP = "openai/clip-vit-large-patch14"
-
-
-@dataclass(frozen=True, slots=True)
-class Networks:
-    """The networks at hand; None where there is none.
-
-    Attributes:
-        clip: images and texts; perceptual: LPIPS; reward: ImageReward; features: of FID and KID.
-        why_not: (metrics concerned, why they are not measured), in a line each.
-    """
-
-    clip: ImageTextEncoder | None = None
-    perceptual: PerceptualNetwork | None = None
-    reward: RewardModel | None = None
-    features: ImageEncoder | None = None
-    why_not: tuple[tuple[str, str], ...] = ()
-
-    def but(self, metrics: str, reason: str) -> Networks:
-        """The same, with a reason why some metrics are not measured."""
-        return replace(self, why_not=(*self.why_not, (metrics, reason)))
 
 
 def find_networks(

@@ -1,7 +1,7 @@
 """What the learned metrics need from a network: arrays in, arrays out, and a name that says whose weights these are.
 
-The metrics themselves import no framework. Adapters with real weights are in `torch_clip`, `torch_inception`,
-`torch_lpips` and `torch_reward`; tests pass closed forms.
+The metrics themselves import no framework. Adapters with real weights are in `clip`, `inception`, `lpips` and
+`reward`; tests pass closed forms.
 """
 
 from __future__ import annotations

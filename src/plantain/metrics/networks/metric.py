@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from plantain.metrics.metric import Metric, MetricSample
-from plantain.metrics.networks.available import Networks
+from plantain.metrics.networks.at_hand import Networks
 from plantain.metrics.networks.encoders import label
 
 

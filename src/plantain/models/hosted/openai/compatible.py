@@ -6,7 +6,6 @@ A section `[providers.NAME] kind = "openai-compatible"` makes a provider of its 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plantain.files.secrets import Secret, key_from_environment
@@ -19,6 +18,7 @@ from plantain.roles.options import ProviderOptions
 
 if TYPE_CHECKING:
     from plantain.models.hosted.openai.endpoints import Endpoints
+    from plantain.models.hosted.openai.survey import ProbedAddress
 
 KIND = "openai-compatible"
 KEYS = ("OPENAI_COMPATIBLE_API_KEY",)
@@ -55,27 +55,6 @@ CHOICES = {
     "background": ("opaque", "auto"),
     "input_fidelity": ("low", "high"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ProbedAddress:
-    """One address.
-
-    Attributes:
-        address: where.
-        there: something answered.
-        models: ids, as the server lists them.
-        roles: what its first model can fill, as far as one call shows.
-        server: its kind and version; "" where it does not say.
-        said: what the cheap call came to, or why there was no answer.
-    """
-
-    address: str
-    there: bool
-    models: tuple[str, ...] = ()
-    roles: tuple[str, ...] = ()
-    server: str = ""
-    said: str = ""
 
 
 def load(name: str, role: str, options: ProviderOptions) -> object:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from plantain.models.hosted.asking import Question
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.openai.chat import ChatConversation
-from plantain.models.hosted.openai.compatible import ProbedAddress
 from plantain.models.hosted.openai.endpoints import Endpoints, version_of
 from plantain.models.hosted.openai.served_editor import ServedPictureModel
 from plantain.models.hosted.openai.servers import ServerProfile, servers
@@ -30,6 +29,27 @@ SIDE = 256
 """Pixels of the one picture that is sent: of our own making, nobody's."""
 
 BILLED_TOKENS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedAddress:
+    """One address.
+
+    Attributes:
+        address: where.
+        there: something answered.
+        models: ids, as the server lists them.
+        roles: what its first model can fill, as far as one call shows.
+        server: its kind and version; "" where it does not say.
+        said: what the cheap call came to, or why there was no answer.
+    """
+
+    address: str
+    there: bool
+    models: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    server: str = ""
+    said: str = ""
 
 
 async def survey(
