@@ -122,6 +122,11 @@ def test_criteria_of_other_rubrics_stand_for_ours_and_compatible_findings_are_no
     assert not limits.wrong_for("realism", CLEAN, ())
     assert limits.fits("chest_xray", "Pneumonia", "Consolidation")
     assert not limits.fits("chest_xray", "Pneumonia", "Fracture")
+    assert limits.fits("chest_xray", "Lung Opacity", "Edema") and limits.fits(
+        "chest_xray", "Edema", "Lung Opacity"
+    )
+    one_way = [(("Edema", "Pneumonia"), True), (("Pneumonia", "Edema"), False)]
+    assert all(limits.fits("chest_xray", *pair) is fits for pair, fits in one_way)
     told = [{"because": one.because} for one in (*limits.rank.values(), *limits.qualify.values())]
     assert all(len(one["because"]) > 20 for one in told)
 

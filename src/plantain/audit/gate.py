@@ -11,10 +11,12 @@ most 5 % (an intersection-union test, Berger 1982). That one criterion may rank 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 from plantain.metrics.statistics.clusters import clustered_rate
 from plantain.metrics.statistics.gap import Gap, gap_of, shares
@@ -50,7 +52,7 @@ class Thresholds:
         rank, qualify: by name.
         wrong: kinds of edit that are wrong for a criterion, by its name, beside the defects that violate it.
         stands_for: of criteria of other rubrics, which of Med-Banana's they stand for.
-        compatible: by modality, sets of findings of which one is not wrong under another's name.
+        compatible: by modality, pairs of a finding that is shown and another that it is not wrong to call it.
         may_be: findings that a naive editor may truly have drawn.
     """
 
@@ -58,12 +60,12 @@ class Thresholds:
     qualify: Mapping[str, Threshold]
     wrong: Mapping[str, tuple[str, ...]]
     stands_for: Mapping[str, tuple[str, ...]]
-    compatible: Mapping[str, tuple[frozenset[str], ...]]
+    compatible: Mapping[str, frozenset[tuple[str, str]]]
     may_be: Mapping[str, tuple[str, ...]]
 
     def fits(self, modality: str, finding: str, other: str) -> bool:
         """Whether an edit of one finding is not wrong under the name of the other."""
-        return any({finding, other} <= together for together in self.compatible.get(modality, ()))
+        return (finding, other) in self.compatible.get(modality, ())
 
     def wrong_for(self, criterion: str, kind: str, violates: Collection[str]) -> bool:
         """Whether an edit of a kind is wrong in what a criterion asks.
@@ -85,23 +87,28 @@ _KNOWN = ("instruction_compliance", "structural_plausibility", "realism", "fidel
 def thresholds() -> Thresholds:
     """The project's thresholds."""
     told = tomllib.loads(DATA.read_text("utf-8"))
-    compatible: dict[str, list[frozenset[str]]] = {}
+    compatible: dict[str, set[tuple[str, str]]] = {}
     for row in told["compatible"]:
-        umbrella = row.get("with")
-        sets = (
-            [frozenset((one, umbrella)) for one in row["findings"]]
-            if umbrella
-            else [frozenset(row["findings"])]
-        )
-        compatible.setdefault(row["modality"], []).extend(sets)
+        compatible.setdefault(row["modality"], set()).update(_pairs(row))
     return Thresholds(
         {name: Threshold(**row) for name, row in told["rank"].items()},
         {name: Threshold(**row) for name, row in told["qualify"].items()},
         {name: tuple(kinds) for name, kinds in told["wrong"].items()},
         {name: tuple(others) for name, others in told["stands_for"].items()},
-        {modality: tuple(sets) for modality, sets in compatible.items()},
+        {modality: frozenset(pairs) for modality, pairs in compatible.items()},
         {name: tuple(findings) for name, findings in told["may_be"].items()},
     )
+
+
+def _pairs(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is shown and what it may be called: either way within `findings`, one way from `shown` to `named`."""
+    if "shown" in row:
+        yield from ((row["shown"], name) for name in row["named"])
+    elif "with" in row:
+        for one in row["findings"]:
+            yield from ((one, row["with"]), (row["with"], one))
+    else:
+        yield from permutations(row["findings"], 2)
 
 
 @dataclass(frozen=True, slots=True)

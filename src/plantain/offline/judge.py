@@ -28,7 +28,7 @@ from plantain.records import (
 )
 from plantain.roles import JudgeRequest, Reply, failed
 
-VERSION = "3"
+VERSION = "4"
 
 
 class InstrumentJudge:
@@ -140,7 +140,7 @@ def _reason(results: dict[str, CriterionResult], evidence: Evidence) -> str:
     """The evidence in one paragraph, with what the instruments could not see."""
     lines = ["Instrument reading, not an expert's opinion."]
     for criterion, result in results.items():
-        word = "holds" if result.passed else "fails"
+        word = {True: "holds", False: "fails", None: "is left open"}[result.passed]
         lines.append(f"{criterion.replace('_', ' ').capitalize()} {word}: {result.evidence}.")
     if evidence.handling.words:
         lines.append(f"The picture {evidence.handling.words}; that was taken out first.")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from plantain.offline.instruments.anatomy import MAP_SIDE
+from plantain.offline.checks import COMPLIANCE, FIDELITY, PLAUSIBILITY, REALISM, Check, at_least, at_most
 from plantain.offline.instruments.evidence import Evidence
 from plantain.offline.instruments.presentation import expected_sign
 from plantain.offline.language import Intent
+from plantain.offline.signs import LEAST_LESSER, signs_of
 from plantain.records import Criterion, CriterionResult, Direction, FailureCode
 
 LEAST_LEVEL = 5.0
@@ -21,15 +20,6 @@ LEAST_ON_SIDE = 0.7
 LEAST_IN_REGION = 0.6
 LEAST_IN_REGION_BASED, LEAST_TOUCHING = 0.4, 0.05
 """A large lesion may reach out of its region when it sits upon the line that this follows."""
-MOST_HILL = 0.95
-"""A Gaussian hill, round or oval, is explained to 0.98 and more, a drawing with an outline of its own to 0.8."""
-LEAST_UNLIKE = 0.12
-"""Foci of one radius were stamped: dots of one size spread by 0.04 at most, drawn drusen and bleedings by 0.3."""
-LEAST_LESSER = 0.12
-MOST_HAIRLINE = 8.0
-"""Pixels of the small frame: a fracture is a line, with a callus or a step at most."""
-LEAST_AT = 0.6
-"""Of the change: a myopic crescent lies at the disc, whatever else is in the fundus."""
 MOST_LEFTOVER = 0.5
 LEAST_LEFTOVER = -1.2
 LEFTOVER_SPREADS = 2.6
@@ -65,35 +55,6 @@ ZONES = {
 """Where the middle of a change in a chest zone may lie between top and bottom of its region, generously."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One measurement against its threshold.
-
-    Attributes:
-        criterion: which criterion it belongs to.
-        passed: whether it holds.
-        margin: distance from the threshold relative to it, cut at 1.
-        text: the measurement in words and numbers.
-        code: why it failed.
-    """
-
-    criterion: Criterion
-    passed: bool
-    margin: float
-    text: str
-    code: FailureCode
-
-
-def at_least(criterion: Criterion, value: float, threshold: float, text: str, code: FailureCode) -> Check:
-    scale = max(abs(threshold), 1e-6)
-    return Check(criterion, value >= threshold, min(1.0, abs(value - threshold) / scale), text, code)
-
-
-def at_most(criterion: Criterion, value: float, threshold: float, text: str, code: FailureCode) -> Check:
-    scale = max(abs(threshold), 1e-6)
-    return Check(criterion, value <= threshold, min(1.0, abs(value - threshold) / scale), text, code)
-
-
 def checks_of(evidence: Evidence, intent: Intent, direction: Direction) -> list[Check]:
     """Every check that suits the finding."""
     checks = [*_colour(evidence), *_grain(evidence, direction)]
@@ -105,7 +66,7 @@ def checks_of(evidence: Evidence, intent: Intent, direction: Direction) -> list[
         *_place(evidence, intent),
         *_polarity(evidence, direction),
         *_size(evidence),
-        *_shape(evidence, direction),
+        *signs_of(evidence, direction),
         *_seam(evidence, direction),
         *_copies(evidence),
         *_outside(evidence),
@@ -113,29 +74,25 @@ def checks_of(evidence: Evidence, intent: Intent, direction: Direction) -> list[
 
 
 def result_of(criterion: Criterion, checks: list[Check]) -> CriterionResult:
-    """A criterion passes when all its checks do; its confidence says how far the deciding check lies from
-    its line.
+    """A criterion passes when all its checks do, and is unscored when none fails and one cannot tell.
 
-    0.5 means on the line, 1.0 far from it. It is a margin, not a probability.
+    Its confidence says how far the deciding check lies from its line: 0.5 means on the line, 1.0 far from it. It is a
+    margin, not a probability.
     """
     own = [check for check in checks if check.criterion is criterion]
-    broken = [check for check in own if not check.passed]
+    broken = [check for check in own if check.passed is False]
     if broken:
         margin = max(check.margin for check in broken)
         codes = tuple(dict.fromkeys(check.code for check in broken))
         return CriterionResult(False, _confidence(margin), codes, "; ".join(check.text for check in broken))
+    if untold := [check for check in own if check.passed is None]:
+        return CriterionResult(None, None, (), "; ".join(check.text for check in untold))
     margin = min((check.margin for check in own), default=0.0)
     return CriterionResult(True, _confidence(margin), (), "; ".join(check.text for check in own))
 
 
 def _confidence(margin: float) -> float:
     return round(0.5 + 0.5 * margin, 3)
-
-
-COMPLIANCE = Criterion.INSTRUCTION_COMPLIANCE
-PLAUSIBILITY = Criterion.STRUCTURAL_PLAUSIBILITY
-REALISM = Criterion.REALISM
-FIDELITY = Criterion.FIDELITY_PRESERVATION
 
 
 def _presence(evidence: Evidence, direction: Direction) -> list[Check]:
@@ -231,36 +188,6 @@ def _size(evidence: Evidence) -> list[Check]:
     most = evidence.presentation.share
     text = f"the change covers {evidence.region_share:.0%} of its region"
     return [at_most(PLAUSIBILITY, evidence.region_share, most, text, FailureCode.OVERCORRECTED)]
-
-
-def _shape(evidence: Evidence, direction: Direction) -> list[Check]:
-    """What a finding must be beside bright or dark in its place; nothing is asked of a removal."""
-    shown, plain = evidence.presentation, evidence.plainness
-    if direction is not Direction.ADD or not evidence.main:
-        return []
-    if shown.hairline:
-        widest = max(part.radius for part in evidence.main) * MAP_SIDE / evidence.change.smooth.shape[1]
-        text = f"a disc of {widest:.1f} pixels of a {MAP_SIDE}-pixel frame fits into it"
-        return [at_most(COMPLIANCE, widest, MOST_HAIRLINE, text, FailureCode.NON_TARGET_FINDING)]
-    checks = []
-    if not shown.plain:
-        hill = f"one smooth hill explains {plain.hill:.0%} of its shape"
-        checks.append(at_most(COMPLIANCE, plain.hill, MOST_HILL, hill, FailureCode.NON_TARGET_FINDING))
-    if np.isfinite(plain.alike):
-        alike = f"the radii of its {plain.parts} parts spread by {plain.alike:.2f} of their mean"
-        checks.append(at_least(COMPLIANCE, plain.alike, LEAST_UNLIKE, alike, FailureCode.NON_TARGET_FINDING))
-    if shown.dark:
-        darkens = (1 - evidence.balance) / 2
-        text = f"{darkens:.0%} of the change darkens"
-        checks.append(at_least(COMPLIANCE, darkens, shown.dark, text, FailureCode.NON_TARGET_FINDING))
-    if shown.at:
-        text = f"{evidence.at:.0%} of the change lies at the {shown.at}"
-        checks.append(at_least(COMPLIANCE, evidence.at, LEAST_AT, text, FailureCode.NON_TARGET_FINDING))
-    if shown.bilateral and evidence.left is not None and evidence.right is not None:
-        lesser = min(evidence.left, evidence.right)
-        text = f"the lesser lung holds {lesser:.0%} of the change"
-        checks.append(at_least(COMPLIANCE, lesser, LEAST_LESSER, text, FailureCode.NON_TARGET_FINDING))
-    return checks
 
 
 def _seam(evidence: Evidence, direction: Direction) -> list[Check]:

@@ -19,6 +19,7 @@ from plantain.offline.instruments.grain import NOTHING, Grain, grain_of
 from plantain.offline.instruments.handling import UNHANDLED, Handling
 from plantain.offline.instruments.leftover import Leftover, leftover_of
 from plantain.offline.instruments.marks import Stray, beyond_field, strays_of
+from plantain.offline.instruments.outline import mass_of, outline_of
 from plantain.offline.instruments.pair import ImagePair, blur, grow, shrink
 from plantain.offline.instruments.plainness import Plainness, plainness_of
 from plantain.offline.instruments.presentation import Presentation
@@ -67,6 +68,7 @@ class Evidence:
             colour.
         burnt: share of the edit that became white or black.
         checker: share of the change's energy in a pixel checkerboard.
+        outline: steepness of an added mass's outline in the brain, see `outline_of`; 0 elsewhere.
         handling: what happened to the whole picture and was taken out before anything was measured.
     """
 
@@ -96,7 +98,16 @@ class Evidence:
     colour: float
     burnt: float
     checker: float
+    outline: float
     handling: Handling
+
+    def lies_in(self, region: str) -> float:
+        """Share of the edit's mass in a region of the map; 0 where the map has none of that name."""
+        if region not in self.anatomy.regions:
+            return 0.0
+        size = (self.change.smooth.shape[1], self.change.smooth.shape[0])
+        own = self.change.mask(self.main)
+        return _weighted(self.change.smooth, own, enlarged(self.anatomy.regions[region], size))
 
 
 def anatomy_of(pair: ImagePair, image: SourceImage, direction: Direction) -> Anatomy:
@@ -192,6 +203,9 @@ def measure(
         colour=_colour(pair, image.modality),
         burnt=_burnt(pair, where, field & ~region if presentation.region == "sella" else field),
         checker=_checker(pair, where),
+        outline=_outline(pair, anatomy)
+        if image.modality == "brain_mri" and direction is Direction.ADD
+        else 0.0,
         handling=handling,
     )
 
@@ -317,6 +331,14 @@ def _spread(image: Pixels) -> npt.NDArray[np.int16]:
     red, green, blue = cv2.split(image)
     spread = cv2.max(cv2.max(red, green), blue).astype(np.int16) - cv2.min(cv2.min(red, green), blue)
     return np.asarray(spread, np.int16)
+
+
+def _outline(pair: ImagePair, anatomy: Anatomy) -> float:
+    before, after = (
+        cv2.resize(level, (MAP_SIDE, MAP_SIDE), interpolation=cv2.INTER_AREA)
+        for level in (pair.before_level, pair.after_level)
+    )
+    return outline_of(after, mass_of(after - before), anatomy.region("brain"))
 
 
 def _burnt(pair: ImagePair, where: Mask, field: Mask) -> float:

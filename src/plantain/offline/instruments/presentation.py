@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plantain.records import Direction, Finding, SourceImage
 
@@ -28,6 +28,11 @@ class Presentation:
         net: least share by which its parts, taken together, go one way; see `Evidence.balance`.
         dark: least share of the change that darkens, of a finding that has dark signs as well as bright ones.
         at: name of a structure that most of it lies at, whatever its region is; "" for none.
+        rounded: it is about as long as wide.
+        outlined: it has a crisp outline, whatever the sequence.
+        shrinks: volume is lost: it is a band, or moves a border.
+        low: least height of its middle in its region, from 0 (top) to 1 (bottom); 0 asks nothing.
+        unlike: what the same change might be instead, by names that `offline/signs.py` knows; then it is unscored.
         focus: largest radius of one focus, as a share of the modality's yardstick (see `Anatomy.length`).
     """
 
@@ -47,32 +52,49 @@ class Presentation:
     net: float = 0.05
     dark: float = 0.0
     at: str = ""
+    rounded: bool = False
+    outlined: bool = False
+    shrinks: bool = False
+    low: float = 0.0
+    unlike: tuple[str, ...] = ()
 
 
 OPAQUE = 0.6
 """What fills air brightens, and moves no border: a share of its change that darkens is something else."""
 
+FLUID = 0.35
+"""Free fluid of somebody upright lies at the base."""
+
 BLEEDING = 0.2
 """Microaneurysms and bleedings are dark; exudates and drusen alone are another finding."""
 
+MEDIAL = ("mediastinum",)
+FILLED = ("mediastinum", "volume loss")
+
 KNOWN: dict[tuple[str, str], Presentation] = {
-    ("chest_xray", "Atelectasis"): Presentation("lungs", 1, "many"),
+    ("chest_xray", "Atelectasis"): Presentation("lungs", 1, "many", shrinks=True, unlike=MEDIAL),
     ("chest_xray", "Cardiomegaly"): Presentation("heart", 1, "warp", 2.0),
-    ("chest_xray", "Consolidation"): Presentation("lungs", 1, "many", pure=True, net=OPAQUE),
+    ("chest_xray", "Consolidation"): Presentation("lungs", 1, "many", pure=True, net=OPAQUE, unlike=FILLED),
     ("chest_xray", "Edema"): Presentation(
-        "lungs", 1, "many", 0.95, pure=True, lines=True, bilateral=True, net=OPAQUE
+        "lungs", 1, "many", 0.95, pure=True, lines=True, bilateral=True, net=OPAQUE, unlike=FILLED
     ),
     ("chest_xray", "Enlarged Cardiomediastinum"): Presentation("mediastinum", 1, "warp", 2.0),
     ("chest_xray", "Fracture"): Presentation("chest", 0, "single", 0.05, True, hairline=True),
-    ("chest_xray", "Lung Lesion"): Presentation("lungs", 1, "single", 0.2, pure=True, plain=True, net=OPAQUE),
-    ("chest_xray", "Lung Opacity"): Presentation("lungs", 1, "many", pure=True, plain=True, net=OPAQUE),
-    ("chest_xray", "Pleural Effusion"): Presentation("bases", 1, "single", pure=True),
+    ("chest_xray", "Lung Lesion"): Presentation(
+        "lungs", 1, "single", 0.2, pure=True, plain=True, net=OPAQUE, rounded=True, unlike=MEDIAL
+    ),
+    ("chest_xray", "Lung Opacity"): Presentation(
+        "lungs", 1, "many", pure=True, plain=True, net=OPAQUE, unlike=MEDIAL
+    ),
+    ("chest_xray", "Pleural Effusion"): Presentation("bases", 1, "single", pure=True, low=FLUID),
     ("chest_xray", "Pleural Other"): Presentation("pleura", 1, "single"),
-    ("chest_xray", "Pneumonia"): Presentation("lungs", 1, "many", pure=True, net=OPAQUE),
+    ("chest_xray", "Pneumonia"): Presentation("lungs", 1, "many", pure=True, net=OPAQUE, unlike=FILLED),
     ("chest_xray", "Pneumothorax"): Presentation("pleura", -1, "single", 0.6, True),
-    ("brain_mri", "glioma"): Presentation("brain", 0, "single", 0.55),
-    ("brain_mri", "meningioma"): Presentation("dura", 0, "single", 0.4, base="dural line"),
-    ("brain_mri", "pituitary"): Presentation("sella", 0, "single", 0.8, True),
+    ("brain_mri", "glioma"): Presentation("brain", 0, "single", 0.55, unlike=("meningioma",)),
+    ("brain_mri", "meningioma"): Presentation(
+        "dura", 0, "single", 0.4, base="dural line", outlined=True, unlike=("sella",)
+    ),
+    ("brain_mri", "pituitary"): Presentation("sella", 0, "single", 0.5, True),
     ("fundus", "AMD"): Presentation("macula", 1, "many", focus=0.3, net=OPAQUE),
     ("fundus", "Cataract"): Presentation("field", 0, "diffuse", 1.0),
     ("fundus", "Diabetes"): Presentation("retina", 0, "many", 0.3, True, 0.25, dark=BLEEDING),
@@ -94,9 +116,9 @@ def presentation_of(finding: Finding, image: SourceImage) -> Presentation:
         parts = {"diffuse": "diffuse", "warp": "warp"}.get(finding.support, "many")
         return Presentation("", SIGNS.get(finding.polarity, 0), parts, 1.0, plain=True)
     if finding.name == "glioma":
-        return Presentation(
-            known.region, GLIOMA_SIGN.get(image.sequence, 0), known.parts, known.share, known.crisp
-        )
+        return replace(known, sign=GLIOMA_SIGN.get(image.sequence, 0))
+    if known.low and image.position == "supine":
+        return replace(known, low=0.0)
     return known
 
 

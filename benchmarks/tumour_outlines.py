@@ -1,0 +1,56 @@
+"""How crisp the outlines of real tumours are, by the judge's own measure: where a meningioma's sign has its limit.
+
+`tumours_by_eye.csv` holds ellipses that were drawn by eye around tumours of the shared slices (x, y and half axes as
+shares of the frame); every slice's label is its publisher's. The limit was set on "development" alone.
+
+    python benchmarks/tumour_outlines.py --shared ../shared
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from plantain.offline.instruments.anatomy import MAP_SIDE
+from plantain.offline.instruments.brain_view import brain_view
+from plantain.offline.instruments.outline import outline_of
+from plantain.offline.signs import LEAST_OUTLINE
+from plantain.pixels.decode import decode
+
+TABLE = Path(__file__).with_name("tumours_by_eye.csv")
+
+
+def outlines(folder: Path) -> dict[tuple[str, str], list[float]]:
+    """The measure of every tumour of the table, by half and label."""
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    with TABLE.open() as table:
+        for row in csv.DictReader(table):
+            grey = decode((folder / row["label"] / row["file"]).read_bytes()).astype(np.float32).mean(axis=2)
+            level = cv2.resize(grey, (MAP_SIDE, MAP_SIDE), interpolation=cv2.INTER_AREA)
+            centre = [round(float(row[name]) * MAP_SIDE) for name in ("x", "y")]
+            axes = [round(float(row[name]) * MAP_SIDE) for name in ("half_width", "half_height")]
+            mass = np.zeros(level.shape, np.uint8)
+            cv2.ellipse(mass, centre, axes, 0, 0, 360, 1, -1)
+            brain = brain_view(level, "unknown").region("brain")
+            found[row["half"], row["label"]].append(outline_of(level, mass.astype(bool), brain))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shared", type=Path, default=Path("../shared"))
+    options = parser.parse_args()
+    for (half, label), values in sorted(outlines(options.shared / "data/brain-tumor-mri/Training").items()):
+        least, middle = min(values), float(np.median(values))
+        crisp = sum(value >= LEAST_OUTLINE for value in values)
+        reach = f"{crisp} of {len(values)} reach {LEAST_OUTLINE}"
+        print(f"{half:<12} {label:<11} {reach}; least {least:.3f}, median {middle:.2f}")
+
+
+if __name__ == "__main__":
+    main()

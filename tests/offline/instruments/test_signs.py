@@ -1,0 +1,119 @@
+"""Signs of a finding on shapes drawn here, by means of their own: a phantom head and a phantom chest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+
+from fakes.requests import source_image
+from plantain.findings import load_taxonomy
+from plantain.offline.checks import COMPLIANCE, Check
+from plantain.offline.instruments.evidence import measure
+from plantain.offline.instruments.outline import mass_of, outline_of
+from plantain.offline.instruments.pair import pair_of
+from plantain.offline.instruments.presentation import presentation_of
+from plantain.offline.judge_criteria import result_of
+from plantain.offline.signs import signs_of
+from plantain.pixels.arrays import Field
+from plantain.records import Direction, FailureCode
+
+SMALL, SIDE = 256, 512
+YS, XS = np.mgrid[:SIDE, :SIDE].astype(np.float32)
+
+
+def soft(shape: Field, sigma: float) -> Field:
+    return np.asarray(cv2.GaussianBlur(shape.astype(np.float32), (0, 0), sigma))
+
+
+def oval(x: float, y: float, across: float, down: float) -> Field:
+    return np.asarray(np.hypot((XS - x) / across, (YS - y) / down) < 1, np.float32)
+
+
+def chest() -> Field:
+    """Two dark lungs beside a bright middle, on a grey body."""
+    lungs = np.maximum(oval(140, 230, 80, 150), oval(372, 230, 80, 150))
+    grain = np.random.default_rng(1).normal(0, 2, (SIDE, SIDE)).astype(np.float32)
+    return np.asarray(150 - 100 * soft(lungs, 4) + grain)
+
+
+def signs(finding: str, drawing: Field, position: str = "erect") -> list[Check]:
+    """The signs of a finding on a chest to which a drawing was added."""
+    before = chest()
+    pictures = [
+        np.repeat(np.clip(np.rint(one), 0, 255).astype(np.uint8)[..., None], 3, axis=2)
+        for one in (before, before + drawing)
+    ]
+    image = replace(source_image(), modality="chest_xray", view="frontal", position=position)
+    shown = presentation_of(load_taxonomy().get("chest_xray", finding), image)
+    pair = pair_of(*pictures, "chest_xray")
+    return signs_of(measure(pair, image, shown, Direction.ADD, side=None), Direction.ADD)
+
+
+def failing(finding: str, drawing: Field, position: str = "erect") -> str:
+    return " | ".join(check.text for check in signs(finding, drawing, position) if check.passed is not True)
+
+
+def uneven(shape: Field) -> Field:
+    """A shape of one's own: a hill's even fall would be refused."""
+    noise = soft(np.random.default_rng(4).normal(size=(SIDE, SIDE)), 9)
+    return np.asarray(soft(shape, 4) * (30 + 12 * noise / noise.std()))
+
+
+def test_a_nodule_is_rounded_and_a_strip_is_not() -> None:
+    assert "largest disc" not in failing("Lung Lesion", uneven(oval(140, 200, 24, 28)))
+    assert "largest disc" in failing("Lung Lesion", uneven(oval(140, 200, 18, 70)))
+
+
+def test_fluid_lies_at_the_base_unless_somebody_lies() -> None:
+    high, low = uneven(oval(140, 160, 55, 30)), uneven(oval(140, 345, 60, 30))
+    assert "fluid sinks" in failing("Pleural Effusion", high)
+    assert "fluid sinks" not in failing("Pleural Effusion", low)
+    assert "fluid sinks" not in failing("Pleural Effusion", high, position="supine")
+
+
+def test_a_widened_middle_is_no_consolidation_and_a_filled_lobe_is() -> None:
+    beside = uneven(np.maximum(oval(205, 190, 22, 70), oval(307, 190, 22, 70)))
+    assert "widened mediastinum" in failing("Consolidation", beside)
+    assert "widened mediastinum" not in failing("Consolidation", uneven(oval(125, 220, 45, 50)))
+
+
+def test_lost_volume_is_a_band_or_moves_a_border() -> None:
+    filled = uneven(oval(125, 220, 45, 50))
+    assert "no border moved" in failing("Atelectasis", filled)
+    moved = filled - 14 * soft(oval(125, 285, 40, 12), 4)
+    assert "no border moved" not in failing("Atelectasis", moved)
+    assert "a border moved" in failing("Consolidation", moved)
+    band = 40 * soft(oval(140, 300, 60, 5), 1.5)
+    assert "no border moved" not in failing("Atelectasis", band)
+
+
+@pytest.mark.parametrize(("width", "crisp"), [(0.7, True), (7.0, False)])
+def test_a_crisp_mass_has_an_outline_and_a_blurred_one_has_less(width: float, crisp: bool) -> None:
+    ys, xs = np.mgrid[:SMALL, :SMALL].astype(np.float32)
+    brain = np.hypot((xs - 128) / 90, (ys - 128) / 110) < 1
+    tissue = cv2.GaussianBlur(np.random.default_rng(2).normal(size=brain.shape).astype(np.float32), (0, 0), 6)
+    level = np.asarray(brain * (100 + 20 * tissue / tissue.std()), np.float32)
+    mass = (np.hypot(xs - 90, ys - 110) < 22).astype(np.float32)
+    drawn = np.asarray(level + 40 * cv2.GaussianBlur(mass, (0, 0), width), np.float32)
+    found = mass_of(drawn - level)
+    assert found[110, 90] and not found[200, 128]
+    assert (outline_of(drawn, found, brain) > 0.10) is crisp
+
+
+def test_no_mass_has_no_outline() -> None:
+    level = np.full((SMALL, SMALL), 90, np.float32)
+    none = mass_of(np.zeros_like(level))
+    assert not none.any() and outline_of(level, none, level > 0) == 0.0
+
+
+def test_what_cannot_be_told_is_left_open_and_what_fails_fails() -> None:
+    def check(passed: bool | None) -> Check:
+        return Check(COMPLIANCE, passed, 0.5, f"said {passed}", FailureCode.NON_TARGET_FINDING)
+
+    open_ = result_of(COMPLIANCE, [check(True), check(None)])
+    assert (open_.passed, open_.codes, open_.evidence) == (None, (), "said None")
+    assert result_of(COMPLIANCE, [check(None), check(False)]).passed is False
+    assert result_of(COMPLIANCE, [check(True)]).passed is True
