@@ -13,10 +13,10 @@ import cv2
 import numpy as np
 
 from plantain.metrics.ssim import masked_ssim
+from plantain.offline.checks import Check
 from plantain.offline.instruments.evidence import Evidence, measure
 from plantain.offline.instruments.pair import ImagePair, blur, grow, pair_of
 from plantain.offline.instruments.presentation import Presentation, presentation_of
-from plantain.offline.checks import Check
 from plantain.offline.judge_criteria import checks_of
 from plantain.offline.language import read_instruction
 from plantain.offline.scale_truth import MARGIN, TruthRequest, accuracy, preserved, wanted_of
