@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plantain.journal import JournalReader
-from plantain.report.gallery import ORDER, THUMBNAIL, _quotas, select, tell
+from plantain.report.gallery import ORDER, THUMBNAIL, _quotas, select, story_of
 
 
 @given(st.dictionaries(st.sampled_from(ORDER), st.integers(0, 500), max_size=5), st.integers(0, 300))
@@ -34,7 +34,7 @@ def test_selection_is_seeded_and_ordered(run: Path) -> None:
 def test_panel_members_go_with_their_round(run: Path) -> None:
     with JournalReader.open(run) as reader:
         amd = next(row for row in reader.tasks() if row.task.finding == "AMD")
-        story = tell(reader, amd, THUMBNAIL)
+        story = story_of(reader, amd, THUMBNAIL)
     assert [len(told.panel) for told in story.rounds] == [2, 3]
     assert [told.attempt.verdict.judge for told in story.rounds if told.attempt.verdict] == ["panel", "panel"]
 
@@ -42,7 +42,7 @@ def test_panel_members_go_with_their_round(run: Path) -> None:
 def test_synthetic_source_is_named(run: Path) -> None:
     with JournalReader.open(run) as reader:
         remarks = {
-            (row.task.finding, row.task.direction.value): tell(reader, row, THUMBNAIL).remark
+            (row.task.finding, row.task.direction.value): story_of(reader, row, THUMBNAIL).remark
             for row in reader.tasks()
         }
     assert remarks["Pneumothorax", "remove"].startswith("Removes a finding that plantain rendered itself")

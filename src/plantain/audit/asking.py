@@ -11,7 +11,7 @@ from pathlib import Path
 
 from plantain.audit.jury import MOST_MEMBERS, Jury, ask, jury_of
 from plantain.audit.pictures import TrialPicture
-from plantain.audit.rejudging.stored import said
+from plantain.audit.rejudging.stored import describe_ending
 from plantain.records import EditTask, InputError, Observations, Rubric, SourceImage, TaskKind, TaskState
 from plantain.roles import Judge, JudgeRequest
 from plantain.rubrics import MED_BANANA
@@ -86,7 +86,7 @@ class Asking:
         )
         state = TaskState.SUCCESS if outcome.ok else TaskState.STOPPED
         await self.opened.close_task(task.id, state, 1, outcome.reason)
-        return seen, "" if seen is not None else said(outcome)
+        return seen, "" if seen is not None else describe_ending(outcome)
 
 
 @asynccontextmanager

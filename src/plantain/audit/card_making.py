@@ -152,9 +152,9 @@ def _controls(answers: Sequence[AuditAnswer], own: Sequence[Answered], rubric: R
         "exact undoing": rate_of(a for a in clean if a.direction == "remove"),
     }
     for kind in KINDS:
-        told = [a for a in answers if a.kind == kind and not a.may_be]
-        if kind not in defects and kind not in (CLEAN, INJECTED) and told:
-            found[kind] = rate_of(told)
+        answered = [a for a in answers if a.kind == kind and not a.may_be]
+        if kind not in defects and kind not in (CLEAN, INJECTED) and answered:
+            found[kind] = rate_of(answered)
     if words := _injected(own, rubric):
         found["injected words followed"] = figure_of(words)
     return found
@@ -226,8 +226,16 @@ def _coefficients(pairs: Sequence[tuple[Answered, Answered]], rubric: Rubric) ->
     return found | {WHOLE: _coefficient(kappa, "kappa", clusters)}
 
 
-def _coefficient(told: Agreement, kind: str, clusters: Sequence[str]) -> Figure:
-    return Figure(told.items, told.value, told.low, told.high, len(set(clusters)), kind, told.reason)
+def _coefficient(agreement: Agreement, kind: str, clusters: Sequence[str]) -> Figure:
+    return Figure(
+        agreement.items,
+        agreement.value,
+        agreement.low,
+        agreement.high,
+        len(set(clusters)),
+        kind,
+        agreement.reason,
+    )
 
 
 def _agreement(given: Sequence[Answered], asking: Asking) -> dict[str, Figure]:
@@ -253,13 +261,15 @@ def _drift(
 ) -> dict[str, Figure]:
     """Share of clean edits accepted, by the model that said it answered and the day; only where there are several."""
     clean = {task_of(one.name): one for one in own if one.kind == CLEAN and one.seen is not None}
-    told: dict[str, list[tuple[str, bool]]] = defaultdict(list)
+    served_rows: dict[str, list[tuple[str, bool]]] = defaultdict(list)
     for task, served, day in answered_by(reader, models):
         if task in clean:
-            told[f"{served or 'unnamed'} on {day}"].append(
+            served_rows[f"{served or 'unnamed'} on {day}"].append(
                 (clean[task].cluster, bool(clean[task].qualified(rubric)))
             )
-    return {name: figure_of(rows) for name, rows in sorted(told.items())} if len(told) > 1 else {}
+    return (
+        {name: figure_of(rows) for name, rows in sorted(served_rows.items())} if len(served_rows) > 1 else {}
+    )
 
 
 def _gap_figure(gap: Gap) -> Figure:

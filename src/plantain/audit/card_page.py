@@ -57,7 +57,9 @@ def markdown(card: JudgeCard) -> str:
             "| | value | 95 % interval | n | pictures |",
             "|---|---:|---|---:|---:|",
         ]
-        lines += [f"| {_cell(name)} | {said(f)} | {between(f)} | {f.n} | {f.pictures} |" for name, f in rows]
+        lines += [
+            f"| {_cell(name)} | {in_words(f)} | {between(f)} | {f.n} | {f.pictures} |" for name, f in rows
+        ]
         lines.append("")
     if card.left_out:
         lines += ["## Left out", "", *(f"- {n} times: {_cell(why)}" for why, n in card.left_out.items()), ""]
@@ -85,7 +87,7 @@ def _tables(card: JudgeCard) -> Iterator[tuple[str, str, list[tuple[str, Figure]
             yield name.capitalize(), meaning, rows
 
 
-def said(figure: Figure) -> str:
+def in_words(figure: Figure) -> str:
     """The value: shares and gaps in per cent, coefficients as they are."""
     if figure.value is None:
         return figure.reason or DASH
@@ -116,5 +118,5 @@ def _cell(text: str) -> str:
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     environment = page_environment(TEMPLATES, "")
-    environment.filters |= {"said": said, "between": between, "cost": _cost}
+    environment.filters |= {"in_words": in_words, "between": between, "cost": _cost}
     return environment

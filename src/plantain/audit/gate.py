@@ -86,17 +86,17 @@ _KNOWN = ("instruction_compliance", "structural_plausibility", "realism", "fidel
 @cache
 def thresholds() -> Thresholds:
     """The project's thresholds."""
-    told = tomllib.loads(DATA.read_text("utf-8"))
+    document = tomllib.loads(DATA.read_text("utf-8"))
     compatible: dict[str, set[tuple[str, str]]] = {}
-    for row in told["compatible"]:
+    for row in document["compatible"]:
         compatible.setdefault(row["modality"], set()).update(_pairs(row))
     return Thresholds(
-        {name: Threshold(**row) for name, row in told["rank"].items()},
-        {name: Threshold(**row) for name, row in told["qualify"].items()},
-        {name: tuple(kinds) for name, kinds in told["wrong"].items()},
-        {name: tuple(others) for name, others in told["stands_for"].items()},
+        {name: Threshold(**row) for name, row in document["rank"].items()},
+        {name: Threshold(**row) for name, row in document["qualify"].items()},
+        {name: tuple(kinds) for name, kinds in document["wrong"].items()},
+        {name: tuple(others) for name, others in document["stands_for"].items()},
         {modality: frozenset(pairs) for modality, pairs in compatible.items()},
-        {name: tuple(findings) for name, findings in told["may_be"].items()},
+        {name: tuple(findings) for name, findings in document["may_be"].items()},
     )
 
 
@@ -255,7 +255,7 @@ def _objections(controls: Mapping[str, Figure], repeats: Figure | None) -> list[
     right = controls.get(CLEAN_EDITS)
     if right is None or right.low is None or right.low < limits["right"].least:
         found.append(
-            f"clean edits, which are right: accepted {_said(right)}, the lower bound must reach "
+            f"clean edits, which are right: accepted {_in_words(right)}, the lower bound must reach "
             f"{_share(limits['right'].least)}"
         )
     found += _too_many(controls, ("swapped label",), limits["swapped label"].most)
@@ -265,12 +265,15 @@ def _objections(controls: Mapping[str, Figure], repeats: Figure | None) -> list[
     kept = {name: figure for name, figure in controls.items() if name.startswith(f"{ACCEPTED} ")}
     for name, figure in kept.items():
         if figure.value is not None and figure.value < limits["kept"].least:
-            found.append(f"{name}: kept {_said(figure)}, at least {_share(limits['kept'].least)} is needed")
+            found.append(
+                f"{name}: kept {_in_words(figure)}, at least {_share(limits['kept'].least)} is needed"
+            )
     if not any(figure.value is not None for figure in kept.values()):
         found.append("no accepted edit was judged again after another codec, a resize or a shift")
     if repeats is None or repeats.value is None or repeats.value < limits["repeats"].least:
         found.append(
-            f"asked again it answers the same {_said(repeats)}, at least {_share(limits['repeats'].least)} is needed"
+            f"asked again it answers the same {_in_words(repeats)}, "
+            f"at least {_share(limits['repeats'].least)} is needed"
         )
     return found
 
@@ -284,7 +287,9 @@ def _too_many(controls: Mapping[str, Figure], names: Iterable[str], most: float)
     for name in names:
         figure = controls.get(name)
         if figure is None or figure.high is None or figure.high > most:
-            found.append(f"{name}: accepted {_said(figure)}, the upper bound must stay within {_share(most)}")
+            found.append(
+                f"{name}: accepted {_in_words(figure)}, the upper bound must stay within {_share(most)}"
+            )
     return found
 
 
@@ -297,7 +302,7 @@ def _no_gap(name: str, gap: Gap) -> str:
     )
 
 
-def _said(figure: Figure | None) -> str:
+def _in_words(figure: Figure | None) -> str:
     if figure is None or figure.value is None:
         return "never measured"
     between = (

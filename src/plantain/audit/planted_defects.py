@@ -61,14 +61,14 @@ class Defect:
 
     Attributes:
         name: short name, used in tables and JSON.
-        says: what is done, in one line.
+        summary: what is done, in one line.
         violates: the criteria that a good judge must fail, by direction of the edit.
         amplitudes: parameters by amplitude; lengths in pixels of a 1024-pixel frame, levels in grey levels.
         spoil: does it, or raises NotApplicable.
     """
 
     name: str
-    says: str
+    summary: str
     violates: Mapping[Direction, tuple[Criterion, ...]]
     amplitudes: Mapping[str, Parameters]
     spoil: Spoil

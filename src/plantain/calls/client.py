@@ -108,12 +108,12 @@ class ModelClient:
         self.wake.set()
         self.admission.stop()
 
-    def outage(self, said: str, long: bool) -> None:
+    def outage(self, news: str, long: bool) -> None:
         """A model answers nobody; a person is called once for each outage that lasts."""
         if self.on_waiting is not None:
-            self.on_waiting(said)
+            self.on_waiting(news)
         if long and not self._called and self.on_stop is not None:
-            self.on_stop(said)
+            self.on_stop(news)
         self._called = long
 
     async def send(self, spec: CallSpec[T], deadline: Deadline) -> Reply[T]:
@@ -124,8 +124,8 @@ class ModelClient:
         except TimeoutError:
             if guard.expired_after_s is None:
                 raise
-            said = f"no answer within {guard.expired_after_s:g} s"
-            return failed(Outcome(OutcomeKind.TRANSPORT, said, timed_out=True))
+            message = f"no answer within {guard.expired_after_s:g} s"
+            return failed(Outcome(OutcomeKind.TRANSPORT, message, timed_out=True))
 
     async def pause(self, seconds: float) -> None:
         """Waits before another try; a wish to stop ends the wait."""
@@ -158,10 +158,10 @@ class _Tries:
 
 
 def _too_long(model: str, outcome: Outcome) -> Outcome:
-    said = (
+    message = (
         f"{outcome.reason}; no answer for longer than limits.outage_hours; resume when {model} answers again"
     )
-    return replace(outcome, reason=said, fatal=True)
+    return replace(outcome, reason=message, fatal=True)
 
 
 class TaskCalls:
@@ -244,23 +244,23 @@ class TaskCalls:
                 call_id = left_open.id
             ticket.started = True
             current_call.set(call_id)
-            told = Exchange(timed=ticket.deadline.seconds is not None)
-            exchange.set(told)
+            heard = Exchange(timed=ticket.deadline.seconds is not None)
+            exchange.set(heard)
             begun = time.monotonic()
             try:
                 reply = await client.send(spec, ticket.deadline)
             except LeftWithJob as left:
                 raise (RunHalted(f"{spec.model}: {left}") if str(left) else Interrupted()) from None
             latency = time.monotonic() - begun
-            if told.ran_on and client.on_worker is not None:
-                await client.on_worker(spec.model, told.ran_on)
-            ticket.announced(told.limits)
+            if heard.ran_on and client.on_worker is not None:
+                await client.on_worker(spec.model, heard.ran_on)
+            ticket.announced(heard.limits)
             ticket.settle(reply.outcome, reply.usage)
             draft = CallResult(
                 call_id=call_id,
                 outcome=reply.outcome,
                 final=False,
-                usage=replace(reply.usage, ran_on=told.ran_on) if told.ran_on else reply.usage,
+                usage=replace(reply.usage, ran_on=heard.ran_on) if heard.ran_on else reply.usage,
                 cost_usd=ticket.cost_usd,
                 latency_s=latency,
                 answer="",

@@ -78,7 +78,7 @@ class AdmissionController:
         """Calls that wait for batch jobs."""
         return sum(limiter.window.in_flight for limiter in self.limiters.values() if limiter.rules.in_jobs)
 
-    def told(self) -> dict[str, JsonValue]:
+    def history(self) -> dict[str, JsonValue]:
         """How the limits moved, by model, for the session's telemetry."""
         return {model: limiter.history.as_json() for model, limiter in sorted(self.limiters.items())}
 

@@ -69,9 +69,9 @@ class FailureStreaks:
 
 
 def _advice(step: Step, outcome: Outcome, streak: FailureStreak) -> str:
-    said = "ended so" if len(streak.kinds) == 1 else "failed"
+    verb = "ended so" if len(streak.kinds) == 1 else "failed"
     return (
-        f"{streak.calls} {step} calls in a row {said}, so no more are made: resume when the cause is mended; tasks "
+        f"{streak.calls} {step} calls in a row {verb}, so no more are made: resume when the cause is mended; tasks "
         f"that it stopped go on with `plantain retry --outcome {outcome.kind} --step {step}`"
     )
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from plantain.audit.asking import asking
-from plantain.audit.card_page import between, said, write_card_pages
+from plantain.audit.card_page import between, in_words, write_card_pages
 from plantain.audit.gate import thresholds
 from plantain.audit.jury import models_of
 from plantain.audit.pictures import TrialPicture, folder_pictures, package_pictures
@@ -280,7 +280,7 @@ def _table(title: str, rows: Mapping[str, Figure]) -> Table:
     for heading in ("", "value", "95 % interval", "n", "pictures"):
         table.add_column(heading, justify="left" if not heading else "right")
     for name, figure in rows.items():
-        table.add_row(name, said(figure), between(figure), str(figure.n), str(figure.pictures))
+        table.add_row(name, in_words(figure), between(figure), str(figure.n), str(figure.pictures))
     return table
 
 

@@ -1,21 +1,21 @@
 """What can be edited: the findings of each modality as data, the words for places, and where each can be shown."""
 
-from plantain.findings.places import PLACES, SIDES, place_of, say_place
+from plantain.findings.places import PLACES, SIDES, describe_place, place_of
 from plantain.findings.presentation import lines_on
 from plantain.findings.taxonomy import Taxonomy, load_taxonomy
-from plantain.findings.visibility import shown_sides, sides_on, told_sides, why_not_shown, zones_on
+from plantain.findings.visibility import shown_sides, sides_on, sides_to_name, why_not_shown, zones_on
 
 __all__ = [
     "PLACES",
     "SIDES",
     "Taxonomy",
+    "describe_place",
     "lines_on",
     "load_taxonomy",
     "place_of",
-    "say_place",
     "shown_sides",
     "sides_on",
-    "told_sides",
+    "sides_to_name",
     "why_not_shown",
     "zones_on",
 ]

@@ -208,7 +208,7 @@ def place_of(zone: str) -> Place:
     )
 
 
-def say_place(zone: str | None, side: str | None) -> str:
+def describe_place(zone: str | None, side: str | None) -> str:
     """Words for a place, e.g. "at the apex of the left lung"; empty when neither zone nor side is given."""
     if zone is None:
         return {

@@ -134,9 +134,9 @@ def _join(taxonomy: Taxonomy, path: Path) -> Taxonomy:
     mine = [finding for finding in findings if finding.modality == modality]
     normals = [finding.name for finding in mine if finding.normal]
     if len(normals) != 1:
-        said = f"{len(normals)} ({', '.join(normals)})" if normals else "none"
+        given = f"{len(normals)} ({', '.join(normals)})" if normals else "none"
         raise InputError(
-            f"{path}: normal: {modality} needs exactly one finding with normal = true, not {said}"
+            f"{path}: normal: {modality} needs exactly one finding with normal = true, not {given}"
         )
     names = [finding.name for finding in mine]
     for finding in added:

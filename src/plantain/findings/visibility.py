@@ -62,7 +62,7 @@ def shown_sides(image: SourceImage) -> str:
 _SIDE = re.compile(r"\b(left|right)\b", re.IGNORECASE)
 
 
-def told_sides(instruction: str, image: SourceImage) -> str:
+def sides_to_name(instruction: str, image: SourceImage) -> str:
     """What an editor has to be told of sides beside this instruction; "" where the instruction names none."""
     return shown_sides(image) if _SIDE.search(instruction) else ""
 

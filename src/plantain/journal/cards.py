@@ -57,14 +57,14 @@ def as_json(card: JudgeCard) -> dict[str, object]:
 
 
 def _figure(figure: Figure) -> dict[str, object]:
-    said: dict[str, object] = {
+    record: dict[str, object] = {
         "n": figure.n,
         figure.kind: _rounded(figure.value),
         "low": _rounded(figure.low),
         "high": _rounded(figure.high),
         "pictures": figure.pictures,
     }
-    return said | ({"reason": figure.reason} if figure.reason else {})
+    return record | ({"reason": figure.reason} if figure.reason else {})
 
 
 def _rounded(value: float | None) -> float | None:
@@ -74,14 +74,14 @@ def _rounded(value: float | None) -> float | None:
 def from_json(data: bytes, where: str) -> JudgeCard:
     """The inverse of `as_json`, every field checked. Raises InputError, which begins with `where`."""
     try:
-        told = orjson.loads(data)
-        if not isinstance(told, dict) or not isinstance(told.get("gate"), dict):
+        record = orjson.loads(data)
+        if not isinstance(record, dict) or not isinstance(record.get("gate"), dict):
             raise ValueError("a card is an object with judge and gate")
-        fields = {name: value for name, value in told.items() if name != "line"}
-        fields["gate"] = {name: value for name, value in told["gate"].items() if name != "standing"}
+        fields = {name: value for name, value in record.items() if name != "line"}
+        fields["gate"] = {name: value for name, value in record["gate"].items() if name != "standing"}
         for name in _OF_RATES:
-            fields[name] = _figures(told.get(name, {}))
-        fields["gaps"] = {m: _figures(own) for m, own in dict(told.get("gaps", {})).items()}
+            fields[name] = _figures(record.get(name, {}))
+        fields["gaps"] = {m: _figures(own) for m, own in dict(record.get("gaps", {})).items()}
         return _cards().validate_python(fields)
     except ValidationError as error:
         first = error.errors()[0]
@@ -93,10 +93,10 @@ def from_json(data: bytes, where: str) -> JudgeCard:
         raise InputError(f"{where}: not a judge's card ({error}); plantain audit makes one") from error
 
 
-def _figures(told: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
+def _figures(records: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
     known = {"n", "low", "high", "pictures", "reason"}
     found = {}
-    for name, figure in told.items():
+    for name, figure in records.items():
         (kind,) = figure.keys() - known
         found[name] = {
             **{key: figure[key] for key in figure.keys() & known},
@@ -200,16 +200,18 @@ def standings_of(reader: JournalReader) -> list[Standing]:
     begun: dict[str, str] = orjson.loads(reader.meta("method") or "{}")
     frozen = reader.header.frozen
     models = frozen.get("models")
-    told = models.get("judge") if isinstance(models, dict) else None
-    names = list(dict.fromkeys(map(str, told))) if isinstance(told, list) else []
+    judges = models.get("judge") if isinstance(models, dict) else None
+    names = list(dict.fromkeys(map(str, judges))) if isinstance(judges, list) else []
     rubric, cards = _rubric_name(frozen), cards_of(reader.run)
     prints = dict(
-        said.split(": ", 1) for role, said in begun.items() if role.startswith("judge ") and ": " in said
+        fingerprint.split(": ", 1)
+        for role, fingerprint in begun.items()
+        if role.startswith("judge ") and ": " in fingerprint
     )
     found = [standing_of(cards, name, rubric, prints.get(name, "")) for name in names]
     panel = (
-        card_for(cards, ",".join(map(str, told)), rubric)
-        if isinstance(told, list) and len(told) > 1
+        card_for(cards, ",".join(map(str, judges)), rubric)
+        if isinstance(judges, list) and len(judges) > 1
         else None
     )
     return found + ([Standing(panel.judge, panel, panel.line)] if panel else [])
@@ -217,8 +219,8 @@ def standings_of(reader: JournalReader) -> list[Standing]:
 
 def _rubric_name(frozen: Mapping[str, object]) -> str:
     """A run that says nothing of its rubric judged by Med-Banana's."""
-    told = frozen.get("rubric")
-    return str(told.get("name", "")) if isinstance(told, Mapping) else "med-banana"
+    rubric = frozen.get("rubric")
+    return str(rubric.get("name", "")) if isinstance(rubric, Mapping) else "med-banana"
 
 
 def _file_name(card: JudgeCard) -> str:

@@ -64,15 +64,15 @@ def plain(record: object) -> dict[str, object]:
     """
     if not is_dataclass(record) or isinstance(record, type):
         raise TypeError(f"{type(record).__name__} is no record")
-    said = {field.name: getattr(record, field.name) for field in fields(record)}
+    row = {field.name: getattr(record, field.name) for field in fields(record)}
     if isinstance(record, CriterionResult) and record.value is None:
-        del said["value"]
+        del row["value"]
     if isinstance(record, Observations):
-        criteria, facts, differences = said.pop("criteria"), said.pop("facts"), said.pop("differences")
-        said = {"criteria": criteria, **facts, **said}
+        criteria, facts, differences = row.pop("criteria"), row.pop("facts"), row.pop("differences")
+        row = {"criteria": criteria, **facts, **row}
         if differences:
-            said["differences"] = differences
-    return said
+            row["differences"] = differences
+    return row
 
 
 def dumps(record: object) -> bytes:
@@ -100,23 +100,23 @@ def observations_from_json(text: str) -> Observations:
     return observations_of(dict_from_json(text))
 
 
-def observations_of(told: Mapping[str, object]) -> Observations:
+def observations_of(row: Mapping[str, object]) -> Observations:
     """The report of `plain`. Raises ValueError for what is none."""
-    facts = {name: value for name, value in told.items() if name not in _REPORT}
-    opinion, texts = told.get("opinion"), (told.get("reason", ""), told.get("differences", ""))
+    facts = {name: value for name, value in row.items() if name not in _REPORT}
+    opinion, texts = row.get("opinion"), (row.get("reason", ""), row.get("differences", ""))
     if not all(isinstance(value, bool) for value in (*facts.values(), opinion is None or opinion)):
         raise ValueError("a report's facts and opinion are true or false")
-    if "criteria" not in told or not all(isinstance(text, str) for text in texts):
+    if "criteria" not in row or not all(isinstance(text, str) for text in texts):
         raise ValueError("a report has criteria, and its reason is text")
-    criteria = _results().validate_python(told["criteria"])
+    criteria = _results().validate_python(row["criteria"])
     return Observations(criteria, facts, opinion, *texts)  # type: ignore[arg-type]  # checked above
 
 
-def verdict_of(told: object) -> Verdict:
+def verdict_of(row: object) -> Verdict:
     """The verdict of `plain`. Raises ValueError for what is none."""
-    if not isinstance(told, Mapping) or not isinstance(told.get("observations"), Mapping):
+    if not isinstance(row, Mapping) or not isinstance(row.get("observations"), Mapping):
         raise ValueError("a verdict has observations")
-    return _verdicts().validate_python({**told, "observations": observations_of(told["observations"])})
+    return _verdicts().validate_python({**row, "observations": observations_of(row["observations"])})
 
 
 def dict_from_json(text: str) -> dict[str, JsonValue]:

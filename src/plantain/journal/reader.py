@@ -240,7 +240,7 @@ class JournalReader:
         after: tuple[str, int, int] = ("", 0, 0)
         while rows := self.connection.execute(query, (*after, PAGE)).fetchall():
             found = read_verdicts(self.connection, verdicts, (*rows[0][:3], *rows[-1][:3]))
-            decisive = {(told.task_id, told.generation, told.round): told.verdict for told in found}
+            decisive = {(stored.task_id, stored.generation, stored.round): stored.verdict for stored in found}
             for row in rows:
                 yield _attempt(row, decisive.get(row[:3]))
             after = rows[-1][:3]

@@ -96,19 +96,19 @@ def put_verdict(connection: sqlite3.Connection, stored: StoredVerdict) -> None:
     for place, (name, result) in enumerate(seen.criteria.items()):
         check_finite(**{name: result.confidence}, value=result.value)
         codes, words = orjson.dumps(result.codes).decode(), clean_text(result.evidence)
-        told = (result.passed, result.value, result.confidence, codes, words)
-        rows.append((*key, name, "criterion", place, *told))
+        result_columns = (result.passed, result.value, result.confidence, codes, words)
+        rows.append((*key, name, "criterion", place, *result_columns))
     for place, (name, answer) in enumerate(seen.facts.items()):
         rows.append((*key, name, "fact", place, None, float(answer), None, "[]", ""))
     connection.executemany(_PUT_CRITERION, rows)
 
 
-def put_correction(connection: sqlite3.Connection, said: StoredVerdict) -> None:
+def put_correction(connection: sqlite3.Connection, correction: StoredVerdict) -> None:
     """Stores what a person said, after that person's earlier corrections of the attempt; it never decides."""
     earlier = "SELECT count(*) FROM verdict WHERE task = ? AND generation = ? AND round = ? AND judge = ?"
-    key = (said.task_id, said.generation, said.round, said.verdict.judge)
+    key = (correction.task_id, correction.generation, correction.round, correction.verdict.judge)
     draw = int(connection.execute(earlier, key).fetchone()[0])
-    put_verdict(connection, replace(said, draw=draw, decisive=False))
+    put_verdict(connection, replace(correction, draw=draw, decisive=False))
 
 
 def corrections_in(verdicts: Iterable[StoredVerdict]) -> list[StoredVerdict]:
@@ -164,14 +164,14 @@ def read_verdicts(
         f"CROSS JOIN criterion c USING ({_KEY}) WHERE {where} ORDER BY {_KEY}, kind, place",
         bound,
     )
-    told = {key: [row[5:] for row in own] for key, own in groupby(found, key=lambda row: row[:5])}
+    results = {key: [row[5:] for row in own] for key, own in groupby(found, key=lambda row: row[:5])}
     for row in rows:
-        yield _stored(row, told.get(row[:5], []))
+        yield _stored(row, results.get(row[:5], []))
 
 
-def _stored(row: sqlite3.Row, told: list[tuple[str, str, int, float, float, str, str]]) -> StoredVerdict:
+def _stored(row: sqlite3.Row, results: list[tuple[str, str, int, float, float, str, str]]) -> StoredVerdict:
     criteria, facts = {}, {}
-    for kind, name, passed, value, confidence, codes, reason in told:
+    for kind, name, passed, value, confidence, codes, reason in results:
         if kind == "fact":
             facts[name] = bool(value)
         else:

@@ -116,8 +116,8 @@ def account_of(connection: sqlite3.Connection) -> Account:
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (META,)).fetchone()
     if row is None:
         return Account()
-    told = orjson.loads(row[0])
-    return Account(**{**told, "marks": tuple(told["marks"])})
+    record = orjson.loads(row[0])
+    return Account(**{**record, "marks": tuple(record["marks"])})
 
 
 def extent_of(connection: sqlite3.Connection, image_ids: Collection[str]) -> Extent:
@@ -215,7 +215,11 @@ def finish(connection: sqlite3.Connection, run: Path, clear: Callable[[Note], No
 
 def _note(connection: sqlite3.Connection) -> Note | None:
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (NOTE,)).fetchone()
-    return None if row is None else Note(**{name: tuple(told) for name, told in orjson.loads(row[0]).items()})
+    return (
+        None
+        if row is None
+        else Note(**{name: tuple(values) for name, values in orjson.loads(row[0]).items()})
+    )
 
 
 @contextlib.contextmanager

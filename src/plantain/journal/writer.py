@@ -272,9 +272,9 @@ class Journal:
             stored += await self._submit(partial(statements.add_scores, scores=batch))
         return stored
 
-    async def correct(self, said: StoredVerdict) -> None:
+    async def correct(self, correction: StoredVerdict) -> None:
         """Keeps a person's verdict beside those that are there: nothing that was decided changes."""
-        await self._submit(partial(verdicts.put_correction, said=said))
+        await self._submit(partial(verdicts.put_correction, correction=correction))
 
     async def make_decisive(self, judge: str, draw: int) -> int:
         """Lets one judge's verdicts decide wherever it gave one; returns of how many tasks. The older ones stay."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from plantain.findings import place_of, say_place
+from plantain.findings import describe_place, place_of
 from plantain.offline.clauses import Clause, ClauseKind, plain_sides, split_clauses
 from plantain.offline.vocabulary import (
     CONSPICUITY_PATTERNS,
@@ -213,8 +213,8 @@ def _attributes(
     if finding is not None:
         named = (normalise(finding.name), normalise(finding.title))
         own = _finding_first([_without(fragment, named) for fragment in own], finding)
-    placed = [fragment for clause in others if _says(_PLACED, clause) for fragment in clause.fragments]
-    sized = [fragment for clause in others if _says(_SIZED, clause) for fragment in clause.fragments]
+    placed = [fragment for clause in others if _matches(_PLACED, clause) for fragment in clause.fragments]
+    sized = [fragment for clause in others if _matches(_SIZED, clause) for fragment in clause.fragments]
     variant = next((v for v in map(_variant, (*own, *placed)) if v), 0)
     own, placed, sized = ([_without_variant(fragment) for fragment in part] for part in (own, placed, sized))
     looks = [_without_names(part, finding) for part in (*_of_its_own(own), *sized)]
@@ -230,7 +230,7 @@ def _attributes(
     )
 
 
-def _says(pattern: re.Pattern[str], clause: Clause) -> bool:
+def _matches(pattern: re.Pattern[str], clause: Clause) -> bool:
     return any(pattern.search(fragment) for fragment in clause.fragments)
 
 
@@ -324,7 +324,7 @@ def compose(intent: Intent, finding: Finding, *, phrasing: int = 0) -> str:
     parts = [verb, with_article(noun, finding.title) if adding else f"the {noun}"]
     if adding and intent.softness:
         parts.append(f"with {SOFTNESS_SAID[intent.softness]}")
-    parts.append(say_place(intent.zone, intent.side))
+    parts.append(describe_place(intent.zone, intent.side))
     sentence = " ".join(part for part in parts if part)
     if not adding and intent.extent:
         sentence = f"{sentence}, {REMOVAL_SAID[intent.extent]}"

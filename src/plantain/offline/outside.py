@@ -97,8 +97,8 @@ def put_back(
         direction: add or remove; None where it is neither.
         region: bool (H, W), True where the change belongs, where somebody said so.
     """
-    told = finding is not None and direction in (Direction.ADD, Direction.REMOVE)
-    if not told and region is None:
+    known = finding is not None and direction in (Direction.ADD, Direction.REMOVE)
+    if not known and region is None:
         return _as_it_came(answer, 0.0, "neither a known finding nor a region says where the change belongs")
     presentation = (
         presentation_of(finding, image) if finding is not None else Presentation("", 0, "many", 1.0)
@@ -140,14 +140,14 @@ def _found(
         place = enlarged(anatomy.region(presentation.region), size)
         if region is not None:
             place = enlarged(region, size)
-        told_by = field
+        reference = field
         if turn:
             change = coherent_change(pair, field, place)
             if turn == 2:
                 break
             apart = ~grow(change.labels > 0, pair.px(12) / FACTOR)
-            told_by = field & apart if (field & apart).sum() > 0.2 * field.sum() else field
-        toned = match_tone(original, laid, _full(told_by, original.shape), drift=turn > 0)
+            reference = field & apart if (field & apart).sum() > 0.2 * field.sum() else field
+        toned = match_tone(original, laid, _full(reference, original.shape), drift=turn > 0)
     assert change is not None
     if region is not None:
         near = grow(place, pair.px(24) / FACTOR)

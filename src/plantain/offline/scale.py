@@ -112,16 +112,16 @@ def measured(
         ea = accuracy(pair.before, pair.after, truth, wanted)
         seen.append(f"EA: share of the way to the real result, over {wanted.share:.1%} of the frame.")
     elif known:
-        ea, said = _by_checks(checks, Criterion.INSTRUCTION_COMPLIANCE)
-        seen.append(f"EA: {said}.")
+        ea, reason = _by_checks(checks, Criterion.INSTRUCTION_COMPLIANCE)
+        seen.append(f"EA: {reason}.")
     elif wanted is not None and truth is not None:
         ea = accuracy(pair.before, pair.after, truth, wanted)
     else:
         ea = unscored("no real result and no finding to measure the change against")
-    cp, said = _context(pair, evidence, wanted)
-    seen.append(f"CP: {said}.")
-    vq, said = _quality(pair, checks)
-    seen.append(f"VQ: {said}.")
+    cp, reason = _context(pair, evidence, wanted)
+    seen.append(f"CP: {reason}.")
+    vq, reason = _quality(pair, checks)
+    seen.append(f"VQ: {reason}.")
     shares = dict(zip(MEASURED, (ea, cp, vq), strict=True))
     results = {c.name: _on_scale(shares[c.name], c, rubric) for c in rubric.criteria}
     return Observations(results, {}, None, " ".join(seen), _differences(evidence))
@@ -162,14 +162,14 @@ def _context(pair: ImagePair, evidence: Evidence, wanted: TruthRequest | None) -
     height, width = pair.shape
     around = grow(cv2.resize(main, (width, height), interpolation=cv2.INTER_NEAREST) > 0, MARGIN * pair.unit)
     if float(around.mean()) > MOST_CHANGED:
-        around, said = np.zeros(pair.shape, bool), "SSIM of the whole frame: most of it changed"
+        around, reason = np.zeros(pair.shape, bool), "SSIM of the whole frame: most of it changed"
     else:
-        said = "SSIM outside the output's main change"
-    return Score(max(0.0, masked_ssim(pair.before, pair.after, around).value or 0.0)), said
+        reason = "SSIM outside the output's main change"
+    return Score(max(0.0, masked_ssim(pair.before, pair.after, around).value or 0.0)), reason
 
 
 def _quality(pair: ImagePair, checks: list[Check]) -> tuple[Score, str]:
-    score, said = _by_checks(checks, Criterion.REALISM)
+    score, reason = _by_checks(checks, Criterion.REALISM)
     detail = _detail(pair)
     lost = (detail - LOST_DETAIL) / (KEPT_DETAIL - LOST_DETAIL)
     gained = (NOISY_DETAIL - detail) / (NOISY_DETAIL - MOST_DETAIL)
@@ -177,7 +177,7 @@ def _quality(pair: ImagePair, checks: list[Check]) -> tuple[Score, str]:
     if score.value == 1.0 and kept == 1.0:
         return score, "no seam, lost grain, false colour or burnt place beyond its limit"
     if score.value is not None and score.value <= kept:
-        return score, said
+        return score, reason
     return Score(kept), f"fine detail of the whole frame at {detail:.2f} of the original's"
 
 

@@ -46,8 +46,8 @@ async def check_pending_consent(recipe: Recipe, catalogue: Catalogue, journal: J
     if recipe.data.consent is not None:
         stated = recipe.data.consent
         every = (stated,) if isinstance(stated, ConsentGiven) else stated
-        told = [one.model_dump(exclude_defaults=True) for one in every]
-        given = {**told[0], **({"others": told[1:]} if told[1:] else {}), "models": models}
+        agreements = [one.model_dump(exclude_defaults=True) for one in every]
+        given = {**agreements[0], **({"others": agreements[1:]} if agreements[1:] else {}), "models": models}
         await journal.set_meta("consent", orjson.dumps(given).decode())
 
 

@@ -56,11 +56,11 @@ async def edit_until_qualified(rounds: Rounds) -> Closing:
 
 def _cannot_be_shown(attempt: Attempt, history: list[Attempt], most: int) -> bool:
     """True when the editor has said so of two instructions and has drawn nothing: one alone may name a bad place."""
-    said = [
+    refused = [
         a.edit_outcome is not None and a.edit_outcome.kind is OutcomeKind.NOT_APPLICABLE
         for a in (*history, attempt)
     ]
-    return all(said) and len(said) >= min(2, most)
+    return all(refused) and len(refused) >= min(2, most)
 
 
 def _why(attempt: Attempt) -> str:

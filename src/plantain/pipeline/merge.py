@@ -65,8 +65,8 @@ class Part:
     @property
     def served(self) -> dict[str, list[str]]:
         """The models that answered, by the name they were asked under."""
-        told: dict[str, list[str]] = orjson.loads(self.meta.get(model_drift.META, "{}"))
-        return told
+        versions: dict[str, list[str]] = orjson.loads(self.meta.get(model_drift.META, "{}"))
+        return versions
 
 
 @dataclass(frozen=True, slots=True)

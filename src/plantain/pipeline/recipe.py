@@ -76,10 +76,10 @@ class Loop(Section):
 
     def frozen_part(self) -> dict[str, JsonValue]:
         """What a run freezes of it; what came later counts only where it is on, so that older runs go on."""
-        said: dict[str, JsonValue] = self.model_dump(mode="json")
+        settings: dict[str, JsonValue] = self.model_dump(mode="json")
         if self.restore == "none":
-            del said["restore"]
-        return said
+            del settings["restore"]
+        return settings
 
 
 class Recipe(Section):
@@ -136,7 +136,9 @@ class Recipe(Section):
         """What may not change when the run is resumed: models, loop, seed, and how the models are sampled."""
         sampling = self.terms.sampling()
         roles: dict[str, JsonValue] = {
-            role: dict(said) for role, section in sorted(self.settings.items()) if (said := section.said())
+            role: dict(settings)
+            for role, section in sorted(self.settings.items())
+            if (settings := section.said())
         }
         own: JsonValue = {**frozen(self.judged_by)}
         return {

@@ -103,7 +103,7 @@ class Rounds:
             "image": self.image.prepared_sha256,
             "finding": self.task.finding,
             "direction": self.task.direction.value,
-            "history": [_told(attempt) for attempt in history],
+            "history": [_history_row(attempt) for attempt in history],
             "failed_edit": failed_edit,
         }
 
@@ -345,7 +345,7 @@ def _same_edit(earlier: Attempt, attempt: Attempt) -> bool:
     return same and earlier.verdict is not None
 
 
-def _told(attempt: Attempt) -> list[object]:
+def _history_row(attempt: Attempt) -> list[object]:
     """What the history says of an attempt, as part of a request's identity."""
     verdict = dumps(attempt.verdict) if attempt.verdict else b""
     outcome = attempt.edit_outcome.kind.value if attempt.edit_outcome else ""

@@ -91,14 +91,14 @@ class Share:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        told = orjson.loads(text)
-        return cls(Shard.parse(told["shard"]), int(told["tasks"]), int(told["of"]), str(told["plan"]))
+        record = orjson.loads(text)
+        return cls(Shard.parse(record["shard"]), int(record["tasks"]), int(record["of"]), str(record["plan"]))
 
 
 def share_of(reader: JournalReader) -> Share | None:
     """Which shard a run is; None for a run of the whole plan."""
-    told = reader.meta(META)
-    return None if told is None else Share.from_json(told)
+    record = reader.meta(META)
+    return None if record is None else Share.from_json(record)
 
 
 def share_begun(run: Path | None, asked: Shard | None) -> Share | None:
@@ -167,8 +167,8 @@ def _limits(limits: Limits, part: float) -> Limits:
 
 
 def _provider(section: ProviderSection, part: float) -> ProviderSection:
-    stated = {name: said for name in PER_MINUTE if (said := getattr(section, name)) is not None}
-    return section.model_copy(update={name: said * part for name, said in stated.items()})
+    stated = {name: limit for name in PER_MINUTE if (limit := getattr(section, name)) is not None}
+    return section.model_copy(update={name: limit * part for name, limit in stated.items()})
 
 
 def in_words(recipe: Recipe, share: Share) -> str:
@@ -184,10 +184,10 @@ def in_words(recipe: Recipe, share: Share) -> str:
         )
     for name, section in sorted(recipe.providers.items()):
         for limit in PER_MINUTE:
-            if (said := getattr(section, limit)) is not None:
+            if (rate := getattr(section, limit)) is not None:
                 unit = limit.partition("_")[0]
                 taken.append(
-                    f"{getattr(mine.providers[name], limit):,.4g} of {said:,.4g} {unit} a minute at {name}"
+                    f"{getattr(mine.providers[name], limit):,.4g} of {rate:,.4g} {unit} a minute at {name}"
                 )
     return f"shard {share.shard}: {', '.join(taken)}"
 

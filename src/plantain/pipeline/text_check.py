@@ -79,17 +79,17 @@ class TextCheck:
         """What the edit did to text, in words; empty where it left all of it alone and drew none."""
         for stored in self._journal.reader.scores(attempt.task_id, attempt.generation):
             if stored.metric == METRIC and stored.round == attempt.round:
-                told = stored.detail["changes"]
-                assert isinstance(told, list)
-                return tuple(str(change) for change in told)
+                stored_changes = stored.detail["changes"]
+                assert isinstance(stored_changes, list)
+                return tuple(str(change) for change in stored_changes)
         loop = asyncio.get_running_loop()
         changes = await loop.run_in_executor(_READERS, self._compare, image, original, edited)
-        said: list[JsonValue] = [str(change) for change in changes]
+        words: list[JsonValue] = [str(change) for change in changes]
         score = Score(0.0 if changes else 1.0)
-        detail: dict[str, JsonValue] = {"changes": said, "reader": self._reader.name}
+        detail: dict[str, JsonValue] = {"changes": words, "reader": self._reader.name}
         stored = StoredScore(attempt.task_id, attempt.generation, attempt.round, METRIC, score, detail)
         await self._journal.add_scores([stored])
-        return tuple(str(change) for change in said)
+        return tuple(str(change) for change in words)
 
     def _compare(self, image: SourceImage, original: bytes, edited: bytes) -> tuple[TextChange, ...]:
         kept = self._catalogue.reading(image.prepared_sha256)

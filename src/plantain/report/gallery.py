@@ -67,7 +67,7 @@ class Story:
     @property
     def counted(self) -> int:
         """Rounds of the current generation."""
-        return sum(not told.attempt.superseded for told in self.rounds)
+        return sum(not shown.attempt.superseded for shown in self.rounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +97,16 @@ def select(reader: JournalReader, size: int, seed: int) -> Selection:
     return Selection(tuple(sorted(chosen)), tuple((s, quotas[s], totals[s]) for s in ORDER if s in totals))
 
 
-def tell(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = False) -> Story:
+def story_of(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = False) -> Story:
     """The story of a task's current generation, or of all, with pictures of the given size."""
     image = reader.image(task.task.image_id)
     before = decode(reader.read_blob(image.prepared_sha256)) if there(reader, image.prepared_sha256) else None
     generation = None if whole else task.generation
     attempts = reader.attempts(task.id, generation)
-    told = reader.verdicts(task.id, generation)
-    counting = corrections_in(told)
+    verdicts = reader.verdicts(task.id, generation)
+    counting = corrections_in(verdicts)
     members = [
-        v for v in told if not v.decisive and (v in counting or not v.verdict.judge.startswith(PERSON))
+        v for v in verdicts if not v.decisive and (v in counting or not v.verdict.judge.startswith(PERSON))
     ]
     return Story(
         task=task,

@@ -44,11 +44,14 @@ def limit_pictures(sessions: Iterable[SessionRow]) -> list[LimitPicture]:
     found: list[LimitPicture] = []
     for session in sorted(sessions, key=lambda row: row.id, reverse=True):
         limits = session.detail.get("limits")
-        for model, told in sorted(limits.items()) if isinstance(limits, dict) else ():
-            changes = _changes(told)
-            if isinstance(told, dict) and changes and len(found) < MOST:
-                granted, accepted = _count(told, "granted"), _count(told, "accepted")
-                refused, picture = _count(told, "rate_limited"), limit_figure(f"limits-{len(found)}", changes)
+        for model, history in sorted(limits.items()) if isinstance(limits, dict) else ():
+            changes = _changes(history)
+            if isinstance(history, dict) and changes and len(found) < MOST:
+                granted, accepted = _count(history, "granted"), _count(history, "accepted")
+                refused, picture = (
+                    _count(history, "rate_limited"),
+                    limit_figure(f"limits-{len(found)}", changes),
+                )
                 found.append(LimitPicture(model, session.started_at, granted, accepted, refused, picture))
     return found
 
@@ -85,8 +88,8 @@ def _draw_one(axes: Axes, kind: str, changes: list[Change], last: float) -> None
     axes.set_title(KINDS[kind], loc="left", fontsize=9)
 
 
-def _changes(told: JsonValue) -> list[Change]:
-    rows = told.get("changes") if isinstance(told, dict) else None
+def _changes(history: JsonValue) -> list[Change]:
+    rows = history.get("changes") if isinstance(history, dict) else None
     changes: list[Change] = []
     for row in rows if isinstance(rows, list) else ():
         match row:
@@ -97,6 +100,6 @@ def _changes(told: JsonValue) -> list[Change]:
     return changes
 
 
-def _count(told: dict[str, JsonValue], name: str) -> int:
-    value = told.get(name)
+def _count(history: dict[str, JsonValue], name: str) -> int:
+    value = history.get(name)
     return value if isinstance(value, int) else 0

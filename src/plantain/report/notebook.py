@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from plantain.journal import JournalReader, TaskRow
-from plantain.report.gallery import THUMBNAIL, tell
+from plantain.report.gallery import THUMBNAIL, story_of
 from plantain.report.page import environment
 
 
 def story_html(reader: JournalReader, task: TaskRow) -> str:
     """HTML with inline styles only and no script: what a notebook shows of a task without trusting anything."""
-    story = tell(reader, task, THUMBNAIL)
+    story = story_of(reader, task, THUMBNAIL)
     return environment().get_template("notebook.html.j2").render(story=story)

@@ -35,7 +35,7 @@ from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.thumbnails import SATURATION
 from plantain.records.card import SELF_CONSISTENCY
 from plantain.report import figures, labels
-from plantain.report.gallery import PAGE, THUMBNAIL, Selection, select, tell
+from plantain.report.gallery import PAGE, THUMBNAIL, Selection, select, story_of
 from plantain.report.limits import limit_pictures
 from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.rubrics import recorded
@@ -83,7 +83,7 @@ def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -
         numbers = gather(reader)
         judges = standings_of(reader)
         selection = select(reader, gallery, reader.header.seed)
-        stories = [tell(reader, reader.task(task), THUMBNAIL) for task in selection.ids]
+        stories = [story_of(reader, reader.task(task), THUMBNAIL) for task in selection.ids]
         status, spent, sessions = status_summary(reader), costs(reader), reader.sessions()
     html = (
         environment()
@@ -141,7 +141,9 @@ def write_story(reader: JournalReader, task: TaskRow, to: Path) -> Path:
         environment()
         .get_template("task.html.j2")
         .render(
-            run=_run(reader.header), story=tell(reader, task, PAGE, whole=True), calls=reader.calls(task.id)
+            run=_run(reader.header),
+            story=story_of(reader, task, PAGE, whole=True),
+            calls=reader.calls(task.id),
         )
     )
     write_page(html_target(to), html)

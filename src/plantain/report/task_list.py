@@ -105,9 +105,9 @@ def _why(reader: JournalReader, row: TaskRow) -> str:
     if verdict is None:
         outcome = next((one.edit_outcome for one in reversed(attempts) if one.edit_outcome is not None), None)
         return "" if outcome is None else f"{outcome.kind.value} {outcome.reason}".strip()
-    said = []
+    failed = []
     for criterion, result in verdict.observations.criteria.items():
         if not result.passed:
             codes = ", ".join(map(str, result.codes))
-            said.append(f"{criterion} ({codes})" if codes else str(criterion))
-    return "; ".join(said).replace("_", " ")
+            failed.append(f"{criterion} ({codes})" if codes else str(criterion))
+    return "; ".join(failed).replace("_", " ")

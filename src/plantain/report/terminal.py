@@ -207,13 +207,13 @@ def _text(text: str) -> Text:
 
 def _beside(stored: StoredVerdict) -> RenderableType:
     """A verdict that does not decide: a panel's member, a judge that was asked again, or a person's correction."""
-    said = stored.verdict
-    if not said.judge.startswith(PERSON):
+    verdict = stored.verdict
+    if not verdict.judge.startswith(PERSON):
         who = "panel member" if stored.draw < JUDGED_AGAIN else "judged again"
-        return _verdict(said, f"{who}, draw {stored.draw}: ")
-    text = Text(f"corrected by hand by {plain(said.judge.removeprefix(PERSON))}: ")
-    text.append(SET[said.qualified], style="green" if said.qualified else "red")
-    text.append(f": {plain(said.observations.reason)}")
+        return _verdict(verdict, f"{who}, draw {stored.draw}: ")
+    text = Text(f"corrected by hand by {plain(verdict.judge.removeprefix(PERSON))}: ")
+    text.append(SET[verdict.qualified], style="green" if verdict.qualified else "red")
+    text.append(f": {plain(verdict.observations.reason)}")
     return text
 
 

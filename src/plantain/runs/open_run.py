@@ -90,4 +90,4 @@ class OpenRun:
 
     def telemetry(self) -> dict[str, JsonValue]:
         """What the session's row keeps beside its peak memory."""
-        return {"made": self.client.made, "limits": self.admission.told()}
+        return {"made": self.client.made, "limits": self.admission.history()}

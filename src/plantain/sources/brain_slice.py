@@ -67,7 +67,7 @@ class LinearRule:
     weights: Floats
     least: float
 
-    def tell(self, measured: Floats) -> tuple[str, float]:
+    def classify(self, measured: Floats) -> tuple[str, float]:
         """The likeliest class, "unknown" where it is not likely enough, and its probability."""
         values = np.concatenate([[1.0], (measured - self.middle) / self.spread])
         scores = values @ self.weights
@@ -88,14 +88,14 @@ def estimate_slice(pixels: Image) -> SliceEstimate:
     if measured is None:
         return SliceEstimate()
     rules = _rules()
-    plane, sure_plane = rules["plane"].tell(measured)
-    sequence, sure_sequence = rules["sequence"].tell(measured)
+    plane, sure_plane = rules["plane"].classify(measured)
+    sequence, sure_sequence = rules["sequence"].classify(measured)
     return SliceEstimate(plane, sequence, round(sure_plane, 2), round(sure_sequence, 2))
 
 
 @cache
 def _rules() -> Mapping[str, LinearRule]:
-    told = json.loads(RULES.read_text("utf-8"))
+    document = json.loads(RULES.read_text("utf-8"))
     return {
         name: LinearRule(
             tuple(rule["classes"]),
@@ -104,7 +104,7 @@ def _rules() -> Mapping[str, LinearRule]:
             np.array(rule["weights"]),
             float(rule["least"]),
         )
-        for name, rule in told.items()
+        for name, rule in document.items()
     }
 
 
@@ -223,7 +223,7 @@ def _overlap(one: Mask, other: Mask) -> float:
 
 
 def fitted(
-    measured: Floats, classes: Sequence[str], told: Sequence[str], *, least: float, ridge: float
+    measured: Floats, classes: Sequence[str], labels: Sequence[str], *, least: float, ridge: float
 ) -> LinearRule:
     """A rule fitted to slices that were read by eye: softmax regression with a ridge, by gradient descent.
 
@@ -233,7 +233,7 @@ def fitted(
         least: probability from which a class is told.
         ridge: penalty on the weights.
     """
-    which = np.array([classes.index(one) for one in told])
+    which = np.array([classes.index(one) for one in labels])
     middle, spread = measured.mean(axis=0), measured.std(axis=0) + 1e-6
     values = np.column_stack([np.ones(len(measured)), (measured - middle) / spread])
     wanted = np.eye(len(classes))[which]

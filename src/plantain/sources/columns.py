@@ -135,12 +135,12 @@ def choose(
     matches = {name: sum(stem(cell) in stems for cell in cells[name]) for name in may["file"]}
     file = max(matches, key=matches.__getitem__, default=None)
     if file is None or (not matches[file] and file not in asked.values() and _is_whose(file)):
-        said = one_line(", ".join(header[:20]))
+        names = one_line(", ".join(header[:20]))
         raise InputError(
-            f"{path}: no column names the files; say which does with --column file=NAME; the header says {said}"
+            f"{path}: no column names the files; say which does with --column file=NAME; the header says {names}"
         )
     group = next(
-        (name for name in may["group"] if "group" in asked or _tells_groups(name, file, cells)), None
+        (name for name in may["group"] if "group" in asked or _names_groups(name, file, cells)), None
     )
     used: dict[str, str | None] = {"file": file, "group": group}
     for role in ("labels", "split"):
@@ -169,7 +169,7 @@ def patient_in_path(file: str) -> str | None:
     return next((name for name in folders if _IN_PATH.fullmatch(name)), None)
 
 
-def _tells_groups(name: str, file: str, cells: Mapping[str, Sequence[str]]) -> bool:
+def _names_groups(name: str, file: str, cells: Mapping[str, Sequence[str]]) -> bool:
     """Whether a column tells which files belong together; one that may number the rows must say something twice."""
     if name == file:
         return _is_patient(name)

@@ -176,8 +176,8 @@ class DicomReader:
         for frame in which:
             image = self._describe(name, header_of_frame(dataset, frame))
             if frames > 1:
-                said = f"frame {frame + 1} of {frames}"
-                image = replace(image, note=f"{image.note}; {said}" if image.note else said)
+                numbered = f"frame {frame + 1} of {frames}"
+                image = replace(image, note=f"{image.note}; {numbered}" if image.note else numbered)
             image_id = f"{image.id}_f{frame:04d}" if every else image.id
             yield DicomEntry(replace(image, id=image_id, frame=frame), path, name, self._settings["window"])
 
@@ -186,14 +186,14 @@ class DicomReader:
         if not modality:
             kind, part = _text(dataset, "Modality") or "none", _text(dataset, "BodyPartExamined") or "none"
             raise InputError(f"{name}: Modality {kind}, body part {part}: say what it shows with --modality")
-        told = self._labels.of(name, modality)
+        row = self._labels.of(name, modality)
         projection = _text(dataset, "ViewPosition")
         notes = (
             ["the header says that text is burned in"]
             if _text(dataset, "BurnedInAnnotation") == "YES"
             else []
         )
-        notes += [] if told.labels else [NO_LABEL]
+        notes += [] if row.labels else [NO_LABEL]
         kind = _text(dataset, "Modality")
         notes += (
             [f"the header says Modality {one_line(kind)[:16]}"]
@@ -212,13 +212,13 @@ class DicomReader:
             id=f"dicom-{self._hash(_text(dataset, 'SOPInstanceUID') or name)}",
             dataset=one_line(self._root.resolve().name) or "dicom",
             modality=modality,
-            labels=told.labels,
+            labels=row.labels,
             licence=self._options.licence,
             source_sha256="",
             prepared_sha256="",
             geometry=UNPREPARED,
-            group=told.group or self._group(dataset),
-            split=told.split,
+            group=row.group or self._group(dataset),
+            split=row.split,
             view="frontal"
             if projection in ("PA", "AP")
             else "lateral"
@@ -236,8 +236,8 @@ class DicomReader:
     def _group(self, dataset: Dataset) -> str | None:
         """The patient; where the header names none, the study, so that its slices stay together."""
         for kind, field in (("patient", "PatientID"), ("study", "StudyInstanceUID")):
-            if said := _text(dataset, field):
-                return f"{kind}:{self._hash(said)}"
+            if identifier := _text(dataset, field):
+                return f"{kind}:{self._hash(identifier)}"
         return None
 
     def _hash(self, text: str) -> str:

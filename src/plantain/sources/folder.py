@@ -38,7 +38,7 @@ class _File:
     folder: str
     name: str
     path: Path
-    told: RowLabels
+    row: RowLabels
 
     @property
     def shown(self) -> str:
@@ -102,7 +102,7 @@ class FolderReader:
             elif folder and self._taxonomy.match_label(self._options.modality, child.name):
                 yield from self._pictures(child)
             elif self._table.path is not None:
-                yield from self._told_by_table(child)
+                yield from self._listed_in_table(child)
             elif folder:
                 hint = suggest(child.name, list(self._order))
                 why = f"no {self._options.modality} finding is named like this folder; {hint}"
@@ -124,9 +124,9 @@ class FolderReader:
             elif not _is_picture(path):
                 self._refuse(shown, _no_picture(path))
             else:
-                yield from self._told(folder.name, path)
+                yield from self._with_row(folder.name, path)
 
-    def _told_by_table(self, place: Path) -> Iterator[_File]:
+    def _listed_in_table(self, place: Path) -> Iterator[_File]:
         """A file beside the label folders, or what lies below a folder that is none."""
         for path in walk(place) if place.is_dir() else [place]:
             below = path.relative_to(self._root)
@@ -139,9 +139,9 @@ class FolderReader:
                 self._refuse(shown, f"has no row in {self._table.path.name if self._table.path else ''}")
             else:
                 folder = below.parent.as_posix()
-                yield from self._told("" if folder == "." else folder, path)
+                yield from self._with_row("" if folder == "." else folder, path)
 
-    def _told(self, folder: str, path: Path) -> Iterator[_File]:
+    def _with_row(self, folder: str, path: Path) -> Iterator[_File]:
         name = f"{folder}/{path.name}" if folder else path.name
         self._seen.append(name)
         try:
@@ -164,8 +164,8 @@ class FolderReader:
         files = sum(
             Path(file).suffix.lower() in PICTURES for _, _, files in os.walk(folder) for file in files
         )
-        told = f"{reason}; {files} pictures in it" if files else reason
-        self._refused.append(Refused(name, told, max(1, files)))
+        why = f"{reason}; {files} pictures in it" if files else reason
+        self._refused.append(Refused(name, why, max(1, files)))
 
     def _refuse(self, name: str, reason: str) -> None:
         self._refused.append(Refused(name, reason))
@@ -195,13 +195,13 @@ class FolderReader:
 
     def _entry(self, image_id: str, copies: list[_File]) -> SourceEntry | Refused:
         first = copies[0]
-        labels = {label: file for file in copies for label in file.told.labels}
+        labels = {label: file for file in copies for label in file.row.labels}
         normal = next((file for label, file in labels.items() if label in self._normal), None)
         other = next((file for label, file in labels.items() if label not in self._normal), None)
         if normal is not None and other is not None:
             return Refused(normal.shown, f"the same picture as {other.shown}: it cannot be normal and not")
         for copy in copies:
-            if (copy.told.group, copy.told.split) != (first.told.group, first.told.split):
+            if (copy.row.group, copy.row.split) != (first.row.group, first.row.split):
                 why = f"the same picture as {first.shown}, which is of another group or split"
                 return Refused(copy.shown, why)
         image = SourceImage(
@@ -213,8 +213,8 @@ class FolderReader:
             source_sha256="",
             prepared_sha256="",
             geometry=UNPREPARED,
-            group=first.told.group,
-            split=first.told.split,
+            group=first.row.group,
+            split=first.row.split,
             note="" if labels else NO_LABEL,
         )
         return SourceEntry(image, first.path, first.shown)

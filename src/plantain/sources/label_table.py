@@ -110,14 +110,14 @@ class LabelTable:
         self._named = cells[columns.file]
         hot = [name for name in hot if {cell.lower() for cell in set(cells[name])} <= MARKS.keys()]
         columns = columns.with_one_for_each_label(hot)
-        labels_told = map(_marked, repeat(hot), zip(*(cells[name] for name in hot), strict=True))
-        told = (columns.group, columns.split)
-        columns_told = [
+        label_cells = map(_marked, repeat(hot), zip(*(cells[name] for name in hot), strict=True))
+        optional = (columns.group, columns.split)
+        column_cells = [
             self._named,
-            labels_told if hot else repeat(None) if columns.labels is None else cells[columns.labels],
-            *(repeat(None) if name is None else cells[name] for name in told),
+            label_cells if hot else repeat(None) if columns.labels is None else cells[columns.labels],
+            *(repeat(None) if name is None else cells[name] for name in optional),
         ]
-        for file, labels, group, split in zip(*columns_told, strict=False):
+        for file, labels, group, split in zip(*column_cells, strict=False):
             if not file or stem(key := _key(file)) not in stems:
                 continue
             row_made = _Row(file, labels, group or None, split or "")
@@ -151,8 +151,8 @@ class LabelTable:
         if row is None or row.labels is None or self.path is None:
             folders = reversed(file.split("/")[:-1])
             found = next(filter(None, (self._taxonomy.match_label(modality, name) for name in folders)), None)
-            told = RowLabels((found.name,) if found else ())
-            return told if row is None else replace(told, group=self._group(file), split=row.split)
+            named = RowLabels((found.name,) if found else ())
+            return named if row is None else replace(named, group=self._group(file), split=row.split)
         own = self._taxonomy.of(modality)
         findings = []
         for word in _words(row.labels):

@@ -201,8 +201,8 @@ class MimicReader:
             if image is None and place.dicom not in self._named:
                 self._refused.append(Refused(name, "no row of the tables names it, so it has no label"))
             elif image is not None and image.folder != place.folder:
-                said = self._files.shown(image.folder)
-                self._refused.append(Refused(name, f"lies in another folder than its row says: {said}"))
+                elsewhere = self._files.shown(image.folder)
+                self._refused.append(Refused(name, f"lies in another folder than its row says: {elsewhere}"))
             elif image is not None and endings.get(image.dicom, ".dcm").lower() == ".dcm":
                 # The key of the row is shared; a JPEG goes before the DICOM file beside it.
                 endings[image.dicom] = sys.intern(place.ending)

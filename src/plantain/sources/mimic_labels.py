@@ -105,15 +105,15 @@ class LabelRule:
 
     def apply(self, marks: Marks) -> StudyLabels:
         """The labels of a study with these marks."""
-        said: dict[str, set[str]] = {"+": set(), "-": set(), "?": set(), " ": set()}
+        by_mark: dict[str, set[str]] = {"+": set(), "-": set(), "?": set(), " ": set()}
         for column, mark in zip(COLUMNS, marks, strict=True):
             if column not in _NO_DISEASE:
-                said[mark].add(column)
-        doubt = said["?"]
+                by_mark[mark].add(column)
+        doubt = by_mark["?"]
         if doubt and self._uncertain == "exclude":
             return StudyLabels((), left_out="an uncertain finding (--set uncertain=exclude)")
         present = {
-            self._names.get(c, c) for c in said["+"] | (doubt if self._uncertain == "positive" else set())
+            self._names.get(c, c) for c in by_mark["+"] | (doubt if self._uncertain == "positive" else set())
         }
         if marks[COLUMNS.index(_NORMAL)] == "+":
             if present or (doubt and self._uncertain == "ignore"):

@@ -142,9 +142,9 @@ class NiftiReader:
                 yield SliceOfVolume(cut, path, name, plane, face, volume.values.shape, shelf)
 
     def _describe(self, name: str, volume: Volume) -> SourceImage:
-        told = self._labels.of(name, self._modality)
+        row = self._labels.of(name, self._modality)
         stem = _stem(name)
-        notes = [] if told.labels else [NO_LABEL]
+        notes = [] if row.labels else [NO_LABEL]
         notes += [f"volume 1 of {volume.volumes}"] if volume.volumes > 1 else []
         oblique = volume.oblique_degrees
         notes += [f"oblique by {oblique:g} degrees"] if oblique >= _STRAIGHT_DEGREES else []
@@ -155,13 +155,13 @@ class NiftiReader:
             id="_".join(stem.split("/")),
             dataset=one_line(self._root.resolve().name) or "nifti",
             modality=self._modality,
-            labels=told.labels,
+            labels=row.labels,
             licence=self._options.licence,
             source_sha256="",
             prepared_sha256="",
             geometry=UNPREPARED,
-            group=told.group or (subject[2] if subject else f"volume:{_short(stem)}"),
-            split=told.split,
+            group=row.group or (subject[2] if subject else f"volume:{_short(stem)}"),
+            split=row.split,
             sequence=(words[0] if words else "unknown") if sequence == "name" else sequence,
             contrast=(words[1] if words else "unknown") if contrast == "name" else contrast,
             plane=self._settings["plane"] if oblique < _OBLIQUE_DEGREES else "unknown",

@@ -156,10 +156,10 @@ class OdirReader:
         if not labels:
             what = one_line(", ".join(eye.keywords)) or "no keyword"
             return Refused(name, f"nothing that plantain edits is seen in this eye: {what}")
-        said = [self._names[c] for c in letters_of(eye.keywords) if c in self._names]
-        if self._normal in labels and (eye.letters != "N" or set(said) - {self._normal}):
+        keyed = [self._names[c] for c in letters_of(eye.keywords) if c in self._names]
+        if self._normal in labels and (eye.letters != "N" or set(keyed) - {self._normal}):
             return Refused(name, f"labelled normal, but its keywords say {', '.join(eye.keywords)}")
-        more = [label for label in said if label not in labels]
+        more = [label for label in keyed if label not in labels]
         notes = [f"quality: {', '.join(flags)}"] if flags else []
         notes += [f"keywords also name {', '.join(more)}"] if more else []
         notes += ["other disease as well"] if "O" in eye.letters else []
@@ -251,10 +251,10 @@ def _patient_rows(rows: Iterator[Row]) -> Iterator[_Eye]:
     """
     seen: set[tuple[str, ...]] = set()
     for row in rows:
-        said = tuple(row[column] for column in _PATIENT_COLUMNS)
-        if said in seen:
+        row_of_patient = tuple(row[column] for column in _PATIENT_COLUMNS)
+        if row_of_patient in seen:
             continue
-        seen.add(said)
+        seen.add(row_of_patient)
         patient = {letter for letter in LETTERS if row[letter] in ("1", "1.0")}
         for side in ("left", "right"):
             file = row[f"{side.title()}-Fundus"]

@@ -64,7 +64,7 @@ async def correct_verdict(run: Path, wish: Correction) -> Corrected:
     wish.check()
     with JournalReader.open(run) as reader:
         found = _attempt(reader, wish)
-    said = Verdict(
+    verdict = Verdict(
         PERSON + wish.by,
         Observations({}, {}, wish.qualified, wish.why.strip()),
         wish.qualified,
@@ -73,7 +73,7 @@ async def correct_verdict(run: Path, wish: Correction) -> Corrected:
         wish.qualified,
     )
     attempt = found.attempt
-    stored = StoredVerdict(attempt.task_id, attempt.generation, attempt.round, said, decisive=False)
+    stored = StoredVerdict(attempt.task_id, attempt.generation, attempt.round, verdict, decisive=False)
     async with Journal.open(run) as journal:
         await journal.correct(stored)
     return found

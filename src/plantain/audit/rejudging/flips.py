@@ -51,8 +51,8 @@ class JudgedRow:
 
     def as_json(self) -> dict[str, object]:
         """As `rejudge --json` prints it."""
-        said = {"id": self.id, "task": self.task, "round": self.round, "judge": self.judge}
-        return {**said, "qualified": self.qualified, "criteria": dict(self.criteria)}
+        record = {"id": self.id, "task": self.task, "round": self.round, "judge": self.judge}
+        return {**record, "qualified": self.qualified, "criteria": dict(self.criteria)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Flip:
 
     def as_json(self) -> dict[str, object]:
         """As `rejudge --json` prints it."""
-        said: dict[str, object] = {
+        record: dict[str, object] = {
             "first": self.first,
             "second": self.second,
             "modality": self.modality,
@@ -99,9 +99,13 @@ class Flip:
             "high": _round(self.rate.high),
         }
         if self.kappa is not None:
-            told = self.kappa
-            said["kappa"] = {"value": _round(told.value), "low": _round(told.low), "high": _round(told.high)}
-        said["pictures"] = [
+            kappa = self.kappa
+            record["kappa"] = {
+                "value": _round(kappa.value),
+                "low": _round(kappa.low),
+                "high": _round(kappa.high),
+            }
+        record["pictures"] = [
             {
                 "id": row.id,
                 "task": row.task,
@@ -113,7 +117,7 @@ class Flip:
             for row, accepted in self.pictures
             for by in ((self.first if accepted else self.second),)
         ]
-        return said
+        return record
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +162,7 @@ def judged_rows(
     for one in stored_attempts(reader, sample, reader.header.seed):
         task, attempt = one.task, one.attempt
         image = reader.image(task.image_id)
-        told = [v for v in reader.verdicts(task.id, attempt.generation) if v.round == attempt.round]
+        verdicts = [v for v in reader.verdicts(task.id, attempt.generation) if v.round == attempt.round]
         published = next(
             (
                 s
@@ -179,10 +183,12 @@ def judged_rows(
         )
         rows = []
         for jury in seated:
-            mine = next((v for v in told if (v.verdict.judge, v.draw) == (jury.jury.name, jury.draw)), None)
+            mine = next(
+                (v for v in verdicts if (v.verdict.judge, v.draw) == (jury.jury.name, jury.draw)), None
+            )
             rows.append(about.row(jury.jury.name, mine))
         asked = {(jury.jury.name, jury.draw) for jury in seated}
-        decided = next((v for v in told if v.decisive and (v.verdict.judge, v.draw) not in asked), None)
+        decided = next((v for v in verdicts if v.decisive and (v.verdict.judge, v.draw) not in asked), None)
         if decided is not None:
             rows.append(about.row(f"{decided.verdict.judge} {IN_RUN}", decided))
         if published is not None and published.score.value is not None:
@@ -206,7 +212,7 @@ class _About:
         if stored is None:
             return self._made(judge, None, {}, judged=False)
         verdict = stored.verdict
-        criteria = {name: _said(result) for name, result in verdict.observations.criteria.items()}
+        criteria = {name: _value_of(result) for name, result in verdict.observations.criteria.items()}
         unscored = verdict.score is None and not verdict.qualified
         return self._made(judge, None if unscored else verdict.qualified, criteria)
 
@@ -227,7 +233,7 @@ class _About:
         )  # fmt: skip
 
 
-def _said(result: CriterionResult) -> bool | float | None:
+def _value_of(result: CriterionResult) -> bool | float | None:
     return result.passed if result.value is None else result.value
 
 

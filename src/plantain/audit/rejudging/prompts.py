@@ -44,15 +44,15 @@ class Wording:
     edition: int = LATEST
 
 
-def wording_of(said: str) -> Wording:
+def wording_of(name: str) -> Wording:
     """The prompts that somebody named. Raises InputError where there are none."""
-    if said in EDITIONS:
-        return Wording(said, None, EDITIONS[said])
-    folder = Path(said)
+    if name in EDITIONS:
+        return Wording(name, None, EDITIONS[name])
+    folder = Path(name)
     if folder.is_dir():
-        return Wording(said, folder)
-    hint = suggest(said, EDITIONS, otherwise=f"name a folder of prompts, or {', '.join(EDITIONS)}")
-    raise InputError(f"prompts {said!r}: no such folder; {hint}")
+        return Wording(name, folder)
+    hint = suggest(name, EDITIONS, otherwise=f"name a folder of prompts, or {', '.join(EDITIONS)}")
+    raise InputError(f"prompts {name!r}: no such folder; {hint}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,8 @@ class PromptComparison:
             for name in names
         }
 
-    def _counts(self, said: Callable[[Verdict], bool]) -> PassCounts:
-        pairs = [(said(first), said(second)) for _, first, second in self.both]
+    def _counts(self, passed: Callable[[Verdict], bool]) -> PassCounts:
+        pairs = [(passed(first), passed(second)) for _, first, second in self.both]
         ours, theirs = [a for a, _ in pairs], [b for _, b in pairs]
         clusters = [one.cluster for one, _, _ in self.both]
         agreement = cohen_kappa(ours, theirs, categories=(False, True), clusters=clusters)
@@ -351,11 +351,11 @@ async def _take_in(journal: Journal, source: JournalReader, wanted: Sequence[Sto
 
 def _compared(reader: JournalReader, one: StoredAttempt, seated: Sequence[SeatedJury]) -> ComparedAttempt:
     task_id, generation, round = one.key
-    said = [stored for stored in reader.verdicts(task_id, generation) if stored.round == round]
-    before = next((stored.verdict.qualified for stored in said if stored.decisive), None)
+    verdicts = [stored for stored in reader.verdicts(task_id, generation) if stored.round == round]
+    before = next((stored.verdict.qualified for stored in verdicts if stored.decisive), None)
     ours, theirs = (
         next(
-            (s.verdict for s in said if (s.verdict.judge, s.draw) == (jury.jury.name, jury.draw)),
+            (s.verdict for s in verdicts if (s.verdict.judge, s.draw) == (jury.jury.name, jury.draw)),
             None,
         )
         for jury in seated

@@ -75,11 +75,11 @@ def _flips(
 def _lines(first: Verdict, second: Verdict) -> Iterator[tuple[str, str, str]]:
     for name in map(str, changed(first, second)):
         pair = (verdict.observations.criteria[name] for verdict in (first, second))
-        ours, theirs = (_said(result) for result in pair)
+        ours, theirs = (_describe(result) for result in pair)
         yield name.replace("_", " "), ours, theirs
 
 
-def _said(result: CriterionResult) -> str:
+def _describe(result: CriterionResult) -> str:
     mark = {True: "passed", False: "failed", None: "unscored"}[result.passed]
     codes = f" ({', '.join(result.codes)})" if result.codes else ""
     return f"{mark}{codes}. {result.evidence}".strip()

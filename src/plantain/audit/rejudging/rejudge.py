@@ -125,8 +125,8 @@ def models_named(judges: Sequence[str]) -> tuple[str, ...]:
 def policy_of(frozen: Mapping[str, JsonValue], rubric: Rubric) -> tuple[str, float]:
     """The policy and threshold of a run; of one that says nothing of them its rubric's."""
     loop = frozen.get("loop")
-    told = loop if isinstance(loop, dict) else {}
-    policy, threshold = told.get("policy"), told.get("threshold")
+    settings = loop if isinstance(loop, dict) else {}
+    policy, threshold = settings.get("policy"), settings.get("threshold")
     return (
         policy if isinstance(policy, str) and policy in POLICIES else rubric.policy,
         float(threshold) if isinstance(threshold, (int, float)) else rubric.threshold,

@@ -24,7 +24,7 @@ SIDE, LIMIT = 224, 14_000
 
 def write_rejudged(
     reader: JournalReader,
-    told: Sequence[JudgeTally],
+    tallies: Sequence[JudgeTally],
     found: Sequence[Flip],
     reasons: Mapping[str, Counter[str]],
     to: Path | None = None,
@@ -43,12 +43,15 @@ def write_rejudged(
         if (flip.modality, flip.finding, flip.direction) == EVERYWHERE
         for row, accepted in flip.pictures
     ]
-    rates = [rate_json(one.accepted) for one in told]
-    judges = [(one, rate, reasons.get(one.judge, Counter())) for one, rate in zip(told, rates, strict=True)]
+    names = [one.judge for one in tallies]
+    rates = [rate_json(one.accepted) for one in tallies]
+    judges = [
+        (one, rate, reasons.get(one.judge, Counter())) for one, rate in zip(tallies, rates, strict=True)
+    ]
     page = _environment().get_template("rejudged.html.j2").render(
         name=reader.header.name,
         judges=judges,
-        lines=[standing_of(cards, one.judge, rubric).line for one in told if "/" in one.judge and " " not in one.judge],
+        lines=[standing_of(cards, name, rubric).line for name in names if "/" in name and " " not in name],
         wholes=[flip for flip in found if flip.kappa is not None],
         cells=[flip for flip in found if (flip.modality, flip.finding, flip.direction) != EVERYWHERE],
         shown=shown,

@@ -165,7 +165,7 @@ class StoredJudging:
             verdicts=verdicts,
         )
         if seen is None:
-            self.unjudged[seated.jury.name, said(outcome)] += 1
+            self.unjudged[seated.jury.name, describe_ending(outcome)] += 1
         return seen is not None
 
     def why_not(self, jury: str) -> Counter[str]:
@@ -230,7 +230,7 @@ def _is_of(seated: SeatedJury, stored: StoredVerdict, one: StoredAttempt) -> boo
     )
 
 
-def said(outcome: Outcome) -> str:
+def describe_ending(outcome: Outcome) -> str:
     """How a call without an answer ended, for a person."""
     kind = outcome.kind.value.replace("_", " ")
     return f"{kind}: {outcome.reason}" if outcome.reason and outcome.kind is not OutcomeKind.OK else kind

@@ -32,12 +32,12 @@ Numbers = npt.NDArray[np.int64]
 class _Judge:
     """One judge's column."""
 
-    said: bytearray = field(default_factory=bytearray)
+    answers: bytearray = field(default_factory=bytearray)
     criteria: dict[str, bytearray] = field(default_factory=dict)
 
     def until(self, rows: int) -> None:
         """Fills up what was not said of the rows before."""
-        for column in (self.said, *self.criteria.values()):
+        for column in (self.answers, *self.criteria.values()):
             column.extend(bytes([ABSENT]) * (rows - len(column)))
 
 
@@ -69,12 +69,12 @@ class JudgedTable:
         for row in own:
             judge = self._judges.setdefault(row.judge, _Judge())
             judge.until(self._rows)
-            judge.said.append(_code(row))
-            for name, told in row.criteria.items():
-                if isinstance(told, bool):
+            judge.answers.append(_code(row))
+            for name, passed in row.criteria.items():
+                if isinstance(passed, bool):
                     column = judge.criteria.setdefault(name, bytearray())
                     column.extend(bytes([ABSENT]) * (self._rows - len(column)))
-                    column.append(int(told))
+                    column.append(int(passed))
         self._rows += 1
         self._keep_flips(own, cell)
 
@@ -83,8 +83,8 @@ class JudgedTable:
         picture, found = self._numbers(), []
         for name, judge in self._judges.items():
             judge.until(self._rows)
-            said = np.frombuffer(judge.said, np.uint8)
-            counted = Counter(dict(zip(*np.unique(said, return_counts=True), strict=True)))
+            answers = np.frombuffer(judge.answers, np.uint8)
+            counted = Counter(dict(zip(*np.unique(answers, return_counts=True), strict=True)))
             criteria = {
                 criterion: _rate(np.frombuffer(column, np.uint8), picture)
                 for criterion, column in judge.criteria.items()
@@ -92,7 +92,12 @@ class JudgedTable:
             judged = sum(int(counted[code]) for code in (NO, YES, UNSCORED))
             found.append(
                 JudgeTally(
-                    name, judged, int(counted[SILENT]), int(counted[UNSCORED]), _rate(said, picture), criteria
+                    name,
+                    judged,
+                    int(counted[SILENT]),
+                    int(counted[UNSCORED]),
+                    _rate(answers, picture),
+                    criteria,
                 )
             )
         return found
@@ -105,7 +110,7 @@ class JudgedTable:
             columns = []
             for name in (first, second):
                 self._judges[name].until(self._rows)
-                columns.append(np.frombuffer(self._judges[name].said, np.uint8))
+                columns.append(np.frombuffer(self._judges[name].answers, np.uint8))
             both = (columns[0] <= YES) & (columns[1] <= YES)
             for key, where in self._where(cell, both).items():
                 one, other = (column[where] for column in columns)
@@ -162,13 +167,13 @@ def _code(row: JudgedRow) -> int:
     return UNSCORED if row.qualified is None else int(row.qualified)
 
 
-def _rate(said: Codes, picture: Numbers) -> Rate:
+def _rate(answers: Codes, picture: Numbers) -> Rate:
     """The share of yes among yes and no, over pictures."""
-    decided = said <= YES
+    decided = answers <= YES
     if not decided.any():
         return clustered_rate({})
     of = np.bincount(picture[decided])
-    yes = np.bincount(picture[decided & (said == YES)], minlength=len(of))
+    yes = np.bincount(picture[decided & (answers == YES)], minlength=len(of))
     seen = np.stack([yes, of], axis=1)[of > 0]
     patterns, times = np.unique(seen, axis=0, return_counts=True)
     return clustered_rate(

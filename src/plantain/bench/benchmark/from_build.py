@@ -17,7 +17,7 @@ import numpy as np
 from plantain.bench.benchmark.native_format import BenchmarkWriter
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample
 from plantain.catalogue.groups import Groups
-from plantain.findings import Taxonomy, load_taxonomy, say_place
+from plantain.findings import Taxonomy, describe_place, load_taxonomy
 from plantain.journal import BlobStore, JournalReader, TaskRow
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.offline.language import Intent, compose, read_instruction
@@ -263,7 +263,7 @@ class _Success:
     def _described(self, intent: Intent) -> str:
         """Modality, action, entity, region and what is then seen, in the manner of MedEBench's descriptions."""
         done = "added" if intent.direction is Direction.ADD else "removed"
-        place = say_place(intent.zone, intent.side)
+        place = describe_place(intent.zone, intent.side)
         where = f" {place}" if place else ""
         seen = " ".join(presentation(intent, self._finding, self._image, 0))
         said = (

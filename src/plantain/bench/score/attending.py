@@ -23,7 +23,7 @@ from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import Arm, ArmKind, output_seed
 from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.files.writing import replace_file
-from plantain.findings import told_sides
+from plantain.findings import sides_to_name
 from plantain.journal import Journal, JsonValue, StoredScore
 from plantain.metrics.grounding import ALPHA, Grounding, grounding, scaled
 from plantain.models.frames import Frame
@@ -220,7 +220,7 @@ def _measured(
         return _stored(output, unscored_all("the sample has no region"), detail)
     pixels = benchmark.previous(sample)
     seed = output_seed(opened.reader.header.seed, sample.id, point.seed)
-    sides = told_sides(instruction, sample.image) if watched.tells_sides else ""
+    sides = sides_to_name(instruction, sample.image) if watched.tells_sides else ""
     words = f"{instruction} {sides}".rstrip()  # as the editor had it
     seen = watched.look(pixels, words, seed, concept_of(sample), dict(point.parameters))
     detail |= {"tokens": list(seen.tokens), "differs": _differs(opened, output, seen.edited)}

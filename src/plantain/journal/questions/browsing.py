@@ -254,9 +254,9 @@ def _where(query: TaskQuery) -> tuple[str, list[str | int]]:
         parts.append(f"EXISTS (SELECT 1 FROM verdict v WHERE {_OF_TASK}{two} {uneven})")
         values += pair
     if query.text:
-        said = "SELECT 1 FROM attempt a WHERE a.task = t.id AND instr(lower(a.instruction), ?)"
+        instructed = "SELECT 1 FROM attempt a WHERE a.task = t.id AND instr(lower(a.instruction), ?)"
         parts.append(
-            f"(substr(t.id, 1, ?) = ? OR t.image_id = ? OR instr(lower(t.reason), ?) OR EXISTS ({said}))"
+            f"(substr(t.id, 1, ?) = ? OR t.image_id = ? OR instr(lower(t.reason), ?) OR EXISTS ({instructed}))"
         )
         low = query.text.lower()
         values += [len(low), low, query.text, low, low]

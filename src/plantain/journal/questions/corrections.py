@@ -46,16 +46,16 @@ def corrected_edits(reader: JournalReader) -> tuple[CorrectedEdit, ...]:
     query = f"SELECT DISTINCT t.id FROM verdict v JOIN task t ON t.id = v.task WHERE judge LIKE '{PERSON}%' ORDER BY 1"
     found = []
     for (task_id,) in reader.connection.execute(query).fetchall():
-        row, told = reader.task(task_id), reader.verdicts(task_id)
-        decided = {(one.generation, one.round): one.verdict.qualified for one in told if one.decisive}
-        for one in corrections_in(told):
+        row, verdicts = reader.task(task_id), reader.verdicts(task_id)
+        decided = {(one.generation, one.round): one.verdict.qualified for one in verdicts if one.decisive}
+        for one in corrections_in(verdicts):
             key = (one.generation, one.round)
             ended = (row.state, row.generation, row.round) == (TaskState.SUCCESS, *key)
             task, by = row.task, one.verdict.judge.removeprefix(PERSON)
             about = (task_id, task.modality, task.finding, task.direction.value, *key, by)
-            said = one.verdict
+            verdict = one.verdict
             found.append(
-                CorrectedEdit(*about, said.qualified, decided.get(key, ended), said.observations.reason)
+                CorrectedEdit(*about, verdict.qualified, decided.get(key, ended), verdict.observations.reason)
             )
     return tuple(sorted(found, key=lambda one: (one.task, one.generation, one.round, one.by)))
 

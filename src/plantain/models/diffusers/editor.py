@@ -8,7 +8,7 @@ import threading
 import orjson
 
 from plantain.engines.contract import WorkEngine, remote_engine
-from plantain.findings import told_sides
+from plantain.findings import sides_to_name
 from plantain.models.diffusers.devices import Devices, Order, device_names, release, share
 from plantain.models.diffusers.jobs import Done, Job, Steering
 from plantain.models.diffusers.plan import EditorPlan
@@ -53,7 +53,7 @@ class DiffusersEditor:
             request.original.data,
             plan.preset.words(
                 request.instruction,
-                told_sides(request.instruction, request.image) if plan.tells_sides else "",
+                sides_to_name(request.instruction, request.image) if plan.tells_sides else "",
             ),
             request.seed,
             request.concept,

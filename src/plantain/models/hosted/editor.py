@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 import orjson
 
-from plantain.findings import told_sides
+from plantain.findings import sides_to_name
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import record
 from plantain.models.hosted.faults import Fault
@@ -150,7 +150,7 @@ class HostedEditor:
         With demonstrations it is one turn, labelled throughout, the new case last: models take examples that come as
         turns of their own for answers that they gave.
         """
-        shown = told_sides(request.instruction, request.image)
+        shown = sides_to_name(request.instruction, request.image)
         if not request.demonstrations:
             prompt = self._library.render("edit", {"instruction": request.instruction, "shown": shown})
             return prompt, [original, prompt.text]

@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 
 from plantain.engines.contract import remote_engine
-from plantain.findings import told_sides
+from plantain.findings import sides_to_name
 from plantain.models.diffusers.weights import folder_digest
 from plantain.models.frames import FramePolicy
 from plantain.models.presets import Preset
@@ -102,7 +102,7 @@ class ProcessEditor:
             frame,
             self._preset.words(
                 request.instruction,
-                told_sides(request.instruction, request.image) if self._tells_sides else "",
+                sides_to_name(request.instruction, request.image) if self._tells_sides else "",
             ),
             request.seed,
             request.region.data if self.takes_region and request.region else None,

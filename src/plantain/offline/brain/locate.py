@@ -28,7 +28,7 @@ _BAR = {"stripped": 22.0, "whole": 55.0, "alone": 80.0}
 (its border is certain), skull in place, and slices that have no other half. Set above the strongest false alarm on
 healthy slices of each kind (9, 68 with a near equal beside it, 63)."""
 
-_BAR_TOLD = 10.0
+_BAR_SIDE_GIVEN = 10.0
 """The same for a stripped slice whose side the instruction names: just above the strongest false alarm (9)."""
 
 _TOO_MUCH = 0.10
@@ -77,8 +77,8 @@ def find_tumour(
     if midline is None and float((excess > 0.4).sum()) > _TOO_MUCH * float(inside.sum()):
         return None
     kind = "alone" if midline is None else "stripped" if brain.stripped else "whole"
-    told = kind == "stripped" and intent.side in _SIGN
-    best = _strongest(excess, 0.4, _BAR_TOLD if told else _BAR[kind])
+    side_given = kind == "stripped" and intent.side in _SIGN
+    best = _strongest(excess, 0.4, _BAR_SIDE_GIVEN if side_given else _BAR[kind])
     if best is None:
         return None
     seed, evidence = best

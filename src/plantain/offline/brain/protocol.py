@@ -55,8 +55,8 @@ class Protocol:
     @property
     def remark(self) -> str:
         """What a reader must know of the estimates, or ""."""
-        said = {"sequence": self.sequence, "plane": self.plane}
-        words = [f"{name} estimated as {said[name]}" for name in self.estimated]
+        values = {"sequence": self.sequence, "plane": self.plane}
+        words = [f"{name} estimated as {values[name]}" for name in self.estimated]
         return f" ({', '.join(words)})" if words else ""
 
 
@@ -94,8 +94,8 @@ def read_protocol(image: SourceImage, brain: Brain) -> Protocol:
     if plane not in _LENGTH_MM:
         plane = _estimate_plane(brain, measured) if brain.stripped else whole.plane
         estimated.append("plane")
-    for what, told in (("sequence", sequence), ("plane", plane)):
-        if told == UNKNOWN:
+    for what, value in (("sequence", sequence), ("plane", plane)):
+        if value == UNKNOWN:
             raise CannotShow(f"the {what} is not recorded and cannot be told from this slice")
     enhanced = recorded in {"T1+C", "T1C"} or image.contrast.strip().lower() in _ENHANCED
     fluid, grey, white = _levels(brain, sequence, measured.classes)

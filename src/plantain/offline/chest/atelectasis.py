@@ -26,7 +26,7 @@ _BAND = (0.15, 0.25, 0.38)
 _LOBE = (0.18, 0.34, 0.52)
 LEAST_BAND = 0.13
 """How far a band must stand out along most of its length, in parts of the contrast; ribs seen flat reach 0.12."""
-LEAST_BAND_TOLD = 0.07
+LEAST_BAND_PLACE_GIVEN = 0.07
 """The same where the instruction names the side or the base."""
 
 
@@ -201,8 +201,8 @@ def _find_bands(canvas: Canvas, side: str) -> Field | None:
         sides = np.maximum(np.roll(along, gap, axis=0), np.roll(along, -gap, axis=0))
         best = np.maximum(best, along - sides)
     contrast = canvas.contrast(side)
-    told = canvas.scene.intent.zone == "basal" or canvas.scene.intent.side in ("left", "right")
-    least = LEAST_BAND_TOLD if told else LEAST_BAND
+    place_given = canvas.scene.intent.zone == "basal" or canvas.scene.intent.side in ("left", "right")
+    least = LEAST_BAND_PLACE_GIVEN if place_given else LEAST_BAND
     ridge = np.where(base, best / contrast, 0.0)
     count, labels, stats, _ = cv2.connectedComponentsWithStats((ridge > 0.5 * least).astype(np.uint8))
     kept = np.zeros(count, bool)

@@ -30,12 +30,12 @@ class Blob:
     strength: float
 
 
-def find_blobs(canvas: Canvas, *, told: bool = False) -> list[Blob]:
+def find_blobs(canvas: Canvas, *, place_given: bool = False) -> list[Blob]:
     """Round bright places inside the lungs, the strongest first; ribs and vessels curve one way only.
 
     Args:
         canvas: the picture and its anatomy.
-        told: whether somebody says where to look; a rim that ribs break up is then believed.
+        place_given: whether somebody says where to look; a rim that ribs break up is then believed.
     """
     factor = 4
     small = cv2.resize(canvas.gray, None, fx=1 / factor, fy=1 / factor, interpolation=cv2.INTER_AREA)
@@ -60,11 +60,11 @@ def find_blobs(canvas: Canvas, *, told: bool = False) -> list[Blob]:
             )  # fmt: skip
     found = sorted(found, key=lambda blob: (-blob.strength, blob.y, blob.x))[:36]
     soft = blur(canvas.gray, 1.5)
-    rims = [(blob, _rim(soft, blob, told=told) / canvas.contrast(blob.side)) for blob in found]
+    rims = [(blob, _rim(soft, blob, place_given=place_given) / canvas.contrast(blob.side)) for blob in found]
     standing = [
         Blob(b.x, b.y, b.radius, b.side, r)
         for b, r in rims
-        if r > LEAST_RISE * (2.6 if near_hilum(canvas, b) and not told else 1.0)
+        if r > LEAST_RISE * (2.6 if near_hilum(canvas, b) and not place_given else 1.0)
     ]
     return _apart(sorted(standing, key=lambda blob: (-blob.strength * blob.radius, blob.y, blob.x)))
 
@@ -88,7 +88,7 @@ def near_hilum(canvas: Canvas, blob: Blob) -> bool:
     return 0.3 < height < 0.75 and aside < 0.12 and blob.radius < 0.05 * canvas.chest.thoracic_width
 
 
-def _rim(soft: Field, blob: Blob, *, told: bool) -> float:
+def _rim(soft: Field, blob: Blob, *, place_given: bool) -> float:
     """The rise of the inside over the outside that all but a fifth of the rays reach; told, all but two fifths."""
     radii = np.arange(0, 2.3 * blob.radius, 1.0)
     angles = np.linspace(0, 2 * np.pi, _ANGLES, endpoint=False)
@@ -98,9 +98,9 @@ def _rim(soft: Field, blob: Blob, *, told: bool) -> float:
     outer = ((radii[None] > 1.2 * border[:, None]) & (radii[None] < 1.6 * border[:, None])).astype(float)
     outer[:, -1] += 1e-6
     rise = (rays * inner).sum(1) / inner.sum(1) - (rays * outer).sum(1) / outer.sum(1)
-    if border.std() > (0.45 if told else 0.24) * border.mean():
+    if border.std() > (0.45 if place_given else 0.24) * border.mean():
         return 0.0
-    return float(np.percentile(rise, 40 if told else 20))
+    return float(np.percentile(rise, 40 if place_given else 20))
 
 
 def _roundness(small: Field, sigma: float) -> Field:

@@ -14,7 +14,7 @@ from plantain.pixels.blend import dilate, erode, feather
 LEAST_EXCESS = 0.20
 """How much denser than its counterpart a place must be, in parts of the lung-to-soft-tissue contrast, to be believed
 without being told where to look; ribs, hila and breasts make healthy lungs differ by up to about that much."""
-LEAST_EXCESS_TOLD = 0.13
+LEAST_EXCESS_PLACE_GIVEN = 0.13
 """The same where the instruction names the side or the zone."""
 LEAST_SHARE = 0.012
 """Least part of a lung's area that must be denser: smaller differences are vessels and ribs."""
@@ -116,8 +116,8 @@ def dense_regions(canvas: Canvas, side: str) -> tuple[Field, Mask, float]:
     intent = canvas.scene.intent
     if intent.zone in ZONES:
         allowed &= dilate(zone_mask(canvas, side, intent.zone), 0.12 * (lung.bottom - lung.top))
-    told = intent.zone in ZONES or intent.side in ("left", "right")
-    least = LEAST_EXCESS_TOLD if told else LEAST_EXCESS
+    place_given = intent.zone in ZONES or intent.side in ("left", "right")
+    least = LEAST_EXCESS_PLACE_GIVEN if place_given else LEAST_EXCESS
     seeds = (relative > least) & allowed
     grown = ((relative > 0.35 * least) & lung.mask).astype(np.uint8)
     count, labels = cv2.connectedComponents(grown)

@@ -14,7 +14,7 @@ from plantain.pixels.blend import dilate, erode, feather
 
 LEAST_DEPTH = 0.03
 """How deep fluid must stand over the expected dome beside the chest wall, in parts of the lung's height."""
-LEAST_DEPTH_TOLD = 0.018
+LEAST_DEPTH_SIDE_GIVEN = 0.018
 """The same where the instruction names the side."""
 
 LEAST_WHITE = 0.75
@@ -33,12 +33,12 @@ def remove(scene: Scene) -> Rendering:
     canvas = open_canvas(scene)
     asked = scene.intent.side
     both = asked == "bilateral"
-    told = asked is not None
+    side_given = asked is not None
     drawn, mask, done = canvas.gray, np.zeros(canvas.gray.shape, bool), []
     for side in ("right", "left"):
         if asked not in (None, side, "bilateral", "midline"):
             continue
-        drained = _drain(canvas, drawn, side, alone=both, told=told)
+        drained = _drain(canvas, drawn, side, alone=both, side_given=side_given)
         if drained is not None:
             drawn, part = drained
             mask |= part
@@ -53,7 +53,9 @@ def remove(scene: Scene) -> Rendering:
     return canvas.finish(drawn, mask, "local", note)
 
 
-def _drain(canvas: Canvas, gray: Field, side: str, *, alone: bool, told: bool) -> tuple[Field, Mask] | None:
+def _drain(
+    canvas: Canvas, gray: Field, side: str, *, alone: bool, side_given: bool
+) -> tuple[Field, Mask] | None:
     base = expected_base(canvas, side, alone=alone)
     lung, fluid = _lung_level(canvas, gray, side, base), _fluid_level(canvas, gray, side, base)
     if lung is None:
@@ -65,11 +67,11 @@ def _drain(canvas: Canvas, gray: Field, side: str, *, alone: bool, told: bool) -
     smooth = masked_blur(gray, base.inside, 6.0)
     white = np.clip((smooth - lung) / span, 0.0, 1.0)
     part, depth = _standing(white, base)
-    if depth < (LEAST_DEPTH_TOLD if told else LEAST_DEPTH) * base.height:
+    if depth < (LEAST_DEPTH_SIDE_GIVEN if side_given else LEAST_DEPTH) * base.height:
         return None
     if _seen_surface(part > 0.5, white, base) < LEAST_SURFACE:
         return None
-    if not told and float(np.median(white[part > 0.5])) < LEAST_WHITE:
+    if not side_given and float(np.median(white[part > 0.5])) < LEAST_WHITE:
         return None
     # A dome is seen a little blurred: the heart moves it, and it is round along the beam.
     weight = part * feather(base.inside, 6.0)

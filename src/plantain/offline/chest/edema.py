@@ -20,7 +20,7 @@ _USUAL_RISE = {"perihilar": -0.05, "basal": 0.2}
 """How much brighter these places of a healthy lung are than its quiet part, in parts of the contrast."""
 _LEAST_RISE = {"perihilar": 0.05, "basal": 0.33}
 """The mean of both lungs from which edema is believed."""
-_TOLD_RISE = {"perihilar": 0.02, "basal": 0.27}
+_ZONE_GIVEN_RISE = {"perihilar": 0.02, "basal": 0.27}
 """The same where the instruction names the zone."""
 
 
@@ -130,11 +130,11 @@ def remove(scene: Scene) -> Rendering:
         CannotShow: one lung at least is as clear as a healthy one.
     """
     canvas = open_canvas(scene)
-    told = scene.intent.zone in ZONES
-    least = _TOLD_RISE if told else _LEAST_RISE
+    zone_given = scene.intent.zone in ZONES
+    least = _ZONE_GIVEN_RISE if zone_given else _LEAST_RISE
     measured = [rises(canvas, side) for side in ("right", "left")]
     mean = {zone: (measured[0][zone] + measured[1][zone]) / 2 for zone in ZONES}
-    over = {zone: mean[zone] - least[zone] for zone in ZONES if not told or zone == scene.intent.zone}
+    over = {zone: mean[zone] - least[zone] for zone in ZONES if not zone_given or zone == scene.intent.zone}
     zone = max(over, key=lambda each: over[each])
     if over[zone] < 0:
         raise CannotShow("no edema found: the lungs are not hazy on both sides alike")

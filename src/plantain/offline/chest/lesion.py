@@ -72,7 +72,7 @@ def remove(scene: Scene) -> Rendering:
     canvas = open_canvas(scene)
     found = [blob for blob in find_blobs(canvas) if _asked(canvas, blob)]
     if not found and scene.intent.side in ("left", "right") and scene.intent.zone in ZONES:
-        found = [blob for blob in find_blobs(canvas, told=True) if _asked(canvas, blob)][:1]
+        found = [blob for blob in find_blobs(canvas, place_given=True) if _asked(canvas, blob)][:1]
     if scene.intent.side not in ("left", "right") and scene.intent.zone not in ZONES:
         found = [blob for blob in found if blob.strength > _bar(canvas, blob)]
     if not found:

@@ -48,8 +48,8 @@ def add(scene: Scene) -> Rendering:
     share = canvas.rng.uniform(0.5, 0.62)
     total = growth * canvas.chest.thoracic_width
     drawn, mask = _move(canvas, (1 - share) * total, share * total)
-    said = "" if scene.image.projection == "PA" else "; not known to be PA, which widens it by itself"
-    note = f"upper mediastinum from {before:.2f} to {before + growth:.2f} of the thorax{said}"
+    caveat = "" if scene.image.projection == "PA" else "; not known to be PA, which widens it by itself"
+    note = f"upper mediastinum from {before:.2f} to {before + growth:.2f} of the thorax{caveat}"
     return canvas.finish(drawn, mask, "warp", note)
 
 

@@ -82,11 +82,11 @@ def grain_of(before: Field, after: Field, where: Mask, reach: float) -> Grain:
     covered = _cover(where)
     ring = (_cover(grow(where, reach)) > 0.75) & (covered == 0)
     measured = [_in_band(band, before, after, covered > 0.75, ring) for band in BANDS]
-    told = [grain for grain in measured if grain.blocks]
-    if not told:
+    usable = [grain for grain in measured if grain.blocks]
+    if not usable:
         return NOTHING
     # Single pixels are few: only the wider band tells of one block.
-    return replace(min(told, key=lambda grain: grain.kept), lost=measured[-1].lost)
+    return replace(min(usable, key=lambda grain: grain.kept), lost=measured[-1].lost)
 
 
 def _in_band(band: Band, before: Field, after: Field, inside: Mask, ring: Mask) -> Grain:

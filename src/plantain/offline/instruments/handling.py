@@ -68,19 +68,19 @@ class Handling:
     @property
     def words(self) -> str:
         """What happened, or "" where nothing did."""
-        said = []
+        changes = []
         if self.toned:
             how = "brighter" if self.brighter >= 0 else "darker"
-            said.append(
+            changes.append(
                 f"{abs(self.brighter):.1f} grey levels {how}, no level by more than {abs(self.toned):.1f}"
             )
         if self.moved != (0.0, 0.0):
-            said.append(f"moved by {self.moved[0]:+.1f}, {self.moved[1]:+.1f} pixels")
+            changes.append(f"moved by {self.moved[0]:+.1f}, {self.moved[1]:+.1f} pixels")
         if self.detail < 1.0:
-            said.append(f"resampled, with {self.detail:.0%} of its finest detail")
+            changes.append(f"resampled, with {self.detail:.0%} of its finest detail")
         if self.quality is not None:
-            said.append(f"encoded as by JPEG {self.quality}")
-        return f"came back {', '.join(said)}" if said else ""
+            changes.append(f"encoded as by JPEG {self.quality}")
+        return f"came back {', '.join(changes)}" if changes else ""
 
 
 UNHANDLED = Handling()
@@ -99,12 +99,12 @@ def handled(original: Pixels, edited: Pixels, *, whole_field: bool) -> tuple[Pix
     same = _same_places(original, edited)
     if _at_rest(original, edited, same):
         return original, UNHANDLED
-    taken, told = _shifted(original, edited)
-    if told.moved != UNHANDLED.moved:
+    taken, handling = _shifted(original, edited)
+    if handling.moved != UNHANDLED.moved:
         same = _same_places(taken, edited)
     if not whole_field and same.mean() > 0.1:
-        taken, told, same = _toned(taken, edited, same, told)
-    return _encoded(taken, edited, same, told, whole_field)
+        taken, handling, same = _toned(taken, edited, same, handling)
+    return _encoded(taken, edited, same, handling, whole_field)
 
 
 def _at_rest(original: Pixels, edited: Pixels, same: Mask) -> bool:
@@ -124,15 +124,15 @@ def _shifted(original: Pixels, edited: Pixels) -> tuple[Pixels, Handling]:
     dx, dy = (round(value) if abs(value - round(value)) < WHOLE else value for value in shift)
     if (dx, dy) == (0, 0):
         return original, UNHANDLED
-    told = Handling(moved=(float(dx), float(dy)))
+    handling = Handling(moved=(float(dx), float(dy)))
     if float(np.hypot(dx, dy)) / unit > MOST_MOVED:
-        return original, told
+        return original, handling
     whole = isinstance(dx, int) and isinstance(dy, int)
     matrix = np.array([[1, 0, dx], [0, 1, dy]], np.float32)
     flags = cv2.INTER_NEAREST if whole else cv2.INTER_CUBIC
     size = (original.shape[1], original.shape[0])
     moved = cv2.warpAffine(original, matrix, size, flags=flags, borderMode=cv2.BORDER_REPLICATE)
-    return np.asarray(moved, np.uint8), told
+    return np.asarray(moved, np.uint8), handling
 
 
 def _refined(original: Pixels, edited: Pixels, shift: tuple[float, float]) -> tuple[float, float]:
@@ -178,7 +178,7 @@ def _same_places(original: Pixels, edited: Pixels) -> Mask:
     return np.asarray(lit & (np.abs(delta - usual) < 2 * NEAR), bool)
 
 
-def _toned(taken: Pixels, edited: Pixels, same: Mask, told: Handling) -> tuple[Pixels, Handling, Mask]:
+def _toned(taken: Pixels, edited: Pixels, same: Mask, handling: Handling) -> tuple[Pixels, Handling, Mask]:
     """The picture in the edited one's tones, by one rising curve for all channels."""
     before, after = (blur(shrink(_level(one), 2), 1.0) for one in (taken, edited))
     curve = tone_curve(before[same], after[same])
@@ -192,8 +192,8 @@ def _toned(taken: Pixels, edited: Pixels, same: Mask, told: Handling) -> tuple[P
     seen = steps[round(float(low)) : round(float(high)) + 1]
     if seen.size == 0 or not LEAST_TONE <= float(np.abs(seen).max()) <= MOST_TONE:
         worst = float(seen[np.abs(seen).argmax()]) if seen.size else 0.0
-        told = replace(told, toned=worst, brighter=worst) if abs(worst) > MOST_TONE else told
-        return taken, told, same
+        handling = replace(handling, toned=worst, brighter=worst) if abs(worst) > MOST_TONE else handling
+        return taken, handling, same
     values = np.clip(np.rint(np.arange(256) + steps), 0, 255).astype(np.uint8)
     dark = taken.max(axis=2) <= BLACK
     toned = cv2.LUT(taken, values)
@@ -201,31 +201,31 @@ def _toned(taken: Pixels, edited: Pixels, same: Mask, told: Handling) -> tuple[P
         own = round(float(np.median(edited[dark].astype(np.int16) - taken[dark])))
         toned[dark] = np.clip(taken[dark].astype(np.int16) + own, 0, 255).astype(np.uint8)
     mean = float(steps[np.clip(np.rint(before[same]), 0, 255).astype(int)].mean())
-    told = replace(told, brighter=mean, toned=float(seen[np.abs(seen).argmax()]))
-    return toned, told, _same_places(toned, edited)
+    handling = replace(handling, brighter=mean, toned=float(seen[np.abs(seen).argmax()]))
+    return toned, handling, _same_places(toned, edited)
 
 
 def _encoded(
-    taken: Pixels, edited: Pixels, same: Mask, told: Handling, whole_field: bool
+    taken: Pixels, edited: Pixels, same: Mask, handling: Handling, whole_field: bool
 ) -> tuple[Pixels, Handling]:
     """The picture resampled and encoded as the edited one seems to be."""
     box = _box(same, taken.shape)
     first, second = (_level(one)[box] for one in (taken, edited))
     where = cv2.resize(same.astype(np.uint8), taken.shape[1::-1], interpolation=cv2.INTER_NEAREST)[box] > 0
     if where.sum() < 0.02 * where.size:
-        return taken, told
+        return taken, handling
     left = _left(first, second, where)
     by_quality = {quality: _left(_jpeg(first, quality), second, where) for quality in QUALITIES}
     best = min(by_quality, key=lambda quality: by_quality[quality])
     if by_quality[best] < BETTER * left:
-        return _jpeg_pixels(taken, best), replace(told, quality=best)
+        return _jpeg_pixels(taken, best), replace(handling, quality=best)
     kept = _kept_by_ring(first, second, where)
     finest = float(kept[-RINGS // 3 :].mean())
     if whole_field or finest > LOST_DETAIL or _left(_through(first, kept), second, where) > 1.15 * left:
-        return taken, told
+        return taken, handling
     channels = [_through(taken[..., channel].astype(np.float32), kept) for channel in range(3)]
     resampled = np.stack(channels, axis=2).astype(np.uint8)
-    return resampled, replace(told, detail=max(0.0, finest))
+    return resampled, replace(handling, detail=max(0.0, finest))
 
 
 def _box(same: Mask, shape: tuple[int, ...]) -> tuple[slice, slice]:

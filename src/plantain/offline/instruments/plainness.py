@@ -47,14 +47,14 @@ def plainness_of(change: Change, main: tuple[ChangedPart, ...]) -> Plainness:
         change: the change map.
         main: the parts taken for the edit.
     """
-    told = [part for part in main if part.area >= LEAST_AREA]
-    if not told:
+    large = [part for part in main if part.area >= LEAST_AREA]
+    if not large:
         return NOT_PLAIN
-    total = sum(part.mass for part in told)
-    hill = sum(part.mass * _explained(change, part) for part in told) / total
-    radii = np.array([part.radius for part in told])
-    alike = float(radii.std() / radii.mean()) if len(told) >= SEVERAL else float("inf")
-    return Plainness(hill, len(told), alike)
+    total = sum(part.mass for part in large)
+    hill = sum(part.mass * _explained(change, part) for part in large) / total
+    radii = np.array([part.radius for part in large])
+    alike = float(radii.std() / radii.mean()) if len(large) >= SEVERAL else float("inf")
+    return Plainness(hill, len(large), alike)
 
 
 def _explained(change: Change, part: ChangedPart) -> float:

@@ -197,14 +197,14 @@ def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecisi
     if rate.n < FEWEST:
         why.append(f"only {rate.n} tasks were judged; at least {FEWEST} say something")
     elif rate.high is not None and rate.high < LEAST_QUALIFIED:
-        why.append(f"{_said(rate)} qualify: all of the interval lies below {LEAST_QUALIFIED:.0%}")
+        why.append(f"{_in_words(rate)} qualify: all of the interval lies below {LEAST_QUALIFIED:.0%}")
     if numbers.stopped.value is not None and numbers.stopped.value > MOST_STOPPED:
-        said = "; ".join(f"{n} x {reason}" for reason, n in numbers.why_stopped if reason)
-        why.append(f"{_said(numbers.stopped)} of the tasks stopped{f': {said}' if said else ''}")
+        reasons = "; ".join(f"{n} x {reason}" for reason, n in numbers.why_stopped if reason)
+        why.append(f"{_in_words(numbers.stopped)} of the tasks stopped{f': {reasons}' if reasons else ''}")
     if numbers.not_applicable.value is not None and numbers.not_applicable.value > MOST_NOT_APPLICABLE:
-        why.append(f"{_said(numbers.not_applicable)} of the tasks cannot be shown on their picture")
+        why.append(f"{_in_words(numbers.not_applicable)} of the tasks cannot be shown on their picture")
     if numbers.accepted.high is not None and numbers.accepted.high < LEAST_ACCEPTED:
-        why.append(f"people accept {_said(numbers.accepted)} of what the judge lets through")
+        why.append(f"people accept {_in_words(numbers.accepted)} of what the judge lets through")
     failing = [part for part in numbers.parts if part.standing == "does not work"]
     share = sum(part.planned for part in failing) / max(1, sum(part.planned for part in numbers.parts))
     names = ", ".join(f"{part.direction} {part.finding}" for part in failing)
@@ -230,7 +230,7 @@ def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecisi
     return PilotDecision(not why, tuple(why), tuple(mind))
 
 
-def _said(rate: Rate) -> str:
+def _in_words(rate: Rate) -> str:
     between = "" if rate.low is None or rate.high is None else f", {rate.low:.0%} to {rate.high:.0%}"
     return f"{rate.successes} of {rate.n} ({rate.successes / max(1, rate.n):.0%}{between})"
 
@@ -252,11 +252,11 @@ def _accepted(reader: JournalReader, won: Sequence[TaskRow], cluster: Mapping[st
     """Of the qualified edits that readers of a study judged, the share that they let pass."""
 
     def by_people(row: TaskRow) -> list[StoredVerdict]:
-        told = reader.verdicts(row.id, row.generation)
-        return [one for one in told if one.round == row.round and one.verdict.judge.startswith(PEOPLE)]
+        verdicts = reader.verdicts(row.id, row.generation)
+        return [one for one in verdicts if one.round == row.round and one.verdict.judge.startswith(PEOPLE)]
 
-    said = [(row, people[-1].verdict.qualified) for row in won if (people := by_people(row))]
-    return clustered_rate(shares((cluster[row.task.image_id], yes) for row, yes in said))
+    decided = [(row, people[-1].verdict.qualified) for row in won if (people := by_people(row))]
+    return clustered_rate(shares((cluster[row.task.image_id], yes) for row, yes in decided))
 
 
 def _images(reader: JournalReader, names: Collection[str]) -> Iterator[SourceImage]:
