@@ -98,6 +98,14 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_runtest_setup() -> None:
+    """Tiny networks are many times slower on threads that wait for each other; OMP_NUM_THREADS comes too late for torch
+    where another library has loaded its threads before."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
+
+
 def pytest_report_header(config: pytest.Config) -> str | None:
     seed = config.getoption("--shuffle")
     return None if seed is None else f"order: --shuffle {seed}"

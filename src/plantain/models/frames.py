@@ -11,7 +11,7 @@ from typing import Literal
 import cv2
 import numpy as np
 
-from plantain.pixels.arrays import Pixels
+from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.prepare import resize
 from plantain.records import InputError
 
@@ -53,8 +53,9 @@ class FramePolicy:
         least: no side of the canvas is shorter, however narrow the image.
         reference: how the pipeline sizes the image that it looks at, where that is not the canvas itself: "shrunk":
             beyond 1024 x 1024 pixels (FLUX.2), so canvases stay below; "derived": from the canvas's proportions at
-            `side` squared pixels (Qwen-Image-Edit), so only canvases that give themselves back are taken. Were the two
-            of different sizes, the model would draw everything a little beside its place.
+            `side` squared pixels (Qwen-Image-Edit), so only canvases that give themselves back are taken; "raised": the
+            same, rounded up (LongCat). Were the two of different sizes, the model would draw everything a little beside
+            its place.
     """
 
     rule: Literal["own", "longest", "area", "width"] = "own"
@@ -62,7 +63,7 @@ class FramePolicy:
     multiple: int = 1
     sizes: tuple[tuple[int, int], ...] = ()
     least: int = 64
-    reference: Literal["canvas", "shrunk", "derived"] = "canvas"
+    reference: Literal["canvas", "shrunk", "derived", "raised"] = "canvas"
 
     @classmethod
     def of(cls, said: Mapping[str, object]) -> FramePolicy:
@@ -105,8 +106,9 @@ class FramePolicy:
             return self._whole(chosen[0] * side / 1024), self._whole(chosen[1] * side / 1024)
         if self.reference == "shrunk":
             return _nearest(below(min(side, 1024) ** 2, self.multiple, self.least), ratio)
-        if self.reference == "derived":
-            return _nearest(derived_from_themselves(side, self.multiple, self.least), ratio)
+        if self.reference in ("derived", "raised"):
+            up = self.reference == "raised"
+            return _nearest(derived_from_themselves(side, self.multiple, self.least, up=up), ratio)
         if self.rule == "width":
             return self._whole(side), min(self._whole(side / ratio), self._whole(2 * side))
         if self.rule == "area":
@@ -133,17 +135,20 @@ def below(area: int, multiple: int, least: int) -> tuple[tuple[int, int], ...]:
 
 
 @cache
-def derived_from_themselves(side: int, multiple: int, least: int) -> tuple[tuple[int, int], ...]:
+def derived_from_themselves(
+    side: int, multiple: int, least: int, *, up: bool = False
+) -> tuple[tuple[int, int], ...]:
     """The canvases of about `side` squared pixels whose proportions, brought to that area and rounded, are they again.
 
-    The rule is `calculate_dimensions` of diffusers' Qwen-Image-Edit pipelines (diffusers 0.42).
+    The rule is `calculate_dimensions` of diffusers' Qwen-Image-Edit pipelines, and of its LongCat one, which rounds up
+    (diffusers 0.42).
     """
     sides = range(-(-least // multiple) * multiple, side * side // least + multiple, multiple)
     return tuple(
         (width, height)
         for width in sides
         for height in _near(side * side / width, multiple)
-        if height >= least and _derived(side * side, width / height, multiple) == (width, height)
+        if height >= least and _derived(side * side, width / height, multiple, up) == (width, height)
     )
 
 
@@ -154,9 +159,10 @@ def _near(length: float, multiple: int) -> tuple[int, ...]:
     )
 
 
-def _derived(area: float, ratio: float, multiple: int) -> tuple[int, int]:
+def _derived(area: float, ratio: float, multiple: int, up: bool) -> tuple[int, int]:
     width = math.sqrt(area * ratio)
-    return round(width / multiple) * multiple, round(width / ratio / multiple) * multiple
+    rounded = math.ceil if up else round
+    return rounded(width / multiple) * multiple, rounded(width / ratio / multiple) * multiple
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +200,12 @@ class Frame:
             return inner
         bordered: Pixels = cv2.copyMakeBorder(inner, self.top, bottom, self.left, right, cv2.BORDER_REPLICATE)
         return bordered
+
+    def enter_region(self, region: Mask) -> Mask:
+        """bool (height, width) brought onto the canvas: at least half of a canvas pixel lies in it."""
+        planes = np.repeat(region[:, :, None].astype(np.uint8) * 255, 3, 2)
+        entered: Mask = self.enter(planes)[:, :, 0] >= 128
+        return entered
 
     def leave(self, canvas: Pixels) -> Pixels:
         """The inverse of `enter`: cuts the border off and resizes to the image's size.

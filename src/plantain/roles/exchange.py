@@ -8,6 +8,10 @@ from typing import Literal
 
 from plantain.records import Outcome, OutcomeKind
 
+NO_REGION = Outcome(
+    OutcomeKind.NOT_APPLICABLE, "this editor has to be told where to edit, and there is no region"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class AnnouncedLimit:

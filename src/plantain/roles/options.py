@@ -114,6 +114,7 @@ class ProviderOptions:
         steps, guidance, image_guidance: of a diffusion editor; None for the preset's.
         alpha: Imagic's step from the image's own embedding towards the text's.
         text_steps, model_steps: how long Imagic learns the embedding and the weights of one image; None for 500, 1000.
+        strength: how far an editor that is told where starts from the original there: 1 from noise, less from it.
         side: longest side, or square root of the area, at which an open editor works; None for the family's own.
         batch_size: most edits computed together on one device; None for one on a processor, four on a GPU.
         lora: hub id or folder of LoRA weights put onto an open editor.
@@ -178,6 +179,7 @@ class ProviderOptions:
     alpha: float | None = None
     text_steps: int | None = None
     model_steps: int | None = None
+    strength: float | None = None
     side: int | None = None
     batch_size: int | None = None
     lora: str = ""

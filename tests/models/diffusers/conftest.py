@@ -11,15 +11,22 @@ from plantain.models.diffusers.jobs import Loading
 
 pytest.importorskip("diffusers")
 
-ALIKE = {"instruct-diffusion": "instruct-pix2pix"}
+ALIKE = {
+    "instruct-diffusion": "instruct-pix2pix",
+    "flux-kontext-inpaint": "flux-kontext",
+    "qwen-image-edit-inpaint": "qwen-image-edit",
+}
 """Methods that run another's weights."""
 
 
 @pytest.fixture(scope="session")
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The folder of a tiny pipeline that the named method runs."""
+    import torch
+
     from plantain.models.diffusers.tiny.saving import save_tiny
 
+    torch.set_num_threads(1)  # before the first test: see tests/conftest.py
     root = tmp_path_factory.mktemp("tiny")
 
     def folder(method: str) -> Path:

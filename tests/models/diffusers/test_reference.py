@@ -11,24 +11,32 @@ import numpy as np
 import pytest
 import torch
 from diffusers.pipelines.flux2.image_processor import Flux2ImageProcessor
+from diffusers.pipelines.longcat_image import pipeline_longcat_image_edit as longcat_edit
 from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit as edit
+from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_inpaint as inpaint
 from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_plus as plus
 from PIL import Image
 
 from plantain.models.diffusers.jobs import Loading
 from plantain.models.diffusers.methods import METHODS
-from plantain.models.diffusers.pipelines import flux2_klein, flux_kontext, qwen_image_edit
+from plantain.models.diffusers.pipelines.runner import runner_for
 from plantain.models.frames import FramePolicy
 
-RUNNERS = {
-    "flux-kontext": flux_kontext.FluxKontextRunner,
-    "flux2-klein": flux2_klein.Flux2KleinRunner,
-    "qwen-image-edit": qwen_image_edit.QwenImageEditRunner,
-    "qwen-image-edit-plus": qwen_image_edit.QwenImageEditRunner,
-}
+LOOKING = (
+    "flux-kontext",
+    "flux-kontext-inpaint",
+    "flux2",
+    "flux2-klein",
+    "longcat-image-edit",
+    "qwen-image-edit",
+    "qwen-image-edit-inpaint",
+    "qwen-image-edit-plus",
+)
+"""Methods that look at a reference beside what they draw."""
+
 SIZES = [
     (width, height)
-    for width, height in product(range(200, 1600, 23), repeat=2)
+    for width, height in product(range(200, 1600, 61), repeat=2)
     if 1 / 3 <= width / height <= 3
 ]
 """Every aspect from 1:3 to 3:1 in steps that are no multiple of anything; 512 x 223 and 409 x 512 come on top."""
@@ -36,7 +44,7 @@ SIZES += [(512, 223), (409, 512), (1024, 1024), (2048, 1024), (3000, 1000)]
 
 
 def flux2(width: int, height: int, side: int) -> tuple[int, int]:
-    """`Flux2KleinPipeline.__call__`: beyond 1024 squared the reference shrinks, then it is cut to multiples of 16."""
+    """`__call__` of both FLUX.2 pipelines: beyond 1024 squared the reference shrinks, then it is cut to 16s."""
     seen = Flux2ImageProcessor._resize_if_exceeds_area(Image.new("L", (width, height)), 1024 * 1024)
     return seen.width // 16 * 16, seen.height // 16 * 16
 
@@ -44,11 +52,27 @@ def flux2(width: int, height: int, side: int) -> tuple[int, int]:
 def qwen(width: int, height: int, side: int) -> tuple[int, int]:
     found = edit.calculate_dimensions(side * side, width / height)[:2]
     assert found == plus.calculate_dimensions(side * side, width / height)
+    assert found == inpaint.calculate_dimensions(side * side, width / height)[:2]
+    return int(found[0]), int(found[1])
+
+
+def longcat(width: int, height: int, side: int) -> tuple[int, int]:
+    found = longcat_edit.calculate_dimensions(side * side, width / height)
     return int(found[0]), int(found[1])
 
 
 @pytest.mark.parametrize("side", [512, 768, 1024, 1280])
-@pytest.mark.parametrize(("method", "rule"), [("flux2-klein", flux2), ("qwen-image-edit", qwen)])
+@pytest.mark.parametrize(
+    ("method", "rule"),
+    [
+        ("flux2-klein", flux2),
+        ("flux2", flux2),
+        ("qwen-image-edit", qwen),
+        ("qwen-image-edit-plus", qwen),
+        ("qwen-image-edit-inpaint", qwen),
+        ("longcat-image-edit", longcat),
+    ],
+)
 def test_canvas_is_the_reference_at_every_aspect(
     method: str, rule: Callable[[int, int, int], tuple[int, int]], side: int
 ) -> None:
@@ -64,7 +88,7 @@ def test_without_a_rule_the_reference_was_another() -> None:
     assert flux2(912, 1152, 1024) == (896, 1136)
 
 
-@pytest.mark.parametrize("method", ["flux2-klein", "qwen-image-edit"])
+@pytest.mark.parametrize("method", ["flux2-klein", "qwen-image-edit", "longcat-image-edit"])
 def test_canvases_stay_near_the_area_and_the_proportions(method: str) -> None:
     policy = METHODS[method].frame
     for width, height in SIZES:
@@ -78,7 +102,7 @@ class Seen(Exception):
     """Raised with the reference's size when a pipeline comes to encode it."""
 
 
-@pytest.mark.parametrize("method", RUNNERS)
+@pytest.mark.parametrize("method", LOOKING)
 @pytest.mark.parametrize("size", [(223, 512), (409, 512), (300, 900), (640, 480)])
 def test_pipelines_encode_a_reference_of_the_canvas_size(
     method: str,
@@ -90,8 +114,8 @@ def test_pipelines_encode_a_reference_of_the_canvas_size(
     from plantain.models.diffusers.jobs import Job, Steering
 
     loading = tiny_loading(method)
-    runner = RUNNERS[method](loading, "cpu")
-    side = None if method == "flux2-klein" else 256
+    runner = runner_for(loading, "cpu")
+    side = None if method.startswith("flux2") else 256
     canvas = METHODS[method].frame.frame(*size, side).canvas
 
     def encode(image: torch.Tensor, *args: object, **more: object) -> torch.Tensor:
@@ -101,16 +125,19 @@ def test_pipelines_encode_a_reference_of_the_canvas_size(
     picture = np.zeros((canvas[1], canvas[0], 3), np.uint8)
     job = Job(picture=b"", instruction="brighter", seed=1, side=side)
     with pytest.raises(Seen) as seen:
-        runner.edit([picture], [job], Steering.of({"steps": 1}))
+        runner.edit([picture], [job], Steering.of({"steps": 1}), [picture[..., 0] == 0])
     assert seen.value.args[0] == canvas
 
 
-@pytest.mark.parametrize("method", ["qwen-image-edit", "qwen-image-edit-plus"])
+@pytest.mark.parametrize(
+    "method",
+    ["qwen-image-edit", "qwen-image-edit-plus", "qwen-image-edit-inpaint", "longcat-image-edit"],
+)
 def test_image_tokens_get_the_places_that_the_model_has_for_them(
     method: str, tiny_loading: Callable[[str], Loading]
 ) -> None:
     """Positions that reach the language model, against `get_rope_index` of transformers; without the hook: none."""
-    runner = qwen_image_edit.QwenImageEditRunner(tiny_loading(method), "cpu")
+    runner = runner_for(tiny_loading(method), "cpu")
     encoder, pipe = runner.pipe.text_encoder, runner.pipe
     asked: list[dict[str, torch.Tensor]] = []
     placed: list[torch.Tensor | None] = []
@@ -119,7 +146,8 @@ def test_image_tokens_get_the_places_that_the_model_has_for_them(
         lambda _, args, said: placed.append(said.get("position_ids")), with_kwargs=True
     )
     image = Image.new("RGB", (112, 84), "grey")
-    pipe.encode_prompt(image=[image] if method.endswith("plus") else image, prompt="brighter", device="cpu")
+    where = {} if method.startswith("longcat") else {"device": "cpu"}
+    pipe.encode_prompt(image=[image] if method.endswith("plus") else image, prompt="brighter", **where)
     (said,) = asked
     patches = said["input_ids"] == encoder.config.image_token_id
     assert patches.sum() == said["image_grid_thw"].prod() // 4

@@ -17,6 +17,7 @@ from plantain.models.remote import on_worker, wants_normal_form
 from plantain.pixels.decode import declared_size
 from plantain.records import Direction, InputError, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply, failed
+from plantain.roles.exchange import NO_REGION
 
 VERSION = "1"
 """Of this adapter; raised when the same weights and request could be run otherwise."""
@@ -32,6 +33,7 @@ class DiffusersEditor:
         self.name = plan.name
         self.fingerprint = fingerprint_of(plan)
         self.adjustable = plan.method.takes
+        self.takes_region = plan.method.region
         self._devices: Devices | None = None
         self._opening = threading.Lock()
 
@@ -43,6 +45,8 @@ class DiffusersEditor:
         """
         if request.demonstrations:
             return failed(NO_EXAMPLES)
+        if self.takes_region and request.region is None:
+            return failed(NO_REGION)
         steering = self._steering(request)
         width, height = declared_size(request.original.data)
         if not (width and height):
@@ -59,6 +63,7 @@ class DiffusersEditor:
             request.concept,
             None if request.direction in (None, Direction.CHANGE) else request.direction is Direction.REMOVE,
             side,
+            request.region.data if self.takes_region and request.region else None,
         )
         canvas = plan.method.frame.frame(width, height, side).canvas
         order = Order(plan.loading, steering, canvas, job, plan.options.batch_size)

@@ -12,8 +12,8 @@ from plantain.models.diffusers.concepts import NoConcept
 from plantain.models.diffusers.jobs import Batch, Done, Job, Loading
 from plantain.models.diffusers.pipelines.runner import Drawn, Runner, runner_for
 from plantain.models.frames import Frame, FramePolicy
-from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import BadImage, decode_untrusted, one_line
+from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.decode import BadImage, decode_mask, decode_untrusted, one_line
 from plantain.pixels.encode import encode_png
 from plantain.records import OK, InputError, Outcome, OutcomeKind
 
@@ -34,6 +34,12 @@ class _Print:
     job: Job
     pixels: Pixels
     frame: Frame
+
+    @property
+    def region(self) -> Mask:
+        """bool (H, W) of the canvas: where to edit."""
+        assert self.job.region is not None
+        return self.frame.enter_region(decode_mask(self.job.region))
 
 
 class Engine:
@@ -136,7 +142,8 @@ class Engine:
         jobs = [one.job for one in prints]
         canvases = [one.frame.enter(one.pixels) for one in prints]
         try:
-            drawn = runner.edit(canvases, jobs, batch.steering)
+            regions = [one.region for one in prints] if runner.method.region else ()
+            drawn = runner.edit(canvases, jobs, batch.steering, regions)
         except NoConcept as reason:
             drawn = [Drawn(None, Outcome(OutcomeKind.NOT_APPLICABLE, str(reason)))] * len(jobs)
         except CANNOT_DRAW as error:
@@ -167,6 +174,7 @@ class Engine:
             "seed": job.seed,
             "settings": batch.steering.settings,
             "geometry": frame.as_json(),
+            **({"region": "given"} if runner.method.region else {}),
             "device": self.device,
             "precision": str(runner.precision).removeprefix("torch."),
             "together": together,

@@ -42,6 +42,7 @@ class Steering:
     alpha: float | None = None
     text_steps: int | None = None
     model_steps: int | None = None
+    strength: float | None = None
 
     @classmethod
     def of(cls, settings: Mapping[str, float]) -> Steering:
@@ -50,8 +51,9 @@ class Steering:
             None if (said := settings.get(name)) is None else int(said)
             for name in ("steps", "text_steps", "model_steps")
         )
-        guidance, image_guidance, alpha = map(settings.get, ("guidance", "image_guidance", "alpha"))
-        return cls(steps, guidance, image_guidance, alpha, text, model)
+        names = "guidance", "image_guidance", "alpha", "strength"
+        guidance, image_guidance, alpha, strength = map(settings.get, names)
+        return cls(steps, guidance, image_guidance, alpha, text, model, strength)
 
     @property
     def settings(self) -> dict[str, float]:
@@ -71,6 +73,7 @@ class Job:
         concept: what the edit is about, in a word or two, for methods that take no sentence.
         removes: the concept is to go; None when neither is known.
         side: of the canvas; None for the method's own.
+        region: a mask of the picture's size (`encode_mask`), for methods that are told where to edit.
     """
 
     picture: bytes = field(repr=False)
@@ -79,6 +82,7 @@ class Job:
     concept: str = ""
     removes: bool | None = None
     side: int | None = None
+    region: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ from plantain.records.suggestions import suggest
 
 GUIDED = frozenset({"steps", "guidance"})
 TWICE_GUIDED = GUIDED | {"image_guidance"}
+INPAINTING = GUIDED | {"strength"}
 FLUX_DEV = "flux-1-dev-non-commercial-license"
+FLUX2_DEV = "flux-dev-non-commercial-license"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class EditingMethod:
         batches: several images go through the model at once.
         offloads: its parts can wait in main memory.
         precision: of the weights on a GPU, unless the user says otherwise; on a processor it is float32.
+        region: it has to be told where to edit.
         licence: under which all weights of its classes come, whatever folder they lie in; "" where that differs.
     """
 
@@ -38,12 +41,14 @@ class EditingMethod:
     batches: bool = True
     offloads: bool = True
     precision: str = "bfloat16"
+    region: bool = False
     licence: str = ""
 
 
 _SD = FramePolicy("longest", 512, 8)
 _FLUX2 = FramePolicy("area", 1024, 16, reference="shrunk")
 _QWEN = FramePolicy("area", 1024, 32, reference="derived")
+_KONTEXT = FramePolicy("area", 1024, 16, KONTEXT_SIZES)
 
 METHODS = {
     method.name: method
@@ -91,16 +96,35 @@ METHODS = {
             "flux_kontext",
             "FluxKontextRunner",
             ("FluxKontextPipeline",),
-            FramePolicy("area", 1024, 16, KONTEXT_SIZES),
+            _KONTEXT,
             GUIDED,
             licence=FLUX_DEV,
         ),
         EditingMethod(
             "flux2-klein",
-            "flux2_klein",
+            "flux2",
             "Flux2KleinRunner",
             ("Flux2KleinPipeline",),
             _FLUX2,
+            GUIDED,
+            batches=False,
+        ),
+        EditingMethod(
+            "flux2",
+            "flux2",
+            "Flux2Runner",
+            ("Flux2Pipeline",),
+            _FLUX2,
+            GUIDED,
+            batches=False,
+            licence=FLUX2_DEV,
+        ),
+        EditingMethod(
+            "longcat-image-edit",
+            "longcat",
+            "LongCatImageEditRunner",
+            ("LongCatImageEditPipeline",),
+            FramePolicy("area", 1024, 16, reference="raised"),
             GUIDED,
             batches=False,
         ),
@@ -116,7 +140,7 @@ METHODS = {
         EditingMethod(
             "qwen-image-edit-plus",
             "qwen_image_edit",
-            "QwenImageEditRunner",
+            "QwenImageEditPlusRunner",
             ("QwenImageEditPlusPipeline",),
             _QWEN,
             GUIDED,
@@ -142,10 +166,58 @@ METHODS = {
             TWICE_GUIDED,
             precision="float16",
         ),
+        EditingMethod(
+            "sd-inpaint",
+            "stable_diffusion_inpaint",
+            "StableDiffusionInpaintRunner",
+            ("StableDiffusionInpaintPipeline",),
+            _SD,
+            INPAINTING,
+            precision="float16",
+            region=True,
+        ),
+        EditingMethod(
+            "sdxl-inpaint",
+            "stable_diffusion_inpaint",
+            "SdxlInpaintRunner",
+            ("StableDiffusionXLInpaintPipeline",),
+            FramePolicy("longest", 1024, 8),
+            INPAINTING,
+            precision="float16",
+            region=True,
+        ),
+        EditingMethod(
+            "flux-kontext-inpaint",
+            "flux_kontext",
+            "FluxKontextInpaintRunner",
+            ("FluxKontextInpaintPipeline",),
+            _KONTEXT,
+            INPAINTING,
+            batches=False,
+            region=True,
+            licence=FLUX_DEV,
+        ),
+        EditingMethod(
+            "qwen-image-edit-inpaint",
+            "qwen_image_edit",
+            "QwenImageEditInpaintRunner",
+            ("QwenImageEditInpaintPipeline",),
+            _QWEN,
+            INPAINTING,
+            batches=False,
+            region=True,
+        ),
     )
 }
 
-BASES = {"StableDiffusionPipeline": ("diffusers/medebench-imagic", "diffusers/ledits-pp")}
+BASES = {
+    "StableDiffusionPipeline": (
+        "diffusers/medebench-imagic",
+        "diffusers/ledits-pp",
+        "diffusers/sd-inpaint",
+    ),
+    "StableDiffusionXLPipeline": ("diffusers/sdxl-inpaint",),
+}
 """Classes of models that are no editors by themselves -> the presets that edit with them."""
 
 

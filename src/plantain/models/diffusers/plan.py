@@ -23,7 +23,7 @@ from plantain.models.presets import Preset, known_weights, preset, presets
 from plantain.records import InputError
 from plantain.roles.options import SIDES_TOLD, ProviderOptions
 
-STEERING = ("steps", "guidance", "image_guidance", "alpha", "text_steps", "model_steps")
+STEERING = ("steps", "guidance", "image_guidance", "alpha", "text_steps", "model_steps", "strength")
 COMMON = frozenset(
     {
         "dtype",

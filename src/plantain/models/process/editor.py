@@ -23,6 +23,7 @@ from plantain.models.remote import on_worker, wants_normal_form
 from plantain.pixels.decode import declared_size
 from plantain.records import InputError, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
+from plantain.roles.exchange import NO_REGION
 from plantain.roles.options import SIDES_TOLD, WorkerCommand
 
 VERSION = "1"
@@ -30,9 +31,6 @@ GATHER_S = 0.03
 """How long a program that could take more edits waits for others that are about to arrive."""
 
 NO_EXAMPLES = Outcome(OutcomeKind.NOT_APPLICABLE, "this editor looks at no demonstrations")
-NO_REGION = Outcome(
-    OutcomeKind.NOT_APPLICABLE, "this editor has to be told where to edit, and there is no region"
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

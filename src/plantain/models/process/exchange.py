@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import orjson
 
 from plantain.files.opening import read_inside
@@ -84,8 +83,7 @@ def _job(folder: Path, number: int, wish: ProcessRequest) -> dict[str, object]:
     image.write_bytes(encode_png(wish.frame.enter(decode_untrusted(wish.picture, "original"))))
     if wish.region is not None:
         region = folder / "in" / f"{number}-region.png"
-        mask = decode_mask(wish.region).astype(np.uint8) * 255
-        region.write_bytes(encode_mask(wish.frame.enter(np.repeat(mask[:, :, None], 3, 2))[:, :, 0] >= 128))
+        region.write_bytes(encode_mask(wish.frame.enter_region(decode_mask(wish.region))))
     return {
         "id": str(number),
         "image": str(image),

@@ -145,6 +145,7 @@ class ProviderSection(BaseModel):
     alpha: Annotated[float, Field(ge=0.0, le=10.0)] | None = None
     text_steps: Annotated[int, Field(ge=0, le=100_000)] | None = None
     model_steps: Annotated[int, Field(ge=0, le=100_000)] | None = None
+    strength: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
     side: Annotated[int, Field(ge=32, le=4096)] | None = None
     batch_size: Annotated[int, Field(ge=1, le=256)] | None = None
     lora: str = ""
@@ -219,6 +220,7 @@ SAMPLING = (
     "alpha",
     "text_steps",
     "model_steps",
+    "strength",
     "side",
     "lora",
     "revision",

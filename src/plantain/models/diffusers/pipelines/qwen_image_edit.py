@@ -1,14 +1,20 @@
-"""Qwen-Image-Edit and its successors (-Plus: 2509, 2511), at about one megapixel, one edit at a time."""
+"""Qwen-Image-Edit, its successors (-Plus: 2509, 2511) and its inpainting: one edit at a time, about a megapixel."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from diffusers import DiffusionPipeline, QwenImageEditPipeline, QwenImageEditPlusPipeline
+from diffusers import (
+    DiffusionPipeline,
+    QwenImageEditInpaintPipeline,
+    QwenImageEditPipeline,
+    QwenImageEditPlusPipeline,
+)
 from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit as edit
+from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_inpaint as inpaint
 from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_plus as plus
 from diffusers.pipelines.qwenimage.pipeline_output import QwenImagePipelineOutput
 from PIL import Image
@@ -25,11 +31,11 @@ NOTHING = " "
 class QwenImageEditRunner(runner.Runner):
     """Guidance is the classifier-free one (`true_cfg_scale`); these models ignore `guidance_scale`."""
 
+    pipeline_class: ClassVar[type[DiffusionPipeline]] = QwenImageEditPipeline
+
     def load(self, loading: Loading) -> DiffusionPipeline:
-        plus = loading.method == "qwen-image-edit-plus"
-        pipeline_class = QwenImageEditPlusPipeline if plus else QwenImageEditPipeline
         pipe = runner.load_pipeline(
-            pipeline_class, loading, self.precision, processor=QwenProcessor.of(loading.folder)
+            self.pipeline_class, loading, self.precision, processor=QwenProcessor.of(loading.folder)
         )
         pipe.text_encoder.register_forward_pre_hook(name_image_tokens, with_kwargs=True)
         return pipe
@@ -43,15 +49,41 @@ class QwenImageEditRunner(runner.Runner):
         return done.images, [False]
 
     def _call(self, picture: Image.Image, job: Job, steering: Steering) -> QwenImagePipelineOutput:
-        return self.pipe(
-            image=[picture] if isinstance(self.pipe, QwenImageEditPlusPipeline) else picture,
-            prompt=job.instruction,
-            negative_prompt=NOTHING,
-            width=picture.width,
-            height=picture.height,
-            generator=runner.generators([job]),
-            output_type="np",
+        return self.pipe(image=picture, **self._said(picture, job, steering))
+
+    def _said(self, picture: Image.Image, job: Job, steering: Steering) -> dict[str, object]:
+        return {
+            "prompt": job.instruction,
+            "negative_prompt": NOTHING,
+            "width": picture.width,
+            "height": picture.height,
+            "generator": runner.generators([job]),
+            "output_type": "np",
             **runner.given(num_inference_steps=steering.steps, true_cfg_scale=steering.guidance),
+        }
+
+
+class QwenImageEditPlusRunner(QwenImageEditRunner):
+    """2509 and 2511, which could look at several images."""
+
+    pipeline_class = QwenImageEditPlusPipeline
+
+    def _call(self, picture: Image.Image, job: Job, steering: Steering) -> QwenImagePipelineOutput:
+        return self.pipe(image=[picture], **self._said(picture, job, steering))
+
+
+class QwenImageEditInpaintRunner(QwenImageEditRunner):
+    """Draws within the region only; around it the latents are the original's."""
+
+    pipeline_class = QwenImageEditInpaintPipeline
+
+    def _call(self, picture: Image.Image, job: Job, steering: Steering) -> QwenImagePipelineOutput:
+        (region,) = self.regions
+        return self.pipe(
+            image=picture,
+            mask_image=region,
+            **runner.given(strength=steering.strength),
+            **self._said(picture, job, steering),
         )
 
 
@@ -79,9 +111,14 @@ def reference_area(side: int | None) -> Iterator[None]:
         return
     usual = edit.calculate_dimensions, plus.VAE_IMAGE_SIZE, plus.CONDITION_IMAGE_SIZE
     share = side**2 / plus.VAE_IMAGE_SIZE
-    edit.calculate_dimensions = lambda area, ratio: usual[0](area * share, ratio)
+
+    def scaled(area: float, ratio: float) -> object:
+        return usual[0](area * share, ratio)
+
+    edit.calculate_dimensions = inpaint.calculate_dimensions = scaled
     plus.VAE_IMAGE_SIZE, plus.CONDITION_IMAGE_SIZE = side**2, round(usual[2] * share)
     try:
         yield
     finally:
         edit.calculate_dimensions, plus.VAE_IMAGE_SIZE, plus.CONDITION_IMAGE_SIZE = usual
+        inpaint.calculate_dimensions = usual[0]

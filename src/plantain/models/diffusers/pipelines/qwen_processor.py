@@ -20,9 +20,9 @@ class QwenProcessor(ProcessorMixin):  # type: ignore[misc]  # transformers is un
         self.tokenizer = tokenizer
 
     @classmethod
-    def of(cls, folder: Path) -> QwenProcessor:
-        """That of a saved Qwen-Image-Edit."""
-        images = Qwen2VLImageProcessorPil.from_pretrained(folder / "processor", local_files_only=True)
+    def of(cls, folder: Path, part: str = "processor") -> QwenProcessor:
+        """That of a saved pipeline, which has it under that name."""
+        images = Qwen2VLImageProcessorPil.from_pretrained(folder / part, local_files_only=True)
         tokens = Qwen2Tokenizer.from_pretrained(folder / "tokenizer", local_files_only=True)
         return cls(images, tokens)
 

@@ -15,7 +15,7 @@ from PIL import Image
 
 from plantain.models.diffusers.jobs import Job, Loading, Steering
 from plantain.models.diffusers.methods import METHODS, EditingMethod
-from plantain.pixels.arrays import Pixels
+from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import OK, InputError, Outcome, OutcomeKind
 
 CHECKER = Outcome(OutcomeKind.REFUSED, "the weights' safety checker blacked the image out")
@@ -62,15 +62,23 @@ class Runner(ABC):
         """The pipeline, from its folder only: nothing is fetched."""
         return load_pipeline(self.pipeline_class, loading, self.precision)
 
-    def edit(self, canvases: Sequence[Pixels], jobs: Sequence[Job], steering: Steering) -> list[Drawn]:
+    def edit(
+        self,
+        canvases: Sequence[Pixels],
+        jobs: Sequence[Job],
+        steering: Steering,
+        regions: Sequence[Mask] = (),
+    ) -> list[Drawn]:
         """Edits images of one size together.
 
         Args:
             canvases: uint8 (H, W, 3), RGB, all of one size.
             jobs: of the same length; each seeds its own generator.
             steering: how the pipeline is called.
+            regions: bool (H, W) of the canvases, for methods that are told where to edit.
         """
         pictures = [Image.fromarray(canvas, "RGB") for canvas in canvases]
+        self.regions = [Image.fromarray(region.astype(np.uint8) * 255, "L") for region in regions]
         with torch.inference_mode(self.inference):
             images, blacked = self.draw(pictures, jobs, steering)
         return [

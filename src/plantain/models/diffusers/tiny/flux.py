@@ -7,12 +7,13 @@ from diffusers import (
     AutoencoderKLFlux2,
     FlowMatchEulerDiscreteScheduler,
     Flux2KleinPipeline,
+    Flux2Pipeline,
     Flux2Transformer2DModel,
     FluxFillPipeline,
     FluxKontextPipeline,
     FluxTransformer2DModel,
 )
-from transformers import Qwen3Config, Qwen3ForCausalLM
+from transformers import Mistral3Config, Mistral3ForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM
 
 from plantain.models.diffusers.tiny.parts import (
     WIDTH,
@@ -88,7 +89,52 @@ def tiny_flux2_klein(seed: int = 0) -> Flux2KleinPipeline:
             head_dim=8,
         )
     )
-    transformer = Flux2Transformer2DModel(
+    return Flux2KleinPipeline(
+        scheduler=FlowMatchEulerDiscreteScheduler(),
+        vae=_flux2_vae(),
+        text_encoder=encoder.eval(),
+        tokenizer=tokenizer,
+        transformer=_flux2(guided=False),
+        is_distilled=True,
+    )
+
+
+def tiny_flux2(seed: int = 0) -> Flux2Pipeline:
+    """FLUX.2 dev, whose text encoder is a vision-language model that is shown words only."""
+    torch.manual_seed(seed)
+    tokenizer = tiny_qwen_tokenizer("m['content'][0]['text']")
+    config = Mistral3Config(
+        text_config={
+            "model_type": "mistral",
+            "vocab_size": len(tokenizer),
+            "hidden_size": WIDTH,
+            "intermediate_size": 64,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_dim": 8,
+        },
+        vision_config={
+            "model_type": "pixtral",
+            "hidden_size": WIDTH,
+            "intermediate_size": 64,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 4,
+            "image_size": 28,
+            "patch_size": 14,
+        },
+    )
+    return Flux2Pipeline(
+        scheduler=FlowMatchEulerDiscreteScheduler(),
+        vae=_flux2_vae(),
+        text_encoder=Mistral3ForConditionalGeneration(config).eval(),
+        tokenizer=tokenizer,
+        transformer=_flux2(guided=True),
+    )
+
+
+def _flux2(guided: bool) -> Flux2Transformer2DModel:
+    return Flux2Transformer2DModel(
         in_channels=16,
         num_layers=1,
         num_single_layers=1,
@@ -97,21 +143,16 @@ def tiny_flux2_klein(seed: int = 0) -> Flux2KleinPipeline:
         joint_attention_dim=WIDTH,
         timestep_guidance_channels=32,
         axes_dims_rope=(4, 4, 4, 4),
-        guidance_embeds=False,
-    )
-    vae = AutoencoderKLFlux2(
+        guidance_embeds=guided,
+    ).eval()
+
+
+def _flux2_vae() -> AutoencoderKLFlux2:
+    return AutoencoderKLFlux2(
         latent_channels=4,
         block_out_channels=(8, 8, 16, 16),
         norm_num_groups=8,
         sample_size=64,
         down_block_types=("DownEncoderBlock2D",) * 4,
         up_block_types=("UpDecoderBlock2D",) * 4,
-    )
-    return Flux2KleinPipeline(
-        scheduler=FlowMatchEulerDiscreteScheduler(),
-        vae=vae.eval(),
-        text_encoder=encoder.eval(),
-        tokenizer=tokenizer,
-        transformer=transformer.eval(),
-        is_distilled=True,
-    )
+    ).eval()

@@ -67,8 +67,9 @@ def tiny_vae(latent_channels: int = 4) -> AutoencoderKL:
     ).eval()
 
 
-def shifted_vae() -> AutoencoderKL:
-    vae = tiny_vae()
+def shifted_vae(latent_channels: int = 4) -> AutoencoderKL:
+    """One whose latents are shifted before they are scaled, as FLUX.1 has it."""
+    vae = tiny_vae(latent_channels)
     vae.register_to_config(shift_factor=0.1, scaling_factor=0.36)
     return vae
 
@@ -90,8 +91,8 @@ def tiny_t5() -> tuple[T5EncoderModel, T5Tokenizer]:
     return T5EncoderModel(config).eval(), tokenizer
 
 
-def tiny_qwen_tokenizer() -> Qwen2Tokenizer:
-    """Bytes, the special tokens of Qwen, and a chat template of one line."""
+def tiny_qwen_tokenizer(content: str = "m['content']") -> Qwen2Tokenizer:
+    """Bytes, the special tokens of Qwen, and a chat template of one line; `content` is where a message has its text."""
     letters = sorted(ByteLevel.alphabet())
     special = [
         "<|endoftext|>",
@@ -111,6 +112,6 @@ def tiny_qwen_tokenizer() -> Qwen2Tokenizer:
         unk_token=special[0],
     )
     tokenizer.chat_template = (
-        "{% for m in messages %}<|im_start|>{{ m['role'] }} {{ m['content'] }}<|im_end|>{% endfor %}"
+        "{% for m in messages %}<|im_start|>{{ m['role'] }} {{ " + content + " }}<|im_end|>{% endfor %}"
     )
     return tokenizer

@@ -9,8 +9,10 @@ from diffusers import (
     DDIMScheduler,
     EulerAncestralDiscreteScheduler,
     EulerDiscreteScheduler,
+    StableDiffusionInpaintPipeline,
     StableDiffusionInstructPix2PixPipeline,
     StableDiffusionPipeline,
+    StableDiffusionXLInpaintPipeline,
     StableDiffusionXLInstructPix2PixPipeline,
     UNet2DConditionModel,
 )
@@ -78,6 +80,28 @@ def tiny_stable_diffusion(seed: int = 0, levels: int = 2) -> StableDiffusionPipe
     )
 
 
+def tiny_stable_diffusion_inpaint(seed: int = 0) -> StableDiffusionInpaintPipeline:
+    """Stable Diffusion that also sees the region and what is around it: nine channels in."""
+    torch.manual_seed(seed)
+    tokenizer = tiny_tokenizer()
+    return StableDiffusionInpaintPipeline(
+        vae=tiny_vae(),
+        text_encoder=tiny_text_encoder(tokenizer),
+        tokenizer=tokenizer,
+        unet=tiny_unet(9),
+        scheduler=DDIMScheduler(
+            beta_start=0.00085,
+            beta_end=0.012,
+            beta_schedule="scaled_linear",
+            clip_sample=False,
+            steps_offset=1,
+        ),
+        safety_checker=None,
+        feature_extractor=None,
+        requires_safety_checker=False,
+    )
+
+
 def tiny_safety_checker(seed: int = 0) -> StableDiffusionSafetyChecker:
     """A safety checker that takes offence at everything: its concepts are of no length, its thresholds below zero."""
     torch.manual_seed(seed)
@@ -98,12 +122,21 @@ def tiny_safety_checker(seed: int = 0) -> StableDiffusionSafetyChecker:
 
 def tiny_sdxl_instruct_pix2pix(seed: int = 0) -> StableDiffusionXLInstructPix2PixPipeline:
     """InstructPix2Pix on SDXL: two text encoders, and sizes as inputs of the UNet."""
+    return StableDiffusionXLInstructPix2PixPipeline(**_sdxl_parts(8, seed), add_watermarker=False)
+
+
+def tiny_sdxl_inpaint(seed: int = 0) -> StableDiffusionXLInpaintPipeline:
+    """SDXL that also sees the region and what is around it."""
+    return StableDiffusionXLInpaintPipeline(**_sdxl_parts(9, seed), add_watermarker=False)
+
+
+def _sdxl_parts(in_channels: int, seed: int) -> dict[str, object]:
     torch.manual_seed(seed)
     tokenizer = tiny_tokenizer()
     first = tiny_text_encoder(tokenizer)
     second = CLIPTextModelWithProjection(first.config).eval()
     unet = UNet2DConditionModel(
-        in_channels=8,
+        in_channels=in_channels,
         out_channels=4,
         sample_size=8,
         layers_per_block=1,
@@ -117,13 +150,14 @@ def tiny_sdxl_instruct_pix2pix(seed: int = 0) -> StableDiffusionXLInstructPix2Pi
         addition_time_embed_dim=8,
         projection_class_embeddings_input_dim=WIDTH + 6 * 8,
     )
-    return StableDiffusionXLInstructPix2PixPipeline(
-        vae=tiny_vae(),
-        text_encoder=first,
-        text_encoder_2=second,
-        tokenizer=tokenizer,
-        tokenizer_2=tokenizer,
-        unet=unet.eval(),
-        scheduler=EulerDiscreteScheduler(beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear"),
-        add_watermarker=False,
-    )
+    return {
+        "vae": tiny_vae(),
+        "text_encoder": first,
+        "text_encoder_2": second,
+        "tokenizer": tokenizer,
+        "tokenizer_2": tokenizer,
+        "unet": unet.eval(),
+        "scheduler": EulerDiscreteScheduler(
+            beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear"
+        ),
+    }
