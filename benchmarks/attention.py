@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from diffusers import UNet2DConditionModel
 
-from plantain.models.diffusers.attention import CrossAttentionRecorder
+from plantain.models.diffusers.attention.cross import CrossAttentionRecorder
 from plantain.models.diffusers.tiny.parts import WIDTH
 from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix
 

@@ -12,13 +12,11 @@ from plantain.runs.opening import edition_begun
 from plantain.runs.settings.terms import Terms
 
 if TYPE_CHECKING:
-    from plantain.models.diffusers.attender import Attender
-
-What = tuple[tuple[str, ...], tuple[int, ...], str]
-"""Which attention counts: parts of the UNet, heights of maps, and tokens of a concept."""
+    from plantain.models.diffusers.attention.attender import Attender
+    from plantain.models.diffusers.attention.watching import Watching
 
 
-def watched_editor(terms: Terms, model: str, fingerprint: str, what: What) -> Attender:
+def watched_editor(terms: Terms, model: str, fingerprint: str, watching: Watching) -> Attender:
     """The editor of that name, watched; to be closed by the caller. It runs here, and makes no call.
 
     Raises:
@@ -29,7 +27,7 @@ def watched_editor(terms: Terms, model: str, fingerprint: str, what: What) -> At
     from plantain.models.diffusers.quiet import quiet_libraries
 
     quiet_libraries()
-    from plantain.models.diffusers.attender import Attender, Watching
+    from plantain.models.diffusers.attention.attender import Attender
     from plantain.models.diffusers.devices import device_names
     from plantain.models.diffusers.editor import fingerprint_of
     from plantain.models.diffusers.plan import plan_editor
@@ -40,4 +38,4 @@ def watched_editor(terms: Terms, model: str, fingerprint: str, what: What) -> At
         raise InputError(
             f"{model}: was generated with other weights or settings than these; give the same --settings"
         )
-    return Attender(plan, device_names(plan.options.device)[0], Watching(*what))
+    return Attender(plan, device_names(plan.options.device)[0], watching)

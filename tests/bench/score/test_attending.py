@@ -42,6 +42,7 @@ class PlantedLook:
     frame: Frame
     tokens: tuple[int, ...] = (3,)
     edited: Pixels | None = None
+    what: str = "planted attention"
     reason: str = ""
 
     def on_image(self) -> np.ndarray:

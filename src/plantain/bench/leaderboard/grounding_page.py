@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -34,6 +34,9 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, derive_seed
 from plantain.version import __version__
+
+CROSS = "cross-attention"
+"""What was recorded before records said so."""
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "attention.html"
@@ -172,8 +175,10 @@ def write_grounding(
             raise InputError(f"{run}: no attention was measured yet: plantain bench attend")
         rows, types = grounding_rows(scores), typings(scores, judge, cuts)
         overlays = tell_overlays(opened, scores, benchmark, gallery)
+        kinds = recorded_kinds(opened, scores)
     records = [record for row in rows for record in _records(row)]
-    said = {"rows": records, "failures": [_typing_record(one) for one in types], "cut_offs": asdict(cuts)}
+    failures = [_typing_record(one) for one in types]
+    said = {"rows": records, "recorded": kinds, "failures": failures, "cut_offs": asdict(cuts)}
     write_page(target.with_suffix(".json"), json.dumps(said, indent=1, ensure_ascii=False) + "\n")
     write_page(target.with_suffix(".csv"), csv_text(records))
     environment = page_environment(TEMPLATES, "")
@@ -186,6 +191,7 @@ def write_grounding(
         cuts=cuts,
         measures=[(name, *NAMES[name]) for name in MEASURES],
         reasons=_reasons(scores),
+        recorded=kinds,
         overlays=overlays,
         OVERALL=OVERALL,
         version=__version__,
@@ -201,6 +207,19 @@ def _reasons(scores: Scores) -> list[tuple[str, str, int]]:
         for reason, count in scores.missing.get((arm.label, "attention_iou"), {}).items():
             found.append((arm.label, reason, count))
     return found
+
+
+def recorded_kinds(opened: BenchRun, scores: Scores) -> dict[str, list[str]]:
+    """What was recorded of each arm, in words: one kind, unless options changed between samples."""
+    kinds: dict[str, list[str]] = {}
+    for arm in attended(scores):
+        found = set()
+        for output in opened.outputs(arm.label):
+            for row in opened.reader.scores(output.task_id, output.generation):
+                if row.metric == f"attention_{MEASURES[0]}" and row.score.scored:
+                    found.add(str(row.detail.get("what", CROSS)))
+        kinds[arm.label] = sorted(found)
+    return kinds
 
 
 def _records(row: GroundingRow) -> Iterator[dict[str, object]]:
@@ -290,8 +309,8 @@ def heat(pixels: Pixels, attention: npt.NDArray[np.floating]) -> Pixels:
     return np.asarray(np.clip(shown, 0, 255), np.uint8)
 
 
-def table_lines(rows: Sequence[GroundingRow]) -> list[str]:
-    """Table 4 for a terminal: overall and per organ, as wide as its longest names."""
+def table_lines(rows: Sequence[GroundingRow], kinds: Mapping[str, Sequence[str]]) -> list[str]:
+    """Table 4 for a terminal: overall and per organ, then what was recorded of each arm."""
     cells = [["model", "organ", "n", *(NAMES[name][0] for name in MEASURES)]]
     for row in rows:
         if not row.task:
@@ -299,10 +318,11 @@ def table_lines(rows: Sequence[GroundingRow]) -> list[str]:
             numbers = ("–" if value is None else f"{value:.3f}" for value in values)
             cells.append([row.arm, row.organ, str(row.estimates["iou"].n), *numbers])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
+    lines = [
         "  ".join(
             cell.ljust(width) if at < 2 else cell.rjust(width)
             for at, (cell, width) in enumerate(zip(line, widths, strict=True))
         )
         for line in cells
     ]
+    return lines + [f"{arm}: {'; '.join(found)}" for arm, found in kinds.items() if found]

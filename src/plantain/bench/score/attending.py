@@ -47,7 +47,7 @@ VERSION = 1
 
 
 class WatchedEdit(Protocol):
-    """What a watched edit gives; see `plantain.models.diffusers.attender.Look`."""
+    """What a watched edit gives; see `plantain.models.diffusers.attention.attender.AttentionLook`."""
 
     @property
     def attention(self) -> npt.NDArray[np.float32] | None: ...
@@ -58,12 +58,14 @@ class WatchedEdit(Protocol):
     @property
     def edited(self) -> Pixels | None: ...
     @property
+    def what(self) -> str: ...
+    @property
     def reason(self) -> str: ...
     def on_image(self) -> npt.NDArray[np.float32]: ...
 
 
 class Watched(Protocol):
-    """An editor whose attention is recorded; see `plantain.models.diffusers.attender.Attender`."""
+    """An editor whose attention is recorded; see `plantain.models.diffusers.attention.attender.Attender`."""
 
     @property
     def tells_sides(self) -> bool: ...
@@ -223,7 +225,11 @@ def _measured(
     sides = sides_to_name(instruction, sample.image) if watched.tells_sides else ""
     words = f"{instruction} {sides}".rstrip()  # as the editor had it
     seen = watched.look(pixels, words, seed, concept_of(sample), dict(point.parameters))
-    detail |= {"tokens": list(seen.tokens), "differs": _differs(opened, output, seen.edited)}
+    detail |= {
+        "tokens": list(seen.tokens),
+        "differs": _differs(opened, output, seen.edited),
+        "what": seen.what,
+    }
     if seen.attention is None:
         return _stored(output, unscored_all(seen.reason), detail)
     roi = benchmark.roi(sample)

@@ -13,17 +13,23 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.failure_types import CutOffs
-from plantain.bench.leaderboard.grounding_page import grounding_rows, table_lines, write_grounding
+from plantain.bench.leaderboard.grounding_page import (
+    grounding_rows,
+    recorded_kinds,
+    table_lines,
+    write_grounding,
+)
 from plantain.bench.leaderboard.table_rows import read_scores
 from plantain.bench.score.attending import Measuring, attend, attended_arms
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress
 from plantain.journal import JsonValue
 from plantain.metrics.grounding import ALPHA
+from plantain.models.diffusers.attention.watching import Choice, Watching
 from plantain.records import InputError
 from plantain.runs.settings.terms import Terms, load_terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.watched import What, watched_editor
+from plantain.runs.watched import watched_editor
 
 app = application()
 USUAL = CutOffs()
@@ -45,7 +51,18 @@ def attend_outputs(
     resolutions: Annotated[
         str, typer.Option(help="heights of attention maps that count, e.g. 16,32; all if empty")
     ] = "",
-    tokens: Annotated[str, typer.Option(help="of a concept: last, or mean")] = "last",
+    tokens: Annotated[str, typer.Option(help="of a concept: last, or mean of all")] = "last",
+    block: Annotated[
+        str,
+        typer.Option(
+            help="of joint attention: what places of the output, or of the reference, take from words"
+        ),
+    ] = "output",
+    layers: Annotated[
+        str, typer.Option(help="by number from 0, e.g. 3,9; all; some: 4 of a transformer, all of a UNet")
+    ] = "some",
+    steps: Annotated[str, typer.Option(help="by number from 0; all; some, as for layers")] = "some",
+    heads: Annotated[str, typer.Option(help="by number from 0, or all")] = "all",
     alpha: Annotated[float, typer.Option(help="factor on Otsu's threshold")] = ALPHA,
     size: Annotated[str, typer.Option(help="measured at the size of the image, or of the latent")] = "image",
     every_output: Annotated[
@@ -72,12 +89,21 @@ def attend_outputs(
         root = bench or opened.benchmark_root
     benchmark = Benchmark.load(root)
     terms = load_terms(settings, tuple(arm.model for arm in arms))
-    what = (_words(parts), _numbers(resolutions), tokens)
-    told: dict[str, JsonValue] = {"parts": list(what[0]), "resolutions": list(what[1]), "tokens": tokens}
+    watching = Watching(
+        _words(parts),
+        _numbers("--resolutions", resolutions),
+        tokens,
+        block,
+        _choice("--heads", heads),
+        _choice("--layers", layers),
+        _choice("--steps", steps),
+    )
+    watching.check()
+    told: dict[str, JsonValue] = {**watching.as_json()}
     measuring = Measuring(alpha, size, "all" if every_output else "scored", told)
     measuring.check()
     for arm in arms:
-        summary = _watch(run, benchmark, arm, terms, measuring, what, quiet=as_json)
+        summary = _watch(run, benchmark, arm, terms, measuring, watching, quiet=as_json)
         if summary.stopped is not None:
             print(f"plantain: stopped ({summary.stopped}); type the same command to go on", file=sys.stderr)
             return 1 if summary.failed else 3
@@ -87,7 +113,8 @@ def attend_outputs(
         print(page.with_suffix(".json").read_text(encoding="utf-8"), end="")
         return 0
     with BenchRun.open(run) as opened:
-        for line in table_lines(grounding_rows(read_scores(opened))):
+        scores = read_scores(opened)
+        for line in table_lines(grounding_rows(scores), recorded_kinds(opened, scores)):
             typer.echo(line)
     typer.echo(f"attention: {page}")
     return 0
@@ -99,11 +126,11 @@ def _watch(
     arm: Arm,
     terms: Terms,
     measuring: Measuring,
-    what: What,
+    watching: Watching,
     *,
     quiet: bool,
 ) -> RunSummary:
-    attender = watched_editor(terms, arm.model, arm.fingerprint, what)
+    attender = watched_editor(terms, arm.model, arm.fingerprint, watching)
     try:
         with StageProgress(quiet=quiet) as progress:
             return asyncio.run(
@@ -117,8 +144,14 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def _choice(option: str, text: str) -> Choice:
+    if text in ("some", "all"):
+        return "some" if text == "some" else "all"
+    return _numbers(option, text)
+
+
+def _numbers(option: str, text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in _words(text))
     except ValueError:
-        raise InputError(f"--resolutions {text!r}: numbers with commas between, like 16,32") from None
+        raise InputError(f"{option} {text!r}: numbers with commas between, like 16,32") from None

@@ -1,0 +1,1 @@
+"""Looking inside open editors: where their attention lay while they edited."""

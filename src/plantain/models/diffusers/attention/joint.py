@@ -1,0 +1,163 @@
+"""Where an editor of joint attention looked: what each place of its picture took from the words of a phrase.
+
+FLUX.1 Kontext, FLUX.2 and Qwen-Image-Edit have no cross-attention: words, the picture that is drawn and the reference
+picture are one sequence, in this order, and attend to each other. The share that a place takes from a word is an entry
+of that attention's softmax, over all keys. It is recomputed here from queries and keys as the model normed them, with
+its own rotation, by one more attention whose values are the unit vectors of the phrase's tokens: its output is those
+columns of the softmax, and no matrix of places by places exists at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from diffusers.models.embeddings import apply_rotary_emb
+from diffusers.models.transformers.transformer_qwenimage import apply_rotary_emb_qwen
+from torch import Tensor, nn
+from torch.nn import functional
+
+from plantain.models.diffusers.attention.recorder import AttentionRecorder, last_output
+from plantain.models.diffusers.attention.watching import MOST_TOKENS, SOME, Choice, chosen
+
+NORMS = ("norm_q", "norm_k", "norm_added_q", "norm_added_k")
+
+
+class JointAttentionRecorder(AttentionRecorder):
+    """Sums what output and reference take from a phrase while a pipeline runs inside its `with` block.
+
+    Args:
+        transformer: of Kontext, FLUX.2 or Qwen-Image-Edit; LoRA layers must be on it already.
+        grid: (height, width) of the output in tokens.
+        tokens: of the phrase among the text's; negative ones count from the text's end.
+        total: how many steps there will be; asked when the first begins.
+        layers, steps: which count; "some" are `SOME` evenly spaced ones.
+        heads: which count.
+
+    Raises:
+        ValueError: no token, or more than `MOST_TOKENS`.
+
+    Example:
+        with JointAttentionRecorder(pipe.transformer, (64, 64), (3,), total=lambda: len(pipe.scheduler.timesteps)) as r:
+            pipe(prompt=prompt, image=image)
+        output, reference = r.maps().unbind(1)
+    """
+
+    def __init__(
+        self,
+        transformer: nn.Module,
+        grid: tuple[int, int],
+        tokens: Sequence[int],
+        *,
+        total: Callable[[], int],
+        layers: Choice = "some",
+        heads: Choice = "all",
+        steps: Choice = "some",
+    ) -> None:
+        super().__init__(transformer, heads=heads, steps=steps)
+        if not 0 < len(tokens) <= MOST_TOKENS:
+            raise ValueError(f"a phrase of {len(tokens)} tokens: from 1 to {MOST_TOKENS} can be recorded")
+        self._transformer, self._grid, self._tokens = transformer, grid, tuple(tokens)
+        self._choice, self._planned, self._ask = layers, steps, total
+        self._words = 0
+        self.count = 0
+
+    def hang(self) -> None:
+        """Hooks on the normed queries and keys of the chosen layers, and on the layers themselves."""
+        found = [
+            (name, layer)
+            for name, layer in self._transformer.named_modules()
+            if isinstance(getattr(layer, "norm_q", None), nn.Module)
+        ]
+        self.count = len(found)
+        found = [found[number] for number in chosen(self._choice, self.count, some=SOME)]
+        self.keep(self._transformer.register_forward_pre_hook(self._begin, with_kwargs=True))
+        for _, layer in found:
+            waiting: dict[str, Tensor] = {}
+            rotation: list[Any] = []
+            self.keep(layer.register_forward_pre_hook(_take_rotation(rotation), with_kwargs=True))
+            for name in NORMS:
+                if isinstance(getattr(layer, name, None), nn.Module):
+                    self.keep(getattr(layer, name).register_forward_hook(last_output(waiting, name)))
+            self.keep(layer.register_forward_hook(self._add(waiting, rotation)))
+        self.layers = tuple(name for name, _ in found)
+
+    def _begin(self, _module: nn.Module, _args: tuple[Any, ...], said: dict[str, Any]) -> None:
+        self._words = int(said["encoder_hidden_states"].shape[1])
+        if self.step == 0 and not self._repeated:
+            self._steps = chosen(self._planned, self._ask(), some=SOME)
+
+    def _add(
+        self, waiting: dict[str, Tensor], rotation: list[Any]
+    ) -> Callable[[nn.Module, tuple[Any, ...], Any], None]:
+        def hook(_module: nn.Module, _inputs: tuple[Any, ...], _states: Any) -> None:
+            if self.wanted:
+                with torch.no_grad():
+                    self.add(self._seen(*_queries_and_keys(waiting, rotation[-1])))
+            waiting.clear()
+            rotation.clear()
+
+        return hook
+
+    def _seen(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """From (n, length, heads, dim) to (n, 2, tokens, height, width), float32: output, then reference."""
+        places = self._grid[0] * self._grid[1]
+        if keys.shape[1] != self._words + 2 * places:
+            raise ValueError(
+                f"{keys.shape[1]} tokens are not {self._words} words and an output and a reference of {self._grid}"
+            )
+        queries, keys = (self.heads_of(states.transpose(1, 2)) for states in (queries, keys))
+        queries = queries[:, :, self._words :]
+        columns = [token % self._words for token in self._tokens]
+        width = max(len(columns), queries.shape[-1])  # fast kernels want values as wide as keys
+        units = keys.new_zeros(1, 1, keys.shape[2], width)
+        units[..., columns, range(len(columns))] = 1.0
+        units = units.expand(*keys.shape[:2], -1, -1)
+        shares = functional.scaled_dot_product_attention(queries, keys, units)[..., : len(columns)]
+        mean = shares.float().mean(1).unflatten(1, (2, *self._grid))
+        return mean.permute(0, 1, 4, 2, 3).contiguous()
+
+    def maps(self) -> Tensor:
+        """Mean over heads, layers and steps: float32 (n, 2, tokens, height, width), in [0, 1].
+
+        Second axis: what places of the output take from each token of the phrase, as a share of all they take; then
+        what places of the reference take.
+
+        Raises:
+            ValueError: nothing was recorded.
+        """
+        return super().maps()
+
+
+def _take_rotation(
+    rotation: list[Any],
+) -> Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]:
+    def hook(_module: nn.Module, _args: tuple[Any, ...], said: dict[str, Any]) -> None:
+        rotation[:] = [said.get("image_rotary_emb")]
+
+    return hook
+
+
+def _queries_and_keys(waiting: dict[str, Tensor], rotation: Any) -> tuple[Tensor, Tensor]:
+    """Queries and keys of the whole sequence as the layer multiplied them: (n, length, heads, dim)."""
+    pairs = (("norm_added_q", "norm_q"), ("norm_added_k", "norm_k"))
+    if _is_qwens(rotation):
+        pictures, words = rotation
+        turned = {
+            name: apply_rotary_emb_qwen(states, words if "added" in name else pictures, use_real=False)
+            for name, states in waiting.items()
+        }
+        queries, keys = (torch.cat([turned[added], turned[own]], dim=1) for added, own in pairs)
+        return queries, keys
+    joined = [
+        torch.cat([waiting[added], waiting[own]], dim=1) if added in waiting else waiting[own]
+        for added, own in pairs
+    ]
+    queries, keys = (apply_rotary_emb(states, rotation, sequence_dim=1) for states in joined)
+    return queries, keys
+
+
+def _is_qwens(rotation: Any) -> bool:
+    """Qwen's rotations are complex numbers, one tensor for pictures and one for words; FLUX's are cosines and sines."""
+    return bool(torch.is_complex(rotation[0]))

@@ -1,0 +1,89 @@
+"""What of an editor's attention is recorded. Imports no torch: command lines read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from plantain.journal import JsonValue
+from plantain.records import InputError
+
+LEVELS = ("down", "mid", "up")
+"""Parts of a UNet by which layers can be chosen."""
+
+TOKENS = ("last", "mean")
+"""Which of a concept's tokens: the last one (MedEBench, 4.3), or the mean of all."""
+
+BLOCKS = ("output", "reference")
+"""Of joint attention: what the positions of the output, or those of the reference picture, take from the words."""
+
+Choice: TypeAlias = tuple[int, ...] | Literal["some", "all"]
+"""Numbers counted from 0; or all; or "some": all of a UNet, and `SOME` evenly spaced ones of a transformer."""
+
+SOME = 4
+"""Layers, and steps, of a transformer that are recorded unless others are chosen."""
+
+MOST_TOKENS = 32
+"""Of a phrase in joint attention."""
+
+
+def chosen(choice: Choice, count: int, *, some: int | None = None) -> tuple[int, ...]:
+    """The numbers that a choice names of `count`; with `some`, "some" are so many in the middles of equal parts.
+
+    Example:
+        >>> chosen("some", 57, some=4), chosen("some", 3), chosen((0, 9), 4)
+        ((7, 21, 35, 49), (0, 1, 2), (0,))
+    """
+    if isinstance(choice, tuple):
+        return tuple(number for number in choice if number < count)
+    if choice == "all" or some is None or count <= some:
+        return tuple(range(count))
+    return tuple((2 * part + 1) * count // (2 * some) for part in range(some))
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """What is recorded, where the paper leaves it open.
+
+    Attributes:
+        parts: of the UNet, from down, mid, up; all layers of a part count alike.
+        resolutions: heights of attention maps of a UNet, in latent pixels; () for all.
+        tokens: one of `TOKENS`.
+        block: of joint attention, one of `BLOCKS`.
+        heads, layers, steps: which count, all alike. Layers are numbered in the order in which they run.
+    """
+
+    parts: tuple[str, ...] = LEVELS
+    resolutions: tuple[int, ...] = ()
+    tokens: str = "last"
+    block: str = "output"
+    heads: Choice = "all"
+    layers: Choice = "some"
+    steps: Choice = "some"
+
+    def check(self) -> None:
+        """Refuses what cannot be recorded. Raises InputError naming the option."""
+        if not self.parts or set(self.parts) - set(LEVELS):
+            raise InputError(f"--parts: choose some of {', '.join(LEVELS)}")
+        if self.tokens not in TOKENS:
+            raise InputError(f"--tokens {self.tokens}: choose one of {', '.join(TOKENS)}")
+        if self.block not in BLOCKS:
+            raise InputError(f"--block {self.block}: choose one of {', '.join(BLOCKS)}")
+        for name in ("heads", "layers", "steps"):
+            choice = getattr(self, name)
+            if choice == () or (isinstance(choice, tuple) and min(choice) < 0):
+                raise InputError(f"--{name}: name numbers from 0 on, or all")
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """For the record; what was not chosen is left out, as it was before it could be."""
+        usual = Watching()
+        said: dict[str, JsonValue] = {
+            "parts": list(self.parts),
+            "resolutions": list(self.resolutions),
+            "tokens": self.tokens,
+        }
+        for name in ("block", "heads", "layers", "steps"):
+            value = getattr(self, name)
+            if value != getattr(usual, name):
+                said[name] = list(value) if isinstance(value, tuple) else value
+        return said
