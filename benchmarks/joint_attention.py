@@ -1,7 +1,7 @@
 """What watching joint attention costs: time against the same edit unwatched, by default and for all layers and steps.
 
 The peer is the same pipeline in the same process, runs alternating. Weights are random; the transformer is of Kontext's
-class with 12 of its 57 layers at a sixth of its width: words, output and reference have about their real share of tokens.
+class with 12 of its 57 layers at a sixth of its width: words, output and reference have nearly their real shares.
 
     python benchmarks/joint_attention.py [--steps 8] [--size 384] [--repeats 3] [--phrase 4] [--device cpu]
 """

@@ -122,9 +122,9 @@ def test_the_tokens_are_those_of_the_phrase(method: str, watched: Callable[..., 
 
 
 def test_layers_steps_and_heads_are_chosen(watched: Callable[..., Attender]) -> None:
-    look = lambda **choices: watched("flux-kontext", **choices).look(
-        PICTURE, "remove the mole", 3, "mole", {}
-    )  # noqa: E731
+    def look(**choices: object):
+        return watched("flux-kontext", **choices).look(PICTURE, "remove the mole", 3, "mole", {})
+
     by_step = [look(steps=(step,), layers=(0,)).attention for step in range(STEPS)]
     both = look(layers=(0,))
     assert np.allclose(both.attention, np.mean(by_step, axis=0), atol=1e-7)
