@@ -11,20 +11,16 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import torch
+from diffusers import FluxTransformer2DModel
 from PIL import Image
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
-from diffusers import FluxTransformer2DModel
-
-from fakes.tiny_pipelines import WIDTH, tiny_flux_kontext
 from plantain.models.diffusers.attention.joint import JointAttentionRecorder
+from plantain.models.diffusers.tiny.flux import tiny_flux_kontext
+from plantain.models.diffusers.tiny.parts import WIDTH
 
 
 def pipeline(device: str) -> object:
