@@ -16,9 +16,13 @@ def create(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     Raises:
         OSError: as the disk does, or somebody made a file of this name in the very moment.
     """
-    path.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, mode), "wb") as file:
+    try:
+        descriptor = os.open(path, flags, mode)
+    except FileExistsError:
+        path.unlink(missing_ok=True)
+        descriptor = os.open(path, flags, mode)
+    with os.fdopen(descriptor, "wb") as file:
         yield file
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import shutil
 import sqlite3
@@ -28,6 +29,7 @@ from plantain.release.finish import finish_release
 from plantain.release.judges import keep_cards, kept_cards, run_cards, write_cards
 from plantain.release.layouts.contract import LAYOUTS, chosen
 from plantain.release.licences.permission import original_terms, refuse_unnamed, released_terms
+from plantain.release.people import keep_ratings
 from plantain.release.pictures import Pictures
 from plantain.release.plan import STAGING, ExportOptions, Release, ReleaseFile, RunFacts, Signer
 from plantain.release.register import register
@@ -169,6 +171,8 @@ def _state(reader: JournalReader, options: ExportOptions, run: Path) -> str:
         told.append([options.doi, options.hub])
     if options.beside:
         told.append({path: hashlib.sha256(data).hexdigest() for path, data in sorted(options.beside.items())})
+    if options.people:
+        told.append([dataclasses.asdict(one) for one in options.people])
     if cards := run_cards(run):
         told.append({path: card_as_json(card) for path, card in cards.items()})
     return hashlib.sha256(orjson.dumps(told)).hexdigest()
@@ -192,6 +196,7 @@ def _plan(reader: JournalReader, run: Path, options: ExportOptions, staging: Sta
     if staging.meta("planned") is None:
         staging.set_meta("state", state)
         keep_cards(staging, run_cards(run))
+        keep_ratings(staging, options.people)
         Survey(reader, run, options, staging).make()
         register(run, staging.out, state, closed_images(reader))
     elif staging.meta("state") != state:

@@ -71,6 +71,27 @@ class ReleaseFile:
 
 
 @dataclass(frozen=True, slots=True)
+class CriterionRating:
+    """Of one criterion: the share of readers for whom it `held`, and the mean `rating` on the study's scale."""
+
+    criterion: str
+    held: float | None
+    rating: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class EditRating:
+    """What the readers of one study said of one edit: the attempt of `round` in the task's current generation."""
+
+    study: str
+    task: str
+    round: int
+    readers: int
+    accepted: float | None
+    criteria: tuple[CriterionRating, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ExportOptions:
     """What a person asks of an export.
 
@@ -85,6 +106,7 @@ class ExportOptions:
         doi: of the dataset, once it has one.
         hub: the release is to be a repository of the Hugging Face Hub.
         beside: files that come along as they are, by their paths: reader studies.
+        people: what the readers of those studies said of edits, for the columns of tables.
     """
 
     layouts: tuple[str, ...]
@@ -98,6 +120,7 @@ class ExportOptions:
     doi: str = ""
     hub: bool = False
     beside: Mapping[str, bytes] = field(default_factory=dict)
+    people: tuple[EditRating, ...] = ()
 
 
 def export_options(
@@ -113,6 +136,7 @@ def export_options(
     doi: str = "",
     hub: bool = False,
     beside: Mapping[str, bytes] | None = None,
+    people: tuple[EditRating, ...] = (),
 ) -> ExportOptions:
     """What a person asked for, with each layout once and in our order.
 
@@ -138,6 +162,7 @@ def export_options(
         _plain_doi(doi),
         hub,
         dict(beside or {}),
+        people,
     )
 
 

@@ -11,7 +11,7 @@ import dataclasses
 import hashlib
 import os
 import sqlite3
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
@@ -198,14 +198,14 @@ class Staging:
 
     def records(self, folder: str | None = None) -> Iterator[bytes]:
         """Every task's record in the order of the ids, streamed; of one folder of the tree when named."""
-        return (record for _, record in self._numbered(folder))
+        return (record for page in self._pages(folder) for _, record in page)
 
-    def _numbered(self, folder: str | None) -> Iterator[tuple[int, bytes]]:
+    def _pages(self, folder: str | None) -> Iterator[list[tuple[int, bytes]]]:
         where, fixed = ("seq > ?", ()) if folder is None else ("folder = ? AND seq > ?", (folder,))
         after = -1
         query = f"SELECT seq, record FROM task WHERE {where} ORDER BY seq LIMIT {_PAGE}"
         while rows := self.connection.execute(query, (*fixed, after)).fetchall():
-            yield from rows
+            yield rows
             after = rows[-1][0]
 
     def folders(self) -> list[str]:
@@ -235,10 +235,16 @@ class Staging:
     def records_with_paths(self, layout: str, folder: str) -> Iterator[tuple[bytes, dict[int, str]]]:
         """Records of one folder, each with the paths of its files by the index of their attempt."""
         query = (
-            "SELECT first, path FROM entry INDEXED BY entry_task WHERE task = ? AND layout = ? ORDER BY first"
+            "SELECT task, first, path FROM entry INDEXED BY entry_task JOIN task ON task.seq = entry.task "
+            "WHERE folder = ? AND task BETWEEN ? AND ? AND layout = ? ORDER BY task, first"
         )
-        for seq, record in self._numbered(folder):
-            yield record, dict(self.connection.execute(query, (seq, layout)).fetchall())
+        for page in self._pages(folder):
+            paths: dict[int, dict[int, str]] = defaultdict(dict)
+            fixed = (folder, page[0][0], page[-1][0], layout)
+            for seq, first, path in self.connection.execute(query, fixed):
+                paths[seq][first] = path
+            for seq, record in page:
+                yield record, paths.get(seq, {})
 
     # --- files --------------------------------------------------------------------------------------
 

@@ -133,11 +133,16 @@ def blob_reader(run: Path, digest: str) -> Read:
     return read
 
 
+def editor_of(reader: JournalReader) -> str:
+    """Under what name a study knows the edits of a run."""
+    told = reader.header.frozen.get("models")
+    return str(told.get("editor")) if isinstance(told, dict) and told.get("editor") else "editor"
+
+
 def _of_run(run: Path) -> Iterator[Material]:
     """The last attempt with a picture of every task, successful or not."""
     with JournalReader.open(run) as reader:
-        told = reader.header.frozen.get("models")
-        editor = str(told.get("editor")) if isinstance(told, dict) and told.get("editor") else "editor"
+        editor = editor_of(reader)
         images = {image.id: image for image in reader.images()}
         for row in reader.tasks():
             if row.task.kind is not TaskKind.EDIT or row.state not in (TaskState.SUCCESS, TaskState.FAILED):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ import typer
 
 if TYPE_CHECKING:
     from plantain.release.export import ExportSummary
-    from plantain.release.plan import ExportOptions
+    from plantain.release.plan import EditRating, ExportOptions
 
 from plantain.cli.terminal.application import application
 from plantain.files.installed import installed
@@ -94,6 +95,7 @@ def export(
     out = hub_folder or to
     if out is None or (hub_folder and to):
         raise InputError("plantain export: name one folder, with --to OUT or with --hub-folder OUT")
+    files, people = _studies(study or [], run)
     layout = layout if layout is not None else HUB_LAYOUTS if hub_folder else DEFAULT_LAYOUTS
     options = export_options(
         [name.strip() for name in layout.split(",") if name.strip()],
@@ -105,7 +107,8 @@ def export(
         originals=originals,
         original_licences=tuple(original_licence or ()),
         doi=doi,
-        beside=_studies(study or [], run),
+        beside=files,
+        people=people,
         hub=hub_folder is not None,
     )
     from plantain.release.export import export_run
@@ -169,11 +172,22 @@ def _licence_line(summary: ExportSummary) -> str:
     return f"licences: {told}; read LICENSES/ before you publish"
 
 
-def _studies(folders: list[Path], run: Path) -> dict[str, bytes]:
-    """The files of reader studies, by their paths in the release."""
+def _studies(folders: list[Path], run: Path) -> tuple[dict[str, bytes], tuple[EditRating, ...]]:
+    """Reader studies as they go along: their files by path in the release, and what was said of each edit."""
+    from plantain.release.plan import CriterionRating, EditRating
     from plantain.review.results.released import study_for_release
 
-    return {path: data for folder in folders for path, data in study_for_release(folder, run).items()}
+    files: dict[str, bytes] = {}
+    ratings: list[EditRating] = []
+    for folder in folders:
+        study = study_for_release(folder, run)
+        files |= study.files
+        for (task, number), rows in groupby(study.ratings, key=lambda one: (one.task, one.round)):
+            said = list(rows)
+            criteria = tuple(CriterionRating(one.criterion, one.held, one.rating) for one in said)
+            first = said[0]
+            ratings.append(EditRating(study.name, task, number, first.readers, first.accepted, criteria))
+    return files, tuple(ratings)
 
 
 def _originals_line(counts: Mapping[str, Mapping[str, int]]) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
 
 from plantain.files.writing import create
 from plantain.release.plan import ReleaseFile
@@ -14,17 +16,35 @@ Read = Callable[[StagedEntry], tuple[bytes, ReleaseFile]]
 
 
 def write_batches(staging: Staging, layout: str, read: Read) -> None:
-    """Writes every planned file of a layout that is not done; `read` is called in threads."""
+    """Writes every planned file of a layout that is not done; `read` is called in threads.
+
+    While one batch is being made durable the next is written, so that neither waits for the other.
+    """
     with ThreadPoolExecutor(max_workers=2, thread_name_prefix="plantain-tree") as pool:
+        before: _Batch | None = None
         for stem, shards, _ in staging.shards(layout):
             for shard in range(shards):
-                batch = list(staging.entries(layout, stem, shard))
-                if not all(staging.is_done(entry.path) for entry in batch):
-                    _write_batch(staging, batch, read, pool)
+                entries = list(staging.entries(layout, stem, shard))
+                if all(staging.is_done(entry.path) for entry in entries):
+                    continue
+                begun = _begin(staging, entries, read, pool)
+                if before is not None:
+                    _finish(staging, before)
+                before = begun
+        if before is not None:
+            _finish(staging, before)
 
 
-def _write_batch(staging: Staging, batch: list[StagedEntry], read: Read, pool: ThreadPoolExecutor) -> None:
-    for folder in sorted({(staging.out / entry.path).parent for entry in batch}):
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Files under way to their temporary names."""
+
+    targets: Sequence[Path]
+    written: Sequence[Future[ReleaseFile]]
+
+
+def _begin(staging: Staging, entries: Sequence[StagedEntry], read: Read, pool: ThreadPoolExecutor) -> _Batch:
+    for folder in sorted({(staging.out / entry.path).parent for entry in entries}):
         make_folder(staging.out, folder)
 
     def write(entry: StagedEntry) -> ReleaseFile:
@@ -33,11 +53,16 @@ def _write_batch(staging: Staging, batch: list[StagedEntry], read: Read, pool: T
             file.write(data)
         return listed
 
-    files = list(pool.map(write, batch))
-    targets = [staging.out / entry.path for entry in batch]
+    return _Batch(
+        [staging.out / entry.path for entry in entries], [pool.submit(write, entry) for entry in entries]
+    )
+
+
+def _finish(staging: Staging, batch: _Batch) -> None:
+    files = [one.result() for one in batch.written]
     # Data first, then names: a name must never stand for bytes that a power cut can take back.
-    sync_everything(staging.out, [part_name(target) for target in targets])
-    for target in targets:
+    sync_everything(staging.out, [part_name(target) for target in batch.targets])
+    for target in batch.targets:
         part_name(target).replace(target)
-    sync_everything(staging.out, targets)
+    sync_everything(staging.out, batch.targets)
     staging.record(files)

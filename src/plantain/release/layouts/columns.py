@@ -15,6 +15,7 @@ from plantain.journal import JsonValue
 from plantain.journal.payload import dumps
 from plantain.records import Direction, JudgeCard, Rubric, Verdict
 from plantain.release.judges import kept_cards
+from plantain.release.people import PEOPLE, Ratings, kept_ratings, rating_of
 from plantain.release.staging import Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, VerdictRecord
 from plantain.rubrics import recorded
@@ -101,6 +102,7 @@ class ReleaseColumns:
     Args:
         rubric: of the run.
         cards: what the release carries, by path.
+        people: what readers said of edits.
 
     Attributes:
         tables: the schema of every table by its folder's name.
@@ -108,10 +110,15 @@ class ReleaseColumns:
         facts: column of each fact that the rubric asks for, by its name.
     """
 
-    def __init__(self, rubric: Rubric, cards: Mapping[str, JudgeCard] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        rubric: Rubric,
+        cards: Mapping[str, JudgeCard] = MappingProxyType({}),
+        people: Ratings = MappingProxyType({}),
+    ) -> None:
         self._rubric = rubric.name
-        self._cards = cards
-        fixed = {*TASK, *ATTEMPT, *_JUDGED, *_SAID, *INSTRUCTIONS, *CARD, *_PICTURES}
+        self._cards, self._people = cards, people
+        fixed = {*TASK, *ATTEMPT, *_JUDGED, *_SAID, *INSTRUCTIONS, *CARD, *PEOPLE, *_PICTURES}
         self.criteria = {c.name: _unlike(c.name, fixed, "criterion") for c in rubric.criteria}
         self.facts = {name: _unlike(name, {*fixed, *self.criteria.values()}, "fact") for name in rubric.facts}
         self._values = {c.name: f"{self.criteria[c.name]}_value" for c in rubric.criteria if c.scale}
@@ -124,7 +131,7 @@ class ReleaseColumns:
             **_SAID,
         }
         attempt = {**ATTEMPT, **self.verdict}
-        image = {**TASK, **attempt, "evidence": pa.string(), "image": IMAGE, "mask": IMAGE, **CARD}
+        image = {**TASK, **attempt, "evidence": pa.string(), "image": IMAGE, "mask": IMAGE, **CARD, **PEOPLE}
         self._image = pa.schema(image)
         self.tables: Mapping[str, pa.Schema] = {
             "success": pa.schema({**image, **INSTRUCTIONS, "original": IMAGE}),
@@ -140,6 +147,7 @@ class ReleaseColumns:
                     **INSTRUCTIONS,
                     **self.verdict,
                     **CARD,
+                    **PEOPLE,
                 }
             ),
             "verdicts": pa.schema(
@@ -248,6 +256,20 @@ class ReleaseColumns:
                 return {"judge_standing": card.gate.standing, "judge_card": path}
         return dict.fromkeys(CARD)
 
+    def people_cells(self, record: TaskRecord, attempt: AttemptRecord) -> dict[str, Cell]:
+        """Values of the columns of PEOPLE."""
+        told = rating_of(self._people, record, attempt)
+        if told is None:
+            return dict.fromkeys(PEOPLE)
+        return {
+            "people_study": told.study,
+            "people_readers": told.readers,
+            "people_accepted": told.accepted,
+            "people_criteria": [
+                {"criterion": one.criterion, "held": one.held, "rating": one.rating} for one in told.criteria
+            ],
+        }
+
     def row_of_verdict(
         self, record: TaskRecord, attempt: AttemptRecord, told: VerdictRecord
     ) -> dict[str, Cell]:
@@ -287,17 +309,15 @@ _SAID: Mapping[str, pa.DataType] = {
 _PICTURES = ("evidence", "image", "mask", "original", "edited", "record", "rounds")
 
 
-def columns_of(
-    frozen: Mapping[str, object], cards: Mapping[str, JudgeCard] = MappingProxyType({})
-) -> ReleaseColumns:
+def columns_of(frozen: Mapping[str, object]) -> ReleaseColumns:
     """The columns of a run by what it froze. Raises InputError, KeyError, TypeError: its rubric cannot be read."""
-    return ReleaseColumns(recorded(frozen), cards)
+    return ReleaseColumns(recorded(frozen))
 
 
 def planned_columns(staging: Staging) -> ReleaseColumns:
     """The columns of an unfinished release."""
     frozen = orjson.loads(staging.meta("facts") or "{}").get("frozen", {})
-    return columns_of(frozen, kept_cards(staging))
+    return ReleaseColumns(recorded(frozen), kept_cards(staging), kept_ratings(staging))
 
 
 def _unlike(name: str, taken: Collection[str], prefix: str) -> str:

@@ -208,6 +208,7 @@ def _image_rows(
             "sha256": sample.edited.sha256,
             "evidence": evidence_of(sample.attempt.verdict),
             **columns.card_cells(sample.attempt.verdict),
+            **columns.people_cells(sample.record, sample.attempt),
             **held,
         }
         yield cells, weight, _embedded(sample, number, listed)
@@ -223,6 +224,7 @@ def _training_rows(
             **instruction_cells(sample.record),
             **columns.verdict_cells(sample.attempt.verdict),
             **columns.card_cells(sample.attempt.verdict),
+            **columns.people_cells(sample.record, sample.attempt),
             "instruction": sample.attempt.instruction,
             "labels_after": labels_after(sample.record, sample.attempt),
             "sha256": sample.edited.sha256,

@@ -21,6 +21,7 @@ from plantain.pixels.decode import BadImage, check_header
 from plantain.pixels.fingerprint import pixel_sha256
 from plantain.release.layouts.columns import IMAGE, ReleaseColumns
 from plantain.release.plan import ReleaseFile
+from plantain.release.proof.manifest import FORMAT
 from plantain.release.proof.problems import ReleaseProblem
 from plantain.release.proof.unpacking import is_packed, unpacks_too_far
 
@@ -45,7 +46,7 @@ class Looking:
         pixels: decode every image and compare the hash of its pixels.
         signatures: check them, which needs c2pa-python.
         columns: of the release's tables.
-        format: of the release; tables of format 1 may lack columns.
+        format: of the release; tables of an older one may lack columns.
     """
 
     pixels: bool
@@ -186,10 +187,10 @@ def _absent(entry: ReleaseFile) -> ReleaseProblem:
 
 
 def _expected(path: str, found: pa.Schema, looking: Looking) -> pa.Schema:
-    """The columns that a table has to have; of format 1 only those that it has, in the same order."""
+    """The columns that a table has to have; of an older format only those that it has, in the same order."""
     folders = path.split("/")
     whole = looking.columns.table(folders[1] if len(folders) > 2 else "")
-    if looking.format > 1:
+    if looking.format == FORMAT:
         return whole
     return pa.schema([field for field in whole if field.name in found.names])
 

@@ -16,9 +16,9 @@ from plantain.release.proof.sums import write_file
 from plantain.release.proof.unpacking import unpacks_too_far
 
 MANIFEST = "manifest.parquet"
-FORMAT = 2
+FORMAT = 3
 """Version of what a release holds; `verify` refuses a newer one instead of misreading it. 2: originals, and columns
-that tables of 1 do not have."""
+that tables of 1 do not have. 3: what people said of edits."""
 
 SCHEMA = pa.schema(
     {

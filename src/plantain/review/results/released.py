@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from plantain.journal import JournalReader
 from plantain.records import InputError, TaskState
 from plantain.review.ratings import Ratings
 from plantain.review.results.rows import DICTIONARY, Row, as_csv, rows_of
+from plantain.review.sources import editor_of
 from plantain.review.study import ItemKind, ReaderTask, Study, open_study
 
 FOLDER = "studies"
@@ -38,14 +39,38 @@ RATINGS = {
 """Columns of `ratings.csv`, one row an edit and criterion."""
 
 
-def study_for_release(folder: Path, run: Path) -> dict[str, bytes]:
-    """Path below the release -> bytes.
+@dataclass(frozen=True, slots=True)
+class RatedCriterion:
+    """A row of `ratings.csv`; what each column means stands in `RATINGS`."""
+
+    task: str
+    round: int
+    model: str
+    readers: int
+    accepted: float | None
+    criterion: str
+    held: float | None
+    rating: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedStudy:
+    """A study as it leaves: `files` by their path below the release, `ratings` of edits of the run itself."""
+
+    name: str
+    files: Mapping[str, bytes]
+    ratings: tuple[RatedCriterion, ...]
+
+
+def study_for_release(folder: Path, run: Path) -> ReleasedStudy:
+    """A study with what was asked, every answer and its ratings.
 
     Raises:
         InputError: no study, or one that is of none of the run's closed tasks.
     """
     study = open_study(folder)
     with JournalReader.open(run) as reader:
+        editor = editor_of(reader)
         closed = {
             case.source: round_shown(reader, case.source)
             for case in study.cases
@@ -66,10 +91,16 @@ def study_for_release(folder: Path, run: Path) -> dict[str, bytes]:
         "study.json": _document(study, codes, set(closed)),
         "HASH": f"{study.digest}  study.json as it was frozen, before groups were given codes\n".encode(),
     }
-    table = list(_ratings(rows, closed))
+    rated = _ratings(rows, closed)
+    table = [astuple(one) for one in rated]
     files["ratings.csv"] = written_csv([list(RATINGS), *table]).encode()
     files["ratings.parquet"] = _parquet(table)
-    return {f"{FOLDER}/{folder.resolve().name}/{name}": data for name, data in files.items()}
+    name = folder.resolve().name
+    return ReleasedStudy(
+        name,
+        {f"{FOLDER}/{name}/{file}": data for file, data in files.items()},
+        tuple(one for one in rated if one.model == editor),
+    )
 
 
 def is_closed(reader: JournalReader, task: str) -> bool:
@@ -115,9 +146,7 @@ def _document(study: Study, codes: Mapping[str, str], tasks: Collection[str]) ->
     return orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
 
 
-def _ratings(
-    rows: Sequence[Row], rounds: Mapping[str, int]
-) -> list[tuple[str, int, str, int, float | None, str, float | None, float | None]]:
+def _ratings(rows: Sequence[Row], rounds: Mapping[str, int]) -> list[RatedCriterion]:
     """One row an edit and criterion, of main items that were judged."""
     given: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -133,7 +162,9 @@ def _ratings(
             held = float(np.mean([one[criterion] for one in yes])) if yes else None
             rating = float(np.mean([one[criterion] for one in scores])) if scores else None
             readers = len({row.reader for row in mine})
-            found.append((source, rounds[source], model, readers, accepted, criterion, held, rating))
+            found.append(
+                RatedCriterion(source, rounds[source], model, readers, accepted, criterion, held, rating)
+            )
     return found
 
 
