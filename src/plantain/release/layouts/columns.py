@@ -11,7 +11,6 @@ import orjson
 import pyarrow as pa
 
 from plantain.findings import load_taxonomy
-from plantain.journal import JsonValue
 from plantain.journal.payload import dumps
 from plantain.records import Direction, JudgeCard, Rubric, Verdict
 from plantain.release.judges import kept_cards
@@ -261,13 +260,14 @@ class ReleaseColumns:
         told = rating_of(self._people, record, attempt)
         if told is None:
             return dict.fromkeys(PEOPLE)
+        criteria: list[dict[str, Cell]] = [
+            {"criterion": one.criterion, "held": one.held, "rating": one.rating} for one in told.criteria
+        ]
         return {
             "people_study": told.study,
             "people_readers": told.readers,
             "people_accepted": told.accepted,
-            "people_criteria": [
-                {"criterion": one.criterion, "held": one.held, "rating": one.rating} for one in told.criteria
-            ],
+            "people_criteria": criteria,
         }
 
     def row_of_verdict(
@@ -393,21 +393,3 @@ def evidence_of(verdict: Verdict | None) -> str | None:
     if verdict is None:
         return None
     return dumps(verdict.observations.criteria).decode()
-
-
-def with_features(schema: pa.Schema) -> pa.Schema:
-    """The schema with the key that makes `datasets` decode its images, also when it is read as plain Parquet."""
-    features = {field.name: _feature(field.type) for field in schema}
-    told = orjson.dumps({"info": {"features": features}})
-    return schema.with_metadata({"huggingface": told})
-
-
-def _feature(kind: pa.DataType) -> JsonValue:
-    if kind == IMAGE:
-        return {"_type": "Image"}
-    if pa.types.is_list(kind):
-        return [_feature(kind.value_type)]
-    if pa.types.is_struct(kind):
-        return {field.name: _feature(field.type) for field in kind}
-    name = {"double": "float64"}.get(str(kind), str(kind))
-    return {"dtype": name, "_type": "Value"}

@@ -18,9 +18,9 @@ from plantain.release.layouts.columns import (
     original_cells,
     planned_columns,
     task_cells,
-    with_features,
 )
 from plantain.release.layouts.contract import Layout
+from plantain.release.layouts.features import with_features
 from plantain.release.layouts.originals import original_of
 from plantain.release.layouts.preference import preference_rows
 from plantain.release.originals import MEDIA
