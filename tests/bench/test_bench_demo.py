@@ -117,7 +117,7 @@ def test_copying_loses_on_accuracy_repainting_on_preservation_and_the_exact_edit
 @pytest.mark.slow
 def test_the_planted_order_is_found_again(demo: Demo) -> None:
     assert [(one.metric, one.probability) for one in demo.recoveries] == [("EA", 1.0), ("CP", 1.0)]
-    assert "exact > half > faint > copy-input found in 100.0 % of 2000 drawings" in demo.recoveries[0].said
+    assert "exact > half > faint > copy-input found in 100.0 % of 2000 drawings" in demo.recoveries[0].line
 
 
 @pytest.mark.slow

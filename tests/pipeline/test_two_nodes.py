@@ -26,7 +26,7 @@ from plantain.pipeline.run import run_build
 from plantain.records import Step, TaskState
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
-from plantain.runs.engine import told_state
+from plantain.runs.engine import stored_state
 from plantain.runs.summary import RunSummary
 
 pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
@@ -99,7 +99,7 @@ def test_a_killed_node_costs_its_calls_and_no_result(
         rows = [
             row for task in reader.tasks() for row in reader.calls(task.task.id) if row.key.step is Step.EDIT
         ]
-        engine = told_state(reader)
+        engine = stored_state(reader)
     with sqlite3.connect(here / "journal.sqlite") as database:  # what a run is called is drawn
         database.execute("UPDATE meta SET value = ? WHERE key = 'run_id'", (run_id,))
     assert states.get(TaskState.PENDING, 0) == states.get(TaskState.STOPPED, 0) == 0

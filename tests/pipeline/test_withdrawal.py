@@ -63,7 +63,7 @@ def case(made: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def nobodys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A catalogue of four images of which nobody says whose they are, a run on it, and one release."""
+    """A catalogue of four images without a known patient, a run on it, and one release."""
     root = tmp_path_factory.mktemp("nobodys")
     quick_catalogue(root / "plain", 4)
     with Catalogue.open(root / "plain") as plain, Catalogue.create(root / "catalogue") as catalogue:

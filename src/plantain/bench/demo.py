@@ -41,7 +41,7 @@ class Recovery:
     draws: int
 
     @property
-    def said(self) -> str:
+    def line(self) -> str:
         """The recovery as a line."""
         order = " > ".join(label.removeprefix("planted/") for label in self.order)
         if self.probability is None:
@@ -104,7 +104,7 @@ async def bench_demo(
         scores = read_scores(opened)
     found = recoveries(scores)
     report = write_leaderboard(
-        run, folder / "leaderboard", remarks=(PLANTED_NOTE, *(one.said for one in found))
+        run, folder / "leaderboard", remarks=(PLANTED_NOTE, *(one.line for one in found))
     )
     return Demo(run, report, make_table(scores), found, stopped)
 

@@ -81,12 +81,12 @@ class PrivacyGate:
         """
         if self.reader is None or texts is None:
             return ()
-        told = [text.box for text in texts if text.kind.identifying]
+        identifying = [text.box for text in texts if text.kind.identifying]
         geometry = image.geometry
         side = max(geometry.inner_width, geometry.inner_height)
         small = suspicious(small_texts(pixels, self.reader, side))
         moved = [replace(one, box=in_prepared(one.box, geometry)) for one in small]
-        return tuple(one for one in moved if not any(one.box.overlaps(box) for box in told))
+        return tuple(one for one in moved if not any(one.box.overlaps(box) for box in identifying))
 
     def remember(self, image: SourceImage, texts: tuple[Text, ...]) -> None:
         """Keeps what was read in an image, its markers among it; by the thread that adds to the catalogue."""
@@ -120,9 +120,9 @@ def texts_to_json(texts: Iterable[Text]) -> str:
     return orjson.dumps(rows).decode()
 
 
-def texts_from_json(told: str) -> tuple[Text, ...]:
+def texts_from_json(recorded: str) -> tuple[Text, ...]:
     """The inverse of `texts_to_json`."""
     return tuple(
         Text(text, TextKind(kind), Box(left, top, width, height), sure)
-        for text, kind, left, top, width, height, sure in orjson.loads(told)
+        for text, kind, left, top, width, height, sure in orjson.loads(recorded)
     )

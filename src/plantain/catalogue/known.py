@@ -48,7 +48,7 @@ def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str, 
         fuller = replace(there, labels=image.labels, group=group, split=split)
     if image.labels != there.labels:
         fuller = replace(
-            fuller, note="; ".join(said for said in there.note.split("; ") if said not in ("", NO_LABEL))
+            fuller, note="; ".join(note for note in there.note.split("; ") if note not in ("", NO_LABEL))
         )
     if waiting is None and image.consent is not None:
         fuller = replace(fuller, consent=image.consent)

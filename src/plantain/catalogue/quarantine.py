@@ -167,7 +167,7 @@ def _admit(
     catalogue: Catalogue, waiting: Held, image: SourceImage, decision: str, boxes: Sequence[Box] = ()
 ) -> None:
     catalogue.flush()
-    told = [[box.left, box.top, box.width, box.height] for box in boxes]
+    sides = [[box.left, box.top, box.width, box.height] for box in boxes]
     with catalogue.transaction():
         catalogue.connection.execute("DELETE FROM quarantine WHERE image_id = ?", (image.id,))
         if image.prepared_sha256 != waiting.image.prepared_sha256:
@@ -179,7 +179,7 @@ def _admit(
         catalogue.insert([image], {} if waiting.code is None else {image.id: waiting.code})
         catalogue.connection.execute(
             "INSERT OR REPLACE INTO decision VALUES (?, ?, ?)",
-            (image.id, decision, orjson.dumps(told).decode()),
+            (image.id, decision, orjson.dumps(sides).decode()),
         )
 
 

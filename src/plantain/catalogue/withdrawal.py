@@ -133,10 +133,10 @@ def cut_rejected(root: Path, images: Iterable[SourceImage]) -> None:
     if not path.is_file() or not names:
         return
     # A short name, such as "7", stands in many a line where it means something else: there it must stand alone.
-    told = "|".join(
+    pattern = "|".join(
         re.escape(name) if len(name) > 3 else rf"(?<!\w){re.escape(name)}(?!\w)" for name in sorted(names)
     )
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    kept = [line for number, line in enumerate(lines) if number == 0 or not re.search(told, line)]
+    kept = [line for number, line in enumerate(lines) if number == 0 or not re.search(pattern, line)]
     if len(kept) < len(lines):
         replace_file(path, "".join(kept).encode())

@@ -104,19 +104,19 @@ def main(argv: list[str] | None = None) -> int:
         group = LazyGroup("", ABOUT, COMMANDS, epilog=EXIT_CODES, jobs=JOBS)
         result = group.main(args=args, prog_name="plantain", complete_var=COMPLETING, standalone_mode=False)
     except InputError as error:
-        return 2 if completing else _say(str(error), 2)
+        return 2 if completing else _end(str(error), 2)
     except typer.TyperException as error:
-        return _say(f"{name}: {error.format_message()}", 2)
+        return _end(f"{name}: {error.format_message()}", 2)
     except OSError as error:
-        return _say(f"{error.filename or name}: {error.strerror or error}", 2)
+        return _end(f"{error.filename or name}: {error.strerror or error}", 2)
     except typer.Exit as stop:
-        return stop.exit_code if stop.exit_code != _BY_CTRL_C else _say("interrupted", 3)
+        return stop.exit_code if stop.exit_code != _BY_CTRL_C else _end("interrupted", 3)
     except (typer.Abort, KeyboardInterrupt):
-        return _say("interrupted", 3)
+        return _end("interrupted", 3)
     except _database_error() as error:
-        return _say(f"{name}: a database cannot be read or written: {error}", 1)
+        return _end(f"{name}: a database cannot be read or written: {error}", 1)
     if result == _BY_CTRL_C:
-        return _say("interrupted", 3)
+        return _end("interrupted", 3)
     return result if isinstance(result, int) else 0
 
 
@@ -127,6 +127,6 @@ def _database_error() -> type[Exception]:
     return sqlite3.Error
 
 
-def _say(line: str, code: int) -> int:
+def _end(line: str, code: int) -> int:
     print(f"plantain: {line}", file=sys.stderr)
     return code

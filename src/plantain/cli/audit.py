@@ -26,7 +26,7 @@ from plantain.audit.published import Opinion, is_published_tree, opinions_of, pu
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.run_pictures import catalogue_pictures, is_catalogue, run_pictures
 from plantain.audit.trials import chosen_kinds
-from plantain.cli.runs.build import tell_end
+from plantain.cli.runs.build import print_end
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress
 from plantain.findings import Taxonomy, load_taxonomy
@@ -112,7 +112,7 @@ def audit(
         raise InputError(
             f"--run: name a folder for what {judge_name} says: its answers are kept, and paid for once"
         )
-    said_by_people = _with_people(people or [], folder, judge_name)
+    by_people = _with_people(people or [], folder, judge_name)
     taxonomy = load_taxonomy()
     published = folder is not None and is_published_tree(folder)
     wish = AuditPlan(
@@ -120,13 +120,13 @@ def audit(
     )
     pictures = [] if published else _pictures(folder, taxonomy)
     if plan_only:
-        return _tell_plan(judge_name, others, pictures, taxonomy, wish, terms, as_json)
+        return _print_plan(judge_name, others, pictures, taxonomy, wish, terms, as_json)
     with tempfile.TemporaryDirectory() as temporary, StageProgress(quiet=as_json) as progress:
         own = run or Path(temporary) / "audit"
         try:
             if published and folder is not None:
                 summary = asyncio.run(_published(judge_name, terms, own, folder, as_json, progress))
-                return tell_end(summary, "plantain audit (the same options)")
+                return print_end(summary, "plantain audit (the same options)")
             card, summary = asyncio.run(
                 _carded(
                     judge_name,
@@ -142,14 +142,14 @@ def audit(
             )
         finally:
             close_workers()
-    card = replace(card, agreement={**card.agreement, **said_by_people})
+    card = replace(card, agreement={**card.agreement, **by_people})
     if summary.stopped is None:
         _keep(card, folder, run, to)
     if as_json:
         print(orjson.dumps(card_json(card), option=orjson.OPT_INDENT_2).decode())
     else:
         print_card(card, Console())
-    return tell_end(summary, "plantain audit (the same options)")
+    return print_end(summary, "plantain audit (the same options)")
 
 
 async def _carded(
@@ -221,7 +221,7 @@ def _rubric(name: str | None, folder: Path | None) -> Rubric:
         return MEDEBENCH if bench else recorded(reader.header.frozen)
 
 
-def _tell_plan(
+def _print_plan(
     judge: str,
     beside: tuple[str, ...],
     pictures: list[TrialPicture],

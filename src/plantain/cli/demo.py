@@ -17,7 +17,7 @@ from plantain.audit.asking import asking
 from plantain.audit.gate import CLEAN
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.run_pictures import run_pictures
-from plantain.cli.runs.build import build_watched, tell_end
+from plantain.cli.runs.build import build_watched, print_end
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress
 from plantain.findings import load_taxonomy
@@ -79,7 +79,7 @@ def demo(
         for card in cards_of(run):
             print(f"judge's card: {card.line}")
         print(f"Look at it: {report}")
-    return tell_end(summary, shlex.join(["plantain", "demo", str(folder)]))
+    return print_end(summary, shlex.join(["plantain", "demo", str(folder)]))
 
 
 def _card(folder: Path, run: Path, *, quiet: bool) -> None:

@@ -23,7 +23,7 @@ from plantain.audit.rejudging.prompts import (
     wording_of,
 )
 from plantain.audit.rejudging.prompts_page import write_prompts_page
-from plantain.cli.runs.build import tell_end
+from plantain.cli.runs.build import print_end
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress
 from plantain.files.writing import replace_file
@@ -70,8 +70,10 @@ def compare(
     judge = judge or judge_recorded(on)
     terms = load_terms(settings, models_of(judge))
     if only_plan:
-        told = plan_comparison(on, judge, terms, sample)
-        print(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode() if as_json else _plan_lines(told))
+        document = plan_comparison(on, judge, terms, sample)
+        print(
+            orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() if as_json else _plan_lines(document)
+        )
         return 0
     if run is None:
         raise InputError(
@@ -94,15 +96,15 @@ def compare(
         )
     with JournalReader.open(run) as reader:
         originals = {image.id: image.prepared_sha256 for image in reader.images()}
-    told = came.as_json() | {"report": str(write_prompts_page(came, run, originals))}
-    numbers = orjson.dumps(told, option=orjson.OPT_INDENT_2)
+    document = came.as_json() | {"report": str(write_prompts_page(came, run, originals))}
+    numbers = orjson.dumps(document, option=orjson.OPT_INDENT_2)
     replace_file(run / "prompts.json", numbers)
     if as_json:
         print(numbers.decode())
     else:
         _print(came, run)
     again = ["plantain", "prompts", "compare", first, second, "--on", str(on), "--run", str(run)]
-    return tell_end(came.summary, f"{shlex.join(again)} (the same options)")
+    return print_end(came.summary, f"{shlex.join(again)} (the same options)")
 
 
 def _print(came: PromptComparison, run: Path) -> None:
@@ -131,9 +133,9 @@ def _cells(counts: PassCounts) -> tuple[str, ...]:
     return str(counts.first), str(counts.second), str(counts.to_yes), str(counts.to_no), same, kappa
 
 
-def _plan_lines(told: Mapping[str, object]) -> str:
-    lines = [f"{told['attempts']} edits, each judged twice"]
-    rows, cost = told["calls_by"], told["cost_usd"]
+def _plan_lines(document: Mapping[str, object]) -> str:
+    lines = [f"{document['attempts']} edits, each judged twice"]
+    rows, cost = document["calls_by"], document["cost_usd"]
     assert isinstance(rows, list)
     for row in rows:
         tokens = row.get("tokens_per_call")
@@ -142,7 +144,7 @@ def _plan_lines(told: Mapping[str, object]) -> str:
     if isinstance(cost, dict):
         lines.append(f"cost ${cost['low']:.2f} to ${cost['high']:.2f}, expected ${cost['expected']:.2f}")
     else:
-        unpriced = told["unpriced_models"]
+        unpriced = document["unpriced_models"]
         assert isinstance(unpriced, list)
         lines.append(f"cost unknown: no price for {', '.join(map(str, unpriced))}")
     return "\n".join(lines)

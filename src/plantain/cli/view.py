@@ -41,7 +41,7 @@ def view(
     except ImportError as error:
         raise InputError(f"viewing needs {error.name}: {install_line('review')}") from error
 
-    def told(address: str) -> None:
+    def announce(address: str) -> None:
         if as_json:
             import orjson
 
@@ -50,7 +50,7 @@ def view(
         print(f"{what}: {address}\nCtrl-C stops", flush=True)
 
     with ExitStack() as held:
-        view_until_stopped(_opened(what, held), port, told)
+        view_until_stopped(_opened(what, held), port, announce)
 
 
 def _opened(what: Path, held: ExitStack) -> RunView | StudyView:

@@ -29,7 +29,7 @@ def install_line(extra: str = "") -> str:
 def _from_a_clone() -> bool:
     """Whether pip was given a folder, by its own record of that (PEP 610); also where there is no installation."""
     try:
-        said = distribution(DISTRIBUTION).read_text("direct_url.json")
+        origin = distribution(DISTRIBUTION).read_text("direct_url.json")
     except PackageNotFoundError:
         return True
-    return said is not None and "dir_info" in json.loads(said)
+    return origin is not None and "dir_info" in json.loads(origin)

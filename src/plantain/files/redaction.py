@@ -139,11 +139,11 @@ def _rebuilt(value: object, clean: Iterator[str]) -> object:
     if isinstance(value, list):
         return [_rebuilt(inner, clean) for inner in value]
     if isinstance(value, str):
-        said = next(clean)
-        return value if is_picture(value) else said
+        cleaned = next(clean)
+        return value if is_picture(value) else cleaned
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        said = next(clean)
-        return value if said == str(value) else said
+        cleaned = next(clean)
+        return value if cleaned == str(value) else cleaned
     return value
 
 
@@ -232,8 +232,8 @@ def _character(escape: re.Match[str]) -> str:
     if escape[5]:
         return _chr(int(escape[5]))
     if escape[6]:
-        said = html.unescape(f"&{escape[6]};")
-        return said if len(said) == 1 else "?"
+        character = html.unescape(f"&{escape[6]};")
+        return character if len(character) == 1 else "?"
     return _CONTROLS.get(escape[7], escape[7])
 
 

@@ -53,9 +53,9 @@ class _Redaction(logging.Filter):
     """Takes every key out of a record before any handler sees it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        said = record.getMessage()
-        hidden = redacted(said)
-        if hidden != said:
+        message = record.getMessage()
+        hidden = redacted(message)
+        if hidden != message:
             record.msg, record.args = hidden, ()
         return True
 

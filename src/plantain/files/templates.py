@@ -95,7 +95,7 @@ class StrangersTemplates(ImmutableSandboxedEnvironment):
             except jinja2.TemplateSyntaxError as error:
                 raise InputError(f"prompt {name}, line {error.lineno}: {error.message}") from None
             except FAULTS as error:
-                raise InputError(f"prompt {name}: {_said(error)}") from None
+                raise InputError(f"prompt {name}: {_describe(error)}") from None
 
     def fill(self, name: str, values: Mapping[str, object]) -> str:
         """The template with its values filled in.
@@ -112,7 +112,7 @@ class StrangersTemplates(ImmutableSandboxedEnvironment):
                     raise InputError(f"prompt {name}: makes more than {LONGEST_TEXT >> 20} MiB of text")
                 parts.append(part)
         except FAULTS as error:
-            raise InputError(f"prompt {name}: {_said(error)}") from None
+            raise InputError(f"prompt {name}: {_describe(error)}") from None
         finally:
             _steps.reset(token)
         return "".join(parts)
@@ -172,11 +172,11 @@ def _short(value: object) -> object:
 
 def _replace(text: object, old: str, new: str, count: int = -1) -> str:
     """Jinja's `replace`, which could multiply a text without end."""
-    said = str(text)
-    if len(said) + (said.count(old) * len(new)) > LONGEST_VALUE:
+    value = str(text)
+    if len(value) + (value.count(old) * len(new)) > LONGEST_VALUE:
         raise SecurityError(f"a value of more than {LONGEST_VALUE} characters")
-    return said.replace(old, new, -1 if count is None else count)
+    return value.replace(old, new, -1 if count is None else count)
 
 
-def _said(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__

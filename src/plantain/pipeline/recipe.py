@@ -138,7 +138,7 @@ class Recipe(Section):
         roles: dict[str, JsonValue] = {
             role: dict(settings)
             for role, section in sorted(self.settings.items())
-            if (settings := section.said())
+            if (settings := section.stated())
         }
         own: JsonValue = {**frozen(self.judged_by)}
         return {

@@ -19,12 +19,12 @@ _WIDE = 64.0
 """Pixels of a 1024-pixel frame over which light may drift; a finding is smaller, or is left out."""
 
 
-def match_tone(original: Image, edited: Image, told_by: Mask, *, drift: bool = True) -> Field:
+def match_tone(original: Image, edited: Image, reference: Mask, *, drift: bool = True) -> Field:
     """The edited picture in the original's tones: a rising curve for each channel, then what drifts over the frame.
 
     Args:
         original, edited: uint8 (H, W, 3), one laid over the other.
-        told_by: bool (H, W): where the two should look alike, the change left out.
+        reference: bool (H, W): where the two should look alike, the change left out.
         drift: also take away what drifts; a change that is not left out would go with it.
 
     Returns:
@@ -33,12 +33,12 @@ def match_tone(original: Image, edited: Image, told_by: Mask, *, drift: bool = T
     before, after = (cv2.GaussianBlur(one.astype(np.float32), (0, 0), 1.5) for one in (original, edited))
     toned = np.empty(edited.shape, np.float32)
     for channel in range(edited.shape[2]):
-        curve = tone_curve(after[..., channel][told_by], before[..., channel][told_by])
+        curve = tone_curve(after[..., channel][reference], before[..., channel][reference])
         values = np.interp(np.arange(256), *curve).astype(np.float32)
         toned[..., channel] = values[edited[..., channel]]
     if not drift:
         return toned
-    return toned + _drift(before - cv2.GaussianBlur(toned, (0, 0), 1.5), told_by)
+    return toned + _drift(before - cv2.GaussianBlur(toned, (0, 0), 1.5), reference)
 
 
 def tone_curve(after: Field, before: Field) -> tuple[Floats, Floats]:
@@ -75,15 +75,15 @@ def tone_curve(after: Field, before: Field) -> tuple[Floats, Floats]:
     return xs, np.array([xs[0] + meant[0] - levels[0], *meant, xs[-1] + meant[-1] - levels[-1]])
 
 
-def _drift(left: Field, told_by: Mask) -> Field:
+def _drift(left: Field, reference: Mask) -> Field:
     """What is left of the difference, smoothed over wide places; where nothing tells, what the surroundings say."""
-    height, width = told_by.shape
+    height, width = reference.shape
     unit = max(height, width) / 1024
     coarse = max(1, round(8 * unit))
     size = (max(1, width // coarse), max(1, height // coarse))
-    told = told_by.astype(np.float32)[..., None]
-    total = cv2.resize(np.clip(left, -24, 24) * told, size, interpolation=cv2.INTER_AREA)
-    mass = cv2.resize(told, size, interpolation=cv2.INTER_AREA)
+    counted = reference.astype(np.float32)[..., None]
+    total = cv2.resize(np.clip(left, -24, 24) * counted, size, interpolation=cv2.INTER_AREA)
+    mass = cv2.resize(counted, size, interpolation=cv2.INTER_AREA)
     sigma = _WIDE * unit / coarse
     total, mass = cv2.GaussianBlur(total, (0, 0), sigma), cv2.GaussianBlur(mass, (0, 0), sigma)
     drift = total / (mass.reshape(*size[::-1], 1) + 0.02)

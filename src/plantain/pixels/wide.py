@@ -171,10 +171,10 @@ def _beyond(laid: Floats, values: Floats, shown: Floats) -> Floats:
 
 
 def _unit(header: object) -> str:
-    told = str(getattr(header, "RescaleType", "") or "")
-    if told in ("HU", "") and str(getattr(header, "Modality", "")) == "CT":
+    unit = str(getattr(header, "RescaleType", "") or "")
+    if unit in ("HU", "") and str(getattr(header, "Modality", "")) == "CT":
         return "HU"
-    return told if told.isascii() and 0 < len(told) <= 16 and told not in ("US", "UNSPECIFIED") else STORED
+    return unit if unit.isascii() and 0 < len(unit) <= 16 and unit not in ("US", "UNSPECIFIED") else STORED
 
 
 def _windows(header: object) -> tuple[tuple[str, float, float], ...]:
@@ -194,10 +194,10 @@ def _windows(header: object) -> tuple[tuple[str, float, float], ...]:
         zip(several("WindowCenter"), several("WindowWidth"), strict=False)
     ):
         try:
-            told = float(str(width)), float(str(centre))
+            window = float(str(width)), float(str(centre))
         except ValueError:
             continue
-        if np.isfinite(told).all() and 0 < told[0] < 1e7 and abs(told[1]) < 1e7:
+        if np.isfinite(window).all() and 0 < window[0] < 1e7 and abs(window[1]) < 1e7:
             name = names[place] if place < len(names) and names[place].isprintable() else ""
-            found.append((name[:40] or "The file's" + (f" {place + 1}" if place else ""), *told))
+            found.append((name[:40] or "The file's" + (f" {place + 1}" if place else ""), *window))
     return tuple(found[:6])

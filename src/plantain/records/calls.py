@@ -56,8 +56,8 @@ class Usage:
         if not self.images or not tokens or self.output_image_tokens is not None:
             return self
         pictures = self.images * tokens
-        said = self.output_tokens or 0
-        whole = said if said - (self.thinking_tokens or 0) >= pictures else said + pictures
+        reported = self.output_tokens or 0
+        whole = reported if reported - (self.thinking_tokens or 0) >= pictures else reported + pictures
         return replace(self, output_tokens=whole, output_image_tokens=pictures)
 
 

@@ -98,19 +98,19 @@ class JudgeCard:
     @property
     def line(self) -> str:
         """The card in one line, to stand beside every number that comes from the judge."""
-        said = [f"{self.judge}: {self.gate.standing}"]
+        parts = [f"{self.judge}: {self.gate.standing}"]
         if not self.gate.qualify and self.gate.why:
-            said[0] += f" ({self.gate.why[0]})"
+            parts[0] += f" ({self.gate.why[0]})"
         gap = self.gaps.get("all", {}).get("instruction_compliance") or next(
             iter(self.gaps.get("all", {}).values()), None
         )
         if gap is not None and gap.value is not None:
-            said.append(f"right minus wrong {100 * gap.value:+.0f} points{_between(gap)}")
+            parts.append(f"right minus wrong {100 * gap.value:+.0f} points{_between(gap)}")
         for name in ("clean edit", "blob", "swapped label"):
             rate = self.controls.get(name)
             if rate is not None and rate.value is not None:
-                said.append(f"{name} accepted {100 * rate.value:.0f} %{_between(rate)} of {rate.n}")
-        return "; ".join(said)
+                parts.append(f"{name} accepted {100 * rate.value:.0f} %{_between(rate)} of {rate.n}")
+        return "; ".join(parts)
 
 
 def _between(figure: Figure) -> str:

@@ -209,7 +209,7 @@ class DescribeRequest:
         pair: one picture, the image before on the left, the image after on the right.
         organ, task: what was treated, and what kind of change it is.
         prompt: the instruction, "" where one is to be written.
-        told: what the owner says of modality, action, entity, region and context, by those names.
+        given: what the owner says of modality, action, entity, region and context, by those names.
         image: what is known of the image before.
         seed: of the describer's draws.
     """
@@ -218,7 +218,7 @@ class DescribeRequest:
     organ: str
     task: str
     prompt: str
-    told: Mapping[str, str]
+    given: Mapping[str, str]
     image: SourceImage
     seed: int
 

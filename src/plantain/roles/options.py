@@ -200,8 +200,8 @@ class ProviderOptions:
 
     def sampling(self, *names: str) -> str:
         """The named settings that are set, as text for a fingerprint and for the journal."""
-        said = ((name, getattr(self, name)) for name in names)
-        return " ".join(f"{name}={value}" for name, value in said if value not in (None, ""))
+        settings = ((name, getattr(self, name)) for name in names)
+        return " ".join(f"{name}={value}" for name, value in settings if value not in (None, ""))
 
     def check(
         self,
@@ -227,7 +227,7 @@ class ProviderOptions:
                 raise InputError(f"{where}.base_url: {provider} takes one address, not {len(self.base_urls)}")
             if not unset and known.name not in allowed | _COMMON:
                 raise InputError(
-                    f"{self.said_at(known.name, where)}: {provider} has no such setting; it takes "
+                    f"{self.origin_of(known.name, where)}: {provider} has no such setting; it takes "
                     f"{', '.join(sorted((allowed | _COMMON) - _UNSAID))}"
                 )
         for name, known_values in {
@@ -238,7 +238,7 @@ class ProviderOptions:
         }.items():
             value = getattr(self, name)
             if value and value not in known_values:
-                raise InputError(f"{self.said_at(name, where)}: {value!r}; {suggest(value, known_values)}")
+                raise InputError(f"{self.origin_of(name, where)}: {value!r}; {suggest(value, known_values)}")
         if self.timeout_s <= 0:
             raise InputError(f"{where}.timeout_s: must be more than 0 seconds, not {self.timeout_s:g}")
         if self.max_output_tokens < 1:
@@ -247,7 +247,7 @@ class ProviderOptions:
             check_url(url, f"{where}.base_url")
         self._check_connection(where)
 
-    def said_at(self, name: str, section: str) -> str:
+    def origin_of(self, name: str, section: str) -> str:
         """Where a person set an option, for messages."""
         return self.origin.get(name, f"{section}.{name}")
 

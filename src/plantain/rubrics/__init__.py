@@ -25,9 +25,9 @@ def frozen(rubric: Rubric) -> dict[str, str]:
     return {"name": rubric.name, "sha256": digest_of(rubric), "text": as_text(rubric)}
 
 
-def recorded(told: Mapping[str, Any]) -> Rubric:
+def recorded(frozen: Mapping[str, Any]) -> Rubric:
     """The rubric of a run by what it has frozen; of one that says nothing of it, Med-Banana's."""
-    return rubric_of(told["rubric"]["text"]) if "rubric" in told else MED_BANANA
+    return rubric_of(frozen["rubric"]["text"]) if "rubric" in frozen else MED_BANANA
 
 
 __all__ = [

@@ -37,13 +37,13 @@ def read_rubric(path: Path) -> Rubric:
         InputError: names the file and the field, and says what is allowed.
     """
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such rubric") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: not a readable TOML file: {error}") from error
     try:
-        return rubric_of(json.dumps(told, default=str))
+        return rubric_of(json.dumps(document, default=str))
     except ValueError as error:
         raise InputError(f"{path}: {error}") from error
 
@@ -89,7 +89,7 @@ def _problem(problem: ErrorDetails) -> str:
 
 def as_text(rubric: Rubric) -> str:
     """All that a rubric says, as JSON, without what is left at its default: a field of tomorrow changes no hash."""
-    return json.dumps(_said(rubric), sort_keys=True, ensure_ascii=False)
+    return json.dumps(_stated(rubric), sort_keys=True, ensure_ascii=False)
 
 
 def digest_of(rubric: Rubric) -> str:
@@ -97,16 +97,16 @@ def digest_of(rubric: Rubric) -> str:
     return hashlib.sha256(as_text(rubric).encode()).hexdigest()
 
 
-def _said(value: object) -> object:
+def _stated(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
-        said = {}
+        stated = {}
         for field in fields(value):
             default = field.default_factory() if field.default_factory is not MISSING else field.default
             if getattr(value, field.name) != default:
-                said[field.name] = _said(getattr(value, field.name))
-        return said
+                stated[field.name] = _stated(getattr(value, field.name))
+        return stated
     if isinstance(value, (list, tuple)):
-        return [_said(inner) for inner in value]
+        return [_stated(inner) for inner in value]
     return dict(value) if isinstance(value, dict) else value
 
 

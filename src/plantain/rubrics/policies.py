@@ -72,11 +72,11 @@ def majority(panel: Sequence[tuple[str, Observations]], rubric: Rubric, directio
     )
 
 
-def _facts_together(told: Sequence[Mapping[str, bool]], direction: Direction) -> dict[str, bool]:
+def _facts_together(reports: Sequence[Mapping[str, bool]], direction: Direction) -> dict[str, bool]:
     against = {"has_disease": direction is Direction.REMOVE, "other_disease": True}
     joint = {}
-    for name in dict.fromkeys(name for facts in told for name in facts):
-        votes = [facts[name] for facts in told if name in facts]
+    for name in dict.fromkeys(name for facts in reports for name in facts):
+        votes = [facts[name] for facts in reports if name in facts]
         if 2 * sum(votes) != len(votes):
             joint[name] = _more_than_half(votes)
         elif name in against:

@@ -35,8 +35,8 @@ class Alarm:
         """Says why; a command that fails to start is told on stderr and stops nothing."""
         if not self._command:
             return
-        said = {"{why}": why, "{run}": str(self._run)}
-        words = [self._filled(word, said) for word in self._command]
+        marks = {"{why}": why, "{run}": str(self._run)}
+        words = [self._filled(word, marks) for word in self._command]
         hidden = [name for name in os.environ if name.endswith("_API_KEY") or name in self._secrets]
         environment = {name: value for name, value in os.environ.items() if name not in hidden}
         try:
@@ -51,7 +51,7 @@ class Alarm:
             print(f"plantain: limits.on_stop could not be called: {error}", file=sys.stderr)
 
     @staticmethod
-    def _filled(word: str, said: dict[str, str]) -> str:
-        for mark, text in said.items():
+    def _filled(word: str, marks: dict[str, str]) -> str:
+        for mark, text in marks.items():
             word = word.replace(mark, text)
         return word

@@ -83,8 +83,8 @@ def check_consent(terms: Terms, images: Iterable[SourceImage]) -> None:
     if first is None:
         return
     others = f" (and {refused - 1} more images may not be sent)" if refused > 1 else ""
-    said = f"{named(first)} {why_not(first)}{others}"
-    raise InputError(refusal(said, model, to, terms.consent_section))
+    why = f"{named(first)} {why_not(first)}{others}"
+    raise InputError(refusal(why, model, to, terms.consent_section))
 
 
 def family(model: str, kind: str = "") -> str:

@@ -21,7 +21,7 @@ from plantain.runs.settings.terms import Terms
 OnWorker = Callable[[str, str], Awaitable[None]]
 
 STATE = "engine.state"
-"""Key of the run's meta: how the engine stood when the run last looked, as JSON; see `told_state`."""
+"""Key of the run's meta: how the engine stood when the run last looked, as JSON; see `stored_state`."""
 
 KINDS = "engine.kinds"
 """Key of the run's meta: model and step -> the kinds of workers that have answered, as JSON."""
@@ -96,9 +96,9 @@ async def watching(engine: WorkEngine, journal: Journal, address: str) -> AsyncI
         (since, before), (now, done) = looks[0], looks[-1]
         rate = (done - before) / (now - since) if now > since else 0.0
         standing = {**asdict(engine.state), "address": address}
-        said = {**standing, "per_s": round(rate, 3), "at": time.time(), "ended": ended}
+        record = {**standing, "per_s": round(rate, 3), "at": time.time(), "ended": ended}
         with contextlib.suppress(DiskFull):
-            await journal.set_meta(STATE, orjson.dumps(said).decode())
+            await journal.set_meta(STATE, orjson.dumps(record).decode())
 
     async def look() -> None:
         while True:
@@ -114,12 +114,12 @@ async def watching(engine: WorkEngine, journal: Journal, address: str) -> AsyncI
         await keep(ended=True)
 
 
-def told_state(reader: JournalReader) -> dict[str, object] | None:
+def stored_state(reader: JournalReader) -> dict[str, object] | None:
     """How the engine of a run stood when it was last looked: what `EngineState` has, the cluster's address, pieces of
     work per second, when that was, and whether the run had ended. None where it had only this machine's processes.
     """
-    said = reader.meta(STATE)
-    return None if said is None else dict(orjson.loads(said))
+    stored = reader.meta(STATE)
+    return None if stored is None else dict(orjson.loads(stored))
 
 
 def state_in_words(state: EngineState) -> str:

@@ -60,10 +60,12 @@ async def listed(terms: Terms, run: Path) -> tuple[dict[str, list[str]], dict[st
 
     names = [name for name in provider_names() if hasattr(provider(name), "seen")]
     answers, troubles = await _asked(terms, run, {f"{name}/…": listing(name) for name in names})
-    seen = {model.partition("/")[0]: orjson.loads(said) for model, (done, said) in answers.items() if done}
-    silent = {model: said for model, (done, said) in answers.items() if not done}
+    seen = {
+        model.partition("/")[0]: orjson.loads(answer) for model, (done, answer) in answers.items() if done
+    }
+    silent = {model: answer for model, (done, answer) in answers.items() if not done}
     silent |= {model: str(trouble) for model, trouble in troubles.items()}
-    return seen, {model.partition("/")[0]: said for model, said in silent.items()}
+    return seen, {model.partition("/")[0]: answer for model, answer in silent.items()}
 
 
 async def look_at(terms: Terms, sections: Iterable[str], run: Path) -> list[tuple[str, ProbedAddress]]:
@@ -92,11 +94,11 @@ async def look_at(terms: Terms, sections: Iterable[str], run: Path) -> list[tupl
     from plantain.models.hosted.openai.survey import ProbedAddress
 
     found: list[tuple[str, ProbedAddress]] = []
-    for name, (done, said) in answers.items():
+    for name, (done, answer) in answers.items():
         section = name.partition("/")[0]
         urls = terms.options(name).base_url
-        rows = [ProbedAddress(**row) for row in orjson.loads(said)] if done else []
-        found += [(section, row) for row in rows or [ProbedAddress(urls, False, said=said)]]
+        rows = [ProbedAddress(**row) for row in orjson.loads(answer)] if done else []
+        found += [(section, row) for row in rows or [ProbedAddress(urls, False, said=answer)]]
     return found
 
 
@@ -111,14 +113,14 @@ async def _asked(
 
     async def reply(name: str) -> Reply[str]:
         try:
-            done, said = await questions[name](door.options(name))
+            done, answer = await questions[name](door.options(name))
         except InputError as error:
             troubles[name] = error
             return Reply(None, Outcome(OutcomeKind.MALFORMED, str(error)))
         except Fault as fault:
-            done, said = False, str(fault)
-        answers[name] = done, said
-        return Reply(said) if done else Reply(None, Outcome(OutcomeKind.MALFORMED, said))
+            done, answer = False, str(fault)
+        answers[name] = done, answer
+        return Reply(answer) if done else Reply(None, Outcome(OutcomeKind.MALFORMED, answer))
 
     async def settle(answered: Reply[str], draft: CallResult) -> CallResult:
         return replace(draft, answer=answered.value or "")

@@ -82,18 +82,18 @@ def open_editor_named(name: str) -> str:
     return f"diffusers/{name}"
 
 
-def try_editor(said: str, options: ProviderOptions, steps: int) -> Tried:
+def try_editor(editor: str, options: ProviderOptions, steps: int) -> Tried:
     """Loads an editor as it is on disk, and makes one edit of a photograph that comes with scikit-image.
 
     Args:
-        said: its name, e.g. "flux2-klein-4b" or "diffusers/NAME@FOLDER".
+        editor: its name, e.g. "flux2-klein-4b" or "diffusers/NAME@FOLDER".
         options: of the provider; of several devices the first is tried.
         steps: of the edit, in place of the preset's; of Imagic's learning too.
 
     Raises:
         InputError: no such editor, or a setting that it does not follow.
     """
-    name = open_editor_named(said)
+    name = open_editor_named(editor)
     require_extra(name, *EXTRA)
     try:
         plan = plan_editor(name, options)
@@ -157,9 +157,9 @@ def make_tiny(folder: Path, like: str, seed: int = 0) -> str:
 
 def _preset_of(name: str) -> Preset:
     """The preset that a name rests on, or what stands for plain weights."""
-    said = name.partition("/")[2]
-    row = presets().get(f"diffusers/{said.partition('@')[0]}")
+    source = name.partition("/")[2]
+    row = presets().get(f"diffusers/{source.partition('@')[0]}")
     if row is not None:
         return row
-    usual = next((row for row in presets().values() if row.weights == said and row.usual), None)
-    return usual or Preset(name, weights=said)
+    usual = next((row for row in presets().values() if row.weights == source and row.usual), None)
+    return usual or Preset(name, weights=source)

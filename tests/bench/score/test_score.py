@@ -332,4 +332,4 @@ def test_distances_of_sets_stand_beside_their_floor(folder: Path) -> None:
     far = distances["copy-input", "fid:mean-colour"]
     assert far.value is not None
     assert far.value > 0.1
-    assert (far.pairs, far.said) == (3, "floor unknown: 3 independent pairs")  # of one source each
+    assert (far.pairs, far.line) == (3, "floor unknown: 3 independent pairs")  # of one source each

@@ -105,7 +105,7 @@ def _rank(seed: int, name: str) -> str:
     return hashlib.sha256(f"{seed}\x1f{name}".encode()).hexdigest()
 
 
-def tell_samples(table: Table, run: BenchRun, benchmark: Benchmark, size: int) -> list[SampleStory]:
+def sample_stories(table: Table, run: BenchRun, benchmark: Benchmark, size: int) -> list[SampleStory]:
     """The stories of up to `size` samples, of those that the benchmark's folder has as the run had them."""
     there = still_there(table.scores, benchmark)
     chosen = choose(replace(table.scores, samples=there), size)
@@ -116,27 +116,29 @@ def tell_samples(table: Table, run: BenchRun, benchmark: Benchmark, size: int) -
         sample = benchmark.sample(facts.id)
         truth = _truth(benchmark, sample, limit)
         covering = [arm for arm in arms if arm.covers(facts.id)]
-        told = [arm for arm in covering if arm.label == GROUND_TRUTH and truth is not None]
+        true_arms = [arm for arm in covering if arm.label == GROUND_TRUTH and truth is not None]
         stories.append(
             SampleStory(
                 facts=facts,
                 size=sample.size,
                 previous=data_uri(benchmark.previous(sample), SIDE, limit, synthetic=sample.image.synthetic),
                 truth=truth,
-                truth_values=_values(table, facts, told[0], 0) if told else (),
+                truth_values=_values(table, facts, true_arms[0], 0) if true_arms else (),
                 synthetic=(sample.image.synthetic, sample.synthetic_truth),
                 outline=_outline_of(benchmark, sample),
                 outputs=tuple(
                     _picture(table, run, (facts, sample), arm, 0, limit)
                     for arm in covering
-                    if arm not in told
+                    if arm not in true_arms
                 ),
             )
         )
     return stories
 
 
-def tell_sweeps(table: Table, run: BenchRun, benchmark: Benchmark, found: Iterable[Sweep]) -> list[GridStory]:
+def sweep_stories(
+    table: Table, run: BenchRun, benchmark: Benchmark, found: Iterable[Sweep]
+) -> list[GridStory]:
     """Each sweep on one sample that its arm covers, drawn by seed."""
     stories = []
     there = still_there(table.scores, benchmark)

@@ -92,7 +92,7 @@ class Overlay:
     attention: str
     edited: str | None
     region: str
-    said: str
+    values: str
 
 
 def attended(scores: Scores) -> list[Arm]:
@@ -174,12 +174,12 @@ def write_grounding(
         if not attended(scores):
             raise InputError(f"{run}: no attention was measured yet: plantain bench attend")
         rows, types = grounding_rows(scores), typings(scores, judge, cuts)
-        overlays = tell_overlays(opened, scores, benchmark, gallery)
+        overlays = chosen_overlays(opened, scores, benchmark, gallery)
         kinds = recorded_kinds(opened, scores)
     records = [record for row in rows for record in _records(row)]
     failures = [_typing_record(one) for one in types]
-    said = {"rows": records, "recorded": kinds, "failures": failures, "cut_offs": asdict(cuts)}
-    write_page(target.with_suffix(".json"), json.dumps(said, indent=1, ensure_ascii=False) + "\n")
+    document = {"rows": records, "recorded": kinds, "failures": failures, "cut_offs": asdict(cuts)}
+    write_page(target.with_suffix(".json"), json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     write_page(target.with_suffix(".csv"), csv_text(records))
     environment = page_environment(TEMPLATES, "")
     environment.filters["number"] = lambda value, digits=2: "–" if value is None else f"{value:.{digits}f}"
@@ -246,13 +246,13 @@ def _typing_record(one: Typing) -> dict[str, object]:
     }
 
 
-def tell_overlays(opened: BenchRun, scores: Scores, benchmark: Benchmark, most: int) -> list[Overlay]:
+def chosen_overlays(opened: BenchRun, scores: Scores, benchmark: Benchmark, most: int) -> list[Overlay]:
     """Pictures of edits, arm by arm, the samples in an order drawn from the run's seed."""
     order = sorted(
         (sample for sample in benchmark.samples if sample.roi is not None),
         key=lambda sample: derive_seed(scores.seed, "overlay", sample.id),
     )
-    told = []
+    drawn = []
     for arm in attended(scores):
         outputs = {output.sample_id: output for output in opened.scored(arm.label) if output.k in arm.scored}
         for sample in [s for s in order if map_path(opened.run, arm, s.id, 0).is_file()][:most]:
@@ -262,7 +262,7 @@ def tell_overlays(opened: BenchRun, scores: Scores, benchmark: Benchmark, most: 
             edited = None
             if output is not None and output.edited is not None:
                 edited = data_uri(decode(opened.read(output)), SIDE, BYTES, synthetic=True)
-            told.append(
+            drawn.append(
                 Overlay(
                     sample.id,
                     arm.label,
@@ -272,10 +272,10 @@ def tell_overlays(opened: BenchRun, scores: Scores, benchmark: Benchmark, most: 
                     data_uri(heat(previous, attention), SIDE, BYTES, synthetic=False),
                     edited,
                     outline(benchmark.roi(sample)),
-                    _said(scores, arm, sample.id),
+                    _values_line(scores, arm, sample.id),
                 )
             )
-    return told
+    return drawn
 
 
 def read_map(path: Path) -> npt.NDArray[np.float32]:
@@ -286,7 +286,7 @@ def read_map(path: Path) -> npt.NDArray[np.float32]:
     return np.asarray(stored, np.float32) / 65535.0
 
 
-def _said(scores: Scores, arm: Arm, sample_id: str) -> str:
+def _values_line(scores: Scores, arm: Arm, sample_id: str) -> str:
     place = next(i for i, sample in enumerate(scores.samples) if sample.id == sample_id)
     parts = []
     for name in ("iou", "chance", "auroc"):

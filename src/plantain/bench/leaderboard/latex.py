@@ -53,13 +53,13 @@ def table_two(table: Table) -> str:
     lines = [r"% needs \usepackage{booktabs}", r"\begin{table*}", r"\centering\small"]
     for block in blocks:
         lines.extend(_block(table, block, last=block is blocks[-1]))
-    said = [f"{escaped(table.scores.benchmark)}: {len(table.scores.samples)} samples."]
-    said += [f"EA and VQ by {escaped(table.judge)}, in [0, 1]."] if table.judge else []
-    said += [f"Judge's card: {escaped(line)}." for line in table.card_lines]
-    said += [CAPTIONS[measure.name] for measure in table.main if measure.name in CAPTIONS]
+    sentences = [f"{escaped(table.scores.benchmark)}: {len(table.scores.samples)} samples."]
+    sentences += [f"EA and VQ by {escaped(table.judge)}, in [0, 1]."] if table.judge else []
+    sentences += [f"Judge's card: {escaped(line)}." for line in table.card_lines]
+    sentences += [CAPTIONS[measure.name] for measure in table.main if measure.name in CAPTIONS]
     caption = " ".join(
         [
-            *said,
+            *sentences,
             *_how_sure(table),
             "Bold: best, underlined: second best, both only where the paired difference from all that follow is "
             "significant after Holm's correction at the 5\\,\\% level.",
@@ -71,10 +71,10 @@ def table_two(table: Table) -> str:
 
 def _how_sure(table: Table) -> list[str]:
     """What the caption says of intervals, places and repeated draws."""
-    said = ["Below each mean: its 95\\,\\% interval over independent sources."]
+    sentences = ["Below each mean: its 95\\,\\% interval over independent sources."]
     unsure = why_no_interval(table, OVERALL)
-    said += [f"No interval: {escaped('; '.join(unsure))}."] if unsure else []
-    said += (
+    sentences += [f"No interval: {escaped('; '.join(unsure))}."] if unsure else []
+    sentences += (
         [f"Models stand by {table.ranked.name}."] if table.ranked else ["Models stand as recorded, unranked."]
     )
     for name in ("EA", "VQ"):
@@ -82,10 +82,10 @@ def _how_sure(table: Table) -> list[str]:
             c.draws_sd for c in table.cells.values() if c.metric == name and c.organ == OVERALL and c.draws_sd
         ]
         if spreads:
-            said.append(
+            sentences.append(
                 f"Draws of the judge on one output: {name} $\\pm$ {max(spreads):.2f} (SD, the largest)."
             )
-    return said
+    return sentences
 
 
 def _block(table: Table, organs: Sequence[str], *, last: bool) -> list[str]:
@@ -160,11 +160,11 @@ def table_seven(name: str, rows: Sequence[ShotRow]) -> str:
     for task in sorted({row.task for row in rows}, key=lambda task: (task == "", task)):
         cells = [" / ".join(_shot(found.get((task, n, metric))) for metric in metrics) for n in shots]
         lines.append(f"{escaped(task) or 'All'} & {' & '.join(cells)} " + r"\\")
-    said = " / ".join(escaped(metric) for metric in metrics)
+    names = " / ".join(escaped(metric) for metric in metrics)
     lines += [
         r"\bottomrule",
         r"\end{tabular}",
-        rf"\caption{{{escaped(name)}: {said} by demonstrations in the prompt, on the same samples for every number. "
+        rf"\caption{{{escaped(name)}: {names} by demonstrations in the prompt, on the same samples for every number. "
         r"An asterisk: the change from the fewest is significant after Holm's correction at the 5\,\% level.}",
         r"\end{table}",
     ]

@@ -47,8 +47,8 @@ class TrainedEditor:
     def __init__(self, name: str, by_task: Mapping[str, Editor], task_of: Mapping[str, str]) -> None:
         self.name = name
         self._by_task, self._task_of = by_task, task_of
-        said = [[task, by_task[task].fingerprint] for task in sorted(by_task)]
-        self.fingerprint = hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+        tasks = [[task, by_task[task].fingerprint] for task in sorted(by_task)]
+        self.fingerprint = hashlib.sha256(json.dumps(tasks).encode()).hexdigest()[:16]
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
         """Asks the editor of the sample's task; all of them together are the model that answered."""
@@ -142,7 +142,7 @@ def _tasks(learning: Learning) -> list[str]:
 
 def _record(row: ShotRow) -> dict[str, object]:
     estimate, change = row.estimate, row.change
-    said = {
+    row_record = {
         "task": row.task or "all",
         "n": row.shots,
         "metric": row.metric,
@@ -151,5 +151,5 @@ def _record(row: ShotRow) -> dict[str, object]:
         "sources": estimate.clusters,
     }
     for name in ("value", "low", "high"):
-        said[f"change_{name}"] = getattr(change, name) if change is not None else None
-    return {**said, "p_holm": row.p_holm}
+        row_record[f"change_{name}"] = getattr(change, name) if change is not None else None
+    return {**row_record, "p_holm": row.p_holm}

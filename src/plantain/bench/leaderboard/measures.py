@@ -57,11 +57,11 @@ _UNREGISTERED = {
 
 def _known() -> dict[str, tuple[str, str, bool, float | None, float | None, int]]:
     """What tables need of every metric but the judges', by stored name."""
-    told = {
+    from_registry = {
         name: (m.column or name, m.label, m.higher_is_better, m.low, m.high, m.digits)
         for name, m in registered().items()
     }
-    return {**_UNREGISTERED, **told}
+    return {**_UNREGISTERED, **from_registry}
 
 
 _FIRST = (

@@ -16,7 +16,7 @@ from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard import figures
 from plantain.bench.leaderboard.demonstrated import ShotRow, shot_rows, studies
-from plantain.bench.leaderboard.gallery import GridStory, SampleStory, tell_samples, tell_sweeps
+from plantain.bench.leaderboard.gallery import GridStory, SampleStory, sample_stories, sweep_stories
 from plantain.bench.leaderboard.latex import table_csv, table_seven, table_two
 from plantain.bench.leaderboard.measures import MAIN
 from plantain.bench.leaderboard.pairwise import PairwiseTable, pairwise_rows, pairwise_tables
@@ -35,8 +35,8 @@ from plantain.bench.leaderboard.tables import (
     Table,
     TableCell,
     make_table,
+    places_of_rank,
     region_size,
-    said_rank,
     why_no_interval,
 )
 from plantain.metrics.statistics.bradley_terry import Comparison
@@ -113,7 +113,7 @@ def write_leaderboard(
     if is_published(run):
         table = make_table(published_scores(run), judge)
         board = replace(gather(table, None, None, 0), samples=published_stories(run, table, gallery))
-        remarks = (*remarks, plain_against_published(table.scores).said)
+        remarks = (*remarks, plain_against_published(table.scores).line)
     else:
         with BenchRun.open(run) as opened:
             table = make_table(read_scores(opened), judge)
@@ -136,9 +136,11 @@ def gather(table: Table, run: BenchRun | None, benchmark: Path | None, gallery: 
         pictured = Benchmark.load(benchmark if benchmark is not None else run.benchmark_root)
     except InputError as error:
         return Leaderboard(table, shots, found, drawn, [], [], str(error))
-    samples = tell_samples(table, run, pictured, gallery)
+    samples = sample_stories(table, run, pictured, gallery)
     absent = "" if samples or not gallery else f"{pictured.root} no longer has the samples of this run"
-    return Leaderboard(table, shots, found, drawn, samples, tell_sweeps(table, run, pictured, found), absent)
+    return Leaderboard(
+        table, shots, found, drawn, samples, sweep_stories(table, run, pictured, found), absent
+    )
 
 
 def _figures(table: Table, shots: dict[str, list[ShotRow]]) -> dict[str, str]:
@@ -296,15 +298,15 @@ def arm_note(arm: Arm, scores: Scores) -> str:
     }
     if arm.label in notes:
         return notes[arm.label]
-    said = [f"prompt: {arm.prompt.value}"] if arm.prompt.value != "original" else []
+    parts = [f"prompt: {arm.prompt.value}"] if arm.prompt.value != "original" else []
     if len(arm.grid) > 1:
-        said.append(
+        parts.append(
             f"{len(arm.grid)} outputs a sample, " + ("mean of all" if arm.rule == "mean" else "first scored")
         )
     if arm.model.startswith("offline/"):
-        said.append("offline: rules and image processing, no learned model")
-    said += [f"trained on: {line}" for line in scores.overlaps.get(arm.label, [])]
-    return "; ".join(said)
+        parts.append("offline: rules and image processing, no learned model")
+    parts += [f"trained on: {line}" for line in scores.overlaps.get(arm.label, [])]
+    return "; ".join(parts)
 
 
 def reasons_of(cell: TableCell, scores: Scores, stored: str) -> list[tuple[str, int]]:
@@ -332,7 +334,7 @@ def _environment() -> Environment:
         "p": p_value,
         "arm_note": arm_note,
         "reasons": reasons_of,
-        "said_rank": said_rank,
+        "places_of_rank": places_of_rank,
         "pairwise_rows": pairwise_rows,
         "groupby_pairs": _by_task_and_metric,
     }

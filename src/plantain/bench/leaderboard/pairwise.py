@@ -79,24 +79,24 @@ def judged_strengths(scores: Scores) -> dict[str, Strengths]:
         arms = [arm for arm in scores.arms if not baseline(arm) and arm.shots is None]
         values = {arm.label: scores.values(arm, metric) for arm in arms}
         labels = sorted(label for label, own in values.items() if np.isfinite(own).any())
-        said = [
+        comparisons = [
             Comparison(one, other, int(np.sign(values[one][i] - values[other][i])), judge, facts.cluster)
             for i, facts in enumerate(scores.samples)
             for n, one in enumerate(labels)
             for other in labels[n + 1 :]
             if np.isfinite(values[one][i]) and np.isfinite(values[other][i])
         ]
-        fitted = fitted_strengths(said, implied=True)
+        fitted = fitted_strengths(comparisons, implied=True)
         if fitted is not None:
             found[judge] = fitted
     return found
 
 
-def fitted_strengths(said: Sequence[Comparison], *, implied: bool = False) -> Strengths | None:
+def fitted_strengths(comparisons: Sequence[Comparison], *, implied: bool = False) -> Strengths | None:
     """Strengths; None without comparisons, with more than are fitted, or where no strengths follow from them."""
-    if not said or len(said) > MOST_PAIRS:
+    if not comparisons or len(comparisons) > MOST_PAIRS:
         return None
     try:
-        return bradley_terry(said, implied=implied)
+        return bradley_terry(comparisons, implied=implied)
     except (ValueError, np.linalg.LinAlgError):
         return None

@@ -60,7 +60,7 @@ class PublishedAgreement:
     lowest: float | None
 
     @property
-    def said(self) -> str:
+    def line(self) -> str:
         """The comparison as a line."""
         if self.rank_correlation is None or self.lowest is None:
             return "Without the pictures nothing can be held against the published masked SSIM."
@@ -82,13 +82,13 @@ def published_scores(folder: Path) -> Scores:
     Raises:
         InputError: the file is no such table; names sample, model and field.
     """
-    said = _read(folder / FILE)
-    samples = sorted(said, key=lambda key: (not key.isdecimal(), int(key) if key.isdecimal() else 0, key))
-    models = list(dict.fromkeys(model for sample in samples for model in said[sample]))
+    tables = _read(folder / FILE)
+    samples = sorted(tables, key=lambda key: (not key.isdecimal(), int(key) if key.isdecimal() else 0, key))
+    models = list(dict.fromkeys(model for sample in samples for model in tables[sample]))
     outputs: dict[tuple[str, str], Floats] = {}
     missing: dict[tuple[str, str], Counter[str]] = {}
     for i, sample in enumerate(samples):
-        for model, row in said[sample].items():
+        for model, row in tables[sample].items():
             for name, value in row.items():
                 stored, divisor, low, high = _STORED[name]
                 key = (model, stored)
@@ -160,12 +160,12 @@ def published_stories(folder: Path, table: Table, size: int) -> list[SampleStory
 
 def _read(path: Path) -> dict[str, dict[str, dict[str, float]]]:
     try:
-        said = orjson.loads(read_regular(path, str(path)))
+        tables = orjson.loads(read_regular(path, str(path)))
     except orjson.JSONDecodeError as error:
         raise InputError(f"{path}: not JSON: {str(error)[:200]}") from error
-    if not isinstance(said, dict) or not said:
+    if not isinstance(tables, dict) or not tables:
         raise InputError(f"{path}: expected scores by sample")
-    for sample, models in said.items():
+    for sample, models in tables.items():
         if not isinstance(models, dict) or not models:
             raise InputError(f"{path}: sample {sample[:40]}: expected scores by model")
         for model, row in models.items():
@@ -177,7 +177,7 @@ def _read(path: Path) -> dict[str, dict[str, dict[str, float]]]:
                     raise InputError(f"{where}: not one of {', '.join(_STORED)}")
                 if not isinstance(value, int | float) or isinstance(value, bool):
                     raise InputError(f"{where}: expected a number")
-    return said
+    return tables
 
 
 def _plain(folder: Path, samples: list[str], model: str) -> Floats:

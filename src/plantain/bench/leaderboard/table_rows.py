@@ -50,7 +50,7 @@ class Scores:
     missing: Mapping[tuple[str, str], Counter[str]] = field(default_factory=dict)
     distances: tuple[Distance, ...] = ()
     made: Mapping[str, int] = field(default_factory=dict)
-    told: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    scored_counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
     draw_variances: Mapping[tuple[str, str], Floats] = field(default_factory=dict)
     overlaps: Mapping[str, list[str]] = field(default_factory=dict)
     standings: Mapping[str, Standing] = field(default_factory=dict)
@@ -81,10 +81,10 @@ class Scores:
 
         A metric that no baseline has is one of some arms only; elsewhere every arm counts.
         """
-        everywhere = any(self.told.get((label, metric)) for label in BASELINES)
-        labels = [label for label in self.made if everywhere or self.told.get((label, metric))]
+        everywhere = any(self.scored_counts.get((label, metric)) for label in BASELINES)
+        labels = [label for label in self.made if everywhere or self.scored_counts.get((label, metric))]
         wanted = sum(self.made[label] for label in labels)
-        return wanted - sum(self.told.get((label, metric), 0) for label in labels), wanted
+        return wanted - sum(self.scored_counts.get((label, metric), 0) for label in labels), wanted
 
     def arm(self, label: str) -> Arm:
         """Raises StopIteration where there is none."""
@@ -131,7 +131,7 @@ def read_scores(run: BenchRun) -> Scores:
     """All scores of a run's current generations, in one pass over the journal."""
     samples = tuple(run.samples.values())
     arms = in_table_order(run.arms.values())
-    outputs, reasons, told = _arrays(run, samples, arms)
+    outputs, reasons, scored_counts = _arrays(run, samples, arms)
     distances = orjson.loads(run.reader.meta(SETS) or "[]")
     return Scores(
         run=run.reader.header.name,
@@ -143,7 +143,7 @@ def read_scores(run: BenchRun) -> Scores:
         missing=reasons,
         distances=tuple(Distance(**row) for row in distances),
         made=_made(run, samples, arms),
-        told=told,
+        scored_counts=scored_counts,
         draw_variances=_draw_variances(run, samples, arms),
         overlaps=recorded(run.reader),
         standings=_standings(run),
@@ -153,9 +153,9 @@ def read_scores(run: BenchRun) -> Scores:
 def _standings(run: BenchRun) -> dict[str, Standing]:
     """What the judges that have scored the run rest on, by their labels."""
     cards = cards_of(run.reader.run)
-    told: list[dict[str, str]] = orjson.loads(run.reader.meta(JUDGES) or "[]")
+    stored: list[dict[str, str]] = orjson.loads(run.reader.meta(JUDGES) or "[]")
     found: dict[str, Standing] = {}
-    for row in told:
+    for row in stored:
         name, label = row["label"].rpartition("/")[0], row["label"]
         one = standing_of(cards, name, MEDEBENCH.name, row["fingerprint"])
         if label not in found or one.card is not None:
@@ -197,13 +197,13 @@ def _arrays(
     scored = {arm.label: set(arm.scored) for arm in arms}
     outputs: dict[tuple[str, str], Floats] = {}
     reasons: dict[tuple[str, str], Counter[str]] = {}
-    told: Counter[tuple[str, str]] = Counter()
+    scored_counts: Counter[tuple[str, str]] = Counter()
     for stored in output_scores(run.reader):
         label, sample, k = stored.arm, stored.sample, stored.output
         metric, value, reason = stored.metric, stored.value, stored.reason
         if label not in grids or sample not in place or not 0 <= k < grids[label]:
             continue
-        told[label, metric] += k in scored[label]
+        scored_counts[label, metric] += k in scored[label]
         if value is None:
             if k in scored[label]:
                 reasons.setdefault((label, metric), Counter())[reason] += 1
@@ -212,4 +212,4 @@ def _arrays(
         if key not in outputs:
             outputs[key] = np.full((len(samples), grids[label]), np.nan)
         outputs[key][place[sample], k] = value
-    return outputs, reasons, told
+    return outputs, reasons, scored_counts

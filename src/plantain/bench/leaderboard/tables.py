@@ -384,7 +384,7 @@ def _bounds(measure: Measure, values: Floats) -> tuple[float | None, float | Non
     return worst, best
 
 
-def said_rank(cell: TableCell | None) -> str:
+def places_of_rank(cell: TableCell | None) -> str:
     """The places that a model may have, e.g. "2" or "1 to 3"; "" where none are told."""
     if cell is None or cell.rank is None:
         return ""

@@ -19,7 +19,7 @@ from plantain.roles import ChangeDescription, Describer, DescribeRequest, Encode
 from plantain.runs.door import Door
 
 AS_TOLD = "offline/as-told"
-TOLD = ("modality", "action", "entity", "region", "context")
+GIVEN = ("modality", "action", "entity", "region", "context")
 """What the owner of a pair may say of it, beside organ, task and prompt."""
 
 SEAM = 8
@@ -47,10 +47,10 @@ class GivenDescription:
 
     async def describe(self, request: DescribeRequest) -> Reply[ChangeDescription]:
         """The owner's words; a description only where action and entity, or a prompt, were given."""
-        told = {name: request.told.get(name, "").strip() for name in TOLD}
+        given = {name: request.given.get(name, "").strip() for name in GIVEN}
         prompt = request.prompt.strip() or f"{request.task.strip().rstrip('.')}."
         description = ChangeDescription(
-            prompt=prompt, rephrasings=rephrased(prompt), description=_sentence(told), **told
+            prompt=prompt, rephrasings=rephrased(prompt), description=_sentence(given), **given
         )
         return Reply(description, usage=Usage(served_model=self.fingerprint))
 
@@ -68,14 +68,14 @@ def rephrased(prompt: str) -> tuple[str, ...]:
     return tuple(f"{verb} {match[2].strip()}" for verb in _VERBS.get(match[1].casefold(), ()))
 
 
-def _sentence(told: dict[str, str]) -> str:
+def _sentence(given: dict[str, str]) -> str:
     """What was told as one sentence; "" where it says neither what was done nor to what."""
-    if not told["action"] or not told["entity"]:
+    if not given["action"] or not given["entity"]:
         return ""
-    start = f"{told['modality']}: " if told["modality"] else ""
-    where = f" ({told['region']})" if told["region"] else ""
-    rest = f"; {told['context']}" if told["context"] else ""
-    text = f"{start}{told['entity']}{where} was {told['action']}{rest}."
+    start = f"{given['modality']}: " if given["modality"] else ""
+    where = f" ({given['region']})" if given["region"] else ""
+    rest = f"; {given['context']}" if given["context"] else ""
+    text = f"{start}{given['entity']}{where} was {given['action']}{rest}."
     return text[0].upper() + text[1:]
 
 
@@ -124,7 +124,7 @@ async def described(
     identity: dict[str, object] = {
         "fingerprint": describer.fingerprint,
         "pair": hashlib.sha256(request.pair.data).hexdigest(),
-        "said": [request.organ, request.task, request.prompt, sorted(request.told.items())],
+        "said": [request.organ, request.task, request.prompt, sorted(request.given.items())],
         "seed": request.seed,
     }
 
@@ -139,8 +139,8 @@ async def described(
     answer = await calls.answer(CallSpec(Step.WRITE, 1, 0, describer.name, identity, send, settle))
     if not answer.outcome.ok:
         return f"{answer.outcome.kind.value}: {answer.outcome.reason}".rstrip(": ")
-    said = orjson.loads(answer.text)
-    return ChangeDescription(**{**said, "rephrasings": tuple(said["rephrasings"])})
+    answered = orjson.loads(answer.text)
+    return ChangeDescription(**{**answered, "rephrasings": tuple(answered["rephrasings"])})
 
 
 def chosen_rephrasing(rephrasings: Sequence[str], seed: int, sample_id: str) -> str:

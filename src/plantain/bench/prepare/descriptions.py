@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plantain.bench.prepare.describers import (
     AS_TOLD,
-    TOLD,
+    GIVEN,
     GivenDescription,
     described,
     describer_of,
@@ -55,7 +55,7 @@ async def walk_pairs(
     """
     name = terms.models[0]
     if name == AS_TOLD:
-        await _as_told(pairs, carry)
+        await _as_given(pairs, carry)
         return RunSummary()
     door = Door(terms)
     door.check(images=images)
@@ -74,7 +74,7 @@ async def walk_pairs(
     return opened.summary
 
 
-async def _as_told(pairs: int, carry: Carry) -> None:
+async def _as_given(pairs: int, carry: Carry) -> None:
     """The owner's own words: no model is asked."""
 
     async def describe(request: DescribeRequest) -> ChangeDescription | str:
@@ -100,11 +100,11 @@ class _Journalled:
         image = replace(request.image, id=task.id, prepared_sha256=blob.sha256)
         await journal.add_images([(image, blob)])
         await journal.add_tasks([replace(task, image_id=task.id)])
-        said = await described(self.opened.calls(task.id, 1), self.describer, request)
-        failed = isinstance(said, str)
+        description = await described(self.opened.calls(task.id, 1), self.describer, request)
+        failed = isinstance(description, str)
         state = TaskState.STOPPED if failed else TaskState.SUCCESS
-        await self.opened.close_task(task.id, state, 1, str(said) if failed else "")
-        return said
+        await self.opened.close_task(task.id, state, 1, str(description) if failed else "")
+        return description
 
 
 def hosted_describer(terms: Terms) -> bool:
@@ -112,6 +112,6 @@ def hosted_describer(terms: Terms) -> bool:
     return is_hosted(terms, terms.models[0])
 
 
-def told_of(values: dict[str, str], names: Sequence[str] = TOLD) -> dict[str, str]:
+def given_of(values: dict[str, str], names: Sequence[str] = GIVEN) -> dict[str, str]:
     """What the owner said, in its fixed order, without what was left empty."""
     return {name: values[name] for name in names if values.get(name)}

@@ -15,7 +15,7 @@ from plantain.bench.benchmark.medebench import direction_of
 from plantain.bench.benchmark.native_format import BenchmarkWriter
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.prepare.describers import chosen_rephrasing, concatenated
-from plantain.bench.prepare.descriptions import Describe, told_of, walk_pairs
+from plantain.bench.prepare.descriptions import Describe, given_of, walk_pairs
 from plantain.bench.prepare.pairs import PairRules, PreparedPair, prepare_pair
 from plantain.bench.prepare.raw_pairs import RawPair, read_raw
 from plantain.bench.prepare.regions_proposed import MOST, DifferenceProposer, RegionProposal, RegionProposer
@@ -146,15 +146,15 @@ class _Making:
         if isinstance(prepared, str):
             self.rejected[raw.id] = prepared
         else:
-            said = await describe(await asyncio.to_thread(self._request, raw, prepared))
-            if isinstance(said, str):
-                self.undescribed[raw.id] = said
-                said = ChangeDescription(raw.prompt)
-            if not said.prompt:
+            description = await describe(await asyncio.to_thread(self._request, raw, prepared))
+            if isinstance(description, str):
+                self.undescribed[raw.id] = description
+                description = ChangeDescription(raw.prompt)
+            if not description.prompt:
                 why = self.undescribed.pop(raw.id)
                 self.rejected[raw.id] = f"no prompt: none was given, and the describer failed ({why})"
             else:
-                await asyncio.to_thread(self._write, raw, prepared, said)
+                await asyncio.to_thread(self._write, raw, prepared, description)
         self._done += 1
         if self._progress:
             self._progress(self._done, len(self._pairs))
@@ -163,30 +163,30 @@ class _Making:
         pair = concatenated(prepared.previous, prepared.changed)
         image = self._image(raw, prepared)
         seed = derive_seed(self._plan.seed, "describe", hashlib.sha256(pair.data).hexdigest())
-        return DescribeRequest(pair, raw.organ, raw.task, raw.prompt, told_of(raw.told), image, seed)
+        return DescribeRequest(pair, raw.organ, raw.task, raw.prompt, given_of(raw.given), image, seed)
 
-    def _write(self, raw: RawPair, prepared: PreparedPair, said: ChangeDescription) -> None:
+    def _write(self, raw: RawPair, prepared: PreparedPair, description: ChangeDescription) -> None:
         proposals: tuple[RegionProposal, ...] = ()
         looks_at_after = isinstance(self._plan.proposer, DifferenceProposer)
         if not looks_at_after or not prepared.notes[0].startswith("not aligned"):
-            words = raw.key_concept or said.entity or raw.task
+            words = raw.key_concept or description.entity or raw.task
             proposals = self._plan.proposer.propose(prepared.previous, prepared.changed, words)[:MOST]
         notes = list(prepared.notes)
         if proposals and self._plan.first_region:
             notes.append(NOT_CHOSEN.format(self._plan.proposer.name))
-        rephrased = raw.rephrased or chosen_rephrasing(said.rephrasings, self._plan.seed, raw.id)
+        rephrased = raw.rephrased or chosen_rephrasing(description.rephrasings, self._plan.seed, raw.id)
         height, width = prepared.previous.shape[:2]
         sample = Sample(
             id=raw.id,
             organ=raw.organ,
             task=raw.task,
-            prompt=said.prompt,
+            prompt=description.prompt,
             rephrased=rephrased,
-            detailed=raw.detailed or said.description,
-            key_concept=raw.key_concept or said.entity,
-            direction=direction_of(said.prompt),
+            detailed=raw.detailed or description.description,
+            key_concept=raw.key_concept or description.entity,
+            direction=direction_of(description.prompt),
             cluster=_cluster(raw),
-            image=replace(self._image(raw, prepared), modality=said.modality or "unknown"),
+            image=replace(self._image(raw, prepared), modality=description.modality or "unknown"),
             previous=Path(),
             size=(width, height),
             aligned=prepared.aligned,
@@ -195,7 +195,7 @@ class _Making:
         )
         region = proposals[0].mask if proposals and self._plan.first_region else None
         self._propose(raw.id, proposals)
-        self._words[raw.id] = said
+        self._words[raw.id] = description
         self.writer.add(sample, prepared.previous, prepared.changed, region)
 
     def _propose(self, sample_id: str, proposals: tuple[RegionProposal, ...]) -> None:
@@ -238,7 +238,7 @@ def _image(raw: RawPair, dataset: str, size: tuple[int, int], sha256: str) -> So
     return SourceImage(
         id=raw.id,
         dataset=dataset,
-        modality=raw.told.get("modality") or "unknown",
+        modality=raw.given.get("modality") or "unknown",
         labels=(),
         licence=raw.licence,
         source_sha256=sha256,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from plantain.bench.benchmark.entries import is_inside
 from plantain.bench.benchmark.organs import canonical_organ
-from plantain.bench.prepare.describers import TOLD
+from plantain.bench.prepare.describers import GIVEN
 from plantain.files.csv_form import whole
 from plantain.files.opening import read_inside
 from plantain.pixels.decode import one_line
@@ -58,7 +58,7 @@ class RawPair:
     rephrased: str
     detailed: str
     key_concept: str
-    told: dict[str, str]
+    given: dict[str, str]
     licence: Licence
     patient: str
     url: str
@@ -143,7 +143,7 @@ def _pair(raw: Path, row: dict[str, str]) -> RawPair:
         rephrased=row.get("rephrased", ""),
         detailed=row.get("detailed", ""),
         key_concept=row.get("key_concept", ""),
-        told={name: row.get(name, "") for name in TOLD},
+        given={name: row.get(name, "") for name in GIVEN},
         licence=Licence(licence),
         patient=row.get("patient", ""),
         url=row.get("url", ""),

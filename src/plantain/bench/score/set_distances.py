@@ -55,7 +55,7 @@ class Distance:
     pairs: int = 0
 
     @property
-    def said(self) -> str:
+    def line(self) -> str:
         """What the floor says of the value, in a few words; "" without a value."""
         if self.value is None:
             return ""
@@ -115,11 +115,11 @@ def _paired(benchmark: Benchmark, run: BenchRun, arm: Arm) -> list[Output]:
 def _digest(
     benchmark: Benchmark, outputs: Sequence[Output], encoder: ImageEncoder, names: Sequence[str]
 ) -> str:
-    said = [VERSION, encoder.name, sorted(names)]
+    line = [VERSION, encoder.name, sorted(names)]
     images = [
         (o.sample_id, benchmark.sample_digest(benchmark.sample(o.sample_id)), o.edited) for o in outputs
     ]
-    return hashlib.sha256(orjson.dumps([said, images])).hexdigest()
+    return hashlib.sha256(orjson.dumps([line, images])).hexdigest()
 
 
 def _distances(

@@ -16,7 +16,7 @@ from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.leaderboard.pages import document, gather, interval, number
 from plantain.bench.leaderboard.pages import page as leaderboard_page
 from plantain.bench.leaderboard.pairwise import pairwise_rows, pairwise_tables
-from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table, said_rank
+from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table, places_of_rank
 from plantain.bench.site.assembling import Board, boards
 from plantain.bench.submission.bundle import Bundle
 from plantain.files.writing import replace_file
@@ -171,7 +171,7 @@ def _main(table: Table, board: Board) -> SiteTable:
         told.append(
             (
                 row[0],
-                said_rank(cell) or DASH,
+                places_of_rank(cell) or DASH,
                 *row[1:],
                 board.submissions.get(row[0], ""),
                 board.models.get(row[0], ""),

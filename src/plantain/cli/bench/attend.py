@@ -99,8 +99,8 @@ def attend_outputs(
         _choice("--steps", steps),
     )
     watching.check()
-    told: dict[str, JsonValue] = {**watching.as_json()}
-    measuring = Measuring(alpha, size, "all" if every_output else "scored", told)
+    document: dict[str, JsonValue] = {**watching.as_json()}
+    measuring = Measuring(alpha, size, "all" if every_output else "scored", document)
     measuring.check()
     for arm in arms:
         summary = _watch(run, benchmark, arm, terms, measuring, watching, quiet=as_json)

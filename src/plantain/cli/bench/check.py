@@ -36,15 +36,15 @@ def check(
     with progress_bar("samples") as progress:
         checked = check_benchmark(path, progress)
     if as_json:
-        told = {
+        document = {
             "ok": not checked.errors,
             "name": checked.reading.name,
             "samples": len(checked.reading.samples),
             "clusters": len({sample.cluster for sample in checked.reading.samples}),
-            "problems": [_told(problem) for problem in checked.errors],
-            "warnings": [_told(problem) for problem in checked.warnings],
+            "problems": [_as_dict(problem) for problem in checked.errors],
+            "warnings": [_as_dict(problem) for problem in checked.warnings],
         }
-        typer.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return 1 if checked.errors else 0
     for problem in checked.errors:
         typer.echo(str(problem))
@@ -66,7 +66,7 @@ def check(
     return 0
 
 
-def _told(problem: BenchmarkProblem) -> dict[str, str]:
+def _as_dict(problem: BenchmarkProblem) -> dict[str, str]:
     return {"file": problem.file, "sample": problem.sample, "field": problem.field, "detail": problem.detail}
 
 

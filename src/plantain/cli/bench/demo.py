@@ -42,11 +42,11 @@ def demo(
     with generate_progress(quiet=as_json) as generating, StageProgress(quiet=as_json) as scoring:
         made = asyncio.run(bench_demo(folder, generating=generating, scoring=scoring))
     if as_json:
-        print(orjson.dumps(_told(made, time.monotonic() - begun), option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps(_as_dict(made, time.monotonic() - begun), option=orjson.OPT_INDENT_2).decode())
     else:
         Console().print(leaderboard(made.table))
         for recovery in made.recoveries:
-            print(recovery.said)
+            print(recovery.line)
         print(f"Look at it: {made.report}")
     if made.stopped is None:
         return 0
@@ -54,7 +54,7 @@ def demo(
     return 3
 
 
-def _told(made: Demo, seconds: float) -> dict[str, object]:
+def _as_dict(made: Demo, seconds: float) -> dict[str, object]:
     with JournalReader.open(made.run) as reader:
         status = status_summary(reader)
     return {

@@ -105,13 +105,13 @@ def _detectable(description: Description) -> str:
     if None in two.values():
         return f"{description.clusters} independent sources can show no difference between models: five are needed."
 
-    def said(found: dict[float, float | None]) -> str:
+    def joined(found: dict[float, float | None]) -> str:
         return ", ".join(f"{value:.3f}" for value in found.values() if value is not None)
 
     return (
         "Smallest difference between two models (scores from 0 to 1) that this size shows in four of five cases: "
-        f"{said(two)} where the differences of sources have a standard deviation of {', '.join(map(str, two))}; "
-        f"among seven models {said(seven)}."
+        f"{joined(two)} where the differences of sources have a standard deviation of {', '.join(map(str, two))}; "
+        f"among seven models {joined(seven)}."
     )
 
 

@@ -47,8 +47,8 @@ def from_build(
             progress=progress,
         )
     if in_json:
-        told = asdict(made) | {"path": str(made.path), "restricted": restricted(made)}
-        typer.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        document = asdict(made) | {"path": str(made.path), "restricted": restricted(made)}
+        typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return 0
     typer.echo(
         f"{made.real + made.synthetic} samples from {made.successes} successes: {made.real} with a real image as "

@@ -20,7 +20,7 @@ from plantain.bench.generate.export_outputs import export_outputs
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.grid import parse_sweep
 from plantain.bench.generate.runfile import BenchRun
-from plantain.cli.runs.build import tell_end
+from plantain.cli.runs.build import print_end
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.progress import BuildProgress
 from plantain.offline.workers import close_workers
@@ -149,12 +149,12 @@ def generate_outputs(
         rows = [arm_row(made, label) for label in made.arms]
         spent = made.reader.spent_usd()
     if as_json:
-        print(orjson.dumps(_told(summary, rows, spent), option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps(_as_dict(summary, rows, spent), option=orjson.OPT_INDENT_2).decode())
     else:
         _print_table(rows)
     options = "".join(f" --{name} …" for name, given in (("editor", editor), ("preset", preset)) if given)
     again = shlex.join(["plantain", "bench", "generate", str(bench), "--run", str(run)])
-    return tell_end(summary, f"{again}{options} (the same options)")
+    return print_end(summary, f"{again}{options} (the same options)")
 
 
 def parse_shots(text: str) -> tuple[int, ...]:
@@ -194,7 +194,7 @@ def arm_row(bench: BenchRun, label: str) -> dict[str, object]:
     }
 
 
-def _told(summary: RunSummary, rows: list[dict[str, object]], spent: float) -> dict[str, object]:
+def _as_dict(summary: RunSummary, rows: list[dict[str, object]], spent: float) -> dict[str, object]:
     return {
         "arms": rows,
         "tasks": summary.planned,

@@ -122,7 +122,7 @@ def prepare(
     with progress_bar("pairs") as progress:
         made = asyncio.run(prepare_benchmark(raw, out, plan, progress))
     if in_json:
-        typer.echo(orjson.dumps(_told(made), option=orjson.OPT_INDENT_2).decode())
+        typer.echo(orjson.dumps(_as_dict(made), option=orjson.OPT_INDENT_2).decode())
     else:
         _print_made(made, out)
     return _ended(made, raw, out)
@@ -145,7 +145,7 @@ def _print_columns() -> None:
 def _print_procedures(organ: str, terms: Terms, run: Path | None, seed: int, in_json: bool) -> int:
     """Our list, and where a hosted describer is named what it adds."""
     listed = listed_procedures() if organ == "all" else dict((procedures_of(organ),))
-    told = {name: {"listed": list(found), "proposed": list[str]()} for name, found in listed.items()}
+    document = {name: {"listed": list(found), "proposed": list[str]()} for name, found in listed.items()}
     model = terms.models[0]
     if model != AS_TOLD:
         if run is None:
@@ -154,14 +154,14 @@ def _print_procedures(organ: str, terms: Terms, run: Path | None, seed: int, in_
             )
         proposed, summary = asyncio.run(propose_procedures(listed, terms, run, seed))
         for name, added in proposed.items():
-            told[name]["proposed"] = list(added)
+            document[name]["proposed"] = list(added)
         if summary.stopped is not None:
             print(f"plantain: stopped ({summary.stopped}); type the same command to go on", file=sys.stderr)
             return 1 if summary.failed else 3
     if in_json:
-        typer.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return 0
-    for name, found in told.items():
+    for name, found in document.items():
         typer.echo(name)
         for procedure in found["listed"]:
             typer.echo(f"  {procedure}")
@@ -170,7 +170,7 @@ def _print_procedures(organ: str, terms: Terms, run: Path | None, seed: int, in_
     return 0
 
 
-def _told(made: Prepared) -> dict[str, object]:
+def _as_dict(made: Prepared) -> dict[str, object]:
     return {
         "path": str(made.path) if made.path else None,
         "samples": made.samples,

@@ -129,7 +129,7 @@ def score(
             )
         finally:
             close_workers()
-    return _tell(run, summary, as_json=as_json)
+    return _print_end(run, summary, as_json=as_json)
 
 
 def _judges(given: list[str] | None) -> list[str]:
@@ -137,11 +137,11 @@ def _judges(given: list[str] | None) -> list[str]:
     return [name for name in dict.fromkeys(given or [OFFLINE]) if name != NONE]
 
 
-def _tell(run: Path, summary: RunSummary, *, as_json: bool) -> int:
+def _print_end(run: Path, summary: RunSummary, *, as_json: bool) -> int:
     """Says what the run has now and how the process ended; returns the exit code."""
     kept = kept_scores(run)
     if as_json:
-        said = {
+        document = {
             "stored": {"metrics": summary.measured, "judges": summary.judged, "sets": summary.sets},
             "calls": {"made": summary.made, "replayed": summary.replayed},
             "scores": [
@@ -151,7 +151,7 @@ def _tell(run: Path, summary: RunSummary, *, as_json: bool) -> int:
             "not_measured": summary.notes,
             "stopped": summary.stopped,
         }
-        print(orjson.dumps(said, option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
     else:
         for row in kept:
             why = "; ".join(f"{n} x {reason}" for reason, n in list(row.reasons.items())[:3])

@@ -66,14 +66,14 @@ def study_pairs(folder: Path) -> list[PairRow]:
         rows = [row for row in rows_of(study, stored) if row.kind is ItemKind.MAIN]
     finally:
         stored.close()
-    said = comparisons_of([row for row in rows if row.task in (ReaderTask.PAIR, ReaderTask.RANK)])
-    if not said:
+    compared = comparisons_of([row for row in rows if row.task in (ReaderTask.PAIR, ReaderTask.RANK)])
+    if not compared:
         raise InputError(
             f"--study {folder}: none of its answers compares two models; ask by --task pair or rank"
         )
     return [
         PairRow(left=one.left, right=one.right, outcome=one.outcome, reader=one.reader, case=one.case)
-        for one in said
+        for one in compared
     ]
 
 

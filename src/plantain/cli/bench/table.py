@@ -182,7 +182,7 @@ def _print(run: Path, made: Table, *, as_json: bool, as_csv: bool, as_latex: boo
                 f"no best and no ranks by {', '.join(sorted(made.barred))}: the judge has not passed its gate"
             )
         if is_published(run):
-            print(plain_against_published(made.scores).said)
+            print(plain_against_published(made.scores).line)
 
 
 def leaderboard(made: Table) -> RichTable:
@@ -192,7 +192,7 @@ def leaderboard(made: Table) -> RichTable:
     from rich.text import Text
 
     from plantain.bench.leaderboard.table_rows import baseline
-    from plantain.bench.leaderboard.tables import OVERALL, said_rank, why_no_interval
+    from plantain.bench.leaderboard.tables import OVERALL, places_of_rank, why_no_interval
     from plantain.pages.wording import plain
 
     judged = f"EA, VQ: {made.judge}" if made.judge else "no judge has scored this run"
@@ -235,7 +235,7 @@ def leaderboard(made: Table) -> RichTable:
         last = models and arm is models[-1]
         own = made.cell(arm.label, OVERALL, ranked.name) if ranked else None
         shown.add_row(
-            *([said_rank(own)] if ranked else []),
+            *([places_of_rank(own)] if ranked else []),
             Text(plain(arm.label), style="dim" if baseline(arm) else ""),
             *texts,
             "–" if coverage is None else f"{100 * coverage:.0f} %",

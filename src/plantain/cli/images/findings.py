@@ -71,8 +71,8 @@ def shown_on(visibility: Visibility) -> str:
         visibility.sequences,
         visibility.planes,
     )
-    said = (" ".join(value for value in part if value != "unknown") for part in parts)
-    return "; ".join(part for part in said if part) or "any"
+    conditions = (" ".join(value for value in part if value != "unknown") for part in parts)
+    return "; ".join(part for part in conditions if part) or "any"
 
 
 def how_23_is_reached(taxonomy: Taxonomy) -> str:

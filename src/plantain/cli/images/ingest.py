@@ -101,9 +101,11 @@ def command(
         source.open(options, load_taxonomy(findings)), one_line(dataset), one_line(version), stated
     )
     name = one_line(dataset or source.dataset or path.resolve().name)
-    told_in = table or (path if path.is_dir() else path.parent) / "labels.csv" if source.label_table else None
+    labels_file = (
+        table or (path if path.is_dir() else path.parent) / "labels.csv" if source.label_table else None
+    )
     try:
-        done = _run(reader, out, name, "stretch" if stretch else "pad", skip_text, told_in, as_json)
+        done = _run(reader, out, name, "stretch" if stretch else "pad", skip_text, labels_file, as_json)
     except KeyboardInterrupt:
         print(f"plantain: interrupted; what is done stays in {out}. Go on with:", file=sys.stderr)
         print(f"  {shlex.join(['plantain', *sys.argv[1:]])}", file=sys.stderr)
@@ -143,7 +145,7 @@ def _run(
         write_near_duplicates(out / NEAR, done.near)
         if done.unlabelled:
             print(f"plantain: {_unlabelled(done.unlabelled, table)}", file=sys.stderr)
-        for line in group_remarks(done, catalogue.crossed_splits(), may_tell=table is not None):
+        for line in group_remarks(done, catalogue.crossed_splits(), takes_table=table is not None):
             print(f"plantain: {line}", file=sys.stderr)
         _report(catalogue, done, out, _why_unread(catalogue, skip_text), as_json)
     return done
@@ -180,10 +182,10 @@ def _why_unread(catalogue: Catalogue, skipped: bool) -> str:
 
 def _unlabelled(images: int, table: Path | None) -> str:
     """That no task is made of images without a label, and where a person can tell labels."""
-    told = "1 image" if images == 1 else f"{images} images"
+    counted = "1 image" if images == 1 else f"{images} images"
     how = "" if table is None else f"; tell labels in {table} (file,labels[,group,split]), and ingest again"
     made = "no task is made of " + ("it" if images == 1 else "them")
-    return f"{told} without a label: {made}{how}"
+    return f"{counted} without a label: {made}{how}"
 
 
 def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_json: bool) -> None:
@@ -210,11 +212,9 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         }
         print(json.dumps({**numbers, **counts, **more}, indent=2, ensure_ascii=False))
         return
-    more_said = f", {done.labelled} labelled now" if done.labelled else ""
-    more_said += f", {done.regrouped} of another group or split now" if done.regrouped else ""
-    print(
-        f"{out}: {len(catalogue)} images, {done.added} of them new{more_said}; {_files(done)} files rejected"
-    )
+    changed = f", {done.labelled} labelled now" if done.labelled else ""
+    changed += f", {done.regrouped} of another group or split now" if done.regrouped else ""
+    print(f"{out}: {len(catalogue)} images, {done.added} of them new{changed}; {_files(done)} files rejected")
     for table in done.tables:
         print(table_line(table))
     for label, count in counts["by_label"].items():
@@ -257,11 +257,11 @@ class _Watch:
             console=console,
         )
         self._task = self._bar.add_task("", total=total, rate="0")
-        self._total, self._done, self._told_refused = total, 0, 0
+        self._total, self._done, self._printed_refused = total, 0, 0
         self._reasons: Counter[str] = Counter()
-        self._untold: Counter[str] = Counter()
+        self._unprinted: Counter[str] = Counter()
         self._shown = False
-        self._begun = self._told = time.monotonic()
+        self._begun = self._printed_at = time.monotonic()
 
     def __enter__(self) -> _Watch:
         return self
@@ -271,9 +271,9 @@ class _Watch:
     ) -> None:
         if self._shown:
             self._bar.stop()
-        for reason, count in self._untold.most_common(SHOWN):
+        for reason, count in self._unprinted.most_common(SHOWN):
             print(f"plantain: and {count} more rejected: {reason}", file=sys.stderr)
-        if rest := sum(count for _, count in self._untold.most_common()[SHOWN:]):
+        if rest := sum(count for _, count in self._unprinted.most_common()[SHOWN:]):
             print(f"plantain: and {rest} more rejected files", file=sys.stderr)
 
     def file(self, refused: Refused | None) -> None:
@@ -284,23 +284,23 @@ class _Watch:
         self._bar.update(self._task, completed=self._done, rate=rate)
         if refused is not None:
             self._reasons[refused.reason] += 1
-            if self._reasons[refused.reason] > ALIKE or self._told_refused >= SHOWN:
-                self._untold[refused.reason] += 1
+            if self._reasons[refused.reason] > ALIKE or self._printed_refused >= SHOWN:
+                self._unprinted[refused.reason] += 1
             else:
-                self._told_refused += 1
+                self._printed_refused += 1
                 print(f"plantain: rejected {refused.name}: {refused.reason}", file=sys.stderr)
         if self._live and not self._shown and now - self._begun > BAR_AFTER_S:
             self._shown = True
             self._bar.start()
-        elif not self._live and now - self._told > PLAIN_EVERY_S:
-            self._told = now
+        elif not self._live and now - self._printed_at > PLAIN_EVERY_S:
+            self._printed_at = now
             left = (
                 f", {_left(self._total - self._done, now - self._begun, self._done)} left"
                 if self._total
                 else ""
             )
-            told = f"plantain: {self._done}/{self._total or '?'} files, {rate} files/s{left}"
-            print(told, file=sys.stderr, flush=True)
+            line = f"plantain: {self._done}/{self._total or '?'} files, {rate} files/s{left}"
+            print(line, file=sys.stderr, flush=True)
 
 
 def _left(files: int, seconds: float, done: int) -> str:

@@ -25,19 +25,19 @@ def table_line(table: TableRead) -> str:
     if columns.marked:
         used += f", labels from the columns {_some(columns.marked)} (1: there; 0, -1 or empty: not)"
     unused = f"; not used: {_some(columns.unused)}" if columns.unused else ""
-    told = f"; {table.grouped} pictures of {table.groups} groups" if table.grouped else ""
-    return f"{one_line(table.name)}: {used}{told}{unused}"
+    grouped = f"; {table.grouped} pictures of {table.groups} groups" if table.grouped else ""
+    return f"{one_line(table.name)}: {used}{grouped}{unused}"
 
 
 def group_remarks(
-    done: Ingested, crossed: Sequence[tuple[str, tuple[str, ...]]], *, may_tell: bool
+    done: Ingested, crossed: Sequence[tuple[str, tuple[str, ...]]], *, takes_table: bool
 ) -> Iterator[str]:
     """What a person must know of the groups, one line each.
 
     Args:
         done: the ingest.
         crossed: groups of the catalogue that its sources put into several splits.
-        may_tell: whether this kind of source takes a table from a person.
+        takes_table: whether this kind of source takes a table from a person.
     """
     for table in done.tables:
         columns = table.columns
@@ -49,14 +49,16 @@ def group_remarks(
         if table.groups == 1 < table.grouped:
             yield f"{one_line(table.name)}: every picture is of one and the same group, so that no split can part them"
     if done.ungrouped:
-        told = "1 image" if done.ungrouped == 1 else f"{done.ungrouped} images"
-        columns_told = [table for table in done.tables if table.columns.group is None]
-        if columns_told:
-            how = f"; {one_line(columns_told[0].name)} has no column of patients" + _other(columns_told[0])
+        counted = "1 image" if done.ungrouped == 1 else f"{done.ungrouped} images"
+        without_groups = [table for table in done.tables if table.columns.group is None]
+        if without_groups:
+            how = f"; {one_line(without_groups[0].name)} has no column of patients" + _other(
+                without_groups[0]
+            )
         else:
-            how = "; tell whose they are in the table's column group, and ingest again" if may_tell else ""
+            how = "; tell whose they are in the table's column group, and ingest again" if takes_table else ""
         yield (
-            f"{told} of which nobody says whose they are: pictures of one patient may come to both sides of a split, "
+            f"{counted} without a known patient: pictures of one patient may come to both sides of a split, "
             f"and a patient who withdraws must be found picture by picture (plantain withdraw --image){how}"
         )
     if crossed:

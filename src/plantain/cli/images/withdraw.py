@@ -66,7 +66,7 @@ def withdraw(
     image: Annotated[
         list[str] | None,
         typer.Option(
-            "--image", metavar="ID", help="A single image, likewise; where nobody says whose it is."
+            "--image", metavar="ID", help="A single image, likewise; for one without a known patient."
         ),
     ] = None,
     images: Annotated[
@@ -109,17 +109,17 @@ def withdraw(
             _take(folder, asked, runs[folder])
         for folder, gone in catalogues.items():
             _clear_catalogue(folder, asked, gone.images)
-    told = [_of_catalogue(folder, gone) for folder, gone in catalogues.items()]
-    told += [_of_run(folder, found) for folder, found in runs.items()]
-    told += [_of_benchmark(folder, sampled) for folder, sampled in benchmarks.items()]
-    told += [_of_training(folder, models) for folder, models in trained.items()]
+    folder_rows = [_of_catalogue(folder, gone) for folder, gone in catalogues.items()]
+    folder_rows += [_of_run(folder, found) for folder, found in runs.items()]
+    folder_rows += [_of_benchmark(folder, sampled) for folder, sampled in benchmarks.items()]
+    folder_rows += [_of_training(folder, models) for folder, models in trained.items()]
     if as_json:
         one_group = next(iter(asked.groups)) if len(asked.names) == len(asked.groups) == 1 else ""
         named = {"group": one_group, "groups": sorted(asked.groups), "asked_images": sorted(asked.images)}
-        told_all = {**named, "dry_run": dry_run, "folders": told}
-        print(orjson.dumps(told_all, option=orjson.OPT_INDENT_2).decode())
+        document = {**named, "dry_run": dry_run, "folders": folder_rows}
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return
-    for one in told:
+    for one in folder_rows:
         print(_line(one, dry_run))
     for folder, gone in catalogues.items():
         if gone.alike:
@@ -267,18 +267,20 @@ def _of_training(folder: Path, models: Sequence[Path]) -> dict[str, object]:
     }
 
 
-def _line(told: dict[str, object], dry_run: bool) -> str:
-    if told["before"]:
-        return f"{told['folder']}: withdrawn before; nothing of it is left"
+def _line(row: dict[str, object], dry_run: bool) -> str:
+    if row["before"]:
+        return f"{row['folder']}: withdrawn before; nothing of it is left"
     word = "would take out" if dry_run else "took out"
-    if told["kind"] == "benchmark":
-        return f"{told['folder']}: {word} {len(cast('list[str]', told['samples']))} samples"
-    if told["kind"] == "training":
-        return f"{told['folder']}: {len(cast('list[str]', told['models']))} models learned from it"
+    if row["kind"] == "benchmark":
+        return f"{row['folder']}: {word} {len(cast('list[str]', row['samples']))} samples"
+    if row["kind"] == "training":
+        return f"{row['folder']}: {len(cast('list[str]', row['models']))} models learned from it"
     more = ""
-    if told["kind"] == "run":
-        more = f", {told['tasks']} tasks, {told['attempts']} attempts, {told['calls']} calls, {told['blobs']} files"
-    return f"{told['folder']}: {word} {told['images']} images{more}"
+    if row["kind"] == "run":
+        more = (
+            f", {row['tasks']} tasks, {row['attempts']} attempts, {row['calls']} calls, {row['blobs']} files"
+        )
+    return f"{row['folder']}: {word} {row['images']} images{more}"
 
 
 def _name_jobs(runs: dict[Path, WithdrawnRun | None]) -> None:

@@ -118,12 +118,12 @@ def _row(name: str, roles: tuple[str, ...], key: str, extra: str, fault: str) ->
 def _preset_facts(preset: Preset) -> dict[str, object]:
     """What is known of a preset: of open weights what they weigh, cost and ask; of a hosted one who answers."""
     published = {"settings": dict(preset.settings), "sweep": {k: list(v) for k, v in preset.sweep.items()}}
-    said: dict[str, object] = {"preset": published, "prompt": preset.prompt, "source": preset.source}
+    about: dict[str, object] = {"preset": published, "prompt": preset.prompt, "source": preset.source}
     if preset.model:
-        return {**said, "model": preset.model, "note": f"for the benchmark; {preset.model} answers"}
+        return {**about, "model": preset.model, "note": f"for the benchmark; {preset.model} answers"}
     facts = facts_of(preset)
     return {
-        **said,
+        **about,
         "weights": list(facts.weights),
         "licence": facts.licence,
         "conditions": facts.conditions,
@@ -223,8 +223,8 @@ def _print_open(console: Console, name: str, rows: list[dict[str, object]], wide
 
 
 def _heading(provider_name: str, row: dict[str, object]) -> str:
-    said = [f"key {row['key']}", f"package {row['extra']}"]
-    return f"{provider_name}: {'; '.join(part for part in said if not part.endswith('not needed'))}".rstrip(
+    parts = [f"key {row['key']}", f"package {row['extra']}"]
+    return f"{provider_name}: {'; '.join(part for part in parts if not part.endswith('not needed'))}".rstrip(
         ": "
     )
 
@@ -232,10 +232,10 @@ def _heading(provider_name: str, row: dict[str, object]) -> str:
 def _cells(row: dict[str, object], wide: bool) -> list[str]:
     roles, price = row["roles"], row["price"]
     assert isinstance(roles, list)
-    said = "unknown"
+    cost = "unknown"
     if isinstance(price, dict):
         names = ("input_per_m", "output_per_m", "image_output_per_m")
-        said = (
+        cost = (
             "/".join(f"{price[name]:g}" for name in names if name in price) if any(price.values()) else "free"
         )
     retired = str(row["retired"])
@@ -244,7 +244,7 @@ def _cells(row: dict[str, object], wide: bool) -> list[str]:
         if wide
         else retired
     )
-    return [str(row["name"]), ", ".join(roles), said, note]
+    return [str(row["name"]), ", ".join(roles), cost, note]
 
 
 def _probe(name: str, base_url: str, run: Path | None, as_json: bool) -> int:
@@ -256,8 +256,8 @@ def _probe(name: str, base_url: str, run: Path | None, as_json: bool) -> int:
             section = ProviderSection(base_url=base_url, timeout_s=60.0, max_output_tokens=512)
             rows = [_probe_model(Terms((name,), providers={name.partition("/")[0]: section}), name, kept)]
     if as_json:
-        told = rows if name.endswith(".toml") else rows[0]
-        print(orjson.dumps(told, option=orjson.OPT_INDENT_2 if len(rows) > 1 else 0).decode())
+        document = rows if name.endswith(".toml") else rows[0]
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2 if len(rows) > 1 else 0).decode())
     for row in () if as_json else rows:
         where = f" at {row['endpoint']}" if "endpoint" in row else ""
         answered = "answered" if row["ok"] else "did not answer"
@@ -273,14 +273,18 @@ def _probe(name: str, base_url: str, run: Path | None, as_json: bool) -> int:
 
 
 def _probe_model(terms: Terms, name: str, run: Path) -> dict[str, object]:
-    done, said = asyncio.run(probe_model(replace(terms, models=(name,)), run))
-    return {"name": name, "ok": done, "said": said}
+    done, answer = asyncio.run(probe_model(replace(terms, models=(name,)), run))
+    return {"name": name, "ok": done, "said": answer}
 
 
 def _probe_file(file: Path, run: Path) -> list[dict[str, object]]:
     """A row for each address of a recipe's, or a settings file's, served endpoints, and for each other hosted model."""
     terms = load_recipe(file).terms if "data" in read_toml_table(file) else load_terms(file, ())
-    served = [name for name, said in terms.providers.items() if (said.kind or name) == "openai-compatible"]
+    served = [
+        name
+        for name, section_of in terms.providers.items()
+        if (section_of.kind or name) == "openai-compatible"
+    ]
     rows: list[dict[str, object]] = [
         {
             "name": section,

@@ -36,19 +36,19 @@ def try_model(
     options = load_terms(settings, ()).provider("diffusers/").options()
     options = replace(options, edition=0, device=device or options.device)
     tried = try_editor(name, options, steps)
-    told = _as_dict(tried)
+    document = _as_dict(tried)
     picture = tried.trial.done.picture if tried.trial else None
     if out is not None and picture is not None:
         out.write_bytes(picture)
     if as_json:
-        print(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
     else:
-        _print(tried, told)
+        _print(tried, document)
     return 0 if picture is not None else 1
 
 
 def _as_dict(tried: Tried) -> dict[str, object]:
-    told: dict[str, object] = {
+    document: dict[str, object] = {
         "name": tried.name,
         "weights": list(tried.weights),
         "noise": tried.noise,
@@ -58,12 +58,12 @@ def _as_dict(tried: Tried) -> dict[str, object]:
         "missing": tried.missing,
     }
     if tried.trial is None or tried.plan is None:
-        return {**told, "ok": False, "reason": tried.missing}
+        return {**document, "ok": False, "reason": tried.missing}
     trial, record = tried.trial, tried.trial.done.record
     geometry = record.get("geometry")
     canvas = [geometry["canvas_width"], geometry["canvas_height"]] if isinstance(geometry, dict) else None
     return {
-        **told,
+        **document,
         "ok": trial.done.picture is not None,
         "reason": trial.done.outcome.reason,
         "folder": str(tried.plan.weights.folder),
@@ -85,7 +85,7 @@ def _as_dict(tried: Tried) -> dict[str, object]:
     }
 
 
-def _print(tried: Tried, told: dict[str, object]) -> None:
+def _print(tried: Tried, document: dict[str, object]) -> None:
     noise = "; random weights: what they draw is noise" if tried.noise else ""
     rows = [
         ("weights", f"{' + '.join(tried.weights) or 'in no hub'}, {tried.disk_gb:g} GB{noise}"),
@@ -95,12 +95,12 @@ def _print(tried: Tried, told: dict[str, object]) -> None:
     ]
     trial = tried.trial
     if trial is not None and trial.done.picture is not None:
-        canvas = told["canvas"]
+        canvas = document["canvas"]
         assert isinstance(canvas, list)
         step = "" if trial.step_s is None else f"; {trial.step_s:.3g} s a step"
         usual = "" if tried.usual_s is None else f"; about {tried.usual_s:.3g} s at {tried.usual_steps} steps"
         rows += [
-            ("device", f"{tried.device}, {told['precision']}, canvas {canvas[0]} x {canvas[1]}"),
+            ("device", f"{tried.device}, {document['precision']}, canvas {canvas[0]} x {canvas[1]}"),
             ("loading", f"{trial.load_s:.3g} s"),
             ("one edit", f"{trial.edit_s:.3g} s with {trial.steps} steps{step}{usual}"),
             ("memory", f"{trial.memory_gb:.3g} GB at most, of {trial.memory_of}"),
@@ -108,6 +108,6 @@ def _print(tried: Tried, told: dict[str, object]) -> None:
     elif trial is not None:
         rows.append(("no edit", trial.done.outcome.reason))
     print(tried.name)
-    for label, said in rows:
-        if said:
-            print(f"  {label:9} {said}")
+    for label, value in rows:
+        if value:
+            print(f"  {label:9} {value}")

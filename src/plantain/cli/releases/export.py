@@ -115,8 +115,8 @@ def export(
 
     if not as_json and sys.stdin.isatty():
         options = _licensed(run, options)
-    told = None if as_json else lambda stage: print(f"  {stage} ...", file=sys.stderr)
-    summary = export_run(run, out, options, told)
+    on_stage = None if as_json else lambda stage: print(f"  {stage} ...", file=sys.stderr)
+    summary = export_run(run, out, options, on_stage)
     problems: list[str] = []
     if hub_folder is not None:
         from plantain.release.hub import hub_problems
@@ -168,8 +168,8 @@ def _document(summary: ExportSummary) -> dict[str, object]:
 
 def _licence_line(summary: ExportSummary) -> str:
     """What the release lets others do."""
-    told = ", ".join(f"{part.part} {part.licence}" for part in summary.licences)
-    return f"licences: {told}; read LICENSES/ before you publish"
+    parts = ", ".join(f"{part.part} {part.licence}" for part in summary.licences)
+    return f"licences: {parts}; read LICENSES/ before you publish"
 
 
 def _studies(folders: list[Path], run: Path) -> tuple[dict[str, bytes], tuple[EditRating, ...]]:
@@ -192,8 +192,8 @@ def _studies(folders: list[Path], run: Path) -> tuple[dict[str, bytes], tuple[Ed
 
 def _originals_line(counts: Mapping[str, Mapping[str, int]]) -> str:
     """Which sources' originals go along, and which stay."""
-    told = [f"{name} {count['carried']} of {sum(count.values())}" for name, count in counts.items()]
-    return f"originals: {', '.join(told)}; those of credentialed or unknown sources never leave"
+    carried = [f"{name} {count['carried']} of {sum(count.values())}" for name, count in counts.items()]
+    return f"originals: {', '.join(carried)}; those of credentialed or unknown sources never leave"
 
 
 def _lines(summary: ExportSummary) -> str:

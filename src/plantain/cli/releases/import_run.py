@@ -84,18 +84,18 @@ def _pairs(path: Path, run: Path, column: list[str], originals: Path | None, *, 
 
     from plantain.release.importing.pairs import import_pairs
 
-    if wrong := next((said for said in column if "=" not in said), None):
+    if wrong := next((pair for pair in column if "=" not in pair), None):
         raise InputError(f"--column {wrong}: expected ROLE=NAME, e.g. instruction=prompt")
     last = time.monotonic()
 
-    def said_so_far(rows: int) -> None:
+    def progress(rows: int) -> None:
         nonlocal last
         if not as_json and time.monotonic() - last >= EVERY_S:
             last = time.monotonic()
             print(f"plantain: {rows} rows", file=sys.stderr, flush=True)
 
     columns = {role: name for role, _, name in (one.partition("=") for one in column)}
-    summary = import_pairs(path, run, columns=columns, originals=originals, on_row=said_so_far)
+    summary = import_pairs(path, run, columns=columns, originals=originals, on_row=progress)
     if as_json:
         print(orjson.dumps(summary.as_json()).decode())
         return

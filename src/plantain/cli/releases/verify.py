@@ -54,7 +54,7 @@ def verify(
 
     proof = verify_release(out, against=against, pixels=pixels, resume=resume)
     if as_json:
-        told = {
+        document = {
             "ok": proof.ok,
             "files": proof.files,
             "bytes": proof.bytes,
@@ -64,7 +64,7 @@ def verify(
             "attached": proof.attached,
             "problems": [{"path": p.path, "kind": p.kind, "detail": p.detail} for p in proof.problems],
         }
-        typer.echo(json.dumps(told, indent=1))
+        typer.echo(json.dumps(document, indent=1))
         return 0 if proof.ok else 1
     size = f"{proof.files:,} files, {proof.bytes / 1e6:,.1f} MB, {proof.images:,} edited images"
     if proof.attached:

@@ -117,7 +117,7 @@ def new(
     if as_json:
         import orjson
 
-        said = {
+        document = {
             "study": str(study),
             "hash": made.digest,
             "cases": len(made.cases),
@@ -125,7 +125,7 @@ def new(
             "models": made.models,
             "wide": sum(case.wide is not None for case in made.cases),
         }
-        print(orjson.dumps(said, option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return
     print(f"{study}: {len(made.cases)} cases, frozen as {made.digest[:16]}")
     for block in made.blocks:

@@ -52,8 +52,8 @@ def serve(
         if as_json:
             import orjson
 
-            said = {"url": served.url, "administrator": served.administrator, "readers": served.readers}
-            print(orjson.dumps(said).decode(), flush=True)
+            document = {"url": served.url, "administrator": served.administrator, "readers": served.readers}
+            print(orjson.dumps(document).decode(), flush=True)
             return
         print(f"reading room: {served.url}   ({served.readers} readers are invited)")
         print(f"administrator: {served.administrator}")

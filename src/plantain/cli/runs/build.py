@@ -12,7 +12,7 @@ from typing import Annotated, Protocol
 import orjson
 import typer
 
-from plantain.cli.runs.status import NAMED, reasons, tasks_line, tell_unsuccessful
+from plantain.cli.runs.status import NAMED, print_unsuccessful, reasons, tasks_line
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.progress import BuildProgress
 from plantain.journal import JournalReader
@@ -72,10 +72,10 @@ def build(
         print(orjson.dumps(status, option=orjson.OPT_INDENT_2).decode())
     else:
         print("\n".join([tasks_line(status), *causes]))
-        tell_unsuccessful(ended, run)
+        print_unsuccessful(ended, run)
         if summary.stopped is None:
             print(f"tables, figures and pictures: {shlex.join(['plantain', 'report', str(run)])}")
-    return tell_end(summary, shlex.join(["plantain", "build", str(recipe_file), "--run", str(run)]))
+    return print_end(summary, shlex.join(["plantain", "build", str(recipe_file), "--run", str(run)]))
 
 
 def with_engine(recipe: Recipe, kind: str) -> Recipe:
@@ -87,8 +87,8 @@ def _regrouped(run: Path, images: Sequence[str]) -> Iterator[str]:
     """What groups that were learned or corrected mean for releases that were made before."""
     if not images:
         return
-    told = "1 image has" if len(images) == 1 else f"{len(images)} images have"
-    yield f"{told} another group or split now than when the run took them; splits and withdrawals go by the new ones"
+    counted = "1 image has" if len(images) == 1 else f"{len(images)} images have"
+    yield f"{counted} another group or split now than when the run took them; splits and withdrawals go by the new ones"
     for release in releases_with(run, images):
         yield f"  {release} was made before: one group may stand in several of its splits; export it anew"
 
@@ -127,7 +127,7 @@ class Ended(Protocol):
     left: str
 
 
-def tell_end(summary: Ended, resume: str) -> int:
+def print_end(summary: Ended, resume: str) -> int:
     """Says on stderr how the process ended and how to go on; returns the exit code."""
     if summary.stopped is None:
         return 0

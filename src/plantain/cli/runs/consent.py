@@ -13,7 +13,7 @@ import typer
 from plantain.cli.terminal.application import application
 from plantain.journal import JournalReader
 from plantain.journal.sending import SentPicture, connections, sent_pictures
-from plantain.runs.engine import told_state
+from plantain.runs.engine import stored_state
 
 app = application()
 
@@ -34,11 +34,11 @@ def consent(
     with JournalReader.open(run) as reader:
         rows = sent_rows(reader)
         ips = connections(reader)
-        engine = told_state(reader)
+        engine = stored_state(reader)
     cluster = None if engine is None else str(engine.get("address", "an address that was not recorded"))
     if as_json:
-        told = {"sent": rows, "summary": summary_of(rows, ips), "cluster": cluster}
-        print(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        document = {"sent": rows, "summary": summary_of(rows, ips), "cluster": cluster}
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return
     if cluster is not None:
         print(

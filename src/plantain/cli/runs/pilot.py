@@ -12,7 +12,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from plantain.cli.runs.build import tell_end
+from plantain.cli.runs.build import print_end
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.progress import BuildProgress
 from plantain.journal import JournalReader
@@ -60,17 +60,17 @@ def pilot(
         if all(reader.task(task).state is TaskState.PENDING for task in drawn):
             if not drawn:
                 raise InputError(f"{recipe_file}: the plan has no task")
-            return tell_end(summary, again)
+            return print_end(summary, again)
         numbers = pilot_numbers(reader, drawn, forecast(recipe, run)[0], shutil.disk_usage(run).free)
     decision = decide_pilot(numbers, recipe.limits.budget_usd)
     whole = shlex.join(["plantain", "build", str(recipe_file), "--run", str(run)])
     page = write_pilot(numbers, decision, recipe.name, whole, to if to is not None else run / NAME)
     if as_json:
-        said = {**pilot_document(numbers, decision), "page": str(page), "whole_by": whole}
-        print(orjson.dumps(said, option=orjson.OPT_INDENT_2).decode())
+        document = {**pilot_document(numbers, decision), "page": str(page), "whole_by": whole}
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
     else:
-        _tell(numbers, decision, page, whole)
-    return tell_end(summary, again)
+        _print_decision(numbers, decision, page, whole)
+    return print_end(summary, again)
 
 
 def _walked(recipe: Recipe, run: Path, tasks: int, *, quiet: bool, accept_model_change: bool) -> RunSummary:
@@ -89,7 +89,7 @@ def _walked(recipe: Recipe, run: Path, tasks: int, *, quiet: bool, accept_model_
             close_workers()
 
 
-def _tell(numbers: PilotNumbers, decision: PilotDecision, page: Path, whole: str) -> None:
+def _print_decision(numbers: PilotNumbers, decision: PilotDecision, page: Path, whole: str) -> None:
     rate = numbers.qualified
     print(f"{rate.successes} of {rate.n} judged tasks qualify (95 % interval {interval(rate)})")
     for part in numbers.parts:

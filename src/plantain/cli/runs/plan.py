@@ -39,11 +39,11 @@ def plan(
     recipe = load_recipe(recipe_file)
     made, missing = forecast(recipe, pilot)
     free = shutil.disk_usage(recipe.data.catalogue).free
-    said = [*warnings(recipe), *(f"{line}; build needs it" for line in missing)]
-    for warning in said:
+    remarks = [*warnings(recipe), *(f"{line}; build needs it" for line in missing)]
+    for warning in remarks:
         print(f"plantain: warning: {warning}", file=sys.stderr)
     if as_json:
-        print(orjson.dumps(_as_dict(recipe, made, free, said), option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps(_as_dict(recipe, made, free, remarks), option=orjson.OPT_INDENT_2).decode())
         return
     _print(recipe, made, free, by_pilot=pilot is not None)
 
@@ -54,7 +54,7 @@ def _three(estimate: CallEstimate | None) -> dict[str, float] | None:
     return {"low": estimate.low, "expected": estimate.expected, "high": estimate.high}
 
 
-def _as_dict(recipe: Recipe, made: BuildPlan, free: int, said: list[str]) -> dict[str, object]:
+def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> dict[str, object]:
     return {
         "name": recipe.name,
         "tasks": made.tasks,
@@ -77,7 +77,7 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, said: list[str]) -> dic
         "duration_s": _three(made.duration_s),
         "disk_bytes": _three(made.disk),
         "disk_free_bytes": free,
-        "warnings": said,
+        "warnings": remarks,
     }
 
 
@@ -123,17 +123,17 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
 
 
 def _remarks(recipe: Recipe, made: BuildPlan, free: int) -> list[str]:
-    said = []
+    lines = []
     if made.unpriced:
-        said.append(f"cost unknown: no price for {', '.join(made.unpriced)}")
+        lines.append(f"cost unknown: no price for {', '.join(made.unpriced)}")
     budget = recipe.limits.budget_usd
     if budget is not None and made.cost_usd is not None and made.cost_usd.expected > budget:
-        said.append(f"More is expected than limits.budget_usd = {budget:g}: the run will stop there.")
+        lines.append(f"More is expected than limits.budget_usd = {budget:g}: the run will stop there.")
     if made.disk.expected > free:
-        said.append(f"The disk is too small for what is expected: {gigabytes(free)} free.")
+        lines.append(f"The disk is too small for what is expected: {gigabytes(free)} free.")
     else:
-        said.append(f"{gigabytes(free)} free on the disk")
-    return said
+        lines.append(f"{gigabytes(free)} free on the disk")
+    return lines
 
 
 def _values(estimate: CallEstimate) -> tuple[float, float, float]:

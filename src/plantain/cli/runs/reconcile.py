@@ -34,8 +34,8 @@ def reconcile(
     """
     found = asyncio.run(reconcile_run(run, bill, provider))
     if as_json:
-        told = {name: value for name, value in asdict(found).items() if name != "costs"}
-        print(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        document = {name: value for name, value in asdict(found).items() if name != "costs"}
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return
     print(
         f"{found.settled} calls of unknown cost settled at ${found.settled_usd:.4f}, {found.still_held} still held; "

@@ -54,7 +54,7 @@ def rejudge(
     goes on.
     """
     from plantain.audit.rejudging.rejudge import RejudgeRequest, models_named, run_rejudge
-    from plantain.cli.runs.build import tell_end
+    from plantain.cli.runs.build import print_end
     from plantain.cli.terminal.stages import StageProgress
     from plantain.offline.workers import close_workers
     from plantain.runs.settings.terms import load_terms
@@ -67,9 +67,9 @@ def rejudge(
             done = asyncio.run(run_rejudge(run, wish, terms, observer=progress))
         finally:
             close_workers()
-    _tell(run, done, sample, to, as_json=as_json)
+    _print_rejudged(run, done, sample, to, as_json=as_json)
     again = shlex.join(["plantain", "rejudge", str(run), *(f"--judge={name}" for name in judges)])
-    return tell_end(done.summary, again)
+    return print_end(done.summary, again)
 
 
 def _people(name: str) -> Judge:
@@ -79,7 +79,7 @@ def _people(name: str) -> Judge:
     return PeopleJudge(Path(name.removeprefix(PEOPLE)))
 
 
-def _tell(run: Path, done: Rejudged, sample: int | None, to: Path | None, *, as_json: bool) -> None:
+def _print_rejudged(run: Path, done: Rejudged, sample: int | None, to: Path | None, *, as_json: bool) -> None:
     from collections import Counter
 
     import orjson
@@ -102,21 +102,21 @@ def _tell(run: Path, done: Rejudged, sample: int | None, to: Path | None, *, as_
                 if row.judge in asked:
                     print(f"{'' if first else ','}\n    {orjson.dumps(row.as_json()).decode()}", end="")
                     first = False
-        told, found = table.tallies(), table.flips()
-        page = write_rejudged(reader, told, found, reasons, to)
+        tallies, found = table.tallies(), table.flips()
+        page = write_rejudged(reader, tallies, found, reasons, to)
     if as_json:
-        said = {
-            "judges": [one.as_json() for one in told if one.judge in asked],
-            "others": [one.as_json() for one in told if one.judge not in asked],
+        document = {
+            "judges": [one.as_json() for one in tallies if one.judge in asked],
+            "others": [one.as_json() for one in tallies if one.judge not in asked],
             "flips": [flip.as_json() for flip in found],
             "unjudged": {judge: dict(why) for judge, why in reasons.items()},
             "page": str(page),
         }
-        print(f"\n  ],\n{orjson.dumps(said, option=orjson.OPT_INDENT_2).decode()[2:]}")
+        print(f"\n  ],\n{orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()[2:]}")
         return
-    for one in told:
-        said_of = f"{one.judged} judged ({one.accepted.successes} accepted, {one.unscored} unscored)"
-        print(f"{one.judge}: {said_of}, {one.unjudged} without a verdict")
+    for one in tallies:
+        counts = f"{one.judged} judged ({one.accepted.successes} accepted, {one.unscored} unscored)"
+        print(f"{one.judge}: {counts}, {one.unjudged} without a verdict")
         for why, n in reasons.get(one.judge, Counter()).most_common(3):
             print(f"  {n} x {why}")
     for flip in found:

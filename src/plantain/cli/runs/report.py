@@ -39,7 +39,7 @@ def report(
         numbers = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         typer.echo(json.dumps({"report": str(path), **numbers}, indent=1, sort_keys=True))
         return
-    from plantain.cli.runs.status import NAMED, tell_unsuccessful
+    from plantain.cli.runs.status import NAMED, print_unsuccessful
     from plantain.cli.terminal.tables import print_table
     from plantain.journal import JournalReader
     from plantain.journal.questions.corrections import corrected_edits, corrections_line
@@ -48,7 +48,7 @@ def report(
 
     print_table(table_one(run))
     with JournalReader.open(run) as reader:
-        tell_unsuccessful(unsuccessful(reader, NAMED), run)
+        print_unsuccessful(unsuccessful(reader, NAMED), run)
         for one in standings_of(reader):
             print(f"judge's card: {one.line}")
         if corrected := corrections_line(corrected_edits(reader)):

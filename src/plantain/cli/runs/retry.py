@@ -66,7 +66,7 @@ def retry(
     )
     counts = Counter((ended.ending, ended.step, ended.finding, ended.direction) for ended in chosen)
     if as_json:
-        told = {
+        document = {
             "matched": len(chosen),
             "continued": continued,
             "reopened": reopened,
@@ -76,7 +76,7 @@ def retry(
                 for (o, s, f, d), n in sorted(counts.items())
             ],
         }
-        print(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return
     table = Table(title=f"{len(chosen)} tasks {'would be' if dry_run else 'are'} pending again")
     for heading in ("ended as", "step", "finding", "direction"):

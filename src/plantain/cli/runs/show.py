@@ -55,8 +55,8 @@ def show(
         "--direction": direction,
         "--image": image,
     }
-    if task is not None and (said := [name for name, value in filters.items() if value]):
-        raise InputError(f"{said[0]}: filters a list of tasks; take it out, or the task's id")
+    if task is not None and (given := [name for name, value in filters.items() if value]):
+        raise InputError(f"{given[0]}: filters a list of tasks; take it out, or the task's id")
     with JournalReader.open(run) as reader:
         if task is not None:
             _story(reader, task, as_json, to)

@@ -23,7 +23,7 @@ from plantain.journal.telemetry import status_summary
 from plantain.pipeline.shards import share_of
 from plantain.pixels.decode import one_line
 from plantain.report.task_list import Unsuccessful, unsuccessful
-from plantain.runs.engine import state_in_words, told_state
+from plantain.runs.engine import state_in_words, stored_state
 from plantain.runs.money.spending import costs_of
 from plantain.runs.settings.terms import Limits
 
@@ -46,15 +46,15 @@ def status(
     Example: plantain status runs/cxr-pilot
     """
     with JournalReader.open(run) as reader:
-        told = status_summary(reader)
+        document = status_summary(reader)
         jobs = jobs_waiting(reader)
         name = reader.header.name
         causes = reasons(reader)
         ended = unsuccessful(reader, NAMED)
         held = list(costs_of(Limits(), reader).values())
         share = share_of(reader)
-        engine = told_state(reader)
-    told |= {
+        engine = stored_state(reader)
+    document |= {
         **({} if engine is None else {"engine": engine}),
         **({} if share is None else {"shard": str(share.shard), "tasks_of_plan": share.of}),
         "held_usd": round(sum(costs.held_usd for costs in held), 6),
@@ -62,7 +62,7 @@ def status(
     }
     if as_json:
         failed = {"unsuccessful": [asdict(task) for task in ended.tasks]}
-        print(orjson.dumps({**told, "batch_jobs": jobs, **failed}, option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps({**document, "batch_jobs": jobs, **failed}, option=orjson.OPT_INDENT_2).decode())
         return
     table = Table(title=f"{name} ({run})", show_header=False)
     table.add_column("what", style="bold")
@@ -70,23 +70,27 @@ def status(
     if share is not None:
         table.add_row("shard", f"{share.shard}: {share.tasks:,} of {share.of:,} tasks")
     if engine is not None:
-        table.add_row("engine", engine_line(engine, told))
+        table.add_row("engine", engine_line(engine, document))
     for section in ("tasks", "rounds", "calls", "outcomes"):
-        values = told[section]
+        values = document[section]
         assert isinstance(values, dict)
-        told_values = (
+        parts = (
             f"round {key}: {n}" if section == "rounds" else f"{n} {key.replace('_', ' ')}"
             for key, n in values.items()
         )
-        table.add_row("success in" if section == "rounds" else section, ", ".join(told_values) or "none")
+        table.add_row("success in" if section == "rounds" else section, ", ".join(parts) or "none")
         if section == "tasks" and causes:
             table.add_row("", "\n".join(cause.strip() for cause in causes))
-    again = f", {told['came_back_unchanged']} came back unchanged" if told["came_back_unchanged"] else ""
-    table.add_row("attempts", f"{told['attempts']}{again}")
-    cost = told["cost_usd"]
+    again = (
+        f", {document['came_back_unchanged']} came back unchanged" if document["came_back_unchanged"] else ""
+    )
+    table.add_row("attempts", f"{document['attempts']}{again}")
+    cost = document["cost_usd"]
     table.add_row("cost", "unknown" if cost is None else f"${cost:.4f}")
-    if told["calls_held"]:
-        table.add_row("held", f"${told['held_usd']:.4f} for {told['calls_held']} calls of unknown cost")
+    if document["calls_held"]:
+        table.add_row(
+            "held", f"${document['held_usd']:.4f} for {document['calls_held']} calls of unknown cost"
+        )
     for job in jobs:
         trouble = f" ({job['trouble']})" if job["trouble"] else ""
         table.add_row(
@@ -94,12 +98,12 @@ def status(
         )
     console = Console()
     console.print(table)
-    tell_unsuccessful(ended, run)
+    print_unsuccessful(ended, run)
 
 
-def engine_line(engine: dict[str, object], told: dict[str, object]) -> str:
+def engine_line(engine: dict[str, object], summary: dict[str, object]) -> str:
     """Workers, queue, lost, rate and time left, as the run last looked."""
-    tasks = told["tasks"]
+    tasks = summary["tasks"]
     assert isinstance(tasks, dict)
     known = {f.name: engine[f.name] for f in fields(EngineState) if f.name in engine}
     state = state_in_words(EngineState(**known))  # type: ignore[arg-type]
@@ -115,15 +119,15 @@ def engine_line(engine: dict[str, object], told: dict[str, object]) -> str:
     return f"{state}; {rate:.2f} a second{left}"
 
 
-def tell_unsuccessful(ended: Unsuccessful, run: Path) -> None:
+def print_unsuccessful(ended: Unsuccessful, run: Path) -> None:
     """Names tasks that failed or stopped, one line each."""
     for line in ended.lines(shlex.quote(str(run))):
         print(one_line(line))
 
 
-def tasks_line(told: dict[str, object]) -> str:
+def tasks_line(summary: dict[str, object]) -> str:
     """The tasks of a `status_summary` in one line: "28 tasks: 22 success, 0 failed, 6 not applicable"."""
-    tasks = told["tasks"]
+    tasks = summary["tasks"]
     assert isinstance(tasks, dict)
     always = ("success", "failed")
     parts = [f"{tasks[state]} {state}" for state in always]

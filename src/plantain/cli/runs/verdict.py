@@ -20,7 +20,7 @@ app = application()
 def verdict(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a build, or of what was imported.")],
     task: Annotated[str, typer.Argument(metavar="TASK", help="The first digits of the task's id.")],
-    said: Annotated[str, typer.Option("--set", metavar="WORD", help="qualified or failed.")],
+    set_to: Annotated[str, typer.Option("--set", metavar="WORD", help="qualified or failed.")],
     by: Annotated[
         str, typer.Option("--by", metavar="CODE", help="Who says so: a code, which releases carry.")
     ],
@@ -36,7 +36,7 @@ def verdict(
     """
     from plantain.audit.rejudging.correction import Correction, correct_verdict, set_word
 
-    wish = Correction(task, set_word(said), by, why, round)
+    wish = Correction(task, set_word(set_to), by, why, round)
     done = asyncio.run(correct_verdict(run, wish))
     judged = done.judged
     word = {True: "qualified", False: "not qualified"}
@@ -47,7 +47,7 @@ def verdict(
             "generation": done.attempt.generation,
             "round": done.attempt.round,
             "judge": None if judged is None else {"judge": judged.judge, "qualified": judged.qualified},
-            "correction": {"by": by, "set": said.strip().lower(), "why": why.strip()},
+            "correction": {"by": by, "set": set_to.strip().lower(), "why": why.strip()},
         }
         typer.echo(json.dumps(document, indent=1))
         return

@@ -21,12 +21,12 @@ class Stop:
         return self.asked
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
-def stopping_on_ctrl_c(say: Callable[[str], None] = _say) -> Iterator[Stop]:
+def stopping_on_ctrl_c(print_line: Callable[[str], None] = _print_line) -> Iterator[Stop]:
     """Within the block the first Ctrl-C only asks; whoever works looks at what is given here."""
     stop = Stop()
 
@@ -34,7 +34,7 @@ def stopping_on_ctrl_c(say: Callable[[str], None] = _say) -> Iterator[Stop]:
         if stop.asked:
             signal.default_int_handler(number, frame)
         stop.asked = True
-        say(WORDS)
+        print_line(WORDS)
 
     before = signal.signal(signal.SIGINT, ask)
     try:

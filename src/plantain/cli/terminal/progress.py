@@ -62,13 +62,13 @@ class BuildProgress(ProgressObserver):
             TextColumn("[bold]{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[told]}"),
+            TextColumn("{task.fields[tally]}"),
             TextColumn("left"),
             TimeRemainingColumn(),
             console=console,
             disable=not self._live,
         )
-        self._task = self._bar.add_task(what, total=None, told="")
+        self._task = self._bar.add_task(what, total=None, tally="")
         self._counts: dict[str, int] = {}
         self._budget: Budget | None = None
         self._in_jobs: Callable[[], int] = int
@@ -101,14 +101,14 @@ class BuildProgress(ProgressObserver):
         self._total, self._budget = tasks, budget
         self._counts = {state.value: n for state, n in counts.items()}
         done = tasks - self._counts.get(TaskState.PENDING, 0)
-        self._bar.update(self._task, total=tasks, completed=done, told=self._told())
+        self._bar.update(self._task, total=tasks, completed=done, tally=self._tally())
 
     def asks(self, models: Sequence[str]) -> None:
         """Says at once what is waited for: a first task of a slow model may take minutes."""
         if not models or self._closed_here:
             return
         self._waits_for = f"waiting for the first task; asking {', '.join(models)}"
-        self._bar.update(self._task, told=self._told())
+        self._bar.update(self._task, tally=self._tally())
         if self._plain:
             pending = self._counts.get(TaskState.PENDING, 0)
             print(
@@ -123,7 +123,7 @@ class BuildProgress(ProgressObserver):
         self._closed_here += 1
         self._waits_for = ""
         self._rounds += steps
-        self._bar.update(self._task, advance=1, told=self._told())
+        self._bar.update(self._task, advance=1, tally=self._tally())
         now = time.monotonic()
         if self._plain and now - self._last_line >= PLAIN_EVERY_S:
             self._last_line = now
@@ -150,21 +150,21 @@ class BuildProgress(ProgressObserver):
         left = self._in_jobs()
         jobs = f"; {left} calls wait in batch jobs (Ctrl-C leaves them to the next build)" if left else ""
         self._waits_for = why
-        self._bar.update(self._task, told=self._told())
+        self._bar.update(self._task, tally=self._tally())
         if not self._live or left:
             print(f"plantain: {why}{jobs}", file=sys.stderr, flush=True)
 
     def _tick(self) -> None:
         if self._ticking is not None:
             self._ticking.cancel()
-        self._bar.update(self._task, told=self._told())
+        self._bar.update(self._task, tally=self._tally())
         now = time.monotonic()
         if self._plain and now - self._last_line >= WAITING_EVERY_S:
             self._last_line = now
             print(self._line(now), file=sys.stderr, flush=True)
         self._ticking = asyncio.get_running_loop().call_later(TICK_S, self._tick)
 
-    def _told(self) -> str:
+    def _tally(self) -> str:
         parts = [
             f"{self._counts.get(TaskState.SUCCESS, 0)} {self._success}",
             f"{self._counts.get(TaskState.FAILED, 0)} {self._failed}",
@@ -186,7 +186,7 @@ class BuildProgress(ProgressObserver):
 
     def _line(self, now: float) -> str:
         done = sum(n for state, n in self._counts.items() if state != TaskState.PENDING)
-        line = f"plantain: {done}/{self._total}: {self._told()}"
+        line = f"plantain: {done}/{self._total}: {self._tally()}"
         if not self._closed_here:
             return line
         return f"{line}; about {(self._total - done) * (now - self._begun) / self._closed_here:.0f} s left"

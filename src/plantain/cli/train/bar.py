@@ -26,13 +26,13 @@ class TrainingBar:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[told]}"),
+            TextColumn("{task.fields[tally]}"),
             TimeRemainingColumn(),
             console=console,
             transient=True,
             disable=quiet or not console.is_terminal,
         )
-        self._task = self._bar.add_task("training", total=None, told="")
+        self._task = self._bar.add_task("training", total=None, tally="")
         self._what, self._steps, self._last = "training", 0, time.monotonic()
 
     def __enter__(self) -> TrainingBar:
@@ -47,12 +47,12 @@ class TrainingBar:
     def begin(self, what: str, steps: int) -> None:
         """Another training begins."""
         self._what, self._steps = what, steps
-        self._bar.reset(self._task, total=steps, description=what, told="")
+        self._bar.reset(self._task, total=steps, description=what, tally="")
         self.say(f"{what}: {steps} steps")
 
     def step(self, step: int, loss: float) -> None:
         """A step is done."""
-        self._bar.update(self._task, completed=step, told=f"loss {loss:.4f}")
+        self._bar.update(self._task, completed=step, tally=f"loss {loss:.4f}")
         now = time.monotonic()
         if self._plain and now - self._last >= PLAIN_EVERY_S:
             self._last = now

@@ -88,7 +88,7 @@ def dpo(
     page = write_preference_page(result, plan, f"{model} on {source.name}", out)
     if as_json:
         curve = [{"step": step, **asdict(where)} for step, where in result.curve]
-        said = {
+        document = {
             "model": str(result.model),
             "pairs": result.pairs,
             "held_out": result.held_out,
@@ -97,7 +97,7 @@ def dpo(
             "curve": curve,
             "report": str(page),
         }
-        typer.echo(orjson.dumps(said).decode())
+        typer.echo(orjson.dumps(document).decode())
         return 0
     if result.stopped:
         typer.echo(f"ended at step {result.step}: {result.stopped}")

@@ -107,7 +107,7 @@ def finetune(
     splits = splits_of(plan, pairs.listed())
     cells = list(cells_of(plan, splits))
     if plan_only:
-        _tell_plan(plan, splits, cells, as_json=as_json)
+        _print_plan(plan, splits, cells, as_json=as_json)
         return 0
     base = open_base(model, terms.provider(model).options())
     with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar.say) as stop:
@@ -116,7 +116,7 @@ def finetune(
         typer.echo("plantain: stopped (interrupted); type the same command to go on", err=True)
         return STOPPED
     if not measure:
-        _tell(out, plan, None, as_json=as_json)
+        _print_end(out, plan, None, as_json=as_json)
         return 0
     held_out = _held_out(benchmark, pairs, splits, out)
     trained = MeasuredModel(
@@ -127,7 +127,7 @@ def finetune(
         measure_trained(trained, out / "evaluation", title, _local(terms, base), judge, quiet=as_json)
     )
     if page is not None:
-        _tell(out, plan, page, as_json=as_json)
+        _print_end(out, plan, page, as_json=as_json)
     return code
 
 
@@ -152,8 +152,8 @@ def _held_out(
     ids = [sample for split in splits for sample in split.held_out]
     if benchmark is not None:
         return held_out_part(benchmark, ids)
-    said = hashlib.sha256(orjson.dumps([pairs.name, pairs.digest, sorted(ids)])).hexdigest()
-    return write_held_out(pairs.read(ids), out / "held-out", pairs.name, said)
+    identity = hashlib.sha256(orjson.dumps([pairs.name, pairs.digest, sorted(ids)])).hexdigest()
+    return write_held_out(pairs.read(ids), out / "held-out", pairs.name, identity)
 
 
 def _folders(out: Path, cells: Sequence[StudyCell]) -> dict[tuple[str, int, int], Path]:
@@ -181,7 +181,7 @@ class _Watch(StudyObserver):
         )
 
 
-def _tell_plan(
+def _print_plan(
     plan: StudyPlan, splits: Sequence[TaskSplit], cells: Sequence[StudyCell], *, as_json: bool
 ) -> None:
     steps = sum(plan.steps_per_sample * cell.size // plan.batch for cell in cells)
@@ -197,16 +197,16 @@ def _tell_plan(
         )
 
 
-def _tell(out: Path, plan: StudyPlan, page: Path | None, *, as_json: bool) -> None:
+def _print_end(out: Path, plan: StudyPlan, page: Path | None, *, as_json: bool) -> None:
     if as_json:
         rows = orjson.loads(page.with_suffix(".json").read_bytes()) if page else []
-        said = {
+        document = {
             "models": str(out / "models"),
             "sizes": plan.sizes,
             "report": str(page) if page else None,
             "rows": rows,
         }
-        typer.echo(orjson.dumps(said).decode())
+        typer.echo(orjson.dumps(document).decode())
     else:
         typer.echo(f"models: {out / 'models'}")
         if page is not None:

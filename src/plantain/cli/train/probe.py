@@ -62,12 +62,12 @@ def probe(
     with TrainingBar(quiet=as_json) as bar:
         bar.begin("reading pictures", 0)
         pictures = labelled_frames(catalogue, named(findings), least=least)
-        told = [0]
+        begun = [0]
 
         def advanced(step: int, of: int, loss: float) -> None:
-            if not told[0]:
+            if not begun[0]:
                 bar.begin("probe", of)
-                told[0] = of
+                begun[0] = of
             bar.step(step, loss)
 
         card = train_probe(pictures, Schedule(epochs=epochs, width=width), seed, out, advanced)

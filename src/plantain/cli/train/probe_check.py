@@ -40,7 +40,7 @@ def probe_check(
     found = check_probe(opened, pictures)
     warned = pictures.digest == opened.card.catalogue
     if as_json:
-        told = {
+        document = {
             "findings": {
                 name: {"auc": area.auc, "low": area.low, "high": area.high, "n": area.n}
                 for name, area in found.findings.items()
@@ -50,7 +50,7 @@ def probe_check(
             "learned_from_these": warned,
             "passes": opened.card.passes,
         }
-        print(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return 0
     table = Table(title=f"{probe} on {catalogue}: {found.pictures} pictures, {found.groups} groups")
     for heading in ("finding", "AUC", "cases"):

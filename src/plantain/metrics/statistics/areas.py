@@ -159,9 +159,9 @@ def paired_areas(
     by_case = np.bincount(whose[y], above - difference, len(names))
     by_other = np.bincount(whose[~y], below - difference, len(names))
     case_groups, other_groups = len(set(whose[y].tolist())), len(set(whose[~y].tolist()))
-    told = float(areas[0].mean()), float(areas[1].mean()), difference
+    measured = float(areas[0].mean()), float(areas[1].mean()), difference
     if min(case_groups, other_groups) < FEWEST:
-        return PairedArea(*told, None, None)
+        return PairedArea(*measured, None, None)
     over_groups = max(
         0.0,
         float(
@@ -179,4 +179,4 @@ def paired_areas(
     from scipy.special import stdtrit  # on use: scipy.stats would cost over a second
 
     half = float(stdtrit(max(freedom, 1.0), 0.975)) * math.sqrt(total)
-    return PairedArea(*told, max(-1.0, difference - half), min(1.0, difference + half))
+    return PairedArea(*measured, max(-1.0, difference - half), min(1.0, difference + half))

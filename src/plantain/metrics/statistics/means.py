@@ -131,7 +131,7 @@ class ClusteredMeans:
             return None
         return replace(found, error=deviation * float(np.sqrt(weight @ weight))).detectable(LEVEL / pairs)
 
-    def told(self, values: npt.ArrayLike) -> int:
+    def differing_clusters(self, values: npt.ArrayLike) -> int:
         """How many clusters have a mean other than 0, beyond rounding."""
         means = self._by_cluster(values, macro=False)
         return 0 if means is None else int((np.abs(means[2][1]) > ROUNDING).sum())

@@ -97,10 +97,10 @@ def _test(plan: ClusteredMeans, difference: npt.NDArray[np.float64]) -> tuple[fl
     found = plan.sampling(difference)
     if found is None:
         return None, None
-    told = plan.told(difference)
-    if not told:
+    differing = plan.differing_clusters(difference)
+    if not differing:
         return 1.0, None
-    certain = 2.0 ** (1 - told)
+    certain = 2.0 ** (1 - differing)
     if found.error <= ROUNDING * max(1.0, abs(found.value)):
         return certain, None
     return max(certain, found.p_zero()), found.detectable()

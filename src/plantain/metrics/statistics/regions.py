@@ -60,18 +60,18 @@ def staple(regions: Sequence[Mask], *, margin: int = MARGIN) -> Staple:
     if len({region.shape for region in regions}) != 1:
         raise ValueError("outlines of different size")
     inside = _widened(np.logical_or.reduce(list(regions)), margin)
-    said = np.array([region[inside] for region in regions], np.float64)  # (readers, pixels)
-    if not said.any():
+    marked = np.array([region[inside] for region in regions], np.float64)  # (readers, pixels)
+    if not marked.any():
         raise ValueError("nothing is drawn in any outline")
-    prior = float(said.mean())
+    prior = float(marked.mean())
     sensitive = specific = np.full(len(regions), 0.99999)
-    weight = said.mean(axis=0)
+    weight = marked.mean(axis=0)
     for _ in range(STEPS):
-        yes = prior * np.prod(np.where(said == 1, sensitive[:, None], 1 - sensitive[:, None]), axis=0)
-        no = (1 - prior) * np.prod(np.where(said == 0, specific[:, None], 1 - specific[:, None]), axis=0)
+        yes = prior * np.prod(np.where(marked == 1, sensitive[:, None], 1 - sensitive[:, None]), axis=0)
+        no = (1 - prior) * np.prod(np.where(marked == 0, specific[:, None], 1 - specific[:, None]), axis=0)
         before, weight = weight, yes / np.maximum(yes + no, 1e-300)
-        sensitive = said @ weight / max(float(weight.sum()), 1e-300)
-        specific = (1 - said) @ (1 - weight) / max(float((1 - weight).sum()), 1e-300)
+        sensitive = marked @ weight / max(float(weight.sum()), 1e-300)
+        specific = (1 - marked) @ (1 - weight) / max(float((1 - weight).sum()), 1e-300)
         if float(np.abs(weight - before).max()) < 1e-9:
             break
     probability = np.zeros(regions[0].shape)

@@ -111,10 +111,10 @@ def _checked(path: Path, rows: Iterable[dict[str, str]], columns: Mapping[str, s
     made: list[BillRow] = []
     seen: dict[str, int] = {}
     for number, row in enumerate(rows, start=2):
-        said = {ours: (row.get(theirs) or "").strip() for ours, theirs in columns.items()}
-        usd = _dollars(path, number, columns["usd"], said["usd"])
-        at, whole_day = _moment(path, number, columns.get("at", ""), said.get("at", ""))
-        name = said.get("id", "")
+        cells = {ours: (row.get(theirs) or "").strip() for ours, theirs in columns.items()}
+        usd = _dollars(path, number, columns["usd"], cells["usd"])
+        at, whole_day = _moment(path, number, columns.get("at", ""), cells.get("at", ""))
+        name = cells.get("id", "")
         if not name and at is None:
             raise InputError(f"{path}: row {number} has neither the id of a call nor a date")
         if name in seen:
@@ -122,7 +122,7 @@ def _checked(path: Path, rows: Iterable[dict[str, str]], columns: Mapping[str, s
         if name:
             seen[name] = number
         made.append(
-            BillRow(number, usd, name, at, whole_day, said.get("model", ""), said.get("provider", ""))
+            BillRow(number, usd, name, at, whole_day, cells.get("model", ""), cells.get("provider", ""))
         )
     return made
 

@@ -51,7 +51,7 @@ def check_prices(terms: Terms) -> None:
             )
         for options in terms.in_every_role(model):
             if _tier_factor(price_under(terms, model), options.service_tier) is None:
-                where = options.said_at("service_tier", f"providers.{model.partition('/')[0]}")
+                where = options.origin_of("service_tier", f"providers.{model.partition('/')[0]}")
                 raise InputError(
                     f"{where}: nobody has stated what the tier {options.service_tier!r} of {model} costs, so a budget "
                     "cannot be kept; take another tier, state the model's price, or take the budget out"

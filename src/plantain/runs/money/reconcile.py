@@ -87,9 +87,9 @@ def _is_of(call: BilledCall, row: BillRow, provider: str) -> bool:
     """Whether a row can be about a call's model. Bills name a model without its provider, often with its version."""
     whose = (row.provider or provider).casefold()
     name = call.model.partition("/")[2].casefold()
-    said = row.model.casefold().rpartition("/")[2]
+    model = row.model.casefold().rpartition("/")[2]
     return (not whose or whose == _provider(call)) and (
-        not said or said.startswith(name) or name.startswith(said)
+        not model or model.startswith(name) or name.startswith(model)
     )
 
 

@@ -159,12 +159,12 @@ class ProviderSection(BaseModel):
     def options(self) -> ProviderOptions:
         """The part that the provider's adapter is handed."""
         known = {field.name for field in fields(ProviderOptions)} - {"batch", "workers", "base_url"}
-        said = {name: getattr(self, name) for name in known & set(type(self).model_fields)}
+        stated = {name: getattr(self, name) for name in known & set(type(self).model_fields)}
         workers = {name: section.worker() for name, section in self.workers.items()}
         urls = (self.base_url,) if isinstance(self.base_url, str) else self.base_url
         several = urls if len(urls) > 1 else ()
         return ProviderOptions(
-            **said, base_url=urls[0], base_urls=several, batch=self.batch.rules(), workers=workers
+            **stated, base_url=urls[0], base_urls=several, batch=self.batch.rules(), workers=workers
         )
 
     def beside(self, folder: Path) -> ProviderSection:
@@ -185,10 +185,10 @@ class ProviderSection(BaseModel):
 
     def frozen_part(self) -> dict[str, JsonValue]:
         """Settings that change answers, where they differ from the default."""
-        said: dict[str, JsonValue] = self.model_dump(
+        settings: dict[str, JsonValue] = self.model_dump(
             mode="json", include=set(SAMPLING), exclude_defaults=True
         )
-        return said
+        return settings
 
 
 SAMPLING = (

@@ -69,16 +69,16 @@ def check_provider_names(providers: Mapping[str, NamedSection], models: Iterable
 
 def _problems(error: ValidationError, model: type[BaseModel]) -> str:
     """The first problems in one line, the same field only once."""
-    said: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for problem in error.errors():
         where = [str(part) for part in problem["loc"] if not str(part).startswith("(")]
         if problem["type"] == "extra_forbidden":
-            said.setdefault(".".join(where), _unknown_key(where, model))
+            problems.setdefault(".".join(where), _unknown_key(where, model))
         else:
             text = problem["msg"]
-            said.setdefault(".".join(where), f"{'.'.join(where)}: {text[0].lower()}{text[1:]}")
-    shown = list(said.values())[:MOST]
-    rest = len(said) - len(shown)
+            problems.setdefault(".".join(where), f"{'.'.join(where)}: {text[0].lower()}{text[1:]}")
+    shown = list(problems.values())[:MOST]
+    rest = len(problems) - len(shown)
     return "; ".join(shown) + (f" (and {rest} more)" if rest else "")
 
 

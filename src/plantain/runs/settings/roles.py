@@ -72,7 +72,7 @@ class RoleSection(BaseModel):
     true_cfg_scale: Annotated[float, Field(ge=0.0, le=1000.0)] = 1.0
     negative_prompt: str = ""
 
-    def said(self) -> dict[str, JsonValue]:
+    def stated(self) -> dict[str, JsonValue]:
         """What is stated, as it is frozen."""
         return self.model_dump(mode="json", exclude_unset=True)
 
@@ -84,7 +84,7 @@ class RoleSection(BaseModel):
         """
         found: dict[str, object] = {}
         origin: dict[str, str] = {}
-        for name, value in self.said().items():
+        for name, value in self.stated().items():
             if name in (READERS if role == "editor" else EDITORS) or (name in JUDGES and role != "judge"):
                 fit = "judge" if name in JUDGES else "writers or judge" if role == "editor" else "editor"
                 raise InputError(f"settings.{role}.{name}: is a setting of {fit}s, and of no {role}")

@@ -149,7 +149,9 @@ class Terms:
     def sampling(self) -> dict[str, JsonValue]:
         """How its providers' models are sampled, where that differs from the default: frozen in a run."""
         return {
-            name: said for name, section in sorted(self.providers.items()) if (said := section.frozen_part())
+            name: frozen
+            for name, section in sorted(self.providers.items())
+            if (frozen := section.frozen_part())
         }
 
 

@@ -32,8 +32,8 @@ def diff(
 
     found = differences(Benchmark.load(first), Benchmark.load(second))
     if as_json:
-        told = {**asdict(found), "number_to_grow": found.step.value}
-        typer.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        document = {**asdict(found), "number_to_grow": found.step.value}
+        typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return 0 if found.step is Step.NONE else 1
     changed = tuple(f"{name} ({', '.join(fields)})" for name, fields in found.changed.items())
     for what, names in (("added", found.added), ("taken out", found.removed), ("changed", changed)):

@@ -48,7 +48,7 @@ def rescore(
     if to is not None:
         write_rescored(bench, found, open_bundle(path), to)
     if as_json:
-        told = {
+        document = {
             "ok": not found.problems,
             "problems": list(found.problems),
             "compared": found.compared,
@@ -56,7 +56,7 @@ def rescore(
             "judged": found.judged,
             "means": found.means,
         }
-        typer.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return 1 if found.problems else 0
     for line in found.problems[:SHOWN]:
         typer.echo(line)

@@ -34,7 +34,7 @@ def submit_check(
     checked = check_bundle(path, Benchmark.load(benchmark) if benchmark is not None else None)
     header = checked.bundle.header if checked.bundle is not None else None
     if as_json:
-        told = {
+        document = {
             "ok": not checked.problems,
             "name": header.name if header else None,
             "benchmark": header
@@ -43,7 +43,7 @@ def submit_check(
             "metrics": checked.metrics,
             "problems": list(checked.problems),
         }
-        typer.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode())
+        typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return 1 if checked.problems else 0
     for line in checked.problems[:SHOWN]:
         typer.echo(line)

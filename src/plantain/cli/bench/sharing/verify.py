@@ -36,11 +36,11 @@ def verify(
             raise InputError(f"--key {key}: no such file")
         private = Benchmark.load(path)
         problems = verify_revealed(private, Benchmark.load(public), read_key(key, path))
-        said = f"{len(private)} hidden samples are the ones that were promised"
+        proven = f"{len(private)} hidden samples are the ones that were promised"
     else:
         problems = verify_benchmark(path)
-        said = "every file, the content and the table are what they say"
+        proven = "every file, the content and the table are what they say"
     for line in problems:
         typer.echo(line)
-    typer.echo(f"NOT OK: {len(problems):,} problems" if problems else f"OK: {said}")
+    typer.echo(f"NOT OK: {len(problems):,} problems" if problems else f"OK: {proven}")
     return 1 if problems else 0

@@ -47,7 +47,7 @@ class ServedPictureModel:
         if not server.edits:
             raise InputError(f"{where}.server: {server.name} makes no edits; name it writer or judge")
         if options.mask and not server.mask:
-            raise InputError(f"{options.said_at('mask', where)}: {server.name} takes no masks")
+            raise InputError(f"{options.origin_of('mask', where)}: {server.name} takes no masks")
         self._wire = wire
         self._server = server
         self.name = wire.name

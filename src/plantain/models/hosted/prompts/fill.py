@@ -91,7 +91,7 @@ def form_asked(library: PromptLibrary, rubric: Rubric) -> bool:
 
 def describe_prompt(library: PromptLibrary, request: DescribeRequest) -> Prompt:
     """The prompt that asks for a real pair in words; its system's words are its own."""
-    prompt = library.render("describe", _pair(request.organ, request.task, request.prompt, request.told))
+    prompt = library.render("describe", _pair(request.organ, request.task, request.prompt, request.given))
     return replace(prompt, system=library.render("describe_system", {}).text)
 
 
@@ -206,12 +206,12 @@ def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
 def _questioned(criterion: RubricCriterion) -> dict[str, object]:
     least, most = criterion.scale or (0, 1)
     marks = [{"score": score, "meaning": meaning} for score, meaning in criterion.marks]
-    told = {"name": criterion.name, "question": criterion.question, "marks": marks}
-    return {**told, "scale": criterion.scale is not None, "least": least, "most": most}
+    given = {"name": criterion.name, "question": criterion.question, "marks": marks}
+    return {**given, "scale": criterion.scale is not None, "least": least, "most": most}
 
 
-def _pair(organ: str, task: str, prompt: str, told: Mapping[str, str]) -> dict[str, object]:
-    facts = [{"what": what, "value": value} for what, value in told.items() if value]
+def _pair(organ: str, task: str, prompt: str, given: Mapping[str, str]) -> dict[str, object]:
+    facts = [{"what": what, "value": value} for what, value in given.items() if value]
     return {"organ": organ, "task": task, "prompt": prompt, "facts": facts}
 
 
@@ -238,7 +238,7 @@ def _case(finding: Finding, image: SourceImage, direction: Direction) -> dict[st
 
 def _round(attempt: Attempt) -> dict[str, object]:
     outcome = attempt.edit_outcome
-    told: dict[str, object] = {
+    given: dict[str, object] = {
         "round": attempt.round,
         "instruction": attempt.instruction,
         "outcome": "",
@@ -249,10 +249,10 @@ def _round(attempt: Attempt) -> dict[str, object]:
         "reason": "",
     }
     if outcome is not None and not outcome.ok:
-        told["outcome"] = f"{outcome.kind.value.replace('_', ' ')}: {outcome.reason}".rstrip(": ")
+        given["outcome"] = f"{outcome.kind.value.replace('_', ' ')}: {outcome.reason}".rstrip(": ")
     if attempt.verdict is not None:
         seen = attempt.verdict.observations
-        told["results"] = [
+        given["results"] = [
             {
                 "name": criterion,
                 "passed": result.passed,
@@ -263,10 +263,10 @@ def _round(attempt: Attempt) -> dict[str, object]:
             }
             for criterion, result in seen.criteria.items()
         ]
-        told |= {
+        given |= {
             "judged": "has_disease" in seen.facts,
             "has_disease": seen.facts.get("has_disease", False),
             "other_disease": seen.facts.get("other_disease", False),
             "reason": seen.reason,
         }
-    return told
+    return given
