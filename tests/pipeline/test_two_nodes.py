@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,9 +35,9 @@ pytestmark = pytest.mark.slow
 TESTS = Path(__file__).parents[1]
 
 
-@pytest.fixture
-def cluster() -> Iterator[Any]:
-    """A head that sees soon when another node is dead."""
+@contextmanager
+def ray_cluster(processors: int) -> Iterator[Any]:
+    """A head with so many processors of its own, which sees soon when another node is dead."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("RAY_USAGE_STATS_ENABLED", "0")
         environment.setenv("PYTHONPATH", str(TESTS))
@@ -47,12 +48,34 @@ def cluster() -> Iterator[Any]:
             "health_check_period_ms": 500,
             "health_check_failure_threshold": 6,
         }
-        head = {"num_cpus": 1, "include_dashboard": False, "_system_config": seen_dead}
+        head = {"num_cpus": processors, "include_dashboard": False, "_system_config": seen_dead}
         cluster = Cluster(initialize_head=True, head_node_args=head)
         try:
             yield cluster
         finally:
             cluster.shutdown()
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    with ray_cluster(1) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def three_raylets() -> Iterator[Any]:
+    """A head that does no work, and two nodes that do."""
+    with ray_cluster(0) as cluster:
+        cluster.add_node(num_cpus=1)
+        cluster.add_node(num_cpus=1)
+        yield cluster
+
+
+def node_of(cluster: Any, worker: int) -> Any:
+    """The node whose raylet began a worker's process."""
+    raylet = psutil.Process(worker).ppid()
+    (node,) = (node for node in cluster.worker_nodes if node.all_processes["raylet"][0].process.pid == raylet)
+    return node
 
 
 def recipe_on(cluster: Any, catalogue: Path, workers: int = 2) -> Recipe:
@@ -77,17 +100,17 @@ def exported(run: Path, to: Path) -> dict[str, bytes]:
 
 
 def test_a_killed_node_costs_its_calls_and_no_result(
-    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    three_raylets: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    second = cluster.add_node(num_cpus=1)
+    cluster = three_raylets
     catalogue = quick_catalogue(tmp_path / "catalogue", 3)
     log, killed = tmp_path / "log", []
 
     def kill(commits: int) -> None:
-        edits = len(log.read_text().splitlines()) if log.exists() else 0
-        if edits >= 4 and not killed:
-            killed.append(edits)
-            cluster.remove_node(second, allow_graceful=False)
+        asked = log.read_text().splitlines() if log.exists() else []
+        if len(asked) >= 4 and not killed:
+            killed.append(len(asked))
+            cluster.remove_node(node_of(cluster, int(asked[-1].split()[1])), allow_graceful=False)
 
     there, here = tmp_path / "there", tmp_path / "here"
     summary = built(recipe_on(cluster, catalogue), there, log, 0.1, kill)

@@ -12,13 +12,15 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from plantain.engines.actor import RemoteWorker
 from plantain.engines.contract import EngineState, Ran
 from plantain.engines.joining import host_and_port, join
 from plantain.engines.packing import PictureStore, pack, unpack
+from plantain.engines.shared import NotShared
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 LOOK_S = 5.0
@@ -185,8 +187,13 @@ class RayEngine:
             self._lost += 1
             pool.ready.discard(hand)
             return Ran(None, hand.kind, broken=str(error))
+        except NotShared as error:  # of this machine, which reads what was answered
+            pool.idle.put_nowait(hand)
+            return Ran(None, hand.kind, broken=str(error))
         except self._ray.exceptions.RayTaskError as error:  # what the function raised
             pool.idle.put_nowait(hand)
+            if isinstance(error.cause, NotShared):
+                return Ran(None, hand.kind, broken=str(error.cause))
             raise (error.cause or error) from None
         except self._ray.exceptions.RayError as error:
             self._lost += 1
@@ -239,10 +246,16 @@ class RayEngine:
             await asyncio.sleep(SEEN_S)
 
     async def _ask(self, hand: _Hand, function: Callable[..., T], arguments: Sequence[object]) -> object:
-        work, files = pack((function, tuple(arguments)), self._store)
+        work, files = await self._in_thread(pack, (function, tuple(arguments)), self._store)
         pictures = [self._put(name, data) for name, data in files.items()]
         answer, names, *found = await hand.actor.run.remote(work, list(files), *pictures)
-        return unpack(answer, dict(zip(names, found, strict=True)), self._store)
+        return await self._in_thread(unpack, answer, dict(zip(names, found, strict=True)), self._store)
+
+    async def _in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """In a thread where pictures are on shared storage and reading them is waiting; otherwise at once."""
+        if self._store is None:
+            return function(*args, **kwargs)
+        return await asyncio.to_thread(function, *args, **kwargs)
 
     def _put(self, name: str, data: bytes) -> object:
         """The picture in the cluster's memory, for this and the next work that needs it."""
@@ -335,7 +348,8 @@ class RayEngine:
             "scheduling_strategy": "SPREAD",
             **({"memory": int(need.memory_gb * 2**30)} if need.memory_gb else {}),
         }
-        hand = _Hand(self._ray.remote(RemoteWorker).options(**options).remote(ENVIRONMENT, self._store))
+        shared = None if self._store is None else self._store.on_workers()
+        hand = _Hand(self._ray.remote(RemoteWorker).options(**options).remote(ENVIRONMENT, shared))
         try:
             hand.kind = await hand.actor.kind.remote()
         except self._ray.exceptions.RayError as error:

@@ -13,7 +13,11 @@ LARGE = 16_384
 
 
 class PictureStore(Protocol):
-    """A folder that head and workers share, in which files stand under their SHA-256. It travels to workers itself."""
+    """A folder that head and workers share, in which files stand under their SHA-256."""
+
+    def on_workers(self) -> PictureStore:
+        """What workers are given of it."""
+        ...
 
     def keep(self, found: object) -> tuple[str, ...] | None:
         """Stores a picture, durable on return, and says by what `kept` finds it; None for what is no picture."""

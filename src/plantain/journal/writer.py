@@ -66,7 +66,7 @@ class Journal:
     Attributes:
         run: the run's folder.
         header: what the run is.
-        reader: reads what has been committed.
+        reader, blobs: read what has been committed, and store files.
         batches: jobs at providers and the requests in them.
         on_commit: called with the number of durable events so far (operations and new blobs, counted from
             this opening) after each commit or new blob, in the thread that made it. For observers such as a
@@ -79,7 +79,7 @@ class Journal:
         self.header: RunHeader = self.reader.header
         self.on_commit: Callable[[int], None] | None = None
         self._lock = lock
-        self._blobs = BlobStore(run / "blobs")
+        self.blobs = BlobStore(run / "blobs")
         self._events = 0
         self._counting = threading.Lock()
         self._open_edits: set[int] = set()
@@ -142,7 +142,7 @@ class Journal:
             DiskFull: with the size that the run still needs.
         """
         try:
-            reference, is_new = self._blobs.put(data, media_type)
+            reference, is_new = self.blobs.put(data, media_type)
         except OSError as error:
             raise_if_full(self.run, error, len(data))
             raise

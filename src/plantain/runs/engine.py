@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 
@@ -14,7 +14,9 @@ import orjson
 
 from plantain.engines.cluster import RayEngine
 from plantain.engines.contract import EngineState, WorkEngine, engine_in_place
+from plantain.engines.shared import SharedPictures
 from plantain.journal import DiskFull, Journal, JournalReader
+from plantain.journal.disk.elsewhere import close_arrivals, open_arrivals, shared_blobs
 from plantain.runs.observer import ProgressObserver
 from plantain.runs.settings.terms import Terms
 
@@ -48,16 +50,33 @@ async def engine_open(
     if terms.engine.kind == "local":
         yield terms, KindsMet(journal, observer.note).answered
         return
-    engine = RayEngine(terms.engine.address, terms.engine.staff())
-    engine.open()
-    before = engine_in_place.set(engine)
+    with arrivals(journal) as store:
+        engine = RayEngine(terms.engine.address, terms.engine.staff(), store)
+        engine.open()
+        before = engine_in_place.set(engine)
+        try:
+            observer.engine(lambda: engine.state)
+            async with watching(engine, journal, terms.engine.address):
+                yield replace(terms, room=engine.room), KindsMet(journal, observer.note).answered
+        finally:
+            engine_in_place.reset(before)
+            await engine.aclose()
+
+
+@contextlib.contextmanager
+def arrivals(journal: Journal) -> Iterator[SharedPictures | None]:
+    """Where workers leave pictures while the block lasts; None for a run whose blobs no other machine sees."""
+    blobs = shared_blobs(journal.run)
+    if blobs is None:
+        yield None
+        return
+    own = open_arrivals(blobs)
+    journal.blobs.arriving = own
     try:
-        observer.engine(lambda: engine.state)
-        async with watching(engine, journal, terms.engine.address):
-            yield replace(terms, room=engine.room), KindsMet(journal, observer.note).answered
+        yield SharedPictures(str(blobs), str(own))
     finally:
-        engine_in_place.reset(before)
-        await engine.aclose()
+        journal.blobs.arriving = None
+        close_arrivals(own)
 
 
 class KindsMet:
