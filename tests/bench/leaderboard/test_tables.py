@@ -57,6 +57,25 @@ def test_models_come_first_and_baselines_last(table: Table) -> None:
     assert labels[-4:] == ["copy-input", "resize-only", "jpeg-75", "ground-truth"]
 
 
+def test_who_is_told_where_is_compared_with_nobody_who_is_not(scores: Scores) -> None:
+    """The exact editor, were it told where: the others are ranked as if it were not there."""
+    arms = tuple(replace(arm, region=arm.label == EXACT.label) for arm in scores.arms)
+    table = make_table(replace(scores, arms=arms))
+    assert table.general[0].label == WEAK.label
+    assert [arm.label for arm in table.general][-5:-3] == [EXACT.label, "copy-input"]
+    for pair in table.differences["EA"]:
+        assert EXACT.label not in (pair.first, pair.second)
+    cell, best = (table.cell(label, OVERALL, "EA") for label in (EXACT.label, WEAK.label))
+    assert cell is not None
+    assert best is not None
+    assert (cell.rank, cell.mark) == (None, "")
+    assert best.rank is not None
+    assert best.rank[0] == 1
+    lines = table_two(table)
+    assert "told where to edit" in lines
+    assert lines.index(WEAK.label.partition("/")[2]) < lines.index("told where")
+
+
 def test_overall_is_the_mean_of_samples_and_macro_that_of_organs(table: Table, scores: Scores) -> None:
     values = [plain_scores(WEAK, i, 0)["masked_ssim"] for i in range(24)]
     known = [value for value in values if value is not None]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plantain.bench.leaderboard.measures import Measure
-from plantain.bench.leaderboard.table_rows import Scores, baseline
+from plantain.bench.leaderboard.table_rows import Scores, baseline, told_where
 from plantain.bench.leaderboard.tables import Table, barred
 from plantain.metrics.statistics.bradley_terry import Comparison, Strengths, bradley_terry
 
@@ -69,14 +69,14 @@ def pairwise_rows(tables: Sequence[PairwiseTable]) -> Iterator[dict[str, object]
 def judged_strengths(scores: Scores) -> dict[str, Strengths]:
     """Strengths by the comparisons that each judge's editing accuracy implies: the higher score of a sample wins.
 
-    Models only: baselines have nothing to win, and arms of a few-shot study see part of the samples.
+    Models that find the place only: baselines have nothing to win, arms of a few-shot study see part of the samples.
     """
     found: dict[str, Strengths] = {}
     for metric in scores.metrics:
         criterion, _, judge = metric.partition("@")
         if criterion != "ea" or not judge:
             continue
-        arms = [arm for arm in scores.arms if not baseline(arm) and arm.shots is None]
+        arms = [arm for arm in scores.arms if not (baseline(arm) or told_where(arm)) and arm.shots is None]
         values = {arm.label: scores.values(arm, metric) for arm in arms}
         labels = sorted(label for label, own in values.items() if np.isfinite(own).any())
         comparisons = [

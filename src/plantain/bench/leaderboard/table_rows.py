@@ -111,6 +111,11 @@ def baseline(arm: Arm) -> bool:
     return arm.kind is ArmKind.BASELINE
 
 
+def told_where(arm: Arm) -> bool:
+    """Whether an arm's editor was told where to edit: no rival of those that find the place."""
+    return arm.region and not baseline(arm)
+
+
 def mean_of_known(outputs: Floats) -> Floats:
     """(samples, outputs) to (samples,): the mean of what is known of each; NaN where nothing is."""
     known = np.isfinite(outputs)

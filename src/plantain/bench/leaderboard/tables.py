@@ -14,7 +14,7 @@ import numpy.typing as npt
 from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard.comparison import differences, marks, places
 from plantain.bench.leaderboard.measures import MAIN, Measure, judges, ordered
-from plantain.bench.leaderboard.table_rows import Scores, baseline
+from plantain.bench.leaderboard.table_rows import Scores, baseline, told_where
 from plantain.journal.cards import Standing, standing_of
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.metrics.statistics.paired import Difference
@@ -144,19 +144,23 @@ class Table:
     def general(self) -> list[Arm]:
         """Arms that stand for the whole benchmark: not those of a few-shot study, which see part of it.
 
-        Models by their mean where they are `ranked`, else as recorded; baselines last.
+        Models by their mean where they are `ranked`, else as recorded; then those that were told where; baselines last.
         """
         arms = [arm for arm in self.scores.arms if arm.shots is None]
         measure = self.ranked
         if measure is None:
-            return arms
+            return sorted(arms, key=lambda arm: (baseline(arm), told_where(arm)))
         sign = -1.0 if measure.higher_is_better else 1.0
         means = {arm.label: self.cells[arm.label, OVERALL, measure.name].estimate.value for arm in arms}
         worst = -math.inf if measure.higher_is_better else math.inf
 
-        def place(arm: Arm) -> tuple[bool, float]:
+        def place(arm: Arm) -> tuple[bool, bool, float]:
             mean = means[arm.label]
-            return baseline(arm), 0.0 if baseline(arm) else sign * (worst if mean is None else mean)
+            return (
+                baseline(arm),
+                told_where(arm),
+                0.0 if baseline(arm) else sign * (worst if mean is None else mean),
+            )
 
         return sorted(arms, key=place)
 
@@ -311,20 +315,28 @@ class _Group:
         ]
         if not compare:
             return cells, ()
-        general = {
-            arm.label: values[arm.label]
-            for arm in self.scores.arms
-            if not baseline(arm) and arm.shots is None
-        }
-        pairs = differences(measure, general, self.clusters, self.strata)
-        means = {
-            cell.model: cell.estimate.value for cell in cells if cell.model in general and cell.organ != MACRO
-        }
+        pairs: tuple[Difference, ...] = ()
+        marked: dict[str, str] = {}
+        rank: dict[str, tuple[int, int]] = {}
         # Which model is ahead is not said while some of its outputs wait to be scored.
-        unsure = all(pair.estimate.low is None for pair in pairs)
-        if unsure or self.scores.to_come(measure.stored)[0] or barred(self.scores, measure):
-            return cells, pairs
-        marked, rank = marks(measure, means, pairs), places(measure, means, pairs)
+        waiting = self.scores.to_come(measure.stored)[0] or barred(self.scores, measure)
+        for told in (False, True):  # who is told where to edit is compared with others of the kind only
+            general = {
+                arm.label: values[arm.label]
+                for arm in self.scores.arms
+                if not baseline(arm) and arm.shots is None and told_where(arm) == told
+            }
+            among = differences(measure, general, self.clusters, self.strata)
+            pairs += among
+            if waiting or all(pair.estimate.low is None for pair in among):
+                continue
+            means = {
+                cell.model: cell.estimate.value
+                for cell in cells
+                if cell.model in general and cell.organ != MACRO
+            }
+            marked |= marks(measure, means, among)
+            rank |= places(measure, means, among)
         return [
             cell
             if cell.organ == MACRO

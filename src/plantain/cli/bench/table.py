@@ -191,7 +191,7 @@ def leaderboard(made: Table) -> RichTable:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    from plantain.bench.leaderboard.table_rows import baseline
+    from plantain.bench.leaderboard.table_rows import baseline, told_where
     from plantain.bench.leaderboard.tables import OVERALL, places_of_rank, why_no_interval
     from plantain.pages.wording import plain
 
@@ -219,8 +219,8 @@ def leaderboard(made: Table) -> RichTable:
     for measure in made.main:
         shown.add_column(measure.name, justify="right")
     shown.add_column("coverage", justify="right")
-    models = [arm for arm in made.general if not baseline(arm)]
-    for arm in made.general:
+    everyone = made.general
+    for place, arm in enumerate(everyone):
         cells = [made.cell(arm.label, OVERALL, measure.name) for measure in made.main]
         texts = []
         for cell in cells:
@@ -232,13 +232,14 @@ def leaderboard(made: Table) -> RichTable:
             style = {"best": "bold", "second": "underline"}.get(cell.mark, "")
             texts.append(Text.assemble((f"{cell.estimate.value:.2f}", style), (bounds, "dim")))
         coverage = min((cell.coverage for cell in cells if cell), default=None)
-        last = models and arm is models[-1]
+        after = everyone[place + 1 : place + 2]
+        last = any((baseline(one), told_where(one)) != (baseline(arm), told_where(arm)) for one in after)
         own = made.cell(arm.label, OVERALL, ranked.name) if ranked else None
         shown.add_row(
             *([places_of_rank(own)] if ranked else []),
-            Text(plain(arm.label), style="dim" if baseline(arm) else ""),
+            Text(plain(arm.label) + " (told where)" * told_where(arm), style="dim" if baseline(arm) else ""),
             *texts,
             "–" if coverage is None else f"{100 * coverage:.0f} %",
-            end_section=bool(last),
+            end_section=last,
         )
     return shown
