@@ -41,7 +41,7 @@ def load_model(name: str, role: str, options: ProviderOptions | None = None) -> 
     provider_name, _, model = name.partition("/")
     if not model:
         raise InputError(
-            f"{_said(role)}: {name!r} is not provider/model; providers: {', '.join(provider_names())}"
+            f"{_role_name(role)}: {name!r} is not provider/model; providers: {', '.join(provider_names())}"
         )
     preset = presets().get(name)
     if preset is not None and preset.model:
@@ -51,10 +51,10 @@ def load_model(name: str, role: str, options: ProviderOptions | None = None) -> 
     try:
         module = provider(options.kind if options is not None and options.kind else provider_name)
     except InputError as error:
-        raise InputError(f"{_said(role)}: {name!r}: {error}") from error
+        raise InputError(f"{_role_name(role)}: {name!r}: {error}") from error
     return module.load(name, role, options or ProviderOptions())
 
 
-def _said(role: str) -> str:
+def _role_name(role: str) -> str:
     """Where a person named the model: a field of a recipe, or the option of a command."""
     return "--describer" if role == "describer" else f"models.{role}"

@@ -117,7 +117,7 @@ class Benchmark:
 
     def sample_digest(self, sample: Sample) -> str:
         """SHA-256 over what a sample asks and shows: its texts and the hashes of its files."""
-        said = [
+        fields = [
             sample.id,
             sample.organ,
             sample.task,
@@ -130,7 +130,7 @@ class Benchmark:
             sample.cluster,
             list(self.hashes[sample.id]),
         ]
-        return hashlib.sha256(orjson.dumps(said)).hexdigest()
+        return hashlib.sha256(orjson.dumps(fields)).hexdigest()
 
     @functools.cached_property
     def digest(self) -> str:

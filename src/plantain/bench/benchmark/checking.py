@@ -236,8 +236,8 @@ def _dependence(reading: Reading) -> Iterator[BenchmarkProblem]:
         members[sample.cluster].append(sample.id)
     for cluster, ids in members.items():
         if len(ids) > 1:
-            said = ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
-            detail = f"{len(ids)} samples share one source and are drawn together in intervals: {said}"
+            shown = ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
+            detail = f"{len(ids)} samples share one source and are drawn together in intervals: {shown}"
             yield BenchmarkProblem(reading.metadata, f"cluster {cluster}", detail, warning=True)
 
 
@@ -248,8 +248,8 @@ def _addresses(reading: Reading) -> Iterator[BenchmarkProblem]:
     naming = [sample.id for sample in sourced if _NAMING.search(sample.source)]
     detail = f"{len(sourced)} samples state where they come from; addresses are kept as hashes only"
     if naming:
-        said = ", ".join(naming[:8]) + (" …" if naming[8:] else "")
-        detail += f"; {len(naming)} hold words that often stand beside a person's name (samples {said})"
+        shown = ", ".join(naming[:8]) + (" …" if naming[8:] else "")
+        detail += f"; {len(naming)} hold words that often stand beside a person's name (samples {shown})"
     yield BenchmarkProblem(reading.metadata, "url", detail, warning=True)
 
 

@@ -109,7 +109,7 @@ def benchmark_from_build(
             elif absent := _absent(reader, image, attempt):
                 tally.left_out[absent] += 1
             else:
-                image, cluster = names.told(image)
+                image, cluster = names.named_for(image)
                 success = _Success(row, attempt, finding, image, cluster, taxonomy, blobs, side)
                 for sample, pixels in success.samples(real_only):
                     writer.add(sample, *pixels)
@@ -132,7 +132,7 @@ class _Names:
         self._restricted = {self._groups.name(image) for image in images if _restricted(image)}
         self._known: dict[str, str] = {}
 
-    def told(self, image: SourceImage) -> tuple[SourceImage, str]:
+    def named_for(self, image: SourceImage) -> tuple[SourceImage, str]:
         """The image and its cluster; a number for both names, and no file hash that an owner's list would name.
 
         An open image that is near one of a credentialed source shares its cluster, and so its number.
@@ -236,7 +236,7 @@ class _Success:
             # What was said of the finding's looks was a wish; only its place still holds on the way back.
             intent = Intent(finding.name, direction, intent.side, intent.zone)
         forward = truth == SYNTHETIC
-        notes = [truth, self._said_of_region()]
+        notes = [truth, self._region_note()]
         if forward and self._image.synthetic:
             notes.append("the image before is synthetic: the build's original was itself an edit")
         if not forward:
@@ -266,12 +266,12 @@ class _Success:
         place = describe_place(intent.zone, intent.side)
         where = f" {place}" if place else ""
         seen = " ".join(presentation(intent, self._finding, self._image, 0))
-        said = (
+        parts = (
             f"{self._title}: {self._finding.title}{where} was {done}.",
             seen,
             "Everything else stays as it was.",
         )
-        return " ".join(part for part in said if part)
+        return " ".join(part for part in parts if part)
 
     def _pictured(self, sample_id: str, forward: bool) -> SourceImage:
         """What is known of the image before: the original's licence, group and acquisition whichever it is."""
@@ -284,7 +284,7 @@ class _Success:
         scale = self._original.shape[1] / 1024
         return image if image.spacing_mm is None else replace(image, spacing_mm=image.spacing_mm / scale)
 
-    def _said_of_region(self) -> str:
+    def _region_note(self) -> str:
         if self._region is None:
             return NO_REGION
         support = self._attempt.support or "local"
@@ -316,7 +316,7 @@ def restricted(conversion: Conversion) -> str:
     }
     if not closed:
         return ""
-    said = ", ".join(
+    held = ", ".join(
         f"{n} {'of unknown licence' if name == Licence.UNKNOWN else name}" for name, n in closed.items()
     )
-    return f"{said}: do not pass the folder on, and hosted models need the owner's recorded consent"
+    return f"{held}: do not pass the folder on, and hosted models need the owner's recorded consent"

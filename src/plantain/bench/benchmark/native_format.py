@@ -96,8 +96,8 @@ def read_own(metadata: Path, *, keep_sources: bool = False) -> Reading:
 
 def _named(edition: object) -> tuple[str, str]:
     """Version and content hash of the newest edition that the file names."""
-    told = edition if isinstance(edition, dict) else {}
-    version, digest = told.get("version"), told.get("digest")
+    named = edition if isinstance(edition, dict) else {}
+    version, digest = named.get("version"), named.get("digest")
     return (version, digest) if isinstance(version, str) and isinstance(digest, str) else ("", "")
 
 

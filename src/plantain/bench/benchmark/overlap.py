@@ -168,7 +168,7 @@ async def record(found: Overlap, run: Path, arm: str) -> None:
 def recorded(reader: JournalReader) -> dict[str, list[str]]:
     """What a run knows of each arm's training pictures, a line for each place; by the arm's label."""
     known: dict[str, dict[str, dict[str, str]]] = orjson.loads(reader.meta(META) or "{}")
-    return {arm: [told["said"] for _, told in sorted(places.items())] for arm, places in known.items()}
+    return {arm: [record["said"] for _, record in sorted(places.items())] for arm, places in known.items()}
 
 
 def truths_shown(bench: Benchmark, samples: Sequence[Sample], place: Path) -> dict[str, str]:
@@ -306,8 +306,8 @@ def _of_folder(place: Path) -> Iterator[tuple[str, str, Pixels]]:
             pictures = _of_parquet(path, name)
         else:
             continue
-        for said, data in pictures:
-            yield said, said, decode_untrusted(data, said)
+        for member, data in pictures:
+            yield member, member, decode_untrusted(data, member)
 
 
 def _of_tar(path: Path, name: str) -> Iterator[tuple[str, bytes]]:

@@ -34,7 +34,7 @@ _TEXTS = (
 def readme(bench: Benchmark, parts: Sequence[SourcePart], history: Sequence[Edition]) -> str:
     """The text of README.md: YAML for the Hub and `datasets`, then the card."""
     named = {part.licence.spdx for part in parts}
-    size = next((said for most, said in _SIZES if len(bench.samples) < most), "100K<n<1M")
+    size = next((category for most, category in _SIZES if len(bench.samples) < most), "100K<n<1M")
     licence = (
         named.pop().lower()
         if len(named) == 1 and not next(iter(named)).startswith("LicenseRef")
@@ -93,7 +93,7 @@ def croissant(
     bench: Benchmark, parts: Sequence[SourcePart], edition: Edition, table_sha256: str, table: Path
 ) -> bytes:
     """The text of croissant.json: Croissant 1.0 over the table of samples."""
-    told = {
+    document = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "name": "-".join(bench.name.split()),
@@ -134,7 +134,7 @@ def croissant(
             }
         ],
     }
-    return orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def _field(name: str, kind: str) -> dict[str, object]:

@@ -68,6 +68,6 @@ def differences(first: Benchmark, second: Benchmark) -> Differing:
 
 def _fields(first: Benchmark, second: Benchmark, one: Sample, other: Sample) -> list[str]:
     files = zip(_FILES, first.hashes[one.id], second.hashes[other.id], strict=True)
-    told = [name for name, before, after in files if before != after]
-    told += [name for name in _TEXTS if getattr(one, name) != getattr(other, name)]
-    return told + (["direction"] if one.direction is not other.direction else [])
+    changed = [name for name, before, after in files if before != after]
+    changed += [name for name in _TEXTS if getattr(one, name) != getattr(other, name)]
+    return changed + (["direction"] if one.direction is not other.direction else [])

@@ -63,18 +63,18 @@ def export_benchmark(
         InputError: no version, content changed since, or pictures that may not leave.
     """
     if not bench.edition or "+" in bench.edition:
-        said = f"was changed since {bench.named[0]}" if bench.edition else "has no version"
+        state = f"was changed since {bench.named[0]}" if bench.edition else "has no version"
         raise InputError(
-            f"{bench.root}: {said}; name one: plantain bench version {bench.root} --set 1.0.0 --note ..."
+            f"{bench.root}: {state}; name one: plantain bench version {bench.root} --set 1.0.0 --note ..."
         )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out}: exists and is not an empty folder; give a new one")
     held = [sample for sample in bench.samples if sample.image.licence not in FREE_TO_LEAVE]
     if held and (not leave_out or len(held) == len(bench.samples)):
         kinds = Counter(sample.image.licence.value for sample in held)
-        told = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
+        counted = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
         raise InputError(
-            f"{bench.root}: pictures of {len(held)} of {len(bench.samples)} samples may not be passed on ({told}; "
+            f"{bench.root}: pictures of {len(held)} of {len(bench.samples)} samples may not be passed on ({counted}; "
             f"first {held[0].id}); --leave-out exports the others"
         )
     kept = tuple(sample for sample in bench.samples if sample.image.licence in FREE_TO_LEAVE)
@@ -174,8 +174,8 @@ def _schema() -> pa.Schema:
     features |= {name: {"dtype": "bool", "_type": "Value"} for name in ("aligned", "synthetic_truth")}
     features |= {"notes": [{"dtype": "string", "_type": "Value"}]}
     features |= {name: {"_type": "Image"} for name in ("previous", "changed", "region")}
-    told = orjson.dumps({"info": {"features": features}})
-    return pa.schema(fields).with_metadata({"huggingface": told})
+    described = orjson.dumps({"info": {"features": features}})
+    return pa.schema(fields).with_metadata({"huggingface": described})
 
 
 def _write_table(bench: Benchmark, path: Path) -> None:

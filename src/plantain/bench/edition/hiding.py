@@ -202,8 +202,10 @@ def _write(
     replace_file(out / OWN, orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
     if isinstance(edition, dict):
         digest = Benchmark.load(out).digest
-        told = Edition(bench.named[0], digest, "A part of it is hidden." if not name else "The hidden part.")
-        row = {"version": told.version, "digest": told.digest, "note": told.note}
-        data = {EDITION: {"version": told.version, "digest": digest, "changes": [row]}, **data}
+        written = Edition(
+            bench.named[0], digest, "A part of it is hidden." if not name else "The hidden part."
+        )
+        row = {"version": written.version, "digest": written.digest, "note": written.note}
+        data = {EDITION: {"version": written.version, "digest": digest, "changes": [row]}, **data}
         replace_file(out / OWN, orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
     return Benchmark.load(out)

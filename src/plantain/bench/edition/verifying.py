@@ -46,12 +46,14 @@ def verify_revealed(private: Benchmark, public: Benchmark, key: bytes) -> list[s
     promised = promises(public)
     problems = []
     for sample in private.samples:
-        told = promised.get(sample.id)
-        if told is None:
+        promise = promised.get(sample.id)
+        if promise is None:
             problems.append(f"sample {sample.id}: the public part hides no such sample")
             continue
         for what, digest in zip(("changed", "roi"), private.hashes[sample.id][1:], strict=True):
-            if digest and not hmac.compare_digest(told.get(what, ""), salted(key, sample.id, what, digest)):
+            if digest and not hmac.compare_digest(
+                promise.get(what, ""), salted(key, sample.id, what, digest)
+            ):
                 problems.append(
                     f"sample {sample.id}: {what} is not the one that was promised, or the key is another"
                 )
@@ -103,7 +105,7 @@ def _table(bench: Benchmark) -> Iterator[str]:
         return
     known = {str(row["id"]): row for row in table_rows(bench)}
     try:
-        told = {
+        found = {
             str(row["id"]): row
             for batch in pq.ParquetFile(path).iter_batches(32)
             for row in batch.to_pylist()
@@ -111,6 +113,6 @@ def _table(bench: Benchmark) -> Iterator[str]:
     except (pa.ArrowException, OSError, KeyError) as error:
         yield f"{TABLE}: cannot be read: {str(error)[:200]}"
         return
-    for name in sorted(known.keys() | told.keys()):
-        if known.get(name) != told.get(name):
+    for name in sorted(known.keys() | found.keys()):
+        if known.get(name) != found.get(name):
             yield f"{TABLE}: sample {name}: is not the benchmark's"

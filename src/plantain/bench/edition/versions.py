@@ -33,8 +33,8 @@ class Edition:
 
 def editions(bench: Benchmark) -> list[Edition]:
     """The versions that a benchmark says it had, oldest first."""
-    told = _file(bench.root).get(EDITION)
-    changes = told.get("changes") if isinstance(told, dict) else None
+    recorded = _file(bench.root).get(EDITION)
+    changes = recorded.get("changes") if isinstance(recorded, dict) else None
     rows = changes if isinstance(changes, list) else []
     return [Edition(*(str(row.get(key, "")) for key in ("version", "digest", "note"))) for row in rows]
 

@@ -139,7 +139,7 @@ def grown(recorded: Arm, wanted: Arm) -> Arm:
         now, then = getattr(wanted, name), getattr(recorded, name)
         if now != then:
             raise InputError(
-                f"arm {wanted.label}: {name} is now {_said(now)}, but this run has it with {_said(then)}; "
+                f"arm {wanted.label}: {name} is now {_in_words(now)}, but this run has it with {_in_words(then)}; "
                 "use a new --run folder"
             )
     samples = wanted.samples
@@ -149,7 +149,7 @@ def grown(recorded: Arm, wanted: Arm) -> Arm:
     return replace(wanted, grid=recorded.grid + new, samples=samples)
 
 
-def _said(value: object) -> str:
+def _in_words(value: object) -> str:
     return repr(value) if value not in ("", None) else "not given"
 
 
@@ -170,37 +170,37 @@ def arm_to_json(arm: Arm) -> dict[str, JsonValue]:
     }
 
 
-def arm_from_json(label: str, said: Mapping[str, JsonValue]) -> Arm:
+def arm_from_json(label: str, row: Mapping[str, JsonValue]) -> Arm:
     """The arm of `arm_to_json`."""
-    grid, demonstrations, samples = said["grid"], said["demonstrations"], said["samples"]
+    grid, demonstrations, samples = row["grid"], row["demonstrations"], row["samples"]
     assert isinstance(grid, list)
     assert isinstance(demonstrations, dict)
-    shots = said["shots"]
+    shots = row["shots"]
     return Arm(
         label,
-        model=str(said["model"]),
-        kind=ArmKind(str(said["kind"])),
-        prompt=PromptVariant(str(said["prompt"])),
-        words=str(said["words"]),
+        model=str(row["model"]),
+        kind=ArmKind(str(row["kind"])),
+        prompt=PromptVariant(str(row["prompt"])),
+        words=str(row["words"]),
         grid=tuple(_point(point) for point in grid),
         shots=shots if isinstance(shots, int) else None,
         samples=tuple(_texts(samples)) if samples is not None else None,
         demonstrations={task: tuple(_texts(ids)) for task, ids in demonstrations.items()},
-        region=bool(said["region"]),
-        fingerprint=str(said["fingerprint"]),
-        rule=str(said["rule"]),
+        region=bool(row["region"]),
+        fingerprint=str(row["fingerprint"]),
+        rule=str(row["rule"]),
     )
 
 
-def _point(said: JsonValue) -> GridPoint:
-    assert isinstance(said, dict)
-    seed, parameters = said["seed"], said["params"]
+def _point(row: JsonValue) -> GridPoint:
+    assert isinstance(row, dict)
+    seed, parameters = row["seed"], row["params"]
     assert isinstance(seed, int)
     assert isinstance(parameters, dict)
     numbers = {name: value for name, value in parameters.items() if isinstance(value, int | float)}
     return GridPoint(seed, numbers)
 
 
-def _texts(said: JsonValue) -> Iterable[str]:
-    assert isinstance(said, list)
-    return map(str, said)
+def _texts(rows: JsonValue) -> Iterable[str]:
+    assert isinstance(rows, list)
+    return map(str, rows)

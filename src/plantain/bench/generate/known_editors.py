@@ -122,8 +122,8 @@ class KnownEditor:
         if sample.changed is None or sample.roi is None:
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, "a planted edit needs a truth and a region"))
         data = await asyncio.to_thread(self._edited, request.image.id)
-        said = f"planted: {(self._planted.spoil.__doc__ or '').strip().rstrip('.').lower()}"
-        return Reply(EditedImage(EncodedImage(data, "image/png"), note=said))
+        note = f"planted: {(self._planted.spoil.__doc__ or '').strip().rstrip('.').lower()}"
+        return Reply(EditedImage(EncodedImage(data, "image/png"), note=note))
 
     def _edited(self, sample_id: str) -> bytes:
         sample = self._benchmark.sample(sample_id)

@@ -72,11 +72,11 @@ def keep_output(
         support=edited.support,
     )
     fields = {"edited": kept.edited, "raw": kept.raw, "mask": kept.mask, "support": kept.support}
-    said = "; ".join(filter(None, (edited.note, note)))
+    notes = "; ".join(filter(None, (edited.note, note)))
     return replace(
         draft,
-        answer=orjson.dumps({**fields, "note": said}).decode(),
-        raw=draft.raw or said,
+        answer=orjson.dumps({**fields, "note": notes}).decode(),
+        raw=draft.raw or notes,
         attempt=kept,
         blobs=tuple(dict.fromkeys(blobs)),
     )

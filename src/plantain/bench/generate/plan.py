@@ -134,12 +134,12 @@ def _facts(benchmark: Benchmark, journal: Journal) -> dict[str, SampleFacts]:
 
 def content_of(benchmark: Benchmark, sample: Sample) -> str:
     """SHA-256 over all of a sample that outputs and scores depend on. Its cluster may change as others are added."""
-    said = [
+    parts = [
         *(sample.id, sample.organ, sample.task, sample.prompt, sample.rephrased, sample.detailed),
         *(sample.direction.value, sample.finding),
         *benchmark.hashes[sample.id],
     ]
-    return hashlib.sha256(orjson.dumps(said)).hexdigest()
+    return hashlib.sha256(orjson.dumps(parts)).hexdigest()
 
 
 def sample_facts(

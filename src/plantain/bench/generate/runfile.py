@@ -148,10 +148,10 @@ class BenchRun:
 
         Whether it still is the same one is for its reader to say; without any such folder it is where the run says.
         """
-        run, said = self.run.resolve(), Path(self.header.root)
+        run, recorded = self.run.resolve(), Path(self.header.root)
         places = [run / self.header.beside] if self.header.beside else []
-        places += [said, *(parent / said for parent in run.parents)]
-        return next((place.resolve() for place in places if place.exists()), said)
+        places += [recorded, *(parent / recorded for parent in run.parents)]
+        return next((place.resolve() for place in places if place.exists()), recorded)
 
     def close(self) -> None:
         self.reader.close()
@@ -234,8 +234,8 @@ def read_header(reader: JournalReader) -> BenchHeader:
 
 def read_arms(reader: JournalReader) -> dict[str, Arm]:
     """The run's arms by label; none before the first was planned."""
-    said = orjson.loads(reader.meta(ARMS) or "{}")
-    return {label: arm_from_json(label, arm) for label, arm in said.items()}
+    rows = orjson.loads(reader.meta(ARMS) or "{}")
+    return {label: arm_from_json(label, arm) for label, arm in rows.items()}
 
 
 def read_samples(reader: JournalReader) -> dict[str, SampleFacts]:

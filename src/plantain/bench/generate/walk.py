@@ -212,5 +212,7 @@ def ending_of(attempts: list[Attempt]) -> Ending:
 
 def _why(lost: list[Outcome], outputs: int) -> str:
     first = lost[0]
-    said = f"{first.kind.value}: {first.reason}".rstrip(": ")
-    return said if outputs == 1 else f"{len(lost)} of {outputs} outputs without an image; the first: {said}"
+    ending = f"{first.kind.value}: {first.reason}".rstrip(": ")
+    return (
+        ending if outputs == 1 else f"{len(lost)} of {outputs} outputs without an image; the first: {ending}"
+    )

@@ -218,7 +218,7 @@ def put_together(
                     "truth": seated.name.truth,
                     "asked": len(draws),
                     "scored": len(values),
-                    "draws": [_said(draw, result) for draw, result in results],
+                    "draws": [_draw_row(draw, result) for draw, result in results],
                     **({} if seated.name.rubric == MEDEBENCH else {"scale": [least, most]}),
                     "reason": draws[0][1].reason[:600],
                 },
@@ -247,7 +247,7 @@ def _version(seated: SeatedJudge) -> str:
     return f"{VERSION} {seated.fingerprint}"
 
 
-def _said(draw: int, result: CriterionResult) -> dict[str, JsonValue]:
+def _draw_row(draw: int, result: CriterionResult) -> dict[str, JsonValue]:
     value = _value(result)
     return {"draw": draw, "reason": result.evidence} if value is None else {"draw": draw, "score": value}
 
@@ -268,13 +268,13 @@ def failed_report(reason: str, rubric: Rubric) -> Observations:
 
 def report_from_json(text: str) -> Observations:
     """The report that the memo keeps, also as the first edition wrote it, with the scores under their own names."""
-    told = orjson.loads(text)
-    if "criteria" in told:
-        return observations_of(told)
+    report = orjson.loads(text)
+    if "criteria" in report:
+        return observations_of(report)
     criteria = {
-        c.name: {"passed": None, "value": told[c.name]["value"], "evidence": told[c.name]["reason"]}
+        c.name: {"passed": None, "value": report[c.name]["value"], "evidence": report[c.name]["reason"]}
         for c in MEDEBENCH.criteria
     }
     return observations_of(
-        {"criteria": criteria, "reason": told["reason"], "differences": told["differences"]}
+        {"criteria": criteria, "reason": report["reason"], "differences": report["differences"]}
     )

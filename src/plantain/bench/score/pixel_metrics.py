@@ -110,5 +110,5 @@ def _measured(case: SampleCase, work: Sequence[Lacking], read: Read, *, alone: b
 
 def score_row(output: Output, metric: Metric, score: Score, detail: Mapping[str, JsonValue]) -> StoredScore:
     """A score as it is stored, with the version that measured and the blob that was measured."""
-    said: dict[str, JsonValue] = {"version": metric.version, "blob": output.edited, **detail}
-    return StoredScore(output.task_id, output.generation, output.k + 1, metric.name, score, said)
+    recorded: dict[str, JsonValue] = {"version": metric.version, "blob": output.edited, **detail}
+    return StoredScore(output.task_id, output.generation, output.k + 1, metric.name, score, recorded)

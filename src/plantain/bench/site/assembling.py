@@ -104,7 +104,7 @@ def _board(bundles: Sequence[Bundle]) -> Board:
         missing=missing,
         standings=cards,
     )
-    said = {names[n, old]: text for n, b in enumerate(bundles) for old, text in b.header.models.items()}
+    described = {names[n, old]: text for n, b in enumerate(bundles) for old, text in b.header.models.items()}
     by = {names[n, old]: b.header.name for n, b in enumerate(bundles) for old in b.header.arms}
     return Board(
         first.benchmark,
@@ -112,7 +112,7 @@ def _board(bundles: Sequence[Bundle]) -> Board:
         first.digest,
         scores,
         outputs,
-        said,
+        described,
         by,
         _compared(bundles, names),
         cards,
@@ -125,8 +125,8 @@ def _labels(bundles: Sequence[Bundle]) -> dict[tuple[int, str], str]:
     found: dict[tuple[int, str], str] = {}
     for number, bundle in enumerate(bundles):
         for label in bundle.header.arms:
-            told = label if used[label] == 1 else f"{label} ({bundle.header.name})"
-            found[number, label] = told if told not in found.values() else f"{told} #{number + 1}"
+            unique = label if used[label] == 1 else f"{label} ({bundle.header.name})"
+            found[number, label] = unique if unique not in found.values() else f"{unique} #{number + 1}"
     return found
 
 

@@ -165,10 +165,10 @@ def _tasks(table: Table) -> list[tuple[str, str]]:
 def _main(table: Table, board: Board) -> SiteTable:
     rows = _rows(table, table.main or table.measures, lambda label, m: table.cell(label, OVERALL, m.name))
     ranked = table.ranked
-    told = []
+    cells_of_row = []
     for row in rows.rows:
         cell = table.cell(row[0], OVERALL, ranked.name) if ranked else None
-        told.append(
+        cells_of_row.append(
             (
                 row[0],
                 places_of_rank(cell) or DASH,
@@ -185,7 +185,7 @@ def _main(table: Table, board: Board) -> SiteTable:
     return SiteTable(
         "Leaderboard",
         ("model", "rank", *rows.columns[1:], "submission", "said of the model"),
-        tuple(told),
+        tuple(cells_of_row),
         note,
     )
 
@@ -197,7 +197,7 @@ def _rows(table: Table, measures: Sequence[Measure], find: object) -> SiteTable:
     for arm in table.general:
         cells: list[TableCell | None] = [find(arm.label, measure) for measure in measures]
         if any(cell is not None and cell.samples for cell in cells):
-            rows.append((arm.label, *(_said(cell, m) for cell, m in zip(cells, measures, strict=True))))
+            rows.append((arm.label, *(_cell_text(cell, m) for cell, m in zip(cells, measures, strict=True))))
     heads = tuple(f"{m.name} {'↑' if m.higher_is_better else '↓'}" for m in measures)
     return SiteTable(
         "Scores",
@@ -207,7 +207,7 @@ def _rows(table: Table, measures: Sequence[Measure], find: object) -> SiteTable:
     )
 
 
-def _said(cell: TableCell | None, measure: Measure) -> str:
+def _cell_text(cell: TableCell | None, measure: Measure) -> str:
     if cell is None or cell.estimate.value is None:
         return DASH
     bounds = "" if cell.estimate.low is None else f" ({interval(cell.estimate, measure.digits)})"
@@ -233,8 +233,8 @@ def _pairwise(table: Table, board: Board) -> Iterator[SiteTable]:
 
 
 def _with_bounds(row: Mapping[str, object]) -> str:
-    told = [number(value) for name in ("strength", "low", "high") if isinstance(value := row[name], float)]
-    return told[0] if len(told) < 3 else f"{told[0]} ({told[1]} to {told[2]})"
+    bounds = [number(value) for name in ("strength", "low", "high") if isinstance(value := row[name], float)]
+    return bounds[0] if len(bounds) < 3 else f"{bounds[0]} ({bounds[1]} to {bounds[2]})"
 
 
 def _differences(table: Table) -> list[SiteTable]:
@@ -290,9 +290,9 @@ def _index(history: Sequence[tuple[Board, str]]) -> str:
     links = []
     for board, folder in history:
         arms = board.scores.arms
-        said = f"{board.name} {board.edition or board.digest[:12]}"
-        links.append((said, f"{folder}/index.html"))
-        rows.append((said, str(len(board.scores.samples)), str(len(arms)), board.digest[:12]))
+        title = f"{board.name} {board.edition or board.digest[:12]}"
+        links.append((title, f"{folder}/index.html"))
+        rows.append((title, str(len(board.scores.samples)), str(len(arms)), board.digest[:12]))
     note = "Scores of two versions never share a table."
     table = SiteTable(
         "Benchmarks and versions, newest first",

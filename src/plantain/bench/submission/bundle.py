@@ -159,14 +159,14 @@ class BundleWriter:
 
 def header_json(header: BundleHeader) -> bytes:
     """`bundle.json` of a header."""
-    told = {
+    document = {
         "format": FORMAT,
         "version": VERSION,
         **asdict(header),
         "arms": {label: arm_to_json(arm) for label, arm in header.arms.items()},
         "samples": [asdict(facts) for facts in header.samples.values()],
     }
-    return orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,16 +287,16 @@ def _bytes(root: Path, name: str, most: int) -> bytes:
 def _header(root: Path, sums: Mapping[str, str]) -> BundleHeader:
     data = read_listed(root, HEADER, sums, LARGEST_TEXT)
     try:
-        told = orjson.loads(data)
-        if told.pop("format") != FORMAT or told.pop("version") != VERSION:
+        document = orjson.loads(data)
+        if document.pop("format") != FORMAT or document.pop("version") != VERSION:
             raise InputError(
                 f"{root.name}/{HEADER}: not a submission that this plantain reads (version {VERSION})"
             )
-        rows = [SampleFacts(**{**row, "size": tuple(row["size"])}) for row in told.pop("samples")]
+        rows = [SampleFacts(**{**row, "size": tuple(row["size"])}) for row in document.pop("samples")]
         return _HeaderTypes.model_validate(
             {
-                **told,
-                "arms": {label: arm_from_json(label, arm) for label, arm in told.pop("arms").items()},
+                **document,
+                "arms": {label: arm_from_json(label, arm) for label, arm in document.pop("arms").items()},
                 "samples": {facts.id: facts for facts in rows},
             }
         ).made()

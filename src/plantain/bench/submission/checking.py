@@ -99,12 +99,12 @@ def _of_benchmark(bundle: Bundle, bench: Benchmark) -> Iterator[str]:
             f"one that was given: {bench.name} {bench.edition} ({bench.digest[:12]})"
         )
         return
-    told = bundle.header.samples
+    claimed = bundle.header.samples
     for sample in bench.samples:
-        facts = told.get(sample.id)
+        facts = claimed.get(sample.id)
         if facts is not None and facts != sample_facts(bench, sample, content_of(bench, sample)):
             yield f"sample {sample.id}: what the bundle says of it is not what the benchmark says"
-    if set(told) != {sample.id for sample in bench.samples}:
+    if set(claimed) != {sample.id for sample in bench.samples}:
         yield "samples: not those of the benchmark"
 
 

@@ -38,12 +38,12 @@ def judged_problems(bundle: Bundle, bench: Benchmark | None = None) -> Iterator[
         draws, model = draws_of(row.detail), str(row.detail.get("judge", ""))
         if row.value is None and not draws:
             continue  # nobody was asked; the reason says why
-        told = {draw: replies.get((row.arm, row.sample, row.k, model, draw)) for draw in draws}
+        answers = {draw: replies.get((row.arm, row.sample, row.k, model, draw)) for draw in draws}
         used |= {(row.arm, row.sample, row.k, model, draw) for draw in draws}
-        if not draws or len(draws) != row.detail.get("asked") or None in told.values():
+        if not draws or len(draws) != row.detail.get("asked") or None in answers.values():
             yield f"{where}: not every reply that it says to be made of came along"
             continue
-        known = {draw: reply for draw, reply in told.items() if reply is not None}
+        known = {draw: reply for draw, reply in answers.items() if reply is not None}
         if wrong := _score_wrong(row, known):
             yield f"{where}: {wrong}"
         if bench is not None and any(
@@ -70,8 +70,8 @@ def _score_wrong(row: ScoreRow, replies: Mapping[int, ReplyRow]) -> str:
         return f"a reply off the scale of {least:g} to {most:g}"
     mean = (sum(values) / len(values) - least) / (most - least)
     if row.value is None or not math.isclose(row.value, mean, rel_tol=0, abs_tol=CLOSE):
-        said = "none" if row.value is None else f"{row.value:.4f}"
-        return f"{said}, its replies say {mean:.4f}"
+        stored = "none" if row.value is None else f"{row.value:.4f}"
+        return f"{stored}, its replies say {mean:.4f}"
     return ""
 
 
@@ -87,9 +87,9 @@ def _value(row: ScoreRow, reply: ReplyRow) -> float | None:
 
 
 def _scale(row: ScoreRow) -> tuple[float, float]:
-    told = row.detail.get("scale")
-    if isinstance(told, list) and len(told) == 2 and ":" in row.metric.partition("@")[0]:
-        least, most = (float(str(end)) for end in told)
+    scale = row.detail.get("scale")
+    if isinstance(scale, list) and len(scale) == 2 and ":" in row.metric.partition("@")[0]:
+        least, most = (float(str(end)) for end in scale)
         if least < most:
             return least, most
     return 0.0, 10.0

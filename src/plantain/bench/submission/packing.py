@@ -218,5 +218,5 @@ class _Packing:
 def draws_of(detail: Mapping[str, object]) -> list[int]:
     """The numbers of the draws that a judged score says it is made of; none for a metric."""
     draws = detail.get("draws")
-    told = draws if isinstance(draws, list) else []
-    return [one["draw"] for one in told if isinstance(one, dict) and isinstance(one.get("draw"), int)]
+    rows = draws if isinstance(draws, list) else []
+    return [one["draw"] for one in rows if isinstance(one, dict) and isinstance(one.get("draw"), int)]

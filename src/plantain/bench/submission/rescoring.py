@@ -173,9 +173,9 @@ def _of_output(
                 detail |= more
             except ValueError as error:
                 score = unscored(str(error))
-        told = {"value": score.value, "reason": score.reason, "detail": detail}
+        result = {"value": score.value, "reason": score.reason, "detail": detail}
         yield ScoreRow.model_validate(
-            {"arm": row.arm, "sample": row.sample, "k": row.k, "metric": metric.name, **told}
+            {"arm": row.arm, "sample": row.sample, "k": row.k, "metric": metric.name, **result}
         )
 
 
@@ -198,7 +198,7 @@ def _differences(
             continue
         compared[row.metric] += 1
         if not _same(row.value, ours.value, close[row.metric]):
-            yield f"{where}: {_said(row.value)}, recomputed {_said(ours.value)}"
+            yield f"{where}: {_in_words(row.value)}, recomputed {_in_words(ours.value)}"
 
 
 def _same(one: float | None, other: float | None, close: float) -> bool:
@@ -207,5 +207,5 @@ def _same(one: float | None, other: float | None, close: float) -> bool:
     return math.isclose(one, other, rel_tol=close, abs_tol=close)
 
 
-def _said(value: float | None) -> str:
+def _in_words(value: float | None) -> str:
     return "no value" if value is None else f"{value:.6g}"

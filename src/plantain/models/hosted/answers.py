@@ -29,19 +29,23 @@ def read_instruction(text: str) -> str:
     Raises:
         Unreadable: nothing is left, or it is longer than an editor would follow.
     """
-    said = _THOUGHT.sub("", text).strip()
-    fenced = _FENCE.match(said)
+    answer = _THOUGHT.sub("", text).strip()
+    fenced = _FENCE.match(answer)
     if fenced:
-        said = fenced.group(1).strip()
-    if len(said) > 1 and (said[0], said[-1]) in (('"', '"'), ("“", "”")) and said[0] not in said[1:-1]:
-        said = said[1:-1].strip()
-    if not said:
+        answer = fenced.group(1).strip()
+    if (
+        len(answer) > 1
+        and (answer[0], answer[-1]) in (('"', '"'), ("“", "”"))
+        and answer[0] not in answer[1:-1]
+    ):
+        answer = answer[1:-1].strip()
+    if not answer:
         raise Unreadable("the answer was empty; answer with the instruction alone")
-    if len(said) > LONGEST_INSTRUCTION:
+    if len(answer) > LONGEST_INSTRUCTION:
         raise Unreadable(
-            f"the answer has {len(said)} characters; answer with an instruction of two to six sentences"
+            f"the answer has {len(answer)} characters; answer with an instruction of two to six sentences"
         )
-    return said
+    return answer
 
 
 def read_object(text: str, marks: set[str]) -> JsonObject:
@@ -50,26 +54,26 @@ def read_object(text: str, marks: set[str]) -> JsonObject:
     Raises:
         Unreadable: none, several different ones, or a key twice.
     """
-    said = _THOUGHT.sub("", text).strip()
-    if not said:
+    answer = _THOUGHT.sub("", text).strip()
+    if not answer:
         raise Unreadable("the answer was empty; answer with the JSON object alone")
-    if len(said) > LONGEST_ANSWER:
+    if len(answer) > LONGEST_ANSWER:
         raise Unreadable("the answer is far too long; answer with the JSON object alone")
     reports: list[JsonObject] = []
     decoder = json.JSONDecoder(object_pairs_hook=_no_key_twice, parse_constant=_no_constant)
-    at, starts = said.find("{"), 0
+    at, starts = answer.find("{"), 0
     while at >= 0 and starts < MOST_STARTS:
         starts += 1
         try:
-            value, end = decoder.raw_decode(said, at)
+            value, end = decoder.raw_decode(answer, at)
         except Unreadable:
             raise
         except (ValueError, RecursionError):  # also a number of more digits than Python reads
-            at = said.find("{", at + 1)
+            at = answer.find("{", at + 1)
             continue
         if isinstance(value, dict) and marks & value.keys() and value not in reports:
             reports.append(value)
-        at = said.find("{", end)
+        at = answer.find("{", end)
     if not reports:
         raise Unreadable("there was no complete JSON object with the report in the answer")
     if len(reports) > 1:

@@ -67,7 +67,7 @@ class BlindDescription:
         """Of the original and of the edit."""
         return ("B", "A") if self.edited_first else ("A", "B")
 
-    def told(self) -> str:
+    def description(self) -> str:
         """In words, for people and for the record of a verdict."""
         original, edited = self.letters
         return "\n".join((f"Picture {original} is the original, picture {edited} the edit.", *self.lines))
@@ -108,7 +108,7 @@ def read_look(text: str, *, edited_first: bool) -> str:
 
 
 def _entry(entry: JsonObject, name: str, asked: JsonObject) -> JsonObject:
-    said: JsonObject = {}
+    shown: JsonObject = {}
     for key, schema in asked.items():
         value = entry.get(key)
         if schema == _TEXT and not (isinstance(value, str) and value.strip()):
@@ -117,8 +117,8 @@ def _entry(entry: JsonObject, name: str, asked: JsonObject) -> JsonObject:
             raise Unreadable(f"{name}: {key} must be true or false")
         if schema == _NUMBER and not _is_share(value):
             continue  # how sure it is decides nothing
-        said[key] = value
-    return said
+        shown[key] = value
+    return shown
 
 
 def _is_share(value: object) -> bool:
@@ -129,15 +129,16 @@ def seen_of(look: str) -> BlindDescription:
     """What the journal keeps of a first turn. Raises ValueError where there was none."""
     if not look:
         raise ValueError("a judge that looks first is handed what it saw; see calls.looking")
-    told = orjson.loads(look)
+    report = orjson.loads(look)
     lines = [
         f"Difference, {one['place']}: in A {one['in_a']}; in B {one['in_b']}{_sure(one)}"
-        for one in told["differences"]
+        for one in report["differences"]
     ] or ["No difference between A and B."]
     lines += [
-        f"Finding, {one['name']}, in {_where(one)}: {one['evidence']}{_sure(one)}" for one in told["findings"]
+        f"Finding, {one['name']}, in {_where(one)}: {one['evidence']}{_sure(one)}"
+        for one in report["findings"]
     ] or ["No finding in A or in B."]
-    return BlindDescription(told["edited_first"], tuple(lines))
+    return BlindDescription(report["edited_first"], tuple(lines))
 
 
 def _where(entry: dict[str, object]) -> str:

@@ -74,8 +74,8 @@ def read_description(text: str, given: str) -> ChangeDescription:
         Unreadable: says what is missing or too long.
     """
     found = read_object(text, {"description", "action"})
-    said = {name: _text(found, name) for name in _TEXTS}
-    prompt = given or said["prompt"]
+    texts = {name: _text(found, name) for name in _TEXTS}
+    prompt = given or texts["prompt"]
     listed = found.get("rephrasings")
     if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
         raise Unreadable("rephrasings must be a list of sentences")
@@ -84,8 +84,8 @@ def read_description(text: str, given: str) -> ChangeDescription:
         raise Unreadable("rephrasings: none of them differs from the instruction")
     if any(len(one) > LONGEST for one in others):
         raise Unreadable("rephrasings: one is far longer than a sentence")
-    del said["prompt"]
-    return ChangeDescription(prompt=prompt, rephrasings=others, **said)
+    del texts["prompt"]
+    return ChangeDescription(prompt=prompt, rephrasings=others, **texts)
 
 
 def read_procedures(text: str, known: Sequence[str], most: int) -> tuple[str, ...]:
@@ -100,11 +100,11 @@ def read_procedures(text: str, known: Sequence[str], most: int) -> tuple[str, ..
     return _others([" ".join(one.split()).rstrip(".") for one in listed], known)[:most]
 
 
-def _others(said: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+def _others(proposed: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     """What is said, each once and none of what is known, whatever case and full stop."""
     seen = {_plain(one) for one in known} | {""}
     kept = []
-    for one in said:
+    for one in proposed:
         if _plain(one) not in seen:
             seen.add(_plain(one))
             kept.append(one)

@@ -16,12 +16,12 @@ from plantain.models.hosted.announced import announced_in_error
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.quotas import (
     LONGEST_WAIT_S,
+    announced_wait,
     larger_than_its_limit,
     no_quota_at_all,
     opens_again,
     out_of_money,
     retry_after,
-    said_wait,
 )
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind, Usage
@@ -157,9 +157,9 @@ def http_fault(
     code = one_line(_text(error, "code") or _text(error, "status") or _text(error, "type"))[:60].strip()
     if status == 200 and code.isdecimal() and 400 <= int(code) < 600:
         status = int(code)
-    said = one_line(_text(error, "message") or _kind_of(content))
+    message = one_line(_text(error, "message") or _kind_of(content))
     announce(announced_in_error(error))
-    outcome = _status_outcome(model, status, code, said, error, headers, now)
+    outcome = _status_outcome(model, status, code, message, error, headers, now)
     late = status in TIMEOUTS
     return replace(outcome, unbilled=status >= 400 and not late, timed_out=late)
 
@@ -168,23 +168,23 @@ def _status_outcome(
     model: str,
     status: int,
     code: str,
-    said: str,
+    message: str,
     error: JsonObject,
     headers: Mapping[str, str],
     now: datetime | None,
 ) -> Outcome:
-    reason = f"{status}{f' {code}' if code and code != str(status) else ''}: {said}"
+    reason = f"{status}{f' {code}' if code and code != str(status) else ''}: {message}"
     codes = codes_of(error)
     named = named_outcome(model, codes, reason)
     if named is not None:
         return named
-    waits = [wait for wait in (retry_after(headers, error), said_wait(said)) if wait is not None]
+    waits = [wait for wait in (retry_after(headers, error), announced_wait(message)) if wait is not None]
     wait = min(max(waits), LONGEST_WAIT_S) if waits else None
-    if status == 402 or (status in (403, 429) and out_of_money(said)):
+    if status == 402 or (status in (403, 429) and out_of_money(message)):
         return _spent(reason)
     if status == 429:
-        return _limited(model, error, said, reason, wait, now or datetime.now(UTC))
-    if status == 401 or (status == 400 and "api key" in said.casefold()):
+        return _limited(model, error, message, reason, wait, now or datetime.now(UTC))
+    if status == 401 or (status == 400 and "api key" in message.casefold()):
         return Outcome(OutcomeKind.TRANSPORT, f"{reason} (the key was not accepted)", fatal=True)
     if status == 403 or (status == 400 and "failed_precondition" in codes):
         return Outcome(OutcomeKind.TRANSPORT, f"{reason} (this key may not use {model})", fatal=True)
@@ -192,7 +192,7 @@ def _status_outcome(
         return _no_such_model(model, reason)
     if status in (408, 409, 425, 499) or status >= 500 or status < 400:
         return Outcome(OutcomeKind.TRANSPORT, reason, retry_after=wait)
-    if status in (400, 422) and _UNKNOWN_FIELD.search(said):
+    if status in (400, 422) and _UNKNOWN_FIELD.search(message):
         why = f"{reason} ({model} does not take this setting; say what kind of server it is, or leave it out)"
         return Outcome(OutcomeKind.MALFORMED, why, fatal=True)
     if status == 413:
@@ -224,13 +224,13 @@ def named_outcome(model: str, codes: frozenset[str], reason: str) -> Outcome | N
 
 def failed_answer(model: str, error: JsonObject) -> Outcome:
     """The outcome of an answer that came with status 200 and says that it failed."""
-    code, said = one_line(_text(error, "code"))[:60], one_line(_text(error, "message"))
-    reason = f"the provider failed: {code or 'no code'}: {said}"
+    code, message = one_line(_text(error, "code"))[:60], one_line(_text(error, "message"))
+    reason = f"the provider failed: {code or 'no code'}: {message}"
     named = named_outcome(model, codes_of(error), reason)
     if named is not None:
         return named
     if code == "rate_limit_exceeded":
-        return Outcome(OutcomeKind.RATE_LIMITED, reason, retry_after=said_wait(said))
+        return Outcome(OutcomeKind.RATE_LIMITED, reason, retry_after=announced_wait(message))
     return Outcome(OutcomeKind.TRANSPORT if code in PASSING else OutcomeKind.MALFORMED, reason)
 
 
@@ -245,16 +245,16 @@ def _no_such_model(model: str, reason: str) -> Outcome:
 
 
 def _limited(
-    model: str, error: JsonObject, said: str, reason: str, wait: float | None, now: datetime
+    model: str, error: JsonObject, message: str, reason: str, wait: float | None, now: datetime
 ) -> Outcome:
     """A 429: a limit that passes, or one that no waiting within reason will."""
-    if no_quota_at_all(error, said):
+    if no_quota_at_all(error, message):
         why = f"{reason} (this key's quota for {model} is 0: another plan or model is needed)"
         return Outcome(OutcomeKind.RATE_LIMITED, why, fatal=True)
-    if larger_than_its_limit(said):
+    if larger_than_its_limit(message):
         why = f"{reason} (one request is more than this key's limit)"
         return Outcome(OutcomeKind.RATE_LIMITED, why, fatal=True)
-    opens = opens_again(error, said, wait, now)
+    opens = opens_again(error, message, wait, now)
     if opens is not None:
         why = f"{reason} (the day's quota is used up; it opens again at {opens:%Y-%m-%d %H:%M} UTC)"
         wait = min((opens - now).total_seconds(), LONGEST_WAIT_S)
@@ -264,8 +264,10 @@ def _limited(
 
 def not_allowed(why: Exception) -> Fault:
     """A picture that our own gate held back: nothing was sent, nothing is billed, and the run stops."""
-    said = " ".join(str(why).split())
-    return Fault(Outcome(OutcomeKind.REFUSED, said, fatal=True), usage=Usage(input_tokens=0, output_tokens=0))
+    reason = " ".join(str(why).split())
+    return Fault(
+        Outcome(OutcomeKind.REFUSED, reason, fatal=True), usage=Usage(input_tokens=0, output_tokens=0)
+    )
 
 
 def wire_fault(error: Exception, timeout_s: float) -> Outcome:
@@ -299,8 +301,8 @@ def read_body(content: str | bytes) -> JsonObject:
         body = redacted_json(read)
     except (ValueError, RecursionError):
         text = content if isinstance(content, str) else content.decode("utf-8", "replace")
-        said = f"status 200 with {_kind_of(text)} instead of the provider's JSON"
-        raise Fault(Outcome(OutcomeKind.TRANSPORT, said), 200) from None
+        reason = f"status 200 with {_kind_of(text)} instead of the provider's JSON"
+        raise Fault(Outcome(OutcomeKind.TRANSPORT, reason), 200) from None
     if not isinstance(body, dict):
         raise Fault(Outcome(OutcomeKind.TRANSPORT, "status 200 with JSON that is no object"), 200)
     if not body:

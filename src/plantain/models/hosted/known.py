@@ -102,10 +102,10 @@ def roles_at(provider: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _price(said: dict[str, object]) -> Price:
-    tiers = said.pop("tiers", {})
+def _price(row: dict[str, object]) -> Price:
+    tiers = row.pop("tiers", {})
     assert isinstance(tiers, dict)
-    return Price(**said, tiers=tuple(tiers.items()))  # type: ignore[arg-type]  # the table is ours, and tested
+    return Price(**row, tiers=tuple(tiers.items()))  # type: ignore[arg-type]  # the table is ours, and tested
 
 
 def today() -> date:

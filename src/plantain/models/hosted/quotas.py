@@ -59,7 +59,7 @@ def opens_again(error: JsonObject, message: str, wait: float | None, now: dateti
     return None
 
 
-def said_wait(message: str) -> float | None:
+def announced_wait(message: str) -> float | None:
     """Seconds to wait, as the words of an error have it ("try again in 7m12s"); None where they do not."""
     found = _WAIT.search(message)
     if found is None:
@@ -83,8 +83,8 @@ def retry_after(headers: Mapping[str, str], error: JsonObject) -> float | None:
         delay = detail.get("retryDelay")
         if isinstance(delay, str):
             waits.append(_number(delay.removesuffix("s")))
-    said = [wait for wait in waits if math.isfinite(wait)]
-    return min(max(*said, 0.0), LONGEST_WAIT_S) if said else None
+    announced = [wait for wait in waits if math.isfinite(wait)]
+    return min(max(*announced, 0.0), LONGEST_WAIT_S) if announced else None
 
 
 def _seconds_or_date(value: str) -> float:

@@ -120,8 +120,8 @@ def _criterion(
     if criterion.scale is not None:
         return _number(value, criterion, rubric)
     if not isinstance(value, dict):
-        said = "is missing" if value is None else "is not an object"
-        problems.append(f"{criterion.name} {said}")
+        problem = "is missing" if value is None else "is not an object"
+        problems.append(f"{criterion.name} {problem}")
         return None
     passed = _flag(value, "passed", f"{criterion.name}.", problems)
     if passed is None:
@@ -135,12 +135,12 @@ def _number(value: object, criterion: RubricCriterion, rubric: Rubric) -> Criter
     plain = isinstance(value, dict) and value.keys() <= {"reason", "codes", "score"}
     number = value.get("score") if isinstance(value, dict) and plain else None
     if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
-        said = (
+        problem = (
             "is missing"
             if number is None
             else f"is {str(number)[:40]}, no whole number from {least} to {most}"
         )
-        return CriterionResult(None, evidence=f"score {said}")
+        return CriterionResult(None, evidence=f"score {problem}")
     assert isinstance(value, dict)
     codes, evidence = _codes(value, "reason", rubric)
     return CriterionResult(rubric.passes(criterion.name, number), None, codes, evidence, float(number))
@@ -168,19 +168,19 @@ def _reason(text: str, found: JsonObject, criteria: dict[str, CriterionResult], 
         return _text(found.get("reason"))
     if not found:
         return text.strip()[:4000]
-    said = {
+    parts = {
         c.short or c.name: criteria[c.name].evidence
         for c in rubric.criteria
         if criteria[c.name].passed is not None
     }
-    return " ".join(f"{short}: {words}" for short, words in said.items() if words)
+    return " ".join(f"{short}: {words}" for short, words in parts.items() if words)
 
 
 def _flag(found: JsonObject, key: str, where: str, problems: list[str]) -> bool | None:
     value = _plain_flag(found.get(key))
     if value is None:
-        said = "is missing" if found.get(key) is None else "must be true or false"
-        problems.append(f"{where}{key} {said}")
+        problem = "is missing" if found.get(key) is None else "must be true or false"
+        problems.append(f"{where}{key} {problem}")
     return value
 
 
@@ -200,8 +200,8 @@ def _confidence(value: object) -> float | None:
 
 def _codes(value: JsonObject, words: str, rubric: Rubric) -> tuple[tuple[str, ...], str]:
     """The rubric's codes that are named, and the text of `words` with all others that are."""
-    said = value.get("codes")
-    given = [said] if isinstance(said, str) else said if isinstance(said, list) else []
+    stated = value.get("codes")
+    given = [stated] if isinstance(stated, str) else stated if isinstance(stated, list) else []
     names = [item.strip().casefold() for item in given if isinstance(item, str) and item.strip()]
     unknown = ", ".join(name for name in names if name not in rubric.codes)
     evidence = _text(value.get(words))

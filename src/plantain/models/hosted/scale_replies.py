@@ -121,15 +121,15 @@ def other_scale(reply: str) -> str:
         if match["kind"] or match["sign"] or (most and _number(most) not in (None, 10.0)):
             return match[0].strip()
     for tree in _json_trees(reply):
-        if said := _scale_keys(tree):
-            return said
+        if scale := _scale_keys(tree):
+            return scale
     return ""
 
 
 def _scale_keys(tree: object) -> str:
     """The first entry that names the end of a scale other than 10, e.g. "max: 5"."""
     if isinstance(tree, list):
-        return next((said for entry in tree if (said := _scale_keys(entry))), "")
+        return next((scale for entry in tree if (scale := _scale_keys(entry))), "")
     if not isinstance(tree, _Pairs):
         return ""
     for key, value in tree.pairs:
@@ -139,8 +139,8 @@ def _scale_keys(tree: object) -> str:
             )
             if ends and max(map(float, ends)) != 10.0:
                 return f"{key}: {', '.join(ends)}"
-        if said := _scale_keys(value):
-            return said
+        if scale := _scale_keys(value):
+            return scale
     return ""
 
 

@@ -114,7 +114,7 @@ class HostedJudge:
         if self.looks_first:
             seen = blind.seen_of(request.seen)
             prompt = blind_prompt(self._library, request, self._leniency, seen.letters, seen.lines)
-            return prompt, blind.shown(prompt.text, request, seen.edited_first), seen.told()
+            return prompt, blind.shown(prompt.text, request, seen.edited_first), seen.description()
         prompt = judge_prompt(self._library, request, self._leniency)
         pictures = (request.original, request.edited, request.truth)
         shown = [

@@ -110,21 +110,21 @@ def why_not(
     floor, under = needs()["area"]["held out"], needs()["area"]["exchanged"]
     for name, area in held_out.items():
         if area.auc is None or area.auc < floor:
-            found.append(f"{name}: AUC {_said(area.auc)} on held-out pictures, below {floor:.2f}")
+            found.append(f"{name}: AUC {_in_words(area.auc)} on held-out pictures, below {floor:.2f}")
     for what, areas in areas_under.items():
         for name, area in areas.items():
             if area.auc is None or area.auc < under:
-                found.append(f"{name}: AUC {_said(area.auc)} with {what}, below {under:.2f}")
+                found.append(f"{name}: AUC {_in_words(area.auc)} with {what}, below {under:.2f}")
     if not ece <= needs()["calibration"]["ece"]:
         found.append(f"expected calibration error {ece:.3f}, above {needs()['calibration']['ece']:.2f}")
     for what, rates in controls.items():
         for name, rate in rates.items():
             if rate.least is not None and (rate.rate is None or rate.rate < rate.least):
                 found.append(
-                    f"{name}: {_said(rate.rate)} right of {rate.n} with {what}, below {rate.least:.2f}"
+                    f"{name}: {_in_words(rate.rate)} right of {rate.n} with {what}, below {rate.least:.2f}"
                 )
     return tuple(found)
 
 
-def _said(value: float | None) -> str:
+def _in_words(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f}"

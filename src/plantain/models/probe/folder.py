@@ -86,8 +86,8 @@ def logits_of(
     found = []
     with torch.inference_mode():
         for first in range(0, len(frames), _BATCH):
-            told = np.stack([levelled(frame) for frame in frames[first : first + _BATCH]])
-            found.append(network(torch.from_numpy(told)).numpy())
+            levels = np.stack([levelled(frame) for frame in frames[first : first + _BATCH]])
+            found.append(network(torch.from_numpy(levels)).numpy())
     return np.concatenate(found).astype(np.float64) if found else np.zeros((0, 0))
 
 

@@ -68,5 +68,5 @@ def levelled(frame: Frame) -> npt.NDArray[np.float32]:
     inside = inside_of(frame)
     values = frame[inside] if inside.any() else frame.ravel()
     low, middle, high = np.percentile(values, (25, 50, 75))
-    told = (frame.astype(np.float32) - middle) / max(float(high - low), 8.0)
-    return np.where(inside, np.clip(told, -3.0, 5.0), -3.0).astype(np.float32)
+    levels = (frame.astype(np.float32) - middle) / max(float(high - low), 8.0)
+    return np.where(inside, np.clip(levels, -3.0, 5.0), -3.0).astype(np.float32)

@@ -73,9 +73,9 @@ class ProbeJudge:
         card, finding = self._probe.card, request.finding
         if finding is None or finding.name not in card.findings or request.image.modality != card.modality:
             asked = "no finding" if finding is None else f"{finding.name} of {request.image.modality}"
-            told = f"the probe tells {', '.join(card.findings)} of {card.modality}, not {asked}"
-            unseen = CriterionResult(None, evidence=told)
-            return Reply(Observations({c.name: unseen for c in request.rubric.criteria}, reason=told))
+            reason = f"the probe tells {', '.join(card.findings)} of {card.modality}, not {asked}"
+            unseen = CriterionResult(None, evidence=reason)
+            return Reply(Observations({c.name: unseen for c in request.rubric.criteria}, reason=reason))
         try:
             found = await self._asked(request.original.data, request.edited.data)
         except (BadImage, cv2.error) as error:
@@ -126,7 +126,7 @@ def observed(
     moved = after - before
     there = bool(after[at] >= 0)
     right = bool(sign * moved[at] > card.margins[at]) and there == (direction is Direction.ADD)
-    said = {
+    readings = {
         name: f"{name} {_chance(b)} to {_chance(a)}"
         for name, b, a in zip(card.findings, before, after, strict=True)
     }
@@ -138,13 +138,13 @@ def observed(
     wrong = FailureCode.TOO_SUBTLE if there != (sign > 0) else FailureCode.NON_TARGET_FINDING
     results = {
         Criterion.INSTRUCTION_COMPLIANCE: CriterionResult(
-            right, float(_expit(abs(after[at]))), () if right else (wrong.value,), said[finding.name]
+            right, float(_expit(abs(after[at]))), () if right else (wrong.value,), readings[finding.name]
         ),
         Criterion.FIDELITY_PRESERVATION: CriterionResult(
             not others,
             None,
             (FailureCode.NON_TARGET_FINDING.value,) if others else (),
-            "; ".join(said[name] for name in card.findings if name != finding.name),
+            "; ".join(readings[name] for name in card.findings if name != finding.name),
         ),
     }
     unseen = CriterionResult(None, evidence="the probe does not see this")
@@ -159,7 +159,7 @@ def observed(
         },
         facts={name: facts[name] for name in rubric.facts if name in facts},
         reason="Probability of each finding before and after, by a trained probe: "
-        + "; ".join(said.values())
+        + "; ".join(readings.values())
         + ".",
     )
 

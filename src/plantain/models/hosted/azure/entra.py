@@ -60,18 +60,18 @@ class EntraTokens:
             found = self._credential.get_token(SCOPE)
         except AzureError as error:
             refused = isinstance(error, (ClientAuthenticationError, CredentialUnavailableError))
-            said = f"no token from Microsoft Entra: {one_line(redacted(str(error)))}"
-            raise Fault(Outcome(OutcomeKind.TRANSPORT, said, fatal=refused, unbilled=True)) from None
+            reason = f"no token from Microsoft Entra: {one_line(redacted(str(error)))}"
+            raise Fault(Outcome(OutcomeKind.TRANSPORT, reason, fatal=refused, unbilled=True)) from None
         hide(found.token)
         self.token, self._until = found.token, float(found.expires_on)
 
     def _connection(self) -> dict[str, object]:
-        said: dict[str, object] = {}
+        settings: dict[str, object] = {}
         if self._options.proxy:
-            said["proxies"] = {"http": self._options.proxy, "https": self._options.proxy}
+            settings["proxies"] = {"http": self._options.proxy, "https": self._options.proxy}
         if self._options.ca_bundle is not None:
-            said["connection_verify"] = str(self._options.ca_bundle)
-        return said
+            settings["connection_verify"] = str(self._options.ca_bundle)
+        return settings
 
     def _lock(self) -> asyncio.Lock:
         """One for each event loop: those who wait share the one request."""

@@ -39,7 +39,7 @@ class JobFiles:
         self._folder.mkdir(exist_ok=True)
         sync_folder(self._folder.parent)
         temporary = self.requests(job).with_suffix(".new")
-        with self.full_disk_told(sum(map(len, lines))):
+        with self.naming_full_disk(sum(map(len, lines))):
             with create(temporary) as file:
                 for line in lines:
                     file.write(line)
@@ -47,7 +47,7 @@ class JobFiles:
             self.keep(temporary, self.requests(job))
 
     @contextlib.contextmanager
-    def full_disk_told(self, needed: int) -> Iterator[None]:
+    def naming_full_disk(self, needed: int) -> Iterator[None]:
         """An error of a full disk becomes DiskFull, with the bytes that were to be written."""
         try:
             yield

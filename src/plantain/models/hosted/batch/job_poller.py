@@ -102,7 +102,7 @@ class JobPoller:
             tries = 0
             while not final.exists():
                 try:
-                    with self._files.full_disk_told(0), self._files.nameless() as (raw, path):
+                    with self._files.naming_full_disk(0), self._files.nameless() as (raw, path):
                         await self._service.fetch(file_id, path)
                         await asyncio.to_thread(self._keep, raw, final)
                 except Fault as fault:

@@ -24,8 +24,8 @@ class BedrockWire(OpenAIWire):
         try:
             return await super()._sent(request, timeout_s)
         except openai.OpenAIError as error:  # what the SDK says where it cannot sign
-            said = f"the request could not be signed: {one_line(redacted(str(error)))}"
-            raise Fault(Outcome(OutcomeKind.TRANSPORT, said, fatal=True, unbilled=True)) from None
+            reason = f"the request could not be signed: {one_line(redacted(str(error)))}"
+            raise Fault(Outcome(OutcomeKind.TRANSPORT, reason, fatal=True, unbilled=True)) from None
 
     def _new_client(self, timeout: httpx2.Timeout, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
         client = openai.AsyncBedrockOpenAI(

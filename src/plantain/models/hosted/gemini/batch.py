@@ -153,8 +153,8 @@ class GeminiJobs:
         try:
             return await self._wire.do(request, TRANSFER_S)
         except (KeyError, ValueError) as error:
-            said = f"the file was not taken whole ({type(error).__name__})"
-            raise Fault(Outcome(OutcomeKind.TRANSPORT, said)) from None
+            reason = f"the file was not taken whole ({type(error).__name__})"
+            raise Fault(Outcome(OutcomeKind.TRANSPORT, reason)) from None
 
     def _refusal(self, error: JsonObject) -> Fault:
         code = error.get("code")
@@ -179,8 +179,8 @@ def failure_of(job_id: str, error: JsonObject) -> Outcome | None:
     code = error.get("code")
     if not isinstance(code, int):
         return None
-    said = one_line(text(error, "message") or "no reason given")
-    reason = f"batch job {job_id} failed: {code}: {said}"
+    message = one_line(text(error, "message") or "no reason given")
+    reason = f"batch job {job_id} failed: {code}: {message}"
     if HTTP_OF_RPC.get(code, code) == 429:
         return Outcome(OutcomeKind.RATE_LIMITED, reason, retry_after=60.0)
     return Outcome(OutcomeKind.TRANSPORT, reason, fatal=True)

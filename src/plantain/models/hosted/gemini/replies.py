@@ -36,15 +36,15 @@ def read_text(body: JsonObject) -> str:
         Fault: blocked before or after generation, cut at its longest, or empty.
     """
     candidate = _candidate(body)
-    said = "".join(text(part, "text") for part in _parts(candidate) if part.get("thought") is not True)
+    answer = "".join(text(part, "text") for part in _parts(candidate) if part.get("thought") is not True)
     reason = text(candidate, "finishReason")
     if reason == "MAX_TOKENS":
         raise cut_short()
     if reason not in FINISHED:
         raise Fault(Outcome(OutcomeKind.MALFORMED, f"the answer ended with {reason}"), 200)
-    if not said.strip():
+    if not answer.strip():
         raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
-    return said
+    return answer
 
 
 def read_picture(body: JsonObject) -> bytes:
@@ -56,15 +56,15 @@ def read_picture(body: JsonObject) -> bytes:
     """
     candidate = _candidate(body)
     parts = [part for part in _parts(candidate) if part.get("thought") is not True]
-    said = one_line(" ".join(text(part, "text") for part in parts).strip())
+    words = one_line(" ".join(text(part, "text") for part in parts).strip())
     inline = [child(part, "inlineData") or child(part, "inline_data") for part in parts]
     pictures = [text(data, "data") for data in inline if data]
     if pictures:
         return from_base64(pictures[-1])
     reason = text(candidate, "finishReason")
-    if reason in FINISHED and not said and not parts:
+    if reason in FINISHED and not words and not parts:
         raise Fault(Outcome(OutcomeKind.NO_IMAGE, "the answer held neither picture nor text"), 200)
-    why = f"text instead of a picture: {said}" if said else f"no picture ({reason or 'no reason given'})"
+    why = f"text instead of a picture: {words}" if words else f"no picture ({reason or 'no reason given'})"
     raise Fault(Outcome(OutcomeKind.NO_IMAGE, why), 200)
 
 
@@ -104,8 +104,8 @@ def read_usage(body: JsonObject) -> Usage:
 
 def _tier(usage: JsonObject) -> str:
     """The tier that served: "serviceTier" of the Gemini API, or the traffic type that Vertex AI gives."""
-    said = (text(usage, "serviceTier") or text(usage, "trafficType")).casefold().removeprefix("on_demand_")
-    return "" if said in USUAL_TIERS or said.endswith("unspecified") else said
+    tier = (text(usage, "serviceTier") or text(usage, "trafficType")).casefold().removeprefix("on_demand_")
+    return "" if tier in USUAL_TIERS or tier.endswith("unspecified") else tier
 
 
 def _candidate(body: JsonObject) -> JsonObject:
@@ -117,9 +117,11 @@ def _candidate(body: JsonObject) -> JsonObject:
         raise Fault(Outcome(OutcomeKind.TRANSPORT, "the answer was empty"), 200)
     reason = text(candidates[0], "finishReason")
     if reason in REFUSALS:
-        said = one_line(text(candidates[0], "finishMessage"))
+        message = one_line(text(candidates[0], "finishMessage"))
         raise Fault(
-            Outcome(OutcomeKind.REFUSED, f"declined by the provider: {reason}{f', {said}' if said else ''}"),
+            Outcome(
+                OutcomeKind.REFUSED, f"declined by the provider: {reason}{f', {message}' if message else ''}"
+            ),
             200,
         )
     if reason in NO_PICTURE:

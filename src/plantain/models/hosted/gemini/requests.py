@@ -35,13 +35,13 @@ OURS = ("automaticFunctionCalling", "httpOptions", "shouldReturnHttpResponse")
 
 def contents(parts: Sequence[str | EncodedImage]) -> list[types.Content]:
     """One user turn of texts and pictures, in order."""
-    said = [
+    listed = [
         types.Part(text=part)
         if isinstance(part, str)
         else types.Part(inline_data=types.Blob(data=part.data, mime_type=part.media_type))
         for part in parts
     ]
-    return [types.Content(role="user", parts=said)]
+    return [types.Content(role="user", parts=listed)]
 
 
 def text_config(question: Question, options: ProviderOptions) -> types.GenerateContentConfig:
@@ -83,18 +83,18 @@ def picture_config(seed: int, options: ProviderOptions) -> types.GenerateContent
 
 def request_body(contents: list[types.Content], config: types.GenerateContentConfig) -> JsonObject:
     """A request as it is posted online, as JSON."""
-    said = config.model_dump(mode="json", by_alias=True, exclude_none=True)
+    settings = config.model_dump(mode="json", by_alias=True, exclude_none=True)
     for name in OURS:
-        said.pop(name, None)
+        settings.pop(name, None)
     body: JsonObject = {
         "contents": [turn.model_dump(mode="json", by_alias=True, exclude_none=True) for turn in contents]
     }
     for name in BESIDE:
-        if name in said:
-            body[name] = said.pop(name)
+        if name in settings:
+            body[name] = settings.pop(name)
     if isinstance(body.get("systemInstruction"), str):
         body["systemInstruction"] = {"parts": [{"text": body["systemInstruction"]}], "role": "user"}
-    body["generationConfig"] = said
+    body["generationConfig"] = settings
     return body
 
 
@@ -114,8 +114,8 @@ def _thinking(options: ProviderOptions) -> types.ThinkingConfig | None:
 
 
 def _resolution(options: ProviderOptions) -> types.MediaResolution | None:
-    said = options.media_resolution
-    return types.MediaResolution(f"MEDIA_RESOLUTION_{said.upper()}") if said else None
+    resolution = options.media_resolution
+    return types.MediaResolution(f"MEDIA_RESOLUTION_{resolution.upper()}") if resolution else None
 
 
 def _tier(options: ProviderOptions) -> types.ServiceTier | None:

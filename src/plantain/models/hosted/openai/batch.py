@@ -165,10 +165,10 @@ def _job(job: Batch) -> BatchJob:
 
 def _failure(job: Batch) -> Outcome:
     first = next(iter((job.errors.data if job.errors else None) or []), None)
-    code, said = (
+    code, message = (
         (first.code or "", one_line(redacted(first.message or ""))) if first else ("", "no reason given")
     )
-    reason = f"batch job {job.id} was not accepted: {code or 'no code'}: {said}"
+    reason = f"batch job {job.id} was not accepted: {code or 'no code'}: {message}"
     if code in CROWDED:
         return Outcome(OutcomeKind.RATE_LIMITED, reason, retry_after=60.0)
     return Outcome(OutcomeKind.TRANSPORT, reason, fatal=True)

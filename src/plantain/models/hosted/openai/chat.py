@@ -107,12 +107,12 @@ def read_text(body: JsonObject) -> str:
     if reason == "length":
         raise cut_short()
     content = message.get("content")
-    said = "".join(text(part, "text") for part in objects(content)) or (
+    answer = "".join(text(part, "text") for part in objects(content)) or (
         content if isinstance(content, str) else ""
     )
-    if not said.strip():
+    if not answer.strip():
         raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
-    return said
+    return answer
 
 
 def read_usage(body: JsonObject) -> Usage:
@@ -149,6 +149,6 @@ def _part(part: str | EncodedImage, options: ProviderOptions) -> JsonObject:
 
 
 def _refuses_schema(fault: Fault) -> bool:
-    said = fault.outcome.reason.casefold()
-    named = any(word in said for word in ("response_format", "json_schema", "guided", "schema"))
+    reason = fault.outcome.reason.casefold()
+    named = any(word in reason for word in ("response_format", "json_schema", "guided", "schema"))
     return fault.status in (400, 404, 422, 501) and named

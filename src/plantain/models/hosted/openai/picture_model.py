@@ -73,15 +73,15 @@ class OpenAIPictureModel:
 def words_of(parts: Sequence[str | EncodedImage]) -> str:
     """The text of a request; pictures go beside it, in order, and among several each is named in its place."""
     several = sum(isinstance(part, EncodedImage) for part in parts) > 1
-    said: list[str] = []
+    lines: list[str] = []
     shown = 0
     for part in parts:
         if isinstance(part, str):
-            said.append(part)
+            lines.append(part)
         elif several:
             shown += 1
-            said.append(f"(picture {shown})")
-    return "\n".join(said)
+            lines.append(f"(picture {shown})")
+    return "\n".join(lines)
 
 
 def read_picture(body: JsonObject) -> bytes:

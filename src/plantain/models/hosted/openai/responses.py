@@ -95,10 +95,10 @@ def read_text(body: JsonObject) -> str:
         raise Fault(Outcome(OutcomeKind.MALFORMED, f"the answer was cut ({why or 'no reason given'})"), 200)
     if status in ("failed", "cancelled"):
         raise Fault(failed_answer(text(body, "model") or "this model", child(body, "error")), 200)
-    said = "".join(text(part, "text") for part in contents if part.get("type") == "output_text")
-    if not said.strip():
+    answer = "".join(text(part, "text") for part in contents if part.get("type") == "output_text")
+    if not answer.strip():
         raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
-    return said
+    return answer
 
 
 def read_usage(body: JsonObject) -> Usage:
@@ -127,8 +127,8 @@ def read_usage(body: JsonObject) -> Usage:
 
 def served_tier(body: JsonObject) -> str:
     """The service tier that an answer names; "" for the usual one. Fast mode is billed, and named, as priority."""
-    said = text(body, "service_tier").casefold()
-    return "" if said in USUAL_TIERS else {"fast": "priority"}.get(said, said)
+    tier = text(body, "service_tier").casefold()
+    return "" if tier in USUAL_TIERS else {"fast": "priority"}.get(tier, tier)
 
 
 def _part(part: str | EncodedImage, options: ProviderOptions) -> JsonObject:

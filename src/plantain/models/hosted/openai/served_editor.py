@@ -60,14 +60,14 @@ class ServedPictureModel:
         self._seeded = options.use_seed and "use_seed" in server.edits
         left_out = [FIELD_OF[option] for option in asked if option not in server.edits]
         left_out += ["seed"] if options.use_seed and not self._seeded else []
-        said = {
+        stated = {
             "server": server.name,
             **self._fields,
             "seed": self._seeded,
             "mask": options.mask or None,
             "left_out": ",".join(left_out) or None,
         }
-        self.sampling = " ".join(f"{name}={value}" for name, value in said.items() if value is not None)
+        self.sampling = " ".join(f"{name}={value}" for name, value in stated.items() if value is not None)
 
     async def draw(
         self, parts: Sequence[str | EncodedImage], seed: int, mask: EncodedImage | None = None

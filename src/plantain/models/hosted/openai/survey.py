@@ -77,8 +77,8 @@ async def survey(
         wire.model = model or (ids[0] if ids else "default")
         if model and ids and model not in ids:
             return ProbedAddress(wire.address, True, ids, (), kind, f"there is no {model!r} at this address")
-        roles, said = await _roles(wire, options, server)
-        return ProbedAddress(wire.address, True, ids, roles, kind, said)
+        roles, answered = await _roles(wire, options, server)
+        return ProbedAddress(wire.address, True, ids, roles, kind, answered)
     finally:
         await wire.aclose()
 

@@ -44,7 +44,7 @@ def write_prompt(library: PromptLibrary, request: WriteRequest) -> Prompt:
     values = _case(request.finding, request.image, request.task.direction)
     if not request.history:
         return library.render("write_initial", values)
-    values |= _told(request.history, shows_failed_edit=request.failed_edit is not None)
+    values |= _history_values(request.history, shows_failed_edit=request.failed_edit is not None)
     return library.render("refine", values)
 
 
@@ -132,7 +132,7 @@ def rehearse(library: PromptLibrary) -> None:
     for direction in BUILD_DIRECTIONS:
         case = _case(finding, image, direction)
         library.render("write_initial", case)
-        library.render("refine", case | _told(history, shows_failed_edit=True))
+        library.render("refine", case | _history_values(history, shows_failed_edit=True))
         for rubric in (
             MED_BANANA,
             MEDEBENCH,
@@ -176,7 +176,7 @@ def _example() -> tuple[Finding, SourceImage, EncodedImage]:
     return finding, image, picture
 
 
-def _told(history: Sequence[Attempt], *, shows_failed_edit: bool) -> dict[str, object]:
+def _history_values(history: Sequence[Attempt], *, shows_failed_edit: bool) -> dict[str, object]:
     return {"history": [_round(attempt) for attempt in history], "shows_failed_edit": shows_failed_edit}
 
 
@@ -206,8 +206,8 @@ def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
 def _questioned(criterion: RubricCriterion) -> dict[str, object]:
     least, most = criterion.scale or (0, 1)
     marks = [{"score": score, "meaning": meaning} for score, meaning in criterion.marks]
-    given = {"name": criterion.name, "question": criterion.question, "marks": marks}
-    return {**given, "scale": criterion.scale is not None, "least": least, "most": most}
+    values = {"name": criterion.name, "question": criterion.question, "marks": marks}
+    return {**values, "scale": criterion.scale is not None, "least": least, "most": most}
 
 
 def _pair(organ: str, task: str, prompt: str, given: Mapping[str, str]) -> dict[str, object]:
@@ -216,8 +216,8 @@ def _pair(organ: str, task: str, prompt: str, given: Mapping[str, str]) -> dict[
 
 
 def _modality(name: str) -> str:
-    said = "medical photograph or scan" if name == "unknown" else name.replace("_", " ")
-    return MODALITIES.get(name, said)
+    named = "medical photograph or scan" if name == "unknown" else name.replace("_", " ")
+    return MODALITIES.get(name, named)
 
 
 def _case(finding: Finding, image: SourceImage, direction: Direction) -> dict[str, object]:
@@ -238,7 +238,7 @@ def _case(finding: Finding, image: SourceImage, direction: Direction) -> dict[st
 
 def _round(attempt: Attempt) -> dict[str, object]:
     outcome = attempt.edit_outcome
-    given: dict[str, object] = {
+    values: dict[str, object] = {
         "round": attempt.round,
         "instruction": attempt.instruction,
         "outcome": "",
@@ -249,10 +249,10 @@ def _round(attempt: Attempt) -> dict[str, object]:
         "reason": "",
     }
     if outcome is not None and not outcome.ok:
-        given["outcome"] = f"{outcome.kind.value.replace('_', ' ')}: {outcome.reason}".rstrip(": ")
+        values["outcome"] = f"{outcome.kind.value.replace('_', ' ')}: {outcome.reason}".rstrip(": ")
     if attempt.verdict is not None:
         seen = attempt.verdict.observations
-        given["results"] = [
+        values["results"] = [
             {
                 "name": criterion,
                 "passed": result.passed,
@@ -263,10 +263,10 @@ def _round(attempt: Attempt) -> dict[str, object]:
             }
             for criterion, result in seen.criteria.items()
         ]
-        given |= {
+        values |= {
             "judged": "has_disease" in seen.facts,
             "has_disease": seen.facts.get("has_disease", False),
             "other_disease": seen.facts.get("other_disease", False),
             "reason": seen.reason,
         }
-    return given
+    return values

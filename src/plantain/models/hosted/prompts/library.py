@@ -153,8 +153,8 @@ def edition_of(fingerprint: str, folder: Path | None) -> int:
         fingerprint: holds labels, "name@version:hash".
         folder: of templates that replace ours, as today.
     """
-    said = _PROMPTS.search(fingerprint)  # a rubric of one's own has a label beside them
-    labels = {found.group(1): found.group() for found in _LABEL.finditer(said.group(1) if said else "")}
+    prompts = _PROMPTS.search(fingerprint)  # a rubric of one's own has a label beside them
+    labels = {found.group(1): found.group() for found in _LABEL.finditer(prompts.group(1) if prompts else "")}
     for edition in range(LATEST, 0, -1):
         library = PromptLibrary(folder, edition)
         if labels and all(name in ASKED and library.label(name) == label for name, label in labels.items()):

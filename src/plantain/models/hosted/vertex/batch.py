@@ -42,10 +42,10 @@ class VertexJobs:
         body = answer.get("response")
         if isinstance(body, dict) and body:
             return body
-        said = text(answer, "status")
-        if not said:
+        status = text(answer, "status")
+        if not status:
             raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
-        raise self._refusal(said)
+        raise self._refusal(status)
 
     async def upload(self, key: str, file: Path) -> str:
         where = f"{self._storage.folder}/{key}/{REQUESTS}"
@@ -91,16 +91,16 @@ class VertexJobs:
         for uri in await self._storage.list(f"{self._storage.folder}/{key}"):
             await self._storage.delete(uri)
 
-    def _refusal(self, said: str) -> Fault:
+    def _refusal(self, line: str) -> Fault:
         """What a line says of a request that was not answered: a sentence, often with the error's body in it."""
-        start = said.find("{")
+        start = line.find("{")
         content = redacted(
-            said[start:] if start >= 0 else orjson.dumps({"error": {"message": said}}).decode()
+            line[start:] if start >= 0 else orjson.dumps({"error": {"message": line}}).decode()
         )
         try:
             error = child(orjson.loads(content), "error")
         except orjson.JSONDecodeError:
-            error, content = {}, orjson.dumps({"error": {"message": redacted(said)}}).decode()
+            error, content = {}, orjson.dumps({"error": {"message": redacted(line)}}).decode()
         code = error.get("code")
         status = HTTP_OF_RPC.get(code, code if code >= 400 else 500) if isinstance(code, int) else 500
         raw = {"status": status, "body": self._wire.scrub({"text": content})}

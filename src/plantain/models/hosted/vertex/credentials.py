@@ -36,8 +36,8 @@ class RenewedCredentials(credentials.Credentials):
             self._found.refresh(self._request)  # type: ignore[no-untyped-call]
         except exceptions.GoogleAuthError as error:
             passing = isinstance(error, exceptions.TransportError) or error.retryable
-            said = f"no token from Google: {one_line(redacted(str(error)))}"
-            raise Fault(Outcome(OutcomeKind.TRANSPORT, said, fatal=not passing, unbilled=True)) from None
+            reason = f"no token from Google: {one_line(redacted(str(error)))}"
+            raise Fault(Outcome(OutcomeKind.TRANSPORT, reason, fatal=not passing, unbilled=True)) from None
         self.token, self.expiry = self._found.token, self._found.expiry
         hide(self.token or "")
 
@@ -60,10 +60,10 @@ def default_credentials(options: ProviderOptions) -> RenewedCredentials:
     try:
         found, _ = google.auth.default(scopes=SCOPES, request=Request(session))
     except exceptions.DefaultCredentialsError as error:
-        said = one_line(redacted(str(error)))
+        reason = one_line(redacted(str(error)))
         raise MissingKey(
             f"vertex: no application default credentials; run `gcloud auth application-default login`, or name a file "
-            f"in GOOGLE_APPLICATION_CREDENTIALS ({said})"
+            f"in GOOGLE_APPLICATION_CREDENTIALS ({reason})"
         ) from None
     return RenewedCredentials(found, session)
 
