@@ -230,8 +230,18 @@ def test_what_is_said_is_frozen_and_what_is_not_changes_nothing(server: FakeProv
 
 def test_money_is_set_aside_for_the_dearest_role(server: FakeProvider) -> None:
     name = "gemini/gemini-3.8-flash"
-    limits = model_limits(recipe(server, SETTINGS, budget_usd=5.0).terms, name)
-    assert (limits.max_output_tokens, limits.tier_factor) == (9000, 1.8)  # priority, by known.toml
+    asked = {**SETTINGS, "judge": {"service_tier": "flex", "max_output_tokens": 12_000}}
+    limits = model_limits(recipe(server, asked, budget_usd=5.0).terms, name)
+    assert (limits.max_output_tokens, limits.tier_factor) == (
+        12_000,
+        1.0,
+    )  # the writer's tier is the dearer one
+    dear = recipe(server, {"judge": {"service_tier": "priority"}}, "openai", budget_usd=5.0).terms
+    assert model_limits(dear, "openai/gpt-5").tier_factor == 2.0  # by known.toml
+    with pytest.raises(
+        InputError, match=r"settings.judge.service_tier: nobody has stated what .* 'priority'"
+    ):
+        check_prices(recipe(server, SETTINGS, budget_usd=5.0).terms)
     assert (
         model_limits(recipe(server, SETTINGS).terms, "gemini/gemini-3.1-flash-image").image_tokens == 1680
     )  # 2K

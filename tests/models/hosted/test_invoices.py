@@ -70,10 +70,8 @@ INVOICES = [
     Invoice("blocked after", G8, bodies.gemini(3_800, 0, 400, finish="SAFETY"), [(3_800, 0.75), (400, 3.75)], 0.00435),
     Invoice("flex", G31, bodies.gemini(thoughts=900, tier="flex"), [(3_800, 1), (1_250, 6)], 0.0113),
     Invoice("standard by name", G31, bodies.gemini(thoughts=900, tier="standard"), [(3_800, 2), (1_250, 12)], 0.0226),
-    Invoice("priority", G31, bodies.gemini(thoughts=900, tier="priority"), [(3_800, 3.6), (1_250, 21.6)], 0.04068),
     Invoice("Vertex, on demand", G8, bodies.gemini(traffic="ON_DEMAND"), [(3_800, 0.75), (350, 3.75)], 0.0041625),
     Invoice("Vertex, flex", G8, bodies.gemini(traffic="ON_DEMAND_FLEX"), [(3_800, 0.375), (350, 1.875)], 0.00208125),
-    Invoice("Vertex, priority", G8, bodies.gemini(traffic="ON_DEMAND_PRIORITY"), [(3_800, 1.35), (350, 6.75)], 0.0074925),
     Invoice("as long as is usual", G31, bodies.gemini(200_000, 100), [(200_000, 2), (100, 12)], 0.4012),
     Invoice("one token longer", G31, bodies.gemini(200_001, 100), [(200_001, 4), (100, 18)], 0.801804),
     Invoice("tools read, too", G8, bodies.gemini(3_000, 350, tool=800), [(3_800, 0.75), (350, 3.75)], 0.0041625),
@@ -186,6 +184,11 @@ def test_tier_that_nobody_has_priced_is_no_cost_and_not_a_guess() -> None:
     price = price_of("openai/gpt-5", DAY)
     assert price is not None
     assert price.cost(read_responses(bodies.responses(tier="scale"))) is None
+    # Google's pages give no factor of a model's priority, only a range over all models.
+    for answer in (bodies.gemini(thoughts=900, tier="priority"), bodies.gemini(traffic="ON_DEMAND_PRIORITY")):
+        for model in ("gemini-3.1-pro-preview", "gemini-3.8-flash"):
+            google = price_of(name_of(model), DAY)
+            assert google is not None and google.cost(read_gemini(answer)) is None
     mine = Price(input_per_m=1.0, output_per_m=1.0)  # a price of the recipe's own is taken at its word
     assert mine.cost(read_responses(bodies.responses(tier="scale"))) == pytest.approx(0.00505)
 
