@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 
 import orjson
 
 from plantain.catalogue.gate import texts_from_json
 from plantain.catalogue.store import Catalogue
+from plantain.engines.contract import remote_engine
 from plantain.journal import Journal, JsonValue, StoredScore
 from plantain.pixels.decode import decode
-from plantain.privacy.text import TextReader
+from plantain.privacy.text import Text, TextReader
 from plantain.privacy.text_changes import TextChange, text_changes
+from plantain.privacy.text_reader import open_reader
 from plantain.records import (
     Attempt,
     Criterion,
@@ -67,6 +71,7 @@ class TextCheck:
 
     def __init__(self, reader: TextReader, catalogue: Catalogue, journal: Journal) -> None:
         self._reader, self._catalogue, self._journal = reader, catalogue, journal
+        self._travels = True
 
     @property
     def reads_with(self) -> str:
@@ -82,8 +87,7 @@ class TextCheck:
                 stored_changes = stored.detail["changes"]
                 assert isinstance(stored_changes, list)
                 return tuple(str(change) for change in stored_changes)
-        loop = asyncio.get_running_loop()
-        changes = await loop.run_in_executor(_READERS, self._compare, image, original, edited)
+        changes = await self._compare(image, original, edited)
         words: list[JsonValue] = [str(change) for change in changes]
         score = Score(0.0 if changes else 1.0)
         detail: dict[str, JsonValue] = {"changes": words, "reader": self._reader.name}
@@ -91,10 +95,41 @@ class TextCheck:
         await self._journal.add_scores([stored])
         return tuple(str(change) for change in words)
 
-    def _compare(self, image: SourceImage, original: bytes, edited: bytes) -> tuple[TextChange, ...]:
+    async def _compare(self, image: SourceImage, original: bytes, edited: bytes) -> tuple[TextChange, ...]:
+        """On a worker of the run's engine that has the same reader; here where there is none, or it is lost."""
+        known = await asyncio.to_thread(self._known, image)
+        engine = remote_engine()
+        if engine is not None and self._travels:
+            ran = await engine.run("judge", compared_there, (self._reader.name, known, original, edited))
+            if ran.value is not None:
+                return ran.value
+            self._travels = bool(ran.lost)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(_READERS, compared, self._reader, known, original, edited)
+
+    def _known(self, image: SourceImage) -> tuple[Text, ...] | None:
         kept = self._catalogue.reading(image.prepared_sha256)
-        known = None if kept is None else texts_from_json(kept[1])
-        return text_changes(decode(original), decode(edited), known, self._reader)
+        return None if kept is None else tuple(texts_from_json(kept[1]))
+
+
+def compared(
+    reader: TextReader, known: Sequence[Text] | None, original: bytes, edited: bytes
+) -> tuple[TextChange, ...]:
+    """What an edit did to text, of encoded images; see `text_changes`."""
+    return text_changes(decode(original), decode(edited), known, reader)
+
+
+def compared_there(
+    reader: str, known: Sequence[Text] | None, original: bytes, edited: bytes
+) -> tuple[TextChange, ...] | None:
+    """The same by this process's own reader; None where it has not the one of that name."""
+    own = _own_reader()
+    return None if own is None or own.name != reader else compared(own, known, original, edited)
+
+
+@cache
+def _own_reader() -> TextReader | None:
+    return open_reader()
 
 
 def object_to(observations: Observations, objections: tuple[str, ...]) -> Observations:
