@@ -19,8 +19,8 @@ from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pi
 from plantain.pipeline.run import run_build
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
-from plantain.train.originals import StoredOriginals
-from plantain.train.release_pairs import ReleasePairs
+from plantain.train.examples.originals import StoredOriginals
+from plantain.train.examples.release_pairs import ReleasePairs
 
 SMALL = ("--sizes", "0,1,2", "--seeds", "1", "--steps-per-sample", "2", "--side", "64", "--per-task", "6")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from plantain.train.pairs import PreferencePair, TrainingPair
+from plantain.train.examples.pairs import PreferencePair, TrainingPair
 
 INSTRUCTION = "remove the mole"
 

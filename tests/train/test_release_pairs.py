@@ -14,8 +14,8 @@ import pytest
 
 from plantain.catalogue.store import Catalogue
 from plantain.records import Geometry, InputError, Licence, SourceImage
-from plantain.train.originals import StoredOriginals
-from plantain.train.release_pairs import ReleasePairs, ReleasePreferences
+from plantain.train.examples.originals import StoredOriginals
+from plantain.train.examples.release_pairs import ReleasePairs, ReleasePreferences
 
 PICTURE = b"no training looks at these bytes"
 BASE = SourceImage(

@@ -17,16 +17,13 @@ from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
 from plantain.train.base import TrainingBase, open_base
 from plantain.train.editor_folder import LORA
+from plantain.train.examples.pairs import ListedExample, PreferencePair, TrainingPair
 from plantain.train.finished import DONE
-from plantain.train.pairs import ListedExample, PreferencePair, TrainingPair
-from plantain.train.preference_run import (
-    PreferenceObserver,
-    PreferencePlan,
-    split_preferences,
-    train_preferences,
-)
+from plantain.train.preference_plan import PreferenceObserver, PreferencePlan
+from plantain.train.preference_run import split_preferences, train_preferences
 from plantain.train.split import choose_tasks, split_task
-from plantain.train.study import StudyObserver, StudyPlan, cells_of, splits_of, train_study
+from plantain.train.study import train_study
+from plantain.train.study_plan import StudyObserver, StudyPlan, cells_of, splits_of
 from train.moles import INSTRUCTION, pairs, preferences
 
 OPTIONS = ProviderOptions(device="cpu")

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plantain.files.installing import install_line
+from plantain.models.diffusers.jobs import Loading
 from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.quiet import quiet_libraries
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
 from plantain.train.editor_folder import LORA
+from plantain.train.flow.methods import FLOW_METHODS
 from plantain.train.latents import METHOD, InstructionPipeline
+
+if TYPE_CHECKING:
+    from plantain.models.diffusers.pipelines.runner import Runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,8 @@ class TrainingBase:
         digest: of its weights.
         licence: "unknown" where nobody says.
         device: of torch.
+        method: in which it edits.
+        loading: how an editor of a flow-matching method is loaded.
     """
 
     name: str
@@ -31,6 +39,24 @@ class TrainingBase:
     digest: str
     licence: str
     device: str
+    method: str = METHOD
+    loading: Loading | None = None
+
+    def runner(self) -> Runner:
+        """The editor itself, fresh, in its own precision; for flow-matching methods.
+
+        Raises:
+            InputError: the weights cannot be loaded.
+        """
+        quiet_libraries()
+        from plantain.models.diffusers.pipelines.runner import runner_for
+
+        assert self.loading is not None
+        try:
+            return runner_for(self.loading, self.device)
+        except (OSError, ValueError, RuntimeError, TypeError, KeyError) as error:
+            first = str(error).strip().splitlines()[0]
+            raise InputError(f"{self.name}: {self.folder} cannot be loaded: {first}") from error
 
     def load(self) -> InstructionPipeline:
         """A fresh pipeline in float32 on the device; adapters that lie in its folder are merged into it.
@@ -59,12 +85,13 @@ class TrainingBase:
         return pipe.to(self.device)
 
 
-def open_base(name: str, options: ProviderOptions) -> TrainingBase:
+def open_base(name: str, options: ProviderOptions, *, adapters: bool = False) -> TrainingBase:
     """Finds a model to start from.
 
     Args:
         name: "diffusers/<preset, hub id or folder>".
         options: of the provider: device, cache, accepted licences.
+        adapters: editors of which only adapters can be trained will do too.
 
     Raises:
         InputError: no such weights, no torch, a licence that was not accepted, or a model of another class.
@@ -77,16 +104,26 @@ def open_base(name: str, options: ProviderOptions) -> TrainingBase:
     if provider != "diffusers" or not where:
         raise InputError(f"--model {name!r}: name an InstructPix2Pix as diffusers/FOLDER or diffusers/HUB-ID")
     found = plan_editor(name, options)
-    if found.method.name != METHOD:
+    flow = found.method.name in FLOW_METHODS
+    if found.method.name not in (METHOD, *(FLOW_METHODS if adapters else ())):
+        able = f"InstructPix2Pix{', Kontext, FLUX.2 klein, Qwen-Image-Edit' if adapters else ''}"
         raise InputError(
-            f"--model {name}: is run by {found.method.name}; only InstructPix2Pix and what was trained from it can be "
+            f"--model {name}: is run by {found.method.name}; only {able} and what was trained from it can be "
             "trained here"
         )
+    if flow and found.lora is not None:
+        raise InputError(f"--model {name}: has LoRA weights already; merge them into its weights first")
     if found.lora is not None and found.lora.folder.parent != found.weights.folder:
         raise InputError(
             f"--model {name}: LoRA weights from elsewhere cannot be trained on; merge them first"
         )
     usual = "cuda" if torch.cuda.is_available() else "cpu"
     return TrainingBase(
-        name, found.weights.folder, found.weights.digest, found.terms.licence, options.device or usual
+        name,
+        found.weights.folder,
+        found.weights.digest,
+        found.terms.licence,
+        options.device or usual,
+        found.method.name,
+        found.loading if flow else None,
     )

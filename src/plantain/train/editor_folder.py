@@ -7,12 +7,15 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plantain.journal.disk.blobs import sync_folder
 from plantain.models.diffusers.weights import TRAINED
 from plantain.train.checkpoints import cannot_write
-from plantain.train.latents import InstructionPipeline
 from plantain.train.weights import save_lora
+
+if TYPE_CHECKING:
+    from diffusers import DiffusionPipeline
 
 CARD = "README.md"
 LORA = "pytorch_lora_weights.safetensors"
@@ -38,7 +41,7 @@ class Card:
     side: int
 
 
-def save_editor(pipe: InstructionPipeline, base: Path, folder: Path, card: Card, *, lora: bool) -> None:
+def save_editor(pipe: DiffusionPipeline, base: Path, folder: Path, card: Card, *, lora: bool) -> None:
     """Writes the trained editor, at once or not at all.
 
     Args:
@@ -71,7 +74,7 @@ def save_editor(pipe: InstructionPipeline, base: Path, folder: Path, card: Card,
     sync_folder(folder.parent)
 
 
-def _write(pipe: InstructionPipeline, base: Path, unfinished: Path, card: Card, *, lora: bool) -> None:
+def _write(pipe: DiffusionPipeline, base: Path, unfinished: Path, card: Card, *, lora: bool) -> None:
     merge = lora and (base / LORA).is_file()  # adapters on top of adapters: the UNet takes both
     for path in sorted(base.rglob("*")):
         place = path.relative_to(base)

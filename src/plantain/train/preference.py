@@ -7,7 +7,6 @@ error is watched on held-out pairs against the reference model's, and the traini
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -15,33 +14,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from plantain.train.encoded import Encoded, encode
+from plantain.train.examples.pairs import PreferencePair
 from plantain.train.latents import Encoder, InstructionPipeline
 from plantain.train.noise import Denoising, Draw, draw, same_draw
-from plantain.train.pairs import PreferencePair
+from plantain.train.preference_plan import BETA, BOUND, Preference
 from plantain.train.supervised import AT_ONCE
 from plantain.train.training import Schedule, Trained, batch_of, identity_of, run
 from plantain.train.weights import make_trainable, with_adapters, without_adapters
-
-BETA = 5000.0
-"""Strength of the tie to the reference model (Wallace et al. 2024, 5.1)."""
-
-BOUND = 1.05
-"""The winner's error on held-out pairs may grow to so many times the reference's before training ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class Preference:
-    """How a model stands to its reference on some pairs, with fixed noise.
-
-    Attributes:
-        accuracy: share of pairs and draws whose winner gained more on its loser than in the reference, in [0, 1].
-        winner_ratio: the winner's error over the reference's; 1 at the start.
-        loser_ratio: the same of the loser.
-    """
-
-    accuracy: float
-    winner_ratio: float
-    loser_ratio: float
 
 
 def encode_preferences(encoder: Encoder, pairs: Iterable[PreferencePair]) -> Encoded:

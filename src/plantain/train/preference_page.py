@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from plantain.pages.drawing import ACCENT, FAILED, RULE, SUCCESS, legend, svg
 from plantain.pages.publishing import html_target, page_environment, write_page
-from plantain.train.preference_run import PreferencePlan, PreferenceResult
+from plantain.train.preference_plan import PreferencePlan
+from plantain.train.preference_run import PreferenceResult
 from plantain.version import __version__
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -13,12 +13,12 @@ from plantain.files.opening import read_inside
 from plantain.records import InputError, derive_seed
 from plantain.train.base import TrainingBase
 from plantain.train.editor_folder import Card, save_editor
+from plantain.train.examples.pairs import ListedExample, TrainingPair
+from plantain.train.examples.release_pairs import ReleasePreferences
 from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.latents import Encoder
-from plantain.train.pairs import ListedExample, TrainingPair
-from plantain.train.preference import BETA, BOUND, Preference, encode_preferences, prefer, standing
-from plantain.train.release_pairs import ReleasePreferences
-from plantain.train.study import LORA_RATE
+from plantain.train.preference import encode_preferences, prefer, standing
+from plantain.train.preference_plan import Preference, PreferenceObserver, PreferencePlan
 from plantain.train.supervised import encode_pairs, fine_tune
 from plantain.train.training import Schedule
 
@@ -27,55 +27,6 @@ SUPERVISED, MODEL, CURVE = "supervised", "model", "curve.json"
 
 BEGUN = "begun.json"
 """Which training the folder was begun with: what lies half-done in it is another's under any other settings."""
-
-
-@dataclass(frozen=True, slots=True)
-class PreferencePlan:
-    """What is trained.
-
-    Attributes:
-        steps: of preference training.
-        supervised_steps: on the winners, before; 0 where the base was fine-tuned already.
-        held_out: share of the clusters that are only watched, in (0, 1).
-        side: of the canvas, in pixels: the longer side of every image, and of the edits of what was trained.
-        lora_rank: of the adapters, in both parts.
-        supervised_rate, rate: learning rates.
-        batch: pairs per step.
-        beta, bound: see `plantain.train.preference.prefer`.
-        seed: of split, order and noise.
-        every: steps between looks at the held-out pairs; each is a checkpoint.
-    """
-
-    steps: int = 400
-    supervised_steps: int = 200
-    held_out: float = 0.2
-    side: int = 512
-    lora_rank: int = 8
-    supervised_rate: float = LORA_RATE
-    rate: float = 1e-5
-    batch: int = 1
-    beta: float = BETA
-    bound: float = BOUND
-    seed: int = 0
-    every: int = 50
-
-    def check(self) -> None:
-        """Refuses what cannot be trained. Raises InputError naming the option."""
-        for name, least in (
-            ("steps", 1),
-            ("supervised_steps", 0),
-            ("lora_rank", 1),
-            ("batch", 1),
-            ("every", 1),
-        ):
-            if getattr(self, name) < least:
-                raise InputError(f"--{name.replace('_', '-')}: must be at least {least}")
-        if self.side < 64 or self.side % 8:
-            raise InputError(f"--side: {self.side} is not a multiple of 8 from 64 pixels on")
-        if not 0 < self.held_out < 1:
-            raise InputError(f"--held-out: {self.held_out:g} is not a share between 0 and 1")
-        if min(self.rate, self.supervised_rate, self.beta) <= 0 or self.bound < 1:
-            raise InputError("--rate, --supervised-rate and --beta must be above 0, --bound at least 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +47,6 @@ class PreferenceResult:
     curve: tuple[tuple[int, Preference], ...]
     stopped: str
     step: int
-
-
-class PreferenceObserver:
-    """Told how it goes on; every method may be overridden."""
-
-    def begin(self, part: str, steps: int) -> None:
-        """A part begins or goes on: "supervised" or "preference"."""
-
-    def step(self, step: int, loss: float) -> None:
-        """A step was done."""
-
-    def stands(self, step: int, where: Preference) -> None:
-        """The held-out pairs were looked at."""
 
 
 def split_preferences(

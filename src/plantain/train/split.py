@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plantain.records import InputError, derive_seed
-from plantain.train.pairs import ListedExample
+from plantain.train.examples.pairs import ListedExample
 
 SIZES = (0, 4, 8, 16)
 TASKS = 6

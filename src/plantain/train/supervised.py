@@ -9,18 +9,12 @@ import torch
 from torch import Tensor
 
 from plantain.train.encoded import Encoded, encode
+from plantain.train.examples.pairs import TrainingPair
 from plantain.train.latents import Encoder, InstructionPipeline
 from plantain.train.noise import Denoising, draw, dropped, same_draw
-from plantain.train.pairs import TrainingPair
+from plantain.train.study_plan import DROPOUT
 from plantain.train.training import Schedule, Trained, batch_of, identity_of, run
 from plantain.train.weights import make_trainable
-
-STEPS_PER_SAMPLE = 50
-"""MedEBench, section 5."""
-
-DROPOUT = 0.05
-"""Share of steps without text, without image, and without both (InstructPix2Pix's published code)."""
-
 
 AT_ONCE = 8
 """Examples that are measured in one call of the network."""

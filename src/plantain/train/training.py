@@ -97,7 +97,8 @@ def run(
 
     Args:
         weights: what learns.
-        loss_of: step number -> loss to descend and what to note of it.
+        loss_of: step number -> loss to descend and what to note of it. It may send parts of the loss back itself, which
+            then are constants in what it returns.
         schedule: how.
         folder: of the checkpoint.
         identity: of this training.
@@ -129,6 +130,7 @@ def run(
             if saved != step:
                 keep()
             return Trained(step, tuple(log), "interrupted")
+        optimizer.zero_grad(set_to_none=True)
         loss, noted = loss_of(step)
         step += 1
         _descend(loss, weights, optimizer, schedule.clip, step)
@@ -152,7 +154,6 @@ def _descend(
     """One step down. Raises InputError when loss or gradient is not finite, before any weight is changed."""
     if not torch.isfinite(loss):
         raise _diverged(step, f"the loss is {float(loss.detach())}")
-    optimizer.zero_grad(set_to_none=True)
     loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(weights.values(), clip)
     if not torch.isfinite(

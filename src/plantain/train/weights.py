@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from plantain.train.latents import InstructionPipeline
+
+if TYPE_CHECKING:
+    from diffusers import DiffusionPipeline
 
 TARGETS = ("to_q", "to_k", "to_v", "to_out.0")
 """Layers that get adapters: the projections of every attention."""
@@ -57,10 +61,14 @@ def digest(weights: dict[str, nn.Parameter] | dict[str, Tensor]) -> str:
     return total.hexdigest()
 
 
-def save_lora(pipe: InstructionPipeline, folder: Path) -> None:
-    """Writes the adapters as diffusers loads them: `pytorch_lora_weights.safetensors`."""
+def save_lora(pipe: DiffusionPipeline, folder: Path) -> None:
+    """Writes the adapters of a UNet or a transformer as diffusers loads them: `pytorch_lora_weights.safetensors`."""
     from diffusers.utils import convert_state_dict_to_diffusers
     from peft.utils import get_peft_model_state_dict
 
-    layers = convert_state_dict_to_diffusers(get_peft_model_state_dict(pipe.unet))
-    pipe.save_lora_weights(folder, unet_lora_layers=layers, safe_serialization=True)
+    if "unet" in pipe.components:
+        layers = convert_state_dict_to_diffusers(get_peft_model_state_dict(pipe.unet))
+        pipe.save_lora_weights(folder, unet_lora_layers=layers, safe_serialization=True)
+    else:
+        layers = get_peft_model_state_dict(pipe.transformer)
+        pipe.save_lora_weights(folder, transformer_lora_layers=layers, safe_serialization=True)

@@ -10,7 +10,7 @@ app = LazyGroup(
     {
         "finetune": (
             "plantain.cli.train.finetune",
-            "an InstructPix2Pix on n samples of each task, measured on others",
+            "an open editor on n samples of each task, measured on others",
         ),
         "dpo": ("plantain.cli.train.dpo", "on a release's preferences, after supervised steps"),
         "probe": ("plantain.cli.train.probe", "a classifier of findings on labelled pictures, with a card"),

@@ -12,14 +12,12 @@ import typer
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.ctrl_c import stopping_on_ctrl_c
 from plantain.cli.train.bar import TrainingBar
+from plantain.models.extras import require_extra
 from plantain.runs.settings.terms import load_terms
-from plantain.train.base import open_base
-from plantain.train.originals import StoredOriginals
-from plantain.train.preference import BETA, BOUND, Preference
-from plantain.train.preference_page import write_preference_page
-from plantain.train.preference_run import PreferenceObserver, PreferencePlan, train_preferences
-from plantain.train.release_pairs import ReleasePreferences
-from plantain.train.study import LORA_RATE
+from plantain.train.examples.originals import StoredOriginals
+from plantain.train.examples.release_pairs import ReleasePreferences
+from plantain.train.preference_plan import BETA, BOUND, Preference, PreferenceObserver, PreferencePlan
+from plantain.train.study_plan import LORA_RATE
 
 app = application()
 STOPPED = 3
@@ -78,6 +76,11 @@ def dpo(
         every=every,
     )
     plan.check()
+    require_extra("plantain train dpo", "torch", "torch", "diffusers")
+    from plantain.train.base import open_base
+    from plantain.train.preference_page import write_preference_page
+    from plantain.train.preference_run import train_preferences
+
     source = ReleasePreferences(release, StoredOriginals(originals or release))
     base = open_base(model, load_terms(settings, (model,)).provider(model).options())
     with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar.say) as stop:

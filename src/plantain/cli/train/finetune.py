@@ -1,4 +1,4 @@
-"""`plantain train finetune`: an InstructPix2Pix on n samples of each task, measured on samples that no n ever saw."""
+"""`plantain train finetune`: an open editor on n samples of each task, measured on samples that no n ever saw."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import orjson
 import typer
@@ -18,16 +18,26 @@ from plantain.cli.terminal.application import application
 from plantain.cli.terminal.ctrl_c import stopping_on_ctrl_c
 from plantain.cli.train.bar import TrainingBar
 from plantain.cli.train.measuring import MeasuredModel, measure_trained
+from plantain.models.extras import require_extra
 from plantain.records import InputError
 from plantain.runs.settings.terms import Terms, load_terms
-from plantain.train.base import TrainingBase, open_base
-from plantain.train.benchmark_pairs import BenchmarkPairs
-from plantain.train.originals import StoredOriginals
-from plantain.train.pairs import PairSource
-from plantain.train.release_pairs import TABLES, ReleasePairs
+from plantain.train.examples.benchmark_pairs import BenchmarkPairs
+from plantain.train.examples.originals import StoredOriginals
+from plantain.train.examples.pairs import PairSource
+from plantain.train.examples.release_pairs import TABLES, ReleasePairs
 from plantain.train.split import PER_TASK, SIZES, TASKS, TaskSplit
-from plantain.train.study import StudyCell, StudyObserver, StudyPlan, cells_of, splits_of, train_study
-from plantain.train.supervised import DROPOUT, STEPS_PER_SAMPLE
+from plantain.train.study_plan import (
+    DROPOUT,
+    STEPS_PER_SAMPLE,
+    StudyCell,
+    StudyObserver,
+    StudyPlan,
+    cells_of,
+    splits_of,
+)
+
+if TYPE_CHECKING:
+    from plantain.train.base import TrainingBase
 
 app = application()
 STOPPED = 3
@@ -39,7 +49,11 @@ def finetune(
         Path, typer.Argument(metavar="SOURCE", help="a benchmark, or a release with its parquet tables")
     ],
     model: Annotated[
-        str, typer.Option("--model", help="an InstructPix2Pix: diffusers/FOLDER or diffusers/HUB-ID")
+        str,
+        typer.Option(
+            "--model",
+            help="diffusers/…: InstructPix2Pix; with --lora also Kontext, klein, Qwen-Image-Edit",
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="made, or gone on with")],
     originals: Annotated[
@@ -67,6 +81,15 @@ def finetune(
     ] = DROPOUT,
     seed: Annotated[int, typer.Option(min=0, help="of the split and of all that follows")] = 0,
     checkpoint_every: Annotated[int, typer.Option(help="steps between checkpoints")] = 100,
+    weighting: Annotated[
+        str,
+        typer.Option(
+            help="of shares of noise, for Kontext, klein, Qwen: none, logit_normal, sigma_sqrt, cosmap"
+        ),
+    ] = "none",
+    gradient_checkpointing: Annotated[
+        bool, typer.Option("--gradient-checkpointing", help="less memory, more time, the same weights")
+    ] = False,
     judge: Annotated[
         str, typer.Option(help="who scores the held-out edits; none for metrics only")
     ] = "offline/instruments",
@@ -100,6 +123,8 @@ def finetune(
         dropout=dropout,
         seed=seed,
         checkpoint_every=checkpoint_every,
+        weighting=weighting,
+        gradient_checkpointing=gradient_checkpointing,
     )
     plan.check()
     terms = load_terms(settings, (model,))
@@ -109,7 +134,11 @@ def finetune(
     if plan_only:
         _print_plan(plan, splits, cells, as_json=as_json)
         return 0
-    base = open_base(model, terms.provider(model).options())
+    require_extra("plantain train finetune", "torch", "torch", "diffusers")
+    from plantain.train.base import open_base
+    from plantain.train.study import train_study
+
+    base = open_base(model, terms.provider(model).options(), adapters=lora is not None)
     with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar.say) as stop:
         done = train_study(pairs, base, plan, out / "models", observer=_Watch(bar, len(cells)), stop=stop)
     if not done:

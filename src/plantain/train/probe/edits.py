@@ -13,8 +13,8 @@ from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Direction, InputError, Step, TaskKind, TaskState
-from plantain.train.originals import StoredOriginals
-from plantain.train.release_pairs import ReleasePairs
+from plantain.train.examples.originals import StoredOriginals
+from plantain.train.examples.release_pairs import ReleasePairs
 
 MOST = 600
 """Edits that are looked at; above that they are drawn by hash."""

@@ -19,8 +19,8 @@ from plantain.files.opening import check_received
 from plantain.journal import JsonValue
 from plantain.pixels.decode import BadImage, decode_mask, decode_untrusted
 from plantain.records import InputError, SourceImage
-from plantain.train.originals import StoredOriginals
-from plantain.train.pairs import ListedExample, PreferencePair, TrainingPair
+from plantain.train.examples.originals import StoredOriginals
+from plantain.train.examples.pairs import ListedExample, PreferencePair, TrainingPair
 
 TABLES = "data"
 """Folder of a release's tables; each has one of its own."""

@@ -11,8 +11,8 @@ from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError
-from plantain.train.pairs import ListedExample
-from plantain.train.release_originals import ReleaseOriginals
+from plantain.train.examples.pairs import ListedExample
+from plantain.train.examples.release_originals import ReleaseOriginals
 
 _WHERE = (
     "a release has those that it may pass on: put your own back with `plantain release attach`, or name the run or the "

@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
-from plantain.train.pairs import ListedExample, TrainingPair
+from plantain.train.examples.pairs import ListedExample, TrainingPair
 
 
 class PairedSample(Protocol):

@@ -1,0 +1,1 @@
+"""Learning with flow-matching editors: Kontext, FLUX.2 klein and Qwen-Image-Edit."""

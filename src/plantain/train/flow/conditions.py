@@ -1,0 +1,142 @@
+"""What a flow-matching editor hands its transformer for an edit, taken where its own pipeline hands it over.
+
+The pipeline is called as for an edit and left at the first call of the transformer: so text states, reference tokens,
+positions and guidance are those of editing, on the canvas of editing, for every class alike. The picture after is
+encoded in the same way, as a reference: these pipelines norm and pack both alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from plantain.models.diffusers.jobs import Job, Steering
+from plantain.models.diffusers.pipelines.runner import Runner
+from plantain.models.frames import Frame
+from plantain.pixels.arrays import Pixels
+from plantain.train.encoded import Encoded, encode
+from plantain.train.examples.pairs import TrainingPair
+
+PATCH = 16
+"""Pixels along a token's side: two by two latents of an eighth of the picture."""
+
+SHAPES = "img_shapes"
+
+
+class _Handed(Exception):  # no error: it ends the pipeline where its work for us is done
+    """What the transformer was handed."""
+
+    def __init__(self, said: dict[str, Any]) -> None:
+        self.said = said
+
+
+@dataclass(frozen=True, slots=True)
+class FlowEncoder:
+    """Encodes for one editor at one size.
+
+    Attributes:
+        runner: of the editor; everything in it is frozen.
+        side: of the canvas that an edit is made on (`ProviderOptions.side`).
+    """
+
+    runner: Runner
+    side: int
+
+    def frame(self, pixels: Pixels) -> Frame:
+        """The canvas on which the editor would edit this picture."""
+        return self.runner.method.frame.frame(pixels.shape[1], pixels.shape[0], self.side)
+
+    def parts(self, pair: TrainingPair) -> dict[str, Tensor]:
+        """A pair as the transformer sees it.
+
+        Returns:
+            "source" and "target" (channels, h, w), tokens of the pictures before and after; "weight" (1, h, w), which
+            share of each token shows the picture, not the border; and what else the transformer takes, by name.
+        """
+        frame = self.frame(pair.before)
+        said = self._handed(frame.enter(pair.before), pair.instruction)
+        after = self._handed(frame.enter(pair.after), pair.instruction)
+        height, width = frame.canvas_height // PATCH, frame.canvas_width // PATCH
+        places = height * width
+        if said["hidden_states"].shape[1] != 2 * places:
+            raise ValueError(f"{said['hidden_states'].shape[1]} tokens are not twice {height} x {width}")
+        parts = {
+            name: value[0] if value.ndim > 1 and value.shape[0] == 1 else value
+            for name, value in said.items()
+            if isinstance(value, Tensor) and name not in ("hidden_states", "timestep")
+        }
+        if SHAPES in said:
+            parts[SHAPES] = torch.tensor(said[SHAPES][0])
+        for name, handed in (("source", said), ("target", after)):
+            tokens = handed["hidden_states"][0, places:]
+            parts[name] = tokens.T.reshape(-1, height, width)
+        return {**parts, "weight": _weight(frame)}
+
+    def _handed(self, canvas: Pixels, instruction: str) -> dict[str, Any]:
+        """What the transformer is handed for an edit of that picture."""
+
+        def take(_module: nn.Module, _args: tuple[Any, ...], said: dict[str, Any]) -> None:
+            raise _Handed(said)
+
+        hook = self.runner.pipe.transformer.register_forward_pre_hook(take, with_kwargs=True)
+        try:
+            self.runner.edit([canvas], [Job(b"", instruction, 0, side=self.side)], Steering.of({"steps": 1}))
+        except _Handed as handed:
+            return handed.said
+        finally:
+            hook.remove()
+        raise ValueError("the pipeline called no transformer")
+
+
+def encode_flow_pairs(encoder: FlowEncoder, pairs: Iterable[TrainingPair]) -> Encoded:
+    """Encodes pairs one by one; neither pixels nor latents are kept in memory. Raises ValueError when there is none."""
+    return encode((pair.id, encoder.parts(pair)) for pair in pairs)
+
+
+def handed_again(row: Mapping[str, Tensor], noisy: Tensor, sigma: Tensor) -> dict[str, Any]:
+    """The transformer's arguments for one encoded example.
+
+    Args:
+        row: of `Encoded.rows`, one example.
+        noisy: tokens of the output, (1, places, channels).
+        sigma: share of noise, (1,), as the pipelines say it: a timestep between 0 and 1.
+    """
+    precision = noisy.dtype
+    said: dict[str, Any] = {
+        name: value if name.endswith("_ids") else value.to(precision)
+        for name, value in row.items()
+        if name not in ("source", "target", "weight", SHAPES)
+    }
+    for name in ("txt_ids", "img_ids"):  # Kontext's have no batch
+        if name in said and not _batched(row, said):
+            said[name] = said[name][0]
+    if "guidance" in said:
+        said["guidance"] = said["guidance"].reshape(-1).float()
+    if SHAPES in row:
+        said[SHAPES] = [[tuple(int(side) for side in shape) for shape in row[SHAPES][0].tolist()]]
+    return {
+        **said,
+        "hidden_states": torch.cat([noisy, tokens_of(row["source"]).to(precision)], dim=1),
+        "timestep": sigma.to(precision),
+        "return_dict": False,
+    }
+
+
+def tokens_of(grid: Tensor) -> Tensor:
+    """From (n, channels, h, w) to (n, places, channels), row by row."""
+    return grid.flatten(2).transpose(1, 2)
+
+
+def _batched(row: Mapping[str, Tensor], said: Mapping[str, Any]) -> bool:
+    """Whether positions come with a batch: those of FLUX.2 do, those of FLUX.1 (which takes pooled states) do not."""
+    return "pooled_projections" not in row
+
+
+def _weight(frame: Frame) -> Tensor:
+    shows = torch.zeros(1, frame.canvas_height, frame.canvas_width)
+    shows[:, frame.top : frame.top + frame.inner_height, frame.left : frame.left + frame.inner_width] = 1.0
+    return nn.functional.avg_pool2d(shows, PATCH)
