@@ -17,8 +17,14 @@ from pydantic_core import PydanticUndefined
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Price
 from plantain.roles.batch_rules import BatchRules
-from plantain.roles.options import ProviderOptions, WorkerCommand
-from plantain.runs.settings.providers import BatchSection, PriceSection, ProviderSection, WorkerSection
+from plantain.roles.options import LoraChoice, ProviderOptions, WorkerCommand
+from plantain.runs.settings.providers import (
+    BatchSection,
+    LoraSection,
+    PriceSection,
+    ProviderSection,
+    WorkerSection,
+)
 from plantain.runs.settings.roles import OPTION_OF, RoleSection
 from plantain.runs.settings.terms import Settings
 from reference_from_code.markdown import cell, code, table
@@ -40,6 +46,7 @@ TOLD_BY: dict[type, type] = {
     RoleSection: ProviderOptions,
     BatchSection: BatchRules,
     WorkerSection: WorkerCommand,
+    LoraSection: LoraChoice,
     PriceSection: Price,
 }
 """The records that sections become, where these describe the fields."""

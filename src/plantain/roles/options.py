@@ -64,6 +64,21 @@ class WorkerCommand:
 
 
 @dataclass(frozen=True, slots=True)
+class LoraChoice:
+    """One of several sets of LoRA weights.
+
+    Attributes:
+        weights: hub id, folder or file.
+        file: name of the file in it; "" for the usual one.
+        weight: how much of it, 1 for as it was trained.
+    """
+
+    weights: str
+    file: str = ""
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class ProviderOptions:
     """One `[providers.NAME]` section as its adapter needs it. An empty value leaves the choice to the provider.
 
@@ -118,6 +133,9 @@ class ProviderOptions:
         side: longest side, or square root of the area, at which an open editor works; None for the family's own.
         batch_size: most edits computed together on one device; None for one on a processor, four on a GPU.
         lora: hub id or folder of LoRA weights put onto an open editor.
+        loras: several together.
+        bits: of an open editor's denoiser, 8 or 4; 0 for as the weights are.
+        compile, attention_backend, tf32, vae_tiling, step_cache: as `plantain.models.diffusers.jobs.Running` has them.
         revision: branch, tag or commit of weights from the hub.
         cache_dir: where weights from the hub lie, instead of the usual cache.
         allow_downloads: fetch weights that are not on disk; otherwise nothing here ever opens a connection.
@@ -183,6 +201,13 @@ class ProviderOptions:
     side: int | None = None
     batch_size: int | None = None
     lora: str = ""
+    loras: tuple[LoraChoice, ...] = ()
+    bits: int = 0
+    compile: bool = False
+    attention_backend: str = ""
+    tf32: bool = False
+    vae_tiling: bool = False
+    step_cache: float = 0.0
     revision: str = ""
     cache_dir: Path | None = None
     allow_downloads: bool = False

@@ -109,6 +109,11 @@ class DiffusersEditor:
             "weights": f"{plan.weights.name}@{plan.weights.digest}",
             "licence": plan.terms.licence,
             **({"lora": f"{plan.lora.name}@{plan.lora.digest}"} if plan.lora else {}),
+            **(
+                {"loras": [f"{each.name}@{each.digest} x {weight:g}" for each, weight in plan.loras]}
+                if plan.loras
+                else {}
+            ),
         }
         raw = orjson.dumps(record).decode()
         kind = str(record.get("device", "")).partition(":")[0]

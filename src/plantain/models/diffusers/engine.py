@@ -178,6 +178,7 @@ class Engine:
             "device": self.device,
             "precision": str(runner.precision).removeprefix("torch."),
             "together": together,
+            **({"running": ran} if (ran := batch.loading.running.settings) else {}),
             **({"said": list(said)} if said else {}),
         }
         if drawn.pixels is None:

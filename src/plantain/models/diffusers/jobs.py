@@ -10,6 +10,33 @@ from plantain.records import Outcome
 
 
 @dataclass(frozen=True, slots=True)
+class Running:
+    """What makes weights smaller or faster, and answers a little different.
+
+    Attributes:
+        bits: of the denoiser's weights: 8 or 4; 0 for as they are.
+        compile: torch.compile of the denoiser's blocks, with the first edits.
+        attention_backend: of diffusers, e.g. "native", "_native_cudnn", "flash"; "" for its default.
+        tf32: matrix products of float32 in TF32, on NVIDIA's GPUs.
+        vae_tiling: the VAE works tile by tile.
+        step_cache: threshold of the first block cache, which leaves steps out that change little; 0 for none.
+    """
+
+    bits: int = 0
+    compile: bool = False
+    attention_backend: str = ""
+    tf32: bool = False
+    vae_tiling: bool = False
+    step_cache: float = 0.0
+
+    @property
+    def settings(self) -> dict[str, int | bool | str | float]:
+        """What is set, by name."""
+        said = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: value for name, value in said if value}
+
+
+@dataclass(frozen=True, slots=True)
 class Loading:
     """What is loaded, and how; one loaded pipeline serves every editor that says the same.
 
@@ -20,6 +47,8 @@ class Loading:
         offload: "none", "model" or "sequential".
         safety_checker: keep the folder's own.
         lora: a file or folder of LoRA weights; None for none.
+        loras: several files or folders of LoRA weights together, each with the weight that it is given.
+        running: what makes it smaller or faster.
         variant: of the files, as their names say it ("fp16"); "" for the plain ones.
     """
 
@@ -30,6 +59,8 @@ class Loading:
     safety_checker: bool = True
     lora: Path | None = None
     variant: str = ""
+    loras: tuple[tuple[Path, float], ...] = ()
+    running: Running = Running()
 
 
 @dataclass(frozen=True, slots=True)

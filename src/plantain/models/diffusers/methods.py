@@ -29,6 +29,8 @@ class EditingMethod:
         offloads: its parts can wait in main memory.
         precision: of the weights on a GPU, unless the user says otherwise; on a processor it is float32.
         region: it has to be told where to edit.
+        caches: its pipeline says which step it is at, so that the first block cache works; with FLUX.2
+            and LongCat it fails, although their pipelines say so too (diffusers 0.42).
         licence: under which all weights of its classes come, whatever folder they lie in; "" where that differs.
     """
 
@@ -42,6 +44,7 @@ class EditingMethod:
     offloads: bool = True
     precision: str = "bfloat16"
     region: bool = False
+    caches: bool = False
     licence: str = ""
 
 
@@ -136,6 +139,7 @@ METHODS = {
             _QWEN,
             GUIDED,
             batches=False,
+            caches=True,
         ),
         EditingMethod(
             "qwen-image-edit-plus",
@@ -145,6 +149,7 @@ METHODS = {
             _QWEN,
             GUIDED,
             batches=False,
+            caches=True,
         ),
         EditingMethod(
             "ledits",
@@ -205,6 +210,7 @@ METHODS = {
             _QWEN,
             INPAINTING,
             batches=False,
+            caches=True,
             region=True,
         ),
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from plantain.models.diffusers.jobs import Loading, Steering
+from plantain.models.diffusers.jobs import Loading, Running, Steering
 from plantain.models.diffusers.licences import WeightsTerms, check_terms, terms_of
 from plantain.models.diffusers.methods import EditingMethod, method_for_class, method_named
 from plantain.models.diffusers.weights import (
@@ -13,6 +13,7 @@ from plantain.models.diffusers.weights import (
     Weights,
     class_of,
     find_weights,
+    folder_digest,
     has_index,
     is_hub_id,
     missing_part,
@@ -21,9 +22,10 @@ from plantain.models.diffusers.weights import (
 )
 from plantain.models.presets import Preset, known_weights, preset, presets
 from plantain.records import InputError
-from plantain.roles.options import SIDES_TOLD, ProviderOptions
+from plantain.roles.options import SIDES_TOLD, LoraChoice, ProviderOptions
 
 STEERING = ("steps", "guidance", "image_guidance", "alpha", "text_steps", "model_steps", "strength")
+RUNNING = tuple(field.name for field in fields(Running))
 COMMON = frozenset(
     {
         "dtype",
@@ -32,6 +34,12 @@ COMMON = frozenset(
         "side",
         "batch_size",
         "lora",
+        "loras",
+        "bits",
+        "compile",
+        "attention_backend",
+        "tf32",
+        "vae_tiling",
         "revision",
         "cache_dir",
         "allow_downloads",
@@ -51,6 +59,7 @@ class EditorPlan:
         preset: whose settings and words it takes.
         method: how its weights are run.
         weights, lora: what is loaded; `lora` None for none.
+        loras: several together, each with its weight.
         terms: under which the weights come.
         loading, steering: for the device.
         options: of the provider.
@@ -65,16 +74,18 @@ class EditorPlan:
     loading: Loading
     steering: Steering
     options: ProviderOptions
+    loras: tuple[tuple[Weights, float], ...] = ()
 
     @property
     def fingerprint(self) -> str:
         """All that answers depend on, beside the request."""
         said = " ".join(f"{name}={value}" for name, value in self.steering.settings.items())
         lora = f" lora={self.lora.name}@{self.lora.digest}" if self.lora else ""
+        lora += "".join(f" lora={each.name}@{each.digest}*{weight:g}" for each, weight in self.loras)
         return (
             f"{self.method.name} {self.weights.name}@{self.weights.digest}{lora} {said} "
             f"{self.options.sampling('side', 'dtype')} checker={self.options.safety_checker} "
-            f"prompt={self.preset.prompt}{self._drawn_again}{SIDES_TOLD * self.tells_sides}"
+            f"prompt={self.preset.prompt}{self._drawn_again}{SIDES_TOLD * self.tells_sides}{self._ran}"
         )
 
     @property
@@ -82,7 +93,12 @@ class EditorPlan:
         """Whether the model is told where the patient's sides lie: not where a run began without that, and not a LoRA,
         which learned from instructions as they were.
         """
-        return self.options.edition != 1 and self.lora is None
+        return self.options.edition != 1 and self.lora is None and not self.loras
+
+    @property
+    def _ran(self) -> str:
+        """What makes it smaller or faster; "" where nothing is said, as in runs from before these settings."""
+        return "".join(f" {name}={value}" for name, value in self.loading.running.settings.items())
 
     @property
     def _drawn_again(self) -> str:
@@ -112,15 +128,18 @@ def plan_editor(name: str, options: ProviderOptions) -> EditorPlan:
             else "copy it there"
         )
         raise NotReady(f"{name}: {weights.folder / part} is missing: the weights are incomplete; {how}")
-    options.check("diffusers", COMMON | method.takes)
+    options.check("diffusers", COMMON | method.takes | ({"step_cache"} if method.caches else set()))
     options = replace(options, side=options.side or trained_side(weights.folder))
     if options.offload not in ("", "none") and not method.offloads:
         raise InputError(f"providers.diffusers.offload: {method.name} needs the whole model on its device")
     terms = terms_of(where, weights.folder, method.licence)
     check_terms(name, terms, options.accept_licence)
-    lora = _lora(name, options.lora or chosen.lora or _bundled(weights.folder), options)
-    if lora is not None:
-        check_terms(lora.name, terms_of(lora.name, lora.folder), options.accept_licence)
+    loras = tuple((_lora_file(name, one, options), one.weight) for one in options.loras)
+    if loras and options.lora:
+        raise InputError("providers.diffusers.loras: says several, and lora says one; name it among loras")
+    lora = None if loras else _lora(name, options.lora or chosen.lora or _bundled(weights.folder), options)
+    for each in filter(None, (lora, *(found for found, _ in loras))):
+        check_terms(each.name, terms_of(each.name, each.folder), options.accept_licence)
     loading = Loading(
         weights.folder,
         method.name,
@@ -129,10 +148,11 @@ def plan_editor(name: str, options: ProviderOptions) -> EditorPlan:
         options.safety_checker,
         lora.folder if lora else None,
         variant_of(weights),
+        tuple((found.folder, weight) for found, weight in loras),
+        Running(**{name: getattr(options, name) for name in RUNNING}),
     )
-    return EditorPlan(
-        name, chosen, method, weights, lora, terms, loading, _steering(chosen, method, options), options
-    )
+    steering = _steering(chosen, method, options)
+    return EditorPlan(name, chosen, method, weights, lora, terms, loading, steering, options, loras)
 
 
 def _preset_and_weights(name: str) -> tuple[Preset, str]:
@@ -187,6 +207,21 @@ def _lora(name: str, where: str, options: ProviderOptions) -> Weights | None:
             "true to fetch them, or lora = a file or folder that holds them"
         )
     return found
+
+
+def _lora_file(name: str, said: LoraChoice, options: ProviderOptions) -> Weights:
+    """One of several sets of LoRA weights: a folder's file where one is named."""
+    found = _lora(name, said.weights, options)
+    assert found is not None
+    if not said.file:
+        return found
+    path = found.folder / said.file
+    if Path(said.file).name != said.file or not path.is_file():
+        there = sorted(file.name for file in found.folder.glob("*.safetensors")) or ["none"]
+        raise InputError(
+            f"providers.diffusers.loras: {said.weights} has no file {said.file!r}; it has {', '.join(there)}"
+        )
+    return Weights(f"{found.name}/{said.file}", path, folder_digest(path))
 
 
 def _bundled(folder: Path) -> str:

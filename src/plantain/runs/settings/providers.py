@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from plantain.journal import JsonValue
 from plantain.records import Price
 from plantain.roles.batch_rules import USUAL, BatchRules
-from plantain.roles.options import ProviderOptions, WorkerCommand
+from plantain.roles.options import LoraChoice, ProviderOptions, WorkerCommand
 
 PerMinute = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -74,6 +74,20 @@ class WorkerSection(BaseModel):
             dict(self.settings),
             self.environment,
         )
+
+
+class LoraSection(BaseModel):
+    """One of several sets of LoRA weights, as `[[providers.diffusers.loras]]`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    weights: Annotated[str, Field(min_length=1)]
+    file: str = ""
+    weight: Annotated[float, Field(ge=-4.0, le=4.0)] = 1.0
+
+    def choice(self) -> LoraChoice:
+        """What the adapter is handed."""
+        return LoraChoice(self.weights, self.file, self.weight)
 
 
 class ProviderSection(BaseModel):
@@ -149,6 +163,13 @@ class ProviderSection(BaseModel):
     side: Annotated[int, Field(ge=32, le=4096)] | None = None
     batch_size: Annotated[int, Field(ge=1, le=256)] | None = None
     lora: str = ""
+    loras: tuple[LoraSection, ...] = ()
+    bits: Literal[0, 4, 8] = 0
+    compile: bool = False
+    attention_backend: str = ""
+    tf32: bool = False
+    vae_tiling: bool = False
+    step_cache: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     revision: str = ""
     cache_dir: Path | None = None
     allow_downloads: bool = False
@@ -158,7 +179,7 @@ class ProviderSection(BaseModel):
 
     def options(self) -> ProviderOptions:
         """The part that the provider's adapter is handed."""
-        known = {field.name for field in fields(ProviderOptions)} - {"batch", "workers", "base_url"}
+        known = {field.name for field in fields(ProviderOptions)} - {"batch", "workers", "base_url", "loras"}
         stated = {name: getattr(self, name) for name in known & set(type(self).model_fields)}
         workers = {name: section.worker() for name, section in self.workers.items()}
         urls = (self.base_url,) if isinstance(self.base_url, str) else self.base_url
@@ -223,6 +244,13 @@ SAMPLING = (
     "strength",
     "side",
     "lora",
+    "loras",
+    "bits",
+    "compile",
+    "attention_backend",
+    "tf32",
+    "vae_tiling",
+    "step_cache",
     "revision",
     "safety_checker",
 )

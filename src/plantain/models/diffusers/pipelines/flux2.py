@@ -24,7 +24,9 @@ class Flux2Runner(runner.Runner):
     def load(self, loading: Loading) -> DiffusionPipeline:
         """With the tokenizer alone of what is a processor of images too, which needs torchvision and is shown none."""
         tokenizer = AutoTokenizer.from_pretrained(loading.folder / "tokenizer", local_files_only=True)
-        return runner.load_pipeline(self.pipeline_class, loading, self.precision, tokenizer=tokenizer)
+        return runner.load_pipeline(
+            self.pipeline_class, loading, self.precision, self.device, tokenizer=tokenizer
+        )
 
     def draw(
         self, pictures: list[Image.Image], jobs: Sequence[Job], steering: Steering

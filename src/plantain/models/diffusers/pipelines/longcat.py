@@ -23,7 +23,9 @@ class LongCatImageEditRunner(runner.Runner):
 
     def load(self, loading: Loading) -> DiffusionPipeline:
         processor = QwenProcessor.of(loading.folder, "text_processor")
-        pipe = runner.load_pipeline(self.pipeline_class, loading, self.precision, text_processor=processor)
+        pipe = runner.load_pipeline(
+            self.pipeline_class, loading, self.precision, self.device, text_processor=processor
+        )
         pipe.text_encoder.register_forward_pre_hook(name_image_tokens, with_kwargs=True)
         return pipe
 

@@ -35,7 +35,11 @@ class QwenImageEditRunner(runner.Runner):
 
     def load(self, loading: Loading) -> DiffusionPipeline:
         pipe = runner.load_pipeline(
-            self.pipeline_class, loading, self.precision, processor=QwenProcessor.of(loading.folder)
+            self.pipeline_class,
+            loading,
+            self.precision,
+            self.device,
+            processor=QwenProcessor.of(loading.folder),
         )
         pipe.text_encoder.register_forward_pre_hook(name_image_tokens, with_kwargs=True)
         return pipe

@@ -15,6 +15,13 @@ from PIL import Image
 
 from plantain.models.diffusers.jobs import Job, Loading, Steering
 from plantain.models.diffusers.methods import METHODS, EditingMethod
+from plantain.models.diffusers.pipelines.running import (
+    apply_running,
+    check_running,
+    denoiser_name,
+    quantization,
+    set_tf32,
+)
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import OK, InputError, Outcome, OutcomeKind
 
@@ -52,15 +59,17 @@ class Runner(ABC):
         self.method: EditingMethod = METHODS[loading.method]
         self.device = device
         self.precision = precision_on(device, loading, self.method)
+        self.running = loading.running
+        check_running(self.running, device)
         self.pipe = self.load(loading)
-        if loading.lora is not None:
-            self.pipe.load_lora_weights(str(loading.lora), local_files_only=True)
+        put_on_loras(self.pipe, loading)
+        apply_running(self.pipe, self.running)
         self.pipe.set_progress_bar_config(disable=True)
         place(self.pipe, loading.offload, device)
 
     def load(self, loading: Loading) -> DiffusionPipeline:
         """The pipeline, from its folder only: nothing is fetched."""
-        return load_pipeline(self.pipeline_class, loading, self.precision)
+        return load_pipeline(self.pipeline_class, loading, self.precision, self.device)
 
     def edit(
         self,
@@ -79,6 +88,8 @@ class Runner(ABC):
         """
         pictures = [Image.fromarray(canvas, "RGB") for canvas in canvases]
         self.regions = [Image.fromarray(region.astype(np.uint8) * 255, "L") for region in regions]
+        if self.device.startswith("cuda"):
+            set_tf32(self.running)
         with torch.inference_mode(self.inference):
             images, blacked = self.draw(pictures, jobs, steering)
         return [
@@ -112,7 +123,11 @@ def precision_on(device: str, loading: Loading, method: EditingMethod) -> torch.
 
 
 def load_pipeline(
-    pipeline_class: type[DiffusionPipeline], loading: Loading, precision: torch.dtype, **parts: object
+    pipeline_class: type[DiffusionPipeline],
+    loading: Loading,
+    precision: torch.dtype,
+    device: str,
+    **parts: object,
 ) -> DiffusionPipeline:
     """The one way in which weights are loaded: `from_pretrained` of a folder, with nothing fetched.
 
@@ -120,6 +135,7 @@ def load_pipeline(
         pipeline_class: whatever class the folder names.
         loading: which folder.
         precision: of the weights.
+        device: on which they will run.
         **parts: components that replace the folder's own.
     """
     without: dict[str, object] = {}
@@ -130,9 +146,21 @@ def load_pipeline(
         dtype=precision,
         variant=loading.variant or None,
         local_files_only=True,
+        **quantization(loading.running, device, precision, denoiser_name(pipeline_class)),
         **without,
         **parts,
     )
+
+
+def put_on_loras(pipe: DiffusionPipeline, loading: Loading) -> None:
+    """One set of LoRA weights as it is, or several together, each with its weight."""
+    if loading.lora is not None:
+        pipe.load_lora_weights(str(loading.lora), local_files_only=True)
+    names = [f"lora{number}" for number in range(len(loading.loras))]
+    for name, (path, _) in zip(names, loading.loras, strict=True):
+        pipe.load_lora_weights(str(path), local_files_only=True, adapter_name=name)
+    if names:
+        pipe.set_adapters(names, [weight for _, weight in loading.loras])
 
 
 def place(pipe: DiffusionPipeline, offload: str, device: str) -> None:

@@ -19,7 +19,9 @@ class SdxlInstructPix2PixRunner(runner.Runner):
 
     def load(self, loading: Loading) -> DiffusionPipeline:
         """Without diffusers' own watermark, which depends on what else is installed; ours comes with a release."""
-        return runner.load_pipeline(self.pipeline_class, loading, self.precision, add_watermarker=False)
+        return runner.load_pipeline(
+            self.pipeline_class, loading, self.precision, self.device, add_watermarker=False
+        )
 
     def draw(
         self, pictures: list[Image.Image], jobs: Sequence[Job], steering: Steering

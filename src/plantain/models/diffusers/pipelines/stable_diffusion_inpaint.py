@@ -50,4 +50,6 @@ class SdxlInpaintRunner(StableDiffusionInpaintRunner):
     pipeline_class = StableDiffusionXLInpaintPipeline
 
     def load(self, loading: Loading) -> DiffusionPipeline:
-        return runner.load_pipeline(self.pipeline_class, loading, self.precision, add_watermarker=False)
+        return runner.load_pipeline(
+            self.pipeline_class, loading, self.precision, self.device, add_watermarker=False
+        )

@@ -1,0 +1,101 @@
+"""Weights in fewer bits, compiled blocks, attention backends, tiles and caches: put on while a pipeline is loaded."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import torch
+from diffusers import (
+    BitsAndBytesConfig,
+    DiffusionPipeline,
+    FirstBlockCacheConfig,
+    PipelineQuantizationConfig,
+    TorchAoConfig,
+)
+
+from plantain.files.installing import install_line
+from plantain.models.diffusers.jobs import Running
+from plantain.records import InputError
+
+WHERE = "providers.diffusers"
+
+
+def quantization(running: Running, device: str, precision: torch.dtype, part: str) -> dict[str, object]:
+    """What `from_pretrained` is told so that the denoiser's weights take fewer bits; {} for as they are.
+
+    bitsandbytes on NVIDIA's GPUs where it is installed, else torchao; on a processor torchao's 8 bits only.
+
+    Args:
+        part: name of the denoiser among the pipeline's parts.
+
+    Raises:
+        InputError: the device has no way of running so few bits, or the package is missing.
+    """
+    if not running.bits:
+        return {}
+    gpu = device.startswith("cuda")
+    if running.bits == 4 and not gpu:
+        raise InputError(
+            f"{WHERE}.bits: 4 bits run on NVIDIA's GPUs only, and the device is {device}; 8 run here"
+        )
+    if gpu and importlib.util.find_spec("bitsandbytes") is not None:
+        how: object = (
+            BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=precision)
+            if running.bits == 4
+            else BitsAndBytesConfig(load_in_8bit=True)
+        )
+    elif importlib.util.find_spec("torchao") is not None:
+        from torchao.quantization import Int4WeightOnlyConfig, Int8WeightOnlyConfig
+
+        how = TorchAoConfig(Int4WeightOnlyConfig() if running.bits == 4 else Int8WeightOnlyConfig())
+    else:
+        raise InputError(f"{WHERE}.bits: needs torchao or bitsandbytes: {install_line('bits')}")
+    return {"quantization_config": PipelineQuantizationConfig(quant_mapping={part: how})}
+
+
+def denoiser_name(pipeline_class: type[DiffusionPipeline]) -> str:
+    """What a pipeline calls the network that takes the steps."""
+    names = pipeline_class._get_signature_keys(pipeline_class)[0]
+    return "transformer" if "transformer" in names else "unet"
+
+
+def check_running(running: Running, device: str) -> None:
+    """Refuses what this device cannot do: a setting that did nothing would be recorded as kept.
+
+    Raises:
+        InputError: names the setting.
+    """
+    if running.tf32 and not device.startswith("cuda"):
+        raise InputError(f"{WHERE}.tf32: is of NVIDIA's GPUs, and the device is {device}")
+    if running.attention_backend.endswith("_hub"):
+        raise InputError(
+            f"{WHERE}.attention_backend: {running.attention_backend!r} fetches a kernel from the hub, and nothing is "
+            "fetched while weights are run; install the package and name its backend"
+        )
+
+
+def apply_running(pipe: DiffusionPipeline, running: Running) -> None:
+    """Sets a loaded pipeline to run so.
+
+    Raises:
+        InputError: its networks do not know the setting.
+        ValueError, RuntimeError, ImportError: as diffusers says it of a backend.
+    """
+    denoiser = getattr(pipe, denoiser_name(type(pipe)))
+    if running.attention_backend:
+        denoiser.set_attention_backend(running.attention_backend)
+    if running.step_cache:
+        denoiser.enable_cache(FirstBlockCacheConfig(threshold=running.step_cache))
+    if running.vae_tiling:
+        pipe.vae.enable_tiling()
+    if running.compile:
+        if not getattr(denoiser, "_repeated_blocks", None):
+            raise InputError(
+                f"{WHERE}.compile: {type(denoiser).__name__} names no repeated blocks to compile"
+            )
+        denoiser.compile_repeated_blocks()
+
+
+def set_tf32(running: Running) -> None:
+    """Before each batch: it is one switch for all pipelines of a process."""
+    torch.backends.cuda.matmul.allow_tf32 = running.tf32

@@ -1,0 +1,160 @@
+"""Fewer bits, caches, tiles, backends and several LoRAs: put on what is loaded, refused where it cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from plantain.models.diffusers.engine import Engine
+from plantain.models.diffusers.jobs import Batch, Done, Job, Loading, Running, Steering
+from plantain.models.diffusers.methods import METHODS
+from plantain.models.diffusers.plan import RUNNING, EditorPlan, plan_editor
+from plantain.pixels.encode import encode_mask, encode_png
+from plantain.records import InputError
+from plantain.roles.options import LoraChoice, ProviderOptions
+from plantain.runs.settings.providers import SAMPLING, ProviderSection
+
+REGION = encode_mask(np.eye(64, dtype=bool))
+PICTURE = encode_png(np.random.default_rng(3).integers(0, 256, (64, 64, 3), dtype=np.uint8))
+
+
+def edit(loading: Loading, engine: Engine | None = None) -> Done:
+    job = Job(PICTURE, "Remove the dark mole", 1, side=64, region=REGION)
+    (done,) = (engine or Engine("cpu")).run(
+        Batch(loading, Steering(steps=4, guidance=2.0, strength=1.0), (job,))
+    )
+    return done
+
+
+def plan(folder: Path, **settings: object) -> EditorPlan:
+    return plan_editor(f"diffusers/{folder}", ProviderOptions(**settings))  # type: ignore[arg-type]
+
+
+def test_eight_bits_take_a_quarter_of_the_denoisers_linear_weights(
+    tiny_loading: Callable[[str], Loading],
+) -> None:
+    """int8 in place of float32, by torchao's own tensors; the record says it."""
+    torchao = pytest.importorskip("torchao.quantization")
+    engine, plain = Engine("cpu"), tiny_loading("flux-kontext")
+    eight = replace(plain, running=Running(bits=8))
+    done = edit(eight, engine)
+    assert done.picture is not None, done.outcome
+    assert done.record["running"] == {"bits": 8}
+    assert "running" not in edit(plain, engine).record
+    weight = engine.pipeline(eight).transformer.transformer_blocks[0].attn.to_q.weight
+    assert isinstance(weight, torchao.Int8Tensor)
+    assert weight.qdata.dtype is torch.int8
+
+
+def test_what_a_processor_cannot_do_is_said(tiny_loading: Callable[[str], Loading]) -> None:
+    for method, running, said in (
+        ("flux-kontext", Running(bits=4), "4 bits run on NVIDIA's GPUs only"),
+        ("flux-kontext", Running(tf32=True), "tf32: is of NVIDIA's GPUs"),
+        ("flux-kontext", Running(attention_backend="flash_hub"), "fetches a kernel"),
+        ("flux-kontext", Running(attention_backend="flesh"), "flesh"),
+    ):
+        done = edit(replace(tiny_loading(method), running=running))
+        assert done.outcome.fatal
+        assert said in done.outcome.reason
+
+
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.caches])
+def test_a_cache_leaves_the_later_blocks_out(method: str, tiny_loading: Callable[[str], Loading]) -> None:
+    """Where the first block changed less than the threshold from one step to the next: counted at the last block."""
+    plain, asked = tiny_loading(method), []
+    for threshold in (1e-9, 0.99):
+        engine, loading = Engine("cpu"), replace(plain, running=Running(step_cache=threshold))
+        assert engine.load(loading) is None
+        transformer = engine.pipeline(loading).transformer
+        blocks = getattr(transformer, "single_transformer_blocks", transformer.transformer_blocks)
+        seen: list[int] = []
+        blocks[-1].attn.register_forward_pre_hook(lambda *_, seen=seen: seen.append(1))
+        done = edit(loading, engine)
+        assert done.outcome.ok, done.outcome
+        asked.append(len(seen))
+    assert asked[0] == 2 * 4  # with and without the prompt, four steps
+    assert asked[1] < asked[0]
+
+
+def test_tiles_and_the_usual_backend_change_nothing_here(tiny_loading: Callable[[str], Loading]) -> None:
+    plain = tiny_loading("flux-kontext")
+    usual = edit(plain).picture
+    assert usual is not None
+    assert edit(replace(plain, running=Running(attention_backend="native"))).picture == usual
+    assert edit(replace(plain, running=Running(vae_tiling=True))).picture == usual  # smaller than a tile
+
+
+def test_several_loras_add_up_by_their_weights(
+    tiny_loading: Callable[[str], Loading], tmp_path: Path
+) -> None:
+    """Two halves of one are the one; of weight 0 it is as if there were none."""
+    from diffusers import FluxKontextPipeline
+    from peft import LoraConfig
+    from peft.utils import get_peft_model_state_dict
+
+    loading = tiny_loading("flux-kontext")
+    pipe = FluxKontextPipeline.from_pretrained(loading.folder)
+    pipe.transformer.add_adapter(LoraConfig(r=2, target_modules=["to_q", "to_k"]))
+    torch.manual_seed(5)
+    for name, weight in pipe.transformer.named_parameters():
+        if "lora_" in name:
+            torch.nn.init.normal_(weight)
+    layers = get_peft_model_state_dict(pipe.transformer)
+    for file in ("one.safetensors", "other.safetensors"):
+        FluxKontextPipeline.save_lora_weights(tmp_path, transformer_lora_layers=layers, weight_name=file)
+
+    def drawn(*choices: LoraChoice, lora: str = "") -> tuple[bytes, EditorPlan]:
+        made = plan(
+            loading.folder, loras=choices, lora=lora, accept_licence=("flux-1-dev-non-commercial-license",)
+        )
+        done = edit(made.loading)
+        assert done.picture is not None, done.outcome
+        return done.picture, made
+
+    one, other = (LoraChoice(str(tmp_path), file) for file in ("one.safetensors", "other.safetensors"))
+    whole, _ = drawn(lora=str(tmp_path / "one.safetensors"))
+    halves, made = drawn(replace(one, weight=0.5), replace(other, weight=0.5))
+    none, _ = drawn(replace(one, weight=0.0))
+    plain, without = drawn()
+    assert whole == halves != plain == none
+    assert made.fingerprint != without.fingerprint
+    assert "one.safetensors" in made.fingerprint
+    assert "*0.5" in made.fingerprint
+    with pytest.raises(
+        InputError, match=r"no file 'two.safetensors'; it has one.safetensors, other.safetensors"
+    ):
+        drawn(replace(one, file="two.safetensors"))
+    with pytest.raises(InputError, match="has no file"):
+        drawn(replace(one, file="../one.safetensors"))
+    with pytest.raises(InputError, match="name it among loras"):
+        drawn(one, lora=str(tmp_path))
+
+
+def test_settings_are_frozen_in_a_run_and_defaults_leave_old_fingerprints(
+    tiny_folder: Callable[[str], Path],
+) -> None:
+    folder = tiny_folder("qwen-image-edit")
+    with pytest.raises(InputError, match="step_cache: diffusers has no such setting"):
+        plan(tiny_folder("instruct-pix2pix"), step_cache=0.1)
+    assert set(RUNNING) == {field.name for field in fields(Running)}
+    assert {*RUNNING, "loras"} <= set(SAMPLING)
+    usual = plan(folder)
+    assert not any(name in usual.fingerprint for name in RUNNING)
+    seen = {usual.fingerprint}
+    for name, value in (
+        ("bits", 8),
+        ("compile", True),
+        ("attention_backend", "native"),
+        ("tf32", True),
+        ("vae_tiling", True),
+        ("step_cache", 0.05),
+    ):
+        section = ProviderSection(**{name: value})  # type: ignore[arg-type]
+        assert section.frozen_part() == {name: value}
+        seen.add(plan(folder, **{name: value}).fingerprint)
+    assert len(seen) == 1 + len(RUNNING)
