@@ -99,6 +99,9 @@ def test_what_cannot_be_compared_is_one_line(run: Path, study: Study, tmp_path: 
         agreement_with_people(other.folder, run, JUDGE)
     assert main(["audit", "--people", str(study.folder)]) == 2
     assert "name the run" in capsys.readouterr().err
+    assert main(["audit", str(run), "--judge", f"people/{study.folder}"]) == 2
+    told = capsys.readouterr().err
+    assert "rejudge RUN --judge people/" in told and told.count("\n") == 1
 
 
 def test_a_release_carries_the_study_and_tells_of_nobody(run: Path, study: Study, tmp_path: Path, capsys):

@@ -35,6 +35,7 @@ from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import keep_card, write_card
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.offline.workers import close_workers
+from plantain.pipeline.piloting.decision import PEOPLE
 from plantain.records import Criterion, Figure, InputError, JudgeCard, Rubric, TaskKind
 from plantain.records.suggestions import suggest
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
@@ -105,6 +106,12 @@ def audit(
     """
     others = tuple(beside or ())
     named = tuple(model for name in (judge_name, *others) for model in models_of(name))
+    for readers in (name for name in named if name.startswith(PEOPLE)):
+        raise InputError(
+            f"--judge {readers}: readers know the edits that they saw, and no planted ones: `plantain audit RUN "
+            f"--judge MODEL --people {readers.removeprefix(PEOPLE)}` puts them beside a judge, `plantain rejudge RUN "
+            f"--judge {readers}` takes their verdicts"
+        )
     terms = load_terms(settings, named)
     if folder is not None and not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give a run, a catalogue or pictures")

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plantain.cli.terminal.application import application
+from plantain.pipeline.piloting.decision import PEOPLE
 
 if TYPE_CHECKING:
     from plantain.audit.rejudging.rejudge import Rejudged
     from plantain.roles import Judge
 
 app = application()
-
-PEOPLE = "people/"
-"""What stands before a study's folder where its readers are the judge."""
 
 
 @app.command(epilog="Example: plantain rejudge runs/theirs --judge offline/instruments --sample 500")
