@@ -195,6 +195,16 @@ def test_truths_that_are_public_already_are_refused(
     assert "one way only" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("public", "private"), [("out", "out"), ("out", "out/held"), ("held/out", "held"), ("out", "bench/held")]
+)
+def test_no_part_lies_in_another(bench: Benchmark, tmp_path: Path, public: str, private: str) -> None:
+    """A private part within the public one would be published with it."""
+    with pytest.raises(InputError, match="take a folder each"):
+        hide(bench, 0.3, KEY, tmp_path / public, tmp_path / private)
+    assert [path.name for path in tmp_path.iterdir()] == ["bench"]
+
+
 def test_a_key_is_made_once_for_its_owner_only_and_never_beside_the_benchmark(
     bench: Benchmark, tmp_path: Path
 ) -> None:
@@ -202,8 +212,14 @@ def test_a_key_is_made_once_for_its_owner_only_and_never_beside_the_benchmark(
     assert read_key(tmp_path / "key.txt", bench.root) == key
     assert len(key) == 32
     assert (tmp_path / "key.txt").stat().st_mode & 0o777 == 0o600
-    with pytest.raises(InputError, match="out of the benchmark"):
-        read_key(bench.root / "key.txt", bench.root)
+    public = tmp_path / "public"
+    for folder in (bench.root, public):
+        with pytest.raises(InputError, match="could be handed on"):
+            read_key(folder / "key.txt", bench.root, public)
+    assert not public.exists()
+    for endless in (Path("/dev/zero"), Path("/dev/urandom")):
+        with pytest.raises(InputError, match="not a regular file"):
+            read_key(endless, bench.root)
     (tmp_path / "short.txt").write_text("abcd")
     with pytest.raises(InputError, match="64 hexadecimal"):
         read_key(tmp_path / "short.txt", bench.root)

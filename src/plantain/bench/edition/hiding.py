@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import itertools
 import os
 import secrets
 import shutil
@@ -24,11 +25,14 @@ from plantain.bench.benchmark.overlap import truths_shown
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.edition.verifying import salted
 from plantain.bench.edition.versions import EDITION, Edition
+from plantain.files.opening import read_regular
 from plantain.files.writing import create, replace_file
 from plantain.records import InputError
 
 HIDDEN = "truth and region are hidden: their holder scores"
 _KEY_BYTES = 32
+_MOST_KEY_BYTES = 1024
+"""Size of a key's file, above which it is none."""
 Watch = Callable[[int, int], None]
 
 
@@ -73,8 +77,7 @@ def hide(
     for out in (public, private):
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise InputError(f"{out}: exists and is not an empty folder; give a new one")
-    if public.resolve() == private.resolve():
-        raise InputError("--public and --private: two folders")
+    _refuse_nested(bench.root, public, private)
     chosen = _drawn(bench, fraction, key)
     _refuse_public(bench, chosen, places, watch)
     ids = {sample.id for sample in chosen}
@@ -85,27 +88,36 @@ def hide(
     return HiddenParts(shown, held, len(chosen), len(bench.samples), len({s.cluster for s in chosen}))
 
 
-def read_key(path: Path, bench: Path) -> bytes:
+def read_key(path: Path, *published: Path) -> bytes:
     """The key in a file, made where there is none: 32 random bytes, in digits that only its owner may read.
 
     Raises:
-        InputError: it is no such file, or lies in the benchmark's folder, where it could be handed on.
+        InputError: it is no such file, or lies in one of the `published` folders, with which it could be handed on.
     """
-    if path.resolve().is_relative_to(bench.resolve()):
-        raise InputError(f"--key {path}: keep the key out of the benchmark's folder")
+    for folder in published:
+        if path.resolve().is_relative_to(folder.resolve()):
+            raise InputError(f"--key {path}: keep the key out of {folder}, with which it could be handed on")
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with create(path, 0o600) as file:
             file.write(secrets.token_hex(_KEY_BYTES).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
+    kept = read_regular(path, f"--key {path}", _MOST_KEY_BYTES)
     try:
-        key = bytes.fromhex(path.read_text("ascii").strip())
-    except (OSError, ValueError) as error:
+        key = bytes.fromhex(kept.decode("ascii").strip())
+    except ValueError as error:
         raise InputError(f"--key {path}: expected {2 * _KEY_BYTES} hexadecimal digits") from error
     if len(key) != _KEY_BYTES:
         raise InputError(f"--key {path}: expected {2 * _KEY_BYTES} hexadecimal digits")
     return key
+
+
+def _refuse_nested(*folders: Path) -> None:
+    """A private part within a public one would be published with it."""
+    for one, other in itertools.permutations(folders, 2):
+        if one.resolve().is_relative_to(other.resolve()):
+            raise InputError(f"{one}: lies in {other}; the benchmark and its two parts take a folder each")
 
 
 def _drawn(bench: Benchmark, fraction: float, key: bytes) -> list[Sample]:
