@@ -43,7 +43,9 @@ def hide(
 
     bench = Benchmark.load(path)
     with progress_bar("places") as bar:
-        done = split(bench, fraction, read_key(key, path, public), public, private, places=places or (), watch=bar)
+        done = split(
+            bench, fraction, read_key(key, path, public), public, private, places=places or (), watch=bar
+        )
     typer.echo(f"{public}: {done.samples:,} samples, truths of {done.hidden:,} hidden")
     typer.echo(
         f"{private}: {done.hidden:,} samples of {done.clusters:,} sources; scored with by `plantain bench rescore`"
