@@ -45,10 +45,11 @@ class TrainingBar:
         self._bar.stop()
 
     def begin(self, what: str, steps: int) -> None:
-        """Another training begins."""
+        """Another training begins, or with 0 steps something of which nobody knows how long it takes."""
         self._what, self._steps = what, steps
-        self._bar.reset(self._task, total=steps, description=what, tally="")
-        self.say(f"{what}: {steps} steps")
+        self._bar.reset(self._task, total=steps or None, description=what, tally="")
+        if steps:
+            self.say(f"{what}: {steps} steps")
 
     def step(self, step: int, loss: float) -> None:
         """A step is done."""

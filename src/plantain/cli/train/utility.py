@@ -61,9 +61,14 @@ def utility(
         bar.begin("reading pictures", 0)
         pictures = labelled_frames(real, named(findings), least=10)
         edits = edited_frames(made_edits(folder, originals, most), pictures)
-        bar.begin("trainings", 3 * seeds)
         schedule = Schedule(epochs=epochs, batch=32, width=width)
-        found = measured(pictures, edits, n, seeds, schedule, lambda done, of: bar.step(done, 0.0))
+
+        def advanced(done: int, of: int) -> None:
+            if done == 0:
+                bar.begin("trainings", of)
+            bar.step(done, 0.0)
+
+        found = measured(pictures, edits, n, seeds, schedule, advanced)
     page = write_utility_page(found, folder.name, to) if to is not None else None
     if as_json:
         print(orjson.dumps(asdict(found), option=orjson.OPT_INDENT_2).decode())

@@ -14,7 +14,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Direction, InputError, Step, TaskKind, TaskState
 from plantain.train.examples.originals import StoredOriginals
-from plantain.train.examples.release_pairs import ReleasePairs
+from plantain.train.examples.release_pairs import TABLES, ReleasePairs
 
 MOST = 600
 """Edits that are looked at; above that they are drawn by hash."""
@@ -79,6 +79,10 @@ def _of_run(run: Path, most: int) -> Iterator[MadeEdit]:
 
 
 def _of_release(release: Path, originals: Path | None, most: int) -> Iterator[MadeEdit]:
+    if not (release / TABLES).is_dir():
+        raise InputError(
+            f"{release}: neither a run (no {JOURNAL_NAME}) nor a release with tables (no {TABLES}/)"
+        )
     pairs = ReleasePairs(release, StoredOriginals(originals or release))
     chosen = _some([listed.id for listed in pairs.listed()], most)
     for pair in pairs.read(chosen):

@@ -81,7 +81,7 @@ def utility(
         n: real pictures to learn from, drawn anew for each seed; as many with each finding and without as there are.
         seeds: how many, at least 2.
         schedule: of every training; all arms make the same number of steps.
-        advanced: told how many trainings of how many are done.
+        advanced: told how many trainings of how many are done, first of none.
 
     Raises:
         InputError: fewer real pictures than n, or no edit left.
@@ -94,6 +94,7 @@ def utility(
         raise InputError(f"{lacks}, with {len(held_out)} held out: give more pictures, or a smaller --n")
     scores: dict[str, list[Floats]] = {arm: [] for arm in ARMS}
     steps = schedule.epochs * max(1, n // schedule.batch)
+    advanced(0, seeds * len(ARMS))
     for seed in range(seeds):
         some = rest.chosen(_drawn(rest, n, seed))
         for arm in ARMS:
