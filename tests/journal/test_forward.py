@@ -16,8 +16,8 @@ import pytest
 from journal.test_schema import SCHEMA_3, bytes_of, set_version
 from plantain.journal import DiskFull, Journal, JournalReader, NewerJournal
 from plantain.journal.payload import dumps
+from plantain.journal.questions.tables import table2
 from plantain.journal.schema import APPLICATION_ID, VERSION
-from plantain.journal.tables import table2
 from plantain.journal.withdrawal import finish, held_for_withdrawal, take_out
 from plantain.records import OutcomeKind, TaskState
 from plantain.records.withdrawal import Withdrawal

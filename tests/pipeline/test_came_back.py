@@ -9,15 +9,23 @@ from pathlib import Path
 
 import orjson
 import pytest
-from quick import CallLog, QuickEditor, QuickJudge, QuickWriter, quick_catalogue, quick_method, quick_recipe
-from test_batch_run import check_whole, recipe
-from test_batch_run import run as run_in
-from test_crash import derived
 
 from fakes import gemini_format
 from fakes.batch_jobs import FakeJobs
 from fakes.gemini_format import gemini_route
 from fakes.server import KEY, Answer, FakeProvider, Request
+from pipeline.batched import check_whole, recipe
+from pipeline.batched import run as run_in
+from pipeline.quick import (
+    CallLog,
+    QuickEditor,
+    QuickJudge,
+    QuickWriter,
+    quick_catalogue,
+    quick_method,
+    quick_recipe,
+)
+from pipeline.wrecks import derived
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.verify import verify

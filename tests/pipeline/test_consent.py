@@ -7,8 +7,8 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from quick import CallLog, quick_catalogue, quick_method, quick_recipe
 
+from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.journal import JournalReader
 from plantain.pipeline.consent import warnings

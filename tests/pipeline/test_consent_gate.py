@@ -13,14 +13,14 @@ from typing import Any
 
 import cv2
 import pytest
-from quick import CallLog, NoText, quick_catalogue, quick_method
-from test_consent import licensed_catalogue, with_parts
 
 from fakes.away import ELSEWHERE, NAME, RecordedConnections, look_hosted
 from fakes.batch_jobs import FakeJobs
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.server import KEY, FakeProvider
+from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method
+from pipeline.test_consent import licensed_catalogue, with_parts
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.journal import JournalReader

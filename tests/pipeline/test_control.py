@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from datasets import load_dataset
-from quick import CallLog, quick_catalogue, quick_method, quick_recipe
 
+from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
-from plantain.journal.tables import table1
+from plantain.journal.questions.tables import table1
 from plantain.offline.editor import render_instruction
 from plantain.pipeline.control import INSTRUCTION
 from plantain.pipeline.forecast import make_plan

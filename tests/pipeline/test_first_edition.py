@@ -9,9 +9,9 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from quick import CallLog, quick_catalogue, quick_method, quick_recipe
 
 from journal.test_schema import SCHEMA_3
+from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.pipeline.run import run_build
 
 

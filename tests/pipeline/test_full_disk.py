@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from quick import CallLog, quick_catalogue, quick_method, quick_recipe
-from test_crash import check_wreck, derived
 
+from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
+from pipeline.wrecks import check_wreck, derived
 from plantain.pipeline.run import run_build
 
 

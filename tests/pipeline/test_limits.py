@@ -10,8 +10,16 @@ from pathlib import Path
 
 import orjson
 import pytest
-from quick import CallLog, QuickEditor, QuickJudge, QuickWriter, quick_catalogue, quick_method, quick_recipe
 
+from pipeline.quick import (
+    CallLog,
+    QuickEditor,
+    QuickJudge,
+    QuickWriter,
+    quick_catalogue,
+    quick_method,
+    quick_recipe,
+)
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe

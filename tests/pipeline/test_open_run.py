@@ -8,7 +8,8 @@ from pathlib import Path
 
 import orjson
 import pytest
-from quick import quick_catalogue
+
+from pipeline.quick import quick_catalogue
 
 pytest.importorskip("diffusers")
 

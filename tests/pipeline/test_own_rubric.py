@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from quick import CallLog, quick_catalogue, quick_method, quick_recipe
 
+from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.journal import JournalReader
 from plantain.pipeline.method import method_of
 from plantain.pipeline.recipe import Recipe, load_recipe

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
 
+from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
 from plantain.journal import JournalReader, verify
 from plantain.offline.editor import ProceduralEditor
 from plantain.pipeline.recipe import Recipe

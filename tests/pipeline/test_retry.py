@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from quick import CallLog, QuickEditor, QuickJudge, quick_catalogue, quick_method, quick_recipe
 
+from pipeline.quick import CallLog, QuickEditor, QuickJudge, quick_catalogue, quick_method, quick_recipe
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.verify import verify

@@ -11,8 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from quick import CallLog, QuickEditor, QuickJudge, QuickWriter, quick_catalogue, quick_method, quick_recipe
 
+from pipeline.quick import (
+    CallLog,
+    QuickEditor,
+    QuickJudge,
+    QuickWriter,
+    quick_catalogue,
+    quick_method,
+    quick_recipe,
+)
 from plantain.catalogue.store import Catalogue
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
@@ -261,7 +269,7 @@ SLOW_RUN = """
 import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, {here!r})
-from quick import CallLog, QuickEditor, quick_method, quick_recipe
+from pipeline.quick import CallLog, QuickEditor, quick_method, quick_recipe
 from dataclasses import replace
 from plantain.calls.client import ModelClient
 from plantain.pipeline.run import run_build
@@ -287,7 +295,7 @@ print("stopped", summary.stopped, flush=True)
 
 def start_slow_run(catalogue: Path, tmp_path: Path, seconds: float) -> subprocess.Popen[str]:
     code = SLOW_RUN.format(
-        here=str(Path(__file__).parent),
+        here=str(Path(__file__).parents[1]),
         catalogue=str(catalogue),
         run=str(tmp_path / "run"),
         log=str(tmp_path / "log"),

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from quick import CallLog, quick_catalogue, quick_method, quick_recipe
 
+from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.cli import main
 from plantain.journal import Journal, JournalReader, RunLocked, verify
 from plantain.journal.sending import connections

@@ -13,8 +13,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from quick import CallLog, QuickEditor, QuickJudge, QuickWriter, quick_method, quick_recipe
 
+from pipeline.quick import CallLog, QuickEditor, QuickJudge, QuickWriter, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.engines.contract import engine_in_place
 from plantain.engines.local import LocalEngine

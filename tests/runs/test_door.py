@@ -395,8 +395,7 @@ def test_the_lists_of_models_are_asked_for_through_the_door(
 
 def test_another_packages_model_is_asked_only_what_was_cleared(tmp_path: Path) -> None:
     """It has a connection of its own, so that what it is handed is cleared before it is called."""
-    from quick import CallLog, quick_method, quick_recipe
-
+    from pipeline.quick import CallLog, quick_method, quick_recipe
     from plantain.pipeline.run import run_build
 
     log = CallLog(tmp_path / "log")

@@ -24,7 +24,7 @@ from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import cards_of, keep_card
-from plantain.journal.telemetry import costs, status_summary
+from plantain.journal.questions.telemetry import costs, status_summary
 from plantain.offline.workers import close_workers
 from plantain.pipeline.demo import FINDINGS, SEED, demo_recipe, fill_demo_catalogue
 from plantain.pipeline.run import peak_rss_mb, peak_worker_rss_mb

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from plantain.journal.tables import Composition, CompositionRow, FindingRow, Judged, RoundRow
+from plantain.journal.questions.tables import Composition, CompositionRow, FindingRow, Judged, RoundRow
 from plantain.metrics.statistics.clusters import Rate
 from plantain.pages.drawing import (
     ACCENT,

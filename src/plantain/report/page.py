@@ -13,8 +13,7 @@ from jinja2 import Environment
 from plantain.journal import JournalReader, RunHeader, SessionRow, TaskRow
 from plantain.journal.cards import Standing, standings_of
 from plantain.journal.questions.corrections import CorrectedEdit, corrected_edits, corrections_line
-from plantain.journal.questions.tasks import ImagesUsed, images_used
-from plantain.journal.tables import (
+from plantain.journal.questions.tables import (
     Composition,
     FindingRow,
     Judged,
@@ -29,7 +28,8 @@ from plantain.journal.tables import (
     table1,
     table2,
 )
-from plantain.journal.telemetry import StepCost
+from plantain.journal.questions.tasks import ImagesUsed, images_used
+from plantain.journal.questions.telemetry import StepCost
 from plantain.journal.verdicts import PERSON
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.thumbnails import SATURATION

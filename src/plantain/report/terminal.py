@@ -13,8 +13,8 @@ from rich.text import Text
 
 from plantain.journal import CallRow, JournalReader, StoredVerdict, TaskRow
 from plantain.journal.questions.corrections import SET
+from plantain.journal.questions.tables import snapshot, table1
 from plantain.journal.questions.tasks import anything_judged
-from plantain.journal.tables import snapshot, table1
 from plantain.journal.verdicts import JUDGED_AGAIN, PERSON
 from plantain.pages.wording import count, decimal, percent, plain, words
 from plantain.records import Attempt, CriterionResult, SourceImage, Verdict

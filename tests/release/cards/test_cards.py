@@ -11,7 +11,7 @@ import pytest
 from huggingface_hub import DatasetCard
 
 from plantain.journal import JournalReader
-from plantain.journal.tables import table1, table2
+from plantain.journal.questions.tables import table1, table2
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_source
 from plantain.privacy.licence_texts import decide_parts

@@ -15,7 +15,7 @@ from plantain.audit.rejudging.rejudge import check_rejudgeable, policy_of
 from plantain.audit.rejudging.stored import SeatedJury, StoredAttempt, StoredJudging, seat, stored_attempts
 from plantain.findings import load_taxonomy
 from plantain.journal import Journal, JournalReader, JsonValue, RecordedTask
-from plantain.journal.telemetry import costs
+from plantain.journal.questions.telemetry import costs
 from plantain.journal.verdicts import JUDGED_AGAIN
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa
 from plantain.models.hosted.prompts.library import LATEST

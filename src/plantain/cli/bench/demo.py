@@ -19,7 +19,7 @@ from plantain.cli.bench.table import leaderboard
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress
 from plantain.journal import JournalReader
-from plantain.journal.telemetry import status_summary
+from plantain.journal.questions.telemetry import status_summary
 from plantain.pipeline.run import peak_rss_mb, peak_worker_rss_mb
 
 app = application()

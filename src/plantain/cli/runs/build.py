@@ -17,7 +17,7 @@ from plantain.cli.terminal.application import application
 from plantain.cli.terminal.progress import BuildProgress
 from plantain.journal import JournalReader
 from plantain.journal.disk.elsewhere import keep_blobs_in
-from plantain.journal.telemetry import status_summary
+from plantain.journal.questions.telemetry import status_summary
 from plantain.offline.workers import close_workers
 from plantain.pipeline.consent import warnings
 from plantain.pipeline.recipe import Recipe, load_recipe

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from plantain.journal.disk.connect import temporary_changes
 from plantain.journal.questions.tasks import CLOSED_EDITS
+from plantain.journal.questions.units import forget_units
 from plantain.journal.reader import JournalReader
-from plantain.journal.units import forget_units
 
 _SOURCES = (
     "SELECT total(json_extract(record, '$.synthetic')), total(NOT json_extract(record, '$.text_checked')) "

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from plantain.journal import JournalReader
 from plantain.journal.questions.tasks import rounds_of_closed
-from plantain.journal.telemetry import costs
+from plantain.journal.questions.telemetry import costs
 from plantain.pipeline.estimate import CallEstimate
 from plantain.records import InputError, Step, TaskState
 

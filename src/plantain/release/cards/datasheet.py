@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from plantain.journal import JournalReader
 from plantain.journal.questions.release import closed_only, sources_to_mention
-from plantain.journal.tables import (
+from plantain.journal.questions.tables import (
     Composition,
     FindingRow,
     Judged,
@@ -20,8 +20,8 @@ from plantain.journal.tables import (
     rounds_to_success,
     snapshot,
 )
-from plantain.journal.tables import table1 as composition_of
-from plantain.journal.tables import table2 as judged_of
+from plantain.journal.questions.tables import table1 as composition_of
+from plantain.journal.questions.tables import table2 as judged_of
 from plantain.privacy.licence_texts import SourcePart
 from plantain.release.plan import RunFacts
 from plantain.release.splits import empty_splits

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 
 from plantain.journal.errors import BadBlob
 from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, judge_pairs
-from plantain.journal.telemetry import costs
+from plantain.journal.questions.telemetry import costs
 from plantain.pixels.decode import BadImage
 from plantain.records import InputError
 from plantain.review.viewer.pages import href, picture, rendered

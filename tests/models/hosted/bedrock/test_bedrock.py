@@ -19,7 +19,7 @@ from plantain.roles.options import ProviderOptions
 
 pytest.importorskip("botocore", reason="the extra bedrock is not installed")
 
-from fakes.aws import Signatures
+from fakes.clouds.aws import Signatures
 
 REGION = "eu-central-1"
 

@@ -11,7 +11,7 @@ import pytest
 
 from plantain.journal import Journal, JournalReader, RunHeader
 from plantain.journal.questions.release import closed_only
-from plantain.journal.tables import (
+from plantain.journal.questions.tables import (
     by_finding,
     call_outcomes,
     costs,

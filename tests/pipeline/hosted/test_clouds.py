@@ -13,14 +13,14 @@ from typing import Any
 
 import orjson
 import pytest
-from quick import NoText, quick_catalogue
-from test_consent import licensed_catalogue
 
 from fakes import gemini_format, openai_format
 from fakes.away import look_hosted
-from fakes.cloud import LOCATION, PROJECT, Bucket, Tokens, cloud, sign_in
+from fakes.clouds.google_and_azure import LOCATION, PROJECT, Bucket, Tokens, cloud, sign_in
 from fakes.requests import write_request
 from fakes.server import KEY, FakeProvider
+from pipeline.quick import NoText, quick_catalogue
+from pipeline.test_consent import licensed_catalogue
 from plantain.cli import main
 from plantain.files.secrets import MissingKey
 from plantain.journal import JournalReader
@@ -38,7 +38,7 @@ from plantain.roles.options import ProviderOptions
 from plantain.runs.consent import family
 from plantain.runs.money.pricing import check_prices, price_under
 
-RECIPES = Path(__file__).parents[2] / "examples/recipes"
+RECIPES = Path(__file__).parents[3] / "examples/recipes"
 
 GEMINI = """
 name = "moved"

@@ -6,8 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from quick import NoText
-
+from pipeline.quick import NoText
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 

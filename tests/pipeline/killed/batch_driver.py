@@ -14,11 +14,11 @@ from pathlib import Path
 
 import google.genai  # noqa: F401
 import openai  # noqa: F401
-from quick import NoText
-from test_batch_run import recipe
 
 import plantain.models.hosted.gemini.batch
 import plantain.models.hosted.openai.batch  # noqa: F401
+from pipeline.batched import recipe
+from pipeline.quick import NoText
 from plantain.models.hosted.prompts.library import PromptLibrary
 from plantain.pipeline.run import run_build
 

@@ -12,17 +12,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from quick import NoText, quick_catalogue
-from test_crash import derived
 
 from fakes import gemini_format
 from fakes.batch_jobs import FakeJob, FakeJobs
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.server import KEY, Answer, FakeProvider, Request, json_answer
+from pipeline.batched import BUDGET, check_whole, recipe, rows, run
+from pipeline.quick import NoText, quick_catalogue
+from pipeline.wrecks import derived
 from plantain.cli import main
 from plantain.cli.terminal.progress import BuildProgress
 from plantain.journal import JournalReader
@@ -30,15 +30,8 @@ from plantain.journal.batches import BatchLedger
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, OutcomeKind
-from plantain.runs.summary import RunSummary
 
-MODELS = {
-    "gemini": {"writer": "gemini/w", "editor": "gemini/e", "judge": ["gemini/j"]},
-    "openai": {"writer": "openai/w", "editor": "openai/e", "judge": ["openai/j"]},
-}
-BUDGET = {"budget_usd": 50.0}
 EDITS = "SELECT usage FROM call WHERE step = 'edit'"
-PRICE = {"input_per_m": 1.0, "output_per_m": 4.0}
 
 
 @pytest.fixture(autouse=True)
@@ -61,73 +54,6 @@ def jobs() -> FakeJobs:
 def server(jobs: FakeJobs) -> Iterator[FakeProvider]:
     with FakeProvider([jobs, gemini_route, openai_route]) as provider:
         yield provider
-
-
-def recipe(
-    catalogue: Path,
-    url: str,
-    form: str,
-    transport: str = "batch",
-    *,
-    rounds: int = 1,
-    limits: dict[str, float] | None = None,
-    **batch: object,
-) -> Recipe:
-    model = MODELS[form]
-    names = {name.partition("/")[2] for name in (model["writer"], model["editor"], *model["judge"])}
-    section: dict[str, Any] = {
-        "transport": transport,
-        # nine tasks fill a job, so that none waits for silence
-        "batch": {
-            "requests": 9,
-            "images": 9,
-            "quiet_s": 0.1,
-            "poll_s": 0.03,
-            **batch,
-        },
-        "prices": dict.fromkeys(names, PRICE),
-    }
-    return Recipe.model_validate(
-        {
-            "name": "in jobs",
-            "seed": 3,
-            "data": {
-                "catalogue": catalogue,
-                "findings": ["AMD", "Diabetes", "Cataract"],
-                "directions": ["add"],
-            },
-            "models": model,
-            "loop": {"max_rounds": rounds},
-            "limits": {"concurrency": 4, **(limits or {})},
-            "providers": {
-                "gemini": {**section, "base_url": url},
-                "openai": {**section, "base_url": f"{url}/v1"},
-            },
-        }
-    )
-
-
-def run(made: Recipe, folder: Path) -> RunSummary:
-    return asyncio.run(run_build(made, folder, text_reader=NoText()))
-
-
-def rows(folder: Path, sql: str) -> list[Any]:
-    with sqlite3.connect(f"file:{folder / 'journal.sqlite'}?mode=ro", uri=True) as db:
-        return db.execute(sql).fetchall()
-
-
-def check_whole(folder: Path, summary: RunSummary, jobs: FakeJobs) -> None:
-    """Every task closed, no call open, no job made twice, nothing left on disk or with the provider."""
-    assert summary.stopped is None, summary
-    assert summary.left == ""
-    assert rows(folder, "SELECT count(*) FROM task WHERE state = 'pending'") == [(0,)]
-    assert rows(folder, "SELECT count(*) FROM call WHERE state = 'started'") == [(0,)]
-    assert set(jobs.keys.values()) == {1}
-    assert rows(folder, "SELECT DISTINCT state FROM batch_job") == [("closed",)]
-    assert list((folder / "batch").iterdir()) == []
-    assert {name for name in jobs.files if not name.endswith(("-out", "-err"))} == set(), (
-        "requests are left there"
-    )
 
 
 @pytest.mark.parametrize("form", ["gemini", "openai"])

@@ -17,9 +17,9 @@ from typing import Any
 
 import psutil
 import pytest
-from quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
 
 from fakes.remote_models import HERE, RemoteEditor
+from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
 from plantain.cli.runs.consent import consent
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
@@ -32,7 +32,7 @@ from plantain.runs.summary import RunSummary
 
 pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
 pytestmark = pytest.mark.slow
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 
 
 @contextmanager

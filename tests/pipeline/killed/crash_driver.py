@@ -12,8 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
-from quick import CallLog, quick_method, quick_recipe
-
+from pipeline.quick import CallLog, quick_method, quick_recipe
 from plantain.pipeline.run import run_build
 
 

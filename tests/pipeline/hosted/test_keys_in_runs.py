@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TextIO, cast
 
 import pytest
-from quick import NoText, quick_catalogue
 
 from fakes import gemini_format, openai_format
 from fakes.content import picture, report
@@ -28,6 +27,7 @@ from fakes.openai_format import openai_route
 from fakes.server import Answer, FakeProvider, Request
 from files.echoes import ENCODINGS, KEYS, corpus, shows
 from files.test_redaction import AWKWARD
+from pipeline.quick import NoText, quick_catalogue
 from plantain.cli import main
 from plantain.files import redaction
 from plantain.files.redaction import HIDDEN, hide

@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from quick import quick_catalogue
 
+from pipeline.quick import quick_catalogue
+from pipeline.wrecks import answered, check_wreck, derived
 from plantain.report.page import write_report
 
 KILLS = 44
 """Of the 50 events of two tasks, one of which is refused an edit and fails: the last few come after the last call."""
-
-DERIVED = {
-    # every column that is not telemetry: ids of rows, tries, times and prices may differ between two runs
-    "task": "SELECT id, kind, image_id, modality, finding, direction, generation, state, round, reason "
-    "FROM task ORDER BY id",
-    "call": "SELECT task, generation, round, step, draw, model, request_hash, outcome, reason, answer FROM call "
-    "WHERE final = 1 ORDER BY task, generation, round, step, draw",
-    "attempt": "SELECT * FROM attempt ORDER BY task, generation, round",
-    "verdict": "SELECT * FROM verdict ORDER BY task, generation, round, judge, draw",
-    "criterion": "SELECT * FROM criterion ORDER BY task, generation, round, judge, draw, name",
-    "image": "SELECT * FROM image ORDER BY id",
-    "blob": "SELECT * FROM blob ORDER BY sha256",
-}
-
-
-def derived(run: Path) -> dict[str, list[tuple[object, ...]]]:
-    with sqlite3.connect(f"file:{run / 'journal.sqlite'}?mode=ro", uri=True) as db:
-        return {name: db.execute(sql).fetchall() for name, sql in DERIVED.items()}
-
-
-def answered(run: Path) -> set[tuple[str, int, str]]:
-    """(task, round, step) of every call whose answer is durable."""
-    with sqlite3.connect(f"file:{run / 'journal.sqlite'}?mode=ro", uri=True) as db:
-        return set(db.execute("SELECT task, round, step FROM call WHERE final = 1"))
-
-
-def check_wreck(run: Path) -> None:
-    with sqlite3.connect(run / "journal.sqlite") as db:
-        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        hashes = {row[0] for row in db.execute("SELECT sha256 FROM blob")}
-        for column in ("edited", "raw", "mask"):
-            rows = db.execute(f"SELECT {column} FROM attempt WHERE {column} IS NOT NULL").fetchall()
-            assert {row[0] for row in rows} <= hashes
-    for sha256 in hashes:
-        data = (run / "blobs" / sha256[:2] / sha256).read_bytes()
-        assert hashlib.sha256(data).hexdigest() == sha256
 
 
 @pytest.mark.slow
@@ -61,6 +26,7 @@ def test_build_killed_after_every_durable_event_resumes_to_the_same_bytes(tmp_pa
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
     assert driver.stdin is not None and driver.stdout is not None
     killed = 0

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from quick import NoText, quick_catalogue
 
 from fakes.faults import status
 from fakes.gemini_format import gemini_route
 from fakes.server import KEY, Answer, FakeProvider, Request
+from pipeline.quick import NoText, quick_catalogue
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from quick import quick_catalogue
-from test_batch_run import check_whole, recipe, rows, run
-from test_crash import derived
 
 from fakes.batch_jobs import FakeJobs
 from fakes.faults import status
 from fakes.gemini_format import gemini_route, step_of
 from fakes.openai_format import openai_route
 from fakes.server import KEY, Answer, FakeProvider, Request
+from pipeline.batched import check_whole, recipe, rows, run
+from pipeline.quick import quick_catalogue
+from pipeline.wrecks import derived
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.findings import load_taxonomy
@@ -151,8 +151,7 @@ def test_the_form_is_frozen(catalogue: Path, server: FakeProvider, tmp_path: Pat
 
 
 async def _again(made: Recipe, folder: Path) -> None:
-    from quick import NoText
-
+    from pipeline.quick import NoText
     from plantain.pipeline.run import run_build
 
     await run_build(made, folder, text_reader=NoText())

@@ -7,9 +7,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from quick import CallLog, NoText, quick_method, quick_recipe
-
 from fakes.remote_models import RemoteEditor
+from pipeline.quick import CallLog, NoText, quick_method, quick_recipe
 from plantain.engines import cluster
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build

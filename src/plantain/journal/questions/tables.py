@@ -10,9 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from plantain.journal.questions.telemetry import came_back, costs, put_back, status_summary
+from plantain.journal.questions.units import NOTHING, OF_CRITERIA, decision_rates, rates, snapshot, units
 from plantain.journal.reader import JournalReader
-from plantain.journal.telemetry import came_back, costs, put_back, status_summary
-from plantain.journal.units import NOTHING, OF_CRITERIA, decision_rates, rates, snapshot, units
 from plantain.journal.verdicts import JUDGED_AGAIN
 from plantain.metrics.statistics.clusters import Rate
 from plantain.records import TaskState

@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from quick import quick_catalogue
-from test_batch_run import recipe, rows, run
-from test_crash import check_wreck, derived
 
 from fakes.batch_jobs import FakeJob, FakeJobs
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.server import KEY, FakeProvider
+from pipeline.batched import recipe, rows, run
+from pipeline.quick import quick_catalogue
+from pipeline.wrecks import check_wreck, derived
 
 SEED = 20261122
 MOST_KILLS = 60
@@ -75,11 +75,10 @@ def test_killed_again_and_again_a_run_sends_nothing_twice(
 def start(folder: Path, url: str, form: str) -> subprocess.Popen[str]:
     driver = Path(__file__).with_name("batch_driver.py")
     command = [sys.executable, str(driver), str(folder / "catalogue"), str(folder / "run"), url, form]
-    paths = os.pathsep.join([str(Path(__file__).parents[1]), str(Path(__file__).parent)])
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": paths},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )

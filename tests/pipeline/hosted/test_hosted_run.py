@@ -12,13 +12,13 @@ from typing import Any
 
 import orjson
 import pytest
-from quick import NoText, quick_catalogue
 
 from fakes import gemini_format, openai_format
 from fakes.faults import FAULTS, STEPS, status
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.server import KEY, Answer, FakeProvider, Request
+from pipeline.quick import NoText, quick_catalogue
 from plantain.calls.failure_streaks import MOST
 from plantain.cli import main
 from plantain.journal import JournalReader

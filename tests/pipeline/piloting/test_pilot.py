@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
 
+from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader

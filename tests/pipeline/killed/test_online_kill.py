@@ -10,10 +10,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from quick import quick_catalogue
 
 from fakes.gemini_format import gemini_route, step_of
 from fakes.server import KEY, Answer, FakeProvider, Request
+from pipeline.quick import quick_catalogue
 from plantain.journal import JournalReader
 from plantain.records import TaskState
 
@@ -91,5 +91,6 @@ def test_killed_between_the_turns_of_a_blind_judge_nothing_is_looked_at_again(tm
 def start(folder: Path, url: str, *form: str) -> subprocess.Popen[bytes]:
     driver = Path(__file__).with_name("online_driver.py")
     command = [sys.executable, str(driver), str(folder / "catalogue"), str(folder / "run"), url, *form]
+    environment = {**os.environ, "GEMINI_API_KEY": KEY, "PYTHONPATH": str(Path(__file__).parents[2])}
     with (folder / "out").open("w") as out:
-        return subprocess.Popen(command, stdout=out, stderr=out, env={**os.environ, "GEMINI_API_KEY": KEY})
+        return subprocess.Popen(command, stdout=out, stderr=out, env=environment)

@@ -1,0 +1,1 @@
+"""Clouds in front of the providers' formats: sign-in, tokens and signatures."""
