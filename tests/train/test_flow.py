@@ -134,5 +134,8 @@ def test_what_cannot_be_trained_is_refused(loading, tmp_path: Path) -> None:
     base = open_base(f"diffusers/{folder}", options, adapters=True)
     with pytest.raises(InputError, match="give --lora RANK"):
         learner_for(base, StudyPlan(side=SIDE))
+    for wrong, said in (({"lora_rank": 0}, "--lora"), ({"weighting": "sideways"}, "--weighting sideways")):
+        with pytest.raises(InputError, match=said):
+            StudyPlan(**wrong).check()
     with pytest.raises(InputError, match="--weighting sideways"):
         FlowMatching(runner_for(loading("flux-kontext"), "cpu"), "sideways")

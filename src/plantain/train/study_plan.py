@@ -10,6 +10,7 @@ from pathlib import Path
 
 from plantain.records import InputError
 from plantain.train.examples.pairs import ListedExample
+from plantain.train.flow.methods import WEIGHTINGS
 from plantain.train.split import PER_TASK, SIZES, TASKS, TaskSplit, choose_tasks, split_task
 
 STEPS_PER_SAMPLE = 50
@@ -71,6 +72,10 @@ class StudyPlan:
             raise InputError("--sizes: name one or more numbers of samples, 0 for the untrained model")
         if self.side < 64 or self.side % 8:
             raise InputError(f"--side: {self.side} is not a multiple of 8 from 64 pixels on")
+        if self.lora_rank is not None and self.lora_rank < 1:
+            raise InputError("--lora: the rank of adapters is at least 1")
+        if self.weighting not in WEIGHTINGS:
+            raise InputError(f"--weighting {self.weighting}: choose one of {', '.join(WEIGHTINGS)}")
         if self.rate <= 0 or not 0 <= self.dropout <= 1 / 3:
             raise InputError("--learning-rate must be above 0, --dropout between 0 and 1/3")
         for name in ("seeds", "tasks", "per_task", "steps_per_sample", "batch", "checkpoint_every"):

@@ -22,13 +22,11 @@ from plantain.models.diffusers.pipelines.runner import Runner
 from plantain.records import InputError, derive_seed
 from plantain.train.encoded import Encoded
 from plantain.train.flow.conditions import handed_again, tokens_of
+from plantain.train.flow.methods import WEIGHTINGS
 from plantain.train.training import Schedule, Trained, batch_of, identity_of, run
 
 TARGETS = ("to_q", "to_k", "to_v", "to_out.0", "to_qkv_mlp_proj")
 """Layers that get adapters: the projections of every attention; the last is that of FLUX.2's single blocks."""
-
-WEIGHTINGS = ("none", "logit_normal", "sigma_sqrt", "cosmap")
-"""How shares of noise are drawn and weighted (Esser et al. 2024, 3.1), by diffusers' names; its examples take none."""
 
 
 def make_adapters(runner: Runner, rank: int, seed: int) -> dict[str, nn.Parameter]:
