@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,13 +10,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from plantain.catalogue.store import Catalogue
+from plantain.cli import main
 from plantain.cli.train.probe import app as probe_app
 from plantain.cli.train.probe_check import app as check_app
 from plantain.findings import load_taxonomy
 from plantain.models.probe.card import Area, ControlRate, why_not
-from plantain.models.probe.folder import CARD, Probe, logits_of, write_probe
+from plantain.models.probe.folder import CARD, WEIGHTS, Probe, logits_of, write_probe
 from plantain.models.probe.provider import load
-from plantain.pixels.encode import encode_png
+from plantain.pixels.encode import encode_png, encode_source
 from plantain.records import Direction, InputError
 from plantain.roles import EncodedImage, Judge, JudgeRequest
 from plantain.roles.options import ProviderOptions
@@ -169,3 +172,44 @@ def test_commands_train_and_check(tmp_path: Path) -> None:
     assert told["learned_from_these"] is True
     refused = CliRunner().invoke(probe_app, [*wish, "--json"])
     assert refused.exit_code != 0
+
+
+def test_what_is_wrong_with_a_probe_or_its_pictures_is_one_line(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    heads = catalogue_of(tmp_path / "heads", 6)
+    one = tmp_path / "one class"
+    with Catalogue.create(one) as catalogue:
+        for seed in range(4):
+            catalogue.add(record(seed, True), encode_source(head(seed, True)))
+    lost = catalogue_of(tmp_path / "lost", 6)
+    with Catalogue.open(lost) as catalogue:
+        gone = next(iter(catalogue.images())).prepared_sha256
+    next(lost.rglob(f"*{gone[4:]}*")).unlink()
+    broken = {}
+    for name in ("cut card", "cut weights", "no weights"):
+        broken[name] = tmp_path / "Sonde ä→ß" / name
+        shutil.copytree(folder, broken[name])
+    (broken["cut card"] / CARD).write_bytes((folder / CARD).read_bytes()[:200])
+    (broken["cut weights"] / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes()[:1000])
+    (broken["no weights"] / WEIGHTS).unlink()
+    (tmp_path / "empty").mkdir()
+    cases = {
+        ("probe-check", str(folder), str(tmp_path / "empty")): "no catalogue there",
+        ("probe-check", str(tmp_path / "empty"), str(heads)): "no probe here",
+        ("probe-check", str(folder), str(lost)): gone[:8],
+        ("probe-check", str(broken["cut card"]), str(heads)): "not the card of a probe",
+        ("probe-check", str(broken["cut weights"]), str(heads)): "not the weights of this probe",
+        ("probe-check", str(broken["no weights"]), str(heads)): WEIGHTS,
+        ("probe", str(one), "--findings", "glioma", "--out", str(tmp_path / "out")): "independent pictures",
+        ("probe", str(heads), "--findings", "gliöma→", "--out", str(tmp_path / "out")): "no picture of",
+        ("separability", str(tmp_path / "empty")): "neither a run",
+        ("utility", str(tmp_path / "empty"), "--real", str(heads), "--findings", "glioma"): "independent",
+    }
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    for arguments, words in cases.items():
+        assert main(["train", *arguments]) == 2, arguments
+        said = capsys.readouterr()
+        assert words in said.err and said.err.count("\n") == 1 and not said.out, (arguments, said.err)
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    assert not (tmp_path / "out").exists()

@@ -28,9 +28,9 @@ def _edits(count: int, finding: str = "ring") -> list[MadeEdit]:
 
 def test_every_arm_is_measured_by_the_same_pictures(tmp_path: Path) -> None:
     real = labelled(80)
-    done: list[int] = []
-    found = utility(real, edited_frames(_edits(6), real), 24, 2, QUICK, lambda at, of: done.append(of))
-    assert tuple(found.areas) == ARMS and done == [6] * 6
+    done: list[tuple[int, int]] = []
+    found = utility(real, edited_frames(_edits(6), real), 24, 2, QUICK, lambda at, of: done.append((at, of)))
+    assert tuple(found.areas) == ARMS and done == [(at, 6) for at in range(7)]
     assert found.edits == 6 and 25 <= found.held_out <= 40
     one = found.differences[EDITS]["ring"]
     assert one.difference == pytest.approx(found.areas[EDITS]["ring"] - found.areas["real"]["ring"])
