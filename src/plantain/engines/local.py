@@ -26,8 +26,9 @@ T = TypeVar("T")
 
 
 def _begin_worker() -> None:
-    """A worker leaves Ctrl-C to its parent, dies with it, and keeps to one core."""
+    """A worker leaves Ctrl-C and SIGTERM to its parent, dies with it, and keeps to one core."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     import cv2
 
@@ -59,6 +60,10 @@ class _Worker(ForkServerProcess):
             return ForkServerProcess._Popen(process_obj)
         finally:
             main.update(kept)
+
+    def terminate(self) -> None:
+        """Ends it when the pool is broken; SIGTERM is not heard, since it may be meant for the whole group."""
+        self.kill()
 
 
 class _Context(ForkServerContext):
@@ -126,8 +131,12 @@ class LocalEngine:
 
 @contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Ctrl-C waits while a process is started, and the process inherits that: it never hears of it at all."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Ctrl-C and SIGTERM wait while a process is started, and the process inherits that: it never hears of them.
+
+    So does the fork server. `timeout`, Slurm and shells send SIGTERM to the whole group, and only the parent, which
+    finishes what is in flight, may act on it.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:

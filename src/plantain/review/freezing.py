@@ -212,7 +212,8 @@ def _block(
     items = [item for case in main for item in _items(case, task, draw)]
     if not items:
         raise InputError(
-            f"--task {task.value}: none of the cases that were drawn allows it; draw more (--cases)"
+            f"--task {task.value}: none of the cases that were drawn allows it; "
+            "draw more (--cases), or keep fewer for training (--training)"
         )
     again = draw.sample(items, min(len(items), round(wanted.repeats * len(items))))
     kinds: list[Item] = [
