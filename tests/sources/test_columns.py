@@ -298,7 +298,7 @@ def test_no_published_table_ends_in_a_catalogue_that_is_silently_ungrouped(
     table = read(tmp_path, header, [row], [file])
     assert (table.files, table.columns.labels, table.columns.group) == (1, labels, group)
     ingested = Ingested(1, 0, [], ungrouped=table.files - table.grouped, tables=[table])
-    said = list(group_remarks(ingested, [], may_tell=True))
+    said = list(group_remarks(ingested, [], takes_table=True))
     if table.columns.group is None and not table.grouped:
         assert any("has no column of patients" in line for line in said)
         assert table.columns.unused == () or any("--column group=NAME" in line for line in said)

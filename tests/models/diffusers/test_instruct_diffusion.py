@@ -30,7 +30,7 @@ def test_runner_says_them_where_nobody_else_does(tiny_loading: Callable[[str], L
 @torch.inference_mode()
 def test_agrees_with_an_explicit_loop_of_its_own_rule(tiny_loading: Callable[[str], Loading]) -> None:
     """InstructDiffusion's update written out: three predictions, (text, image), (none, image), (text, none)."""
-    pipe = load_pipeline(InstructDiffusionPipeline, tiny_loading("instruct-diffusion"), torch.float32)
+    pipe = load_pipeline(InstructDiffusionPipeline, tiny_loading("instruct-diffusion"), torch.float32, "cpu")
     pipe.set_progress_bar_config(disable=True)
     text, image = 5.0, 1.25
     pixels = torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(1))

@@ -72,8 +72,9 @@ def _inside_skull(smooth: Field, head: Mask) -> Mask:
         return head
     cx, cy = float(xs.mean()), float(ys.mean())
     reach = int(np.hypot(*smooth.shape))
-    polar = cv2.warpPolar(smooth, (reach, RAYS), (cx, cy), reach, cv2.INTER_LINEAR)
-    inside = cv2.warpPolar(head.astype(np.float32), (reach, RAYS), (cx, cy), reach, cv2.INTER_LINEAR) > 0.5
+    flags = cv2.INTER_LINEAR | cv2.WARP_FILL_OUTLIERS  # without it a ray beyond the picture holds whatever memory held
+    polar = cv2.warpPolar(smooth, (reach, RAYS), (cx, cy), reach, flags)
+    inside = cv2.warpPolar(head.astype(np.float32), (reach, RAYS), (cx, cy), reach, flags) > 0.5
     edge = reach - 1 - np.argmax(inside[:, ::-1], axis=1)
     deep = shrunken(head, 0.12 * float(head.any(axis=0).sum()))
     if not deep.any():
