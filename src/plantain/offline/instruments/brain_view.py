@@ -72,7 +72,7 @@ def _inside_skull(smooth: Field, head: Mask) -> Mask:
         return head
     cx, cy = float(xs.mean()), float(ys.mean())
     reach = int(np.hypot(*smooth.shape))
-    flags = cv2.INTER_LINEAR | cv2.WARP_FILL_OUTLIERS  # without it a ray beyond the picture holds whatever memory held
+    flags = cv2.INTER_LINEAR | cv2.WARP_FILL_OUTLIERS  # else rays beyond the picture keep what memory held
     polar = cv2.warpPolar(smooth, (reach, RAYS), (cx, cy), reach, flags)
     inside = cv2.warpPolar(head.astype(np.float32), (reach, RAYS), (cx, cy), reach, flags) > 0.5
     edge = reach - 1 - np.argmax(inside[:, ::-1], axis=1)
