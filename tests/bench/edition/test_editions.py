@@ -55,6 +55,7 @@ def test_a_version_holds_for_the_content_that_it_was_given_to(
     assert changed.edition == f"1.0.0+changed.{changed.digest[:8]}"
     capsys.readouterr()
     assert main(["bench", "version", root, "--set", "1.0.1", "--note", "A typo."]) == 2
+    assert main(["bench", "version", root, "--note", "A typo."]) == 2
     assert "the first number has to grow" in capsys.readouterr().err
     name_edition(changed, "2.0.0", "Sample 3 asks for more.")
     assert [edition.version for edition in editions(Benchmark.load(bench.root))] == ["1.0.0", "2.0.0"]

@@ -19,7 +19,7 @@ from bench.submission.tampering import TAMPERINGS, Tampering, read_rows, reseal,
 from plantain.bench.edition.hiding import hide
 from plantain.bench.generate.export_outputs import marked, unmarked
 from plantain.bench.score.score import ScoreRequest, score_run
-from plantain.bench.submission.bundle import open_bundle
+from plantain.bench.submission.bundle import HEADER, open_bundle
 from plantain.bench.submission.checking import check_bundle
 from plantain.bench.submission.packing import pack_run
 from plantain.bench.submission.rescoring import rescore
@@ -104,6 +104,14 @@ def test_another_benchmark_is_refused_and_a_folder_that_is_no_bundle_too(
     assert "not of Small" in capsys.readouterr().err
     assert main(["bench", "submit-check", str(tmp_path / "other")]) == 1
     assert "SHA256SUMS is missing" in capsys.readouterr().out
+
+
+def test_a_header_that_is_no_object_is_refused_in_plain_words(submitted: Submitted, tmp_path: Path) -> None:
+    root = tmp_path / "bundle"
+    shutil.copytree(submitted.bundle, root)
+    (root / HEADER).write_bytes(b"[]")
+    reseal(root)
+    assert named(root, submitted) == [f"bundle/{HEADER}: an object is needed"]
 
 
 def test_a_mark_goes_on_and_off_and_leaves_the_pixels(tmp_path: Path) -> None:

@@ -288,6 +288,8 @@ def _header(root: Path, sums: Mapping[str, str]) -> BundleHeader:
     data = read_listed(root, HEADER, sums, LARGEST_TEXT)
     try:
         document = orjson.loads(data)
+        if not isinstance(document, dict):
+            raise InputError(f"{root.name}/{HEADER}: an object is needed")
         if document.pop("format") != FORMAT or document.pop("version") != VERSION:
             raise InputError(
                 f"{root.name}/{HEADER}: not a submission that this plantain reads (version {VERSION})"
@@ -300,6 +302,8 @@ def _header(root: Path, sums: Mapping[str, str]) -> BundleHeader:
                 "samples": {facts.id: facts for facts in rows},
             }
         ).made()
+    except InputError:
+        raise
     except (ValueError, TypeError, KeyError, AttributeError, AssertionError) as error:
         raise InputError(f"{root.name}/{HEADER}: {_first_line(error)}") from error
 

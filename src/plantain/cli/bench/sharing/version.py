@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from plantain.cli.terminal.application import application
+from plantain.records import InputError
 
 app = application()
 
@@ -33,6 +34,8 @@ def version(
     from plantain.bench.benchmark.benchmark import Benchmark
     from plantain.bench.edition.versions import editions, name_edition
 
+    if not wanted and (note or before is not None):
+        raise InputError("--note and --from go with --set: they say what a new version changes")
     bench = Benchmark.load(path)
     if wanted:
         edition = name_edition(bench, wanted, note, Benchmark.load(before) if before is not None else None)
