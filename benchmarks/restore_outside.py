@@ -284,6 +284,9 @@ def main() -> int:
                 not one.kept or one.seams[1] > one.seams[0] or one.passed[1] < one.passed[0]
             ):
                 print(f"  {number} {clean.name} {way}: {one}", flush=True)
+        if arguments.verbose and number % 8 == 7:
+            print(f"after {number + 1} edits:")
+            _report(found, left, seconds)
     return _report(found, left, seconds)
 
 

@@ -61,6 +61,20 @@ def test_a_plan_says_what_would_be_asked_and_calls_nothing(capsys):
     assert plan["cost_usd"][0] > 0 and plan["independent"] == 4
 
 
+@pytest.mark.parametrize(("section", "calls"), [('form = "blind"', 2), ('service_tier = "priority"', 1)])
+def test_a_plan_counts_both_turns_of_a_blind_judge_and_guesses_no_tier(section, calls, tmp_path, capsys):
+    (tmp_path / "terms.toml").write_text(f"[providers.gemini]\n{section}\n")
+    options = ["--pairs", "2", "--plan", "--json", "--settings", str(tmp_path / "terms.toml")]
+    model = "gemini/gemini-3.8-flash"
+    assert main(["audit", "--judge", model, *options]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["calls"][model] == calls * plan["edits"]
+    # of the two turns: 7,300 tokens read at 0.75 and 2,650 written at 3.75 dollars per million, 0.7 to 1.5 times
+    each = (7_300 * 0.75 + 2_650 * 3.75) / 1e6
+    known = [pytest.approx(share * plan["edits"] * each, abs=1e-3) for share in (0.7, 1.5)]
+    assert plan["cost_usd"] == (known if calls == 2 else None)
+
+
 def test_a_hosted_judge_needs_a_folder_for_its_answers(capsys):
     assert main(["audit", "--judge", "gemini/gemini-3.1-pro-preview"]) == 2
     assert "--run" in capsys.readouterr().err

@@ -33,6 +33,15 @@ PRICED = {
 }
 
 
+HOSTED = """
+name = "hosted"
+[data]
+catalogue = "catalogue"
+findings = ["AMD"]
+[models]
+"""
+
+
 @pytest.fixture(scope="module")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return quick_catalogue(tmp_path_factory.mktemp("plan") / "catalogue", images=4)
@@ -98,6 +107,28 @@ def test_plan_of_models_without_a_price_says_which(catalogue: Path) -> None:
     assert made.cost_usd is None and made.unpriced == ("quick/writer", "quick/editor", "quick/judge")
 
 
+def test_a_tier_that_nobody_has_priced_leaves_the_cost_unknown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Google states no factor for its priority tier. The judge's part is not left out of a sum, as it once was."""
+    quick_catalogue(tmp_path / "catalogue", images=1)
+    recipe = tmp_path / "recipe.toml"
+    models = 'writer = "openai/gpt-5.4"\njudge = "gemini/gemini-3.8-flash"\n'
+    tiers = '[settings.writer]\nservice_tier = "priority"\n[settings.judge]\nservice_tier = "priority"\n'
+    recipe.write_text(HOSTED + models + tiers)
+    assert main(["plan", str(recipe), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["cost_usd"] is None
+    assert told["unpriced_models"] == ["the service tier priority of gemini/gemini-3.8-flash"]
+    assert main(["plan", str(recipe)]) == 0
+    out = capsys.readouterr().out
+    assert "cost unknown: no price for the service tier priority of gemini/gemini-3.8-flash" in out
+    assert "$" not in out
+    recipe.write_text(HOSTED + models + tiers.replace('judge]\nservice_tier = "priority"', "judge]"))
+    assert main(["plan", str(recipe), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cost_usd"]["expected"] > 0
+
+
 def test_plan_uses_the_rates_of_a_pilot(catalogue: Path, tmp_path: Path) -> None:
     asyncio.run(run_build(quick_recipe(catalogue), tmp_path / "run", method=quick_method(CallLog(None))))
     pilot = read_pilot(tmp_path / "run")
@@ -159,15 +190,6 @@ def test_plan_command_prints_and_warns(
         key
         == "gemini: no key; set the environment variable GEMINI_API_KEY (or GOOGLE_API_KEY); build needs it"
     )
-
-
-HOSTED = """
-name = "hosted"
-[data]
-catalogue = "catalogue"
-findings = ["AMD"]
-[models]
-"""
 
 
 @pytest.mark.parametrize(

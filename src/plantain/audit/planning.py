@@ -12,14 +12,10 @@ from plantain.audit.pictures import TrialPicture, cluster_of
 from plantain.audit.run import COMPARED, AuditPlan
 from plantain.audit.trials import SWAPPED
 from plantain.findings import Taxonomy
-from plantain.records import Usage
-from plantain.runs.money.pricing import price_under
+from plantain.records import Step
+from plantain.runs.money.pricing import usual_cost
+from plantain.runs.money.typical import SPREAD, TYPICAL_USAGE
 from plantain.runs.settings.terms import Terms
-
-TYPICAL = Usage(input_tokens=3_800, output_tokens=1_250, thinking_tokens=900)
-"""Of one verdict by a hosted model: our own reckoning from the prompt's length and two images of 1024x1024."""
-SPREAD = (0.7, 1.5)
-"""How much a guessed cost may be off, low to high."""
 
 
 class PlanJson(TypedDict):
@@ -39,8 +35,8 @@ class AuditForecast:
 
     Attributes:
         pictures: by modality; independent: patients or source files behind them.
-        edits: that are asked about; calls: by model.
-        cost_usd: low and high; None where a model's price is unknown.
+        edits: that are asked about; calls: by model, two an edit of a judge in the blind form.
+        cost_usd: low and high; None where the price of a model, or of its service tier, is unknown.
     """
 
     pictures: dict[str, int]
@@ -84,23 +80,29 @@ def forecast(
     }
     edits = sum(by_kind.values())
     compared = sum(n for kind, n in by_kind.items() if kind in COMPARED)
-    calls: dict[str, int] = {}
+    asked: dict[str, int] = {}
     for model in judge:
-        calls[model] = calls.get(model, 0) + edits
+        asked[model] = asked.get(model, 0) + edits
     for models in beside:
         for model in models:
-            calls[model] = calls.get(model, 0) + compared
+            asked[model] = asked.get(model, 0) + compared
+    calls = {model: n * len(_steps(model, terms)) for model, n in asked.items()}
     counted = {m: sum(p.image.modality == m for p in pictures) for m in modalities}
     independent = len({cluster_of(picture.image) for picture in pictures})
-    return AuditForecast(counted, independent, edits, calls, _cost(calls, terms))
+    return AuditForecast(counted, independent, edits, calls, _cost(asked, terms))
 
 
-def _cost(calls: dict[str, int], terms: Terms) -> tuple[float, float] | None:
+def _steps(model: str, terms: Terms) -> tuple[Step, ...]:
+    """The calls that a judge makes for one verdict."""
+    return (Step.LOOK, Step.JUDGE) if terms.options(model, "judge").form == "blind" else (Step.JUDGE,)
+
+
+def _cost(asked: dict[str, int], terms: Terms) -> tuple[float, float] | None:
     total = 0.0
-    for model, n in calls.items():
-        price = price_under(terms, model)
-        cost = None if price is None else price.cost(TYPICAL)
-        if cost is None:
-            return None
-        total += n * cost
-    return SPREAD[0] * total, SPREAD[1] * total
+    for model, n in asked.items():
+        for step in _steps(model, terms):
+            cost = usual_cost(terms, model, "judge", TYPICAL_USAGE[step])
+            if cost is None:
+                return None
+            total += n * cost
+    return SPREAD[0] * total, SPREAD[2] * total

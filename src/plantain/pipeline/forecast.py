@@ -15,8 +15,7 @@ from plantain.pipeline.piloting.rates import Pilot
 from plantain.pipeline.plan import enumerate_tasks
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Price, Step, TaskKind, Usage
-from plantain.records.prices import USUAL_TIERS
-from plantain.runs.money.pricing import ON_THIS_MACHINE, OPEN_MODELS, TIER_BILLED, price_under
+from plantain.runs.money.pricing import ON_THIS_MACHINE, OPEN_MODELS, billed_tier, price_under, unpriced
 from plantain.runs.money.typical import SPREAD, TYPICAL_USAGE
 
 EXPECTED_ROUNDS = 3.15
@@ -52,7 +51,7 @@ class BuildPlan:
         tokens_by: tokens that one such call is taken to read and to write, thinking and pictures included; only of
             models that are priced by them.
         success: tasks expected to succeed, from a pilot's rates; None without one.
-        unpriced: models without a known price.
+        unpriced: models, or service tiers of them, without a known price.
     """
 
     tasks: int = 0
@@ -102,9 +101,8 @@ def make_plan(
         usage = typical_usage(recipe, step, model)[1]
         if model.partition("/")[0] not in ON_THIS_MACHINE:
             plan.tokens_by[(step, model)] = usage.input_tokens or 0, usage.output_tokens or 0
-    plan.unpriced = tuple(
-        dict.fromkeys(model for _, model in plan.calls_by if price_under(recipe.terms, model) is None)
-    )
+    open_prices = (unpriced(recipe.terms, model, ROLE_OF[step]) for step, model in plan.calls_by)
+    plan.unpriced = tuple(dict.fromkeys(filter(None, open_prices)))
     if not plan.unpriced:
         plan.cost_usd = sum((_cost(recipe, pilot, *key, n) for key, n in plan.calls_by.items()), NOTHING)
     plan.duration_s = _duration(recipe, plan, pilot)
@@ -169,12 +167,7 @@ def _cost(recipe: Recipe, pilot: Pilot | None, step: Step, model: str, calls: Ca
 def typical_usage(recipe: Recipe, step: Step, model: str) -> tuple[Usage, Usage, Usage]:
     """What a call is taken to consume, low to high; of an edit by the size and quality that the recipe asks for."""
     options = recipe.terms.options(model, ROLE_OF[step])
-    tier = (
-        ""
-        if options.service_tier in USUAL_TIERS
-        else TIER_BILLED.get(options.service_tier, options.service_tier)
-    )
-    usage = replace(TYPICAL_USAGE[step], tier=tier)
+    usage = replace(TYPICAL_USAGE[step], tier=billed_tier(options.service_tier))
     if step is not Step.EDIT:
         return usage, usage, usage
     few, usual, many = (

@@ -19,11 +19,11 @@ from plantain.journal.questions.telemetry import costs
 from plantain.journal.verdicts import JUDGED_AGAIN
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa
 from plantain.models.hosted.prompts.library import LATEST
-from plantain.records import InputError, Price, Rubric, Step, Verdict
+from plantain.records import InputError, Rubric, Step, Verdict
 from plantain.records.suggestions import suggest
 from plantain.rubrics import recorded
 from plantain.runs.door import Door
-from plantain.runs.money.pricing import ON_THIS_MACHINE, price_under
+from plantain.runs.money.pricing import ON_THIS_MACHINE, unpriced, usual_cost
 from plantain.runs.money.typical import SPREAD, TYPICAL_USAGE
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.opening import Beginning
@@ -214,27 +214,29 @@ def plan_comparison(on: Path, judge: str, terms: Terms, sample: int | None) -> d
         billed = {(r.step, r.model): r.cost_usd / r.priced for r in costs(reader) if r.cost_usd and r.priced}
     rows: list[JsonValue] = []
     low = expected = high = 0.0
-    unpriced: list[JsonValue] = []
+    without: list[JsonValue] = []
     for model in models_of(judge):
         blind = terms.options(model, "judge").form == "blind"
         for step in (Step.LOOK, Step.JUDGE) if blind else (Step.JUDGE,):
-            calls, usage, price = 2 * attempts, TYPICAL_USAGE[step], price_under(terms, model)
+            calls, usage = 2 * attempts, TYPICAL_USAGE[step]
             each = billed.get((step.value, model))
             row: dict[str, JsonValue] = {"step": step.value, "model": model, "calls": calls}
             if model.partition("/")[0] not in ON_THIS_MACHINE:
                 row["tokens_per_call"] = {"read": usage.input_tokens, "written": usage.output_tokens}
             rows.append(row)
-            if each is not None:
+            usual = usual_cost(terms, model, "judge", usage)
+            if usual is None:
+                missing = unpriced(terms, model, "judge")
+                without += [] if missing in without else [missing]
+            elif each is not None:
                 low, expected, high = (total + calls * each for total in (low, expected, high))
-            elif price is None:
-                unpriced.append(model)
-            elif price != Price():
-                usual = calls * (price.cost(usage) or 0.0)
+            else:
                 low, expected, high = (
-                    total + share * usual for total, share in zip((low, expected, high), SPREAD, strict=True)
+                    total + share * calls * usual
+                    for total, share in zip((low, expected, high), SPREAD, strict=True)
                 )
-    cost: JsonValue = None if unpriced else {"low": low, "expected": expected, "high": high}
-    return {"attempts": attempts, "calls_by": rows, "cost_usd": cost, "unpriced_models": unpriced}
+    cost: JsonValue = None if without else {"low": low, "expected": expected, "high": high}
+    return {"attempts": attempts, "calls_by": rows, "cost_usd": cost, "unpriced_models": without}
 
 
 async def compare_prompts(

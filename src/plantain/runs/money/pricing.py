@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from plantain.calls import ModelLimits
 from plantain.models.hosted.known import picture_range, price_of
-from plantain.records import FREE, InputError, Price
+from plantain.records import FREE, InputError, Price, Usage
 from plantain.records.prices import USUAL_TIERS
 from plantain.runs.settings.terms import Terms
 from plantain.runs.settings.transport import calls_at_once
@@ -31,6 +33,22 @@ def price_under(terms: Terms, model: str) -> Price | None:
     section = terms.provider(model)
     price = section.prices[name].price() if name in section.prices else price_of(terms.listed(model))
     return price.times(BATCH_SHARE) if price is not None and section.transport == "batch" else price
+
+
+def usual_cost(terms: Terms, model: str, role: str, usage: Usage) -> float | None:
+    """Dollars of a call that consumes this in a role, under the service tier that is asked for; None where it cannot be
+    known."""
+    price = price_under(terms, model)
+    tier = billed_tier(terms.options(model, role).service_tier)
+    return None if price is None else price.cost(replace(usage, tier=tier))
+
+
+def unpriced(terms: Terms, model: str, role: str) -> str:
+    """What nobody has stated a price of: a model, or its service tier in this role; "" where all is stated."""
+    price, tier = price_under(terms, model), terms.options(model, role).service_tier
+    if price is None:
+        return model
+    return f"the service tier {tier} of {model}" if _tier_factor(price, tier) is None else ""
 
 
 def check_prices(terms: Terms) -> None:
@@ -60,11 +78,12 @@ def check_prices(terms: Terms) -> None:
 
 def _tier_factor(price: Price | None, tier: str) -> float | None:
     """How much dearer than listed a service tier is; None where nobody has said so."""
-    return (
-        1.0
-        if price is None
-        else price.tier_factor("" if tier in USUAL_TIERS else TIER_BILLED.get(tier, tier))
-    )
+    return 1.0 if price is None else price.tier_factor(billed_tier(tier))
+
+
+def billed_tier(tier: str) -> str:
+    """The name under which a service tier that is asked for is billed; "" for the one that list prices are for."""
+    return "" if tier in USUAL_TIERS else TIER_BILLED.get(tier, tier)
 
 
 TIER_BILLED = {"fast": "priority"}
