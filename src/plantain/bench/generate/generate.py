@@ -88,6 +88,8 @@ async def _walk_waves(
     for wave in (together, *([one] for one in planned if one.alone), restored):
         arms = {one.arm.label: one.arm for one in wave}
         rows = list(allowance.taken(_pending(opened.journal.reader, wave), arms))
+        if any(one.alone for one in wave):  # images of one size go through the weights together
+            rows.sort(key=lambda row: walk.benchmark.sample(row.task.image_id).size)
         opened.observer.asks(list(dict.fromkeys(arms[row.task.finding].model for row in rows)))
         await opened.walk(rows, walk.carry)
         await close_models(*(one.closable for one in wave if one.alone))

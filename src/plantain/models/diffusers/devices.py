@@ -1,25 +1,24 @@
-"""The processes of the devices: requests that wait together go out as batches, to whichever device is free."""
+"""The queue of the devices: requests that wait together go out as batches, to whichever device is free."""
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
-import tempfile
 import threading
+import time
 from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
 
+from plantain.models.diffusers.device_process import DeviceProcess
 from plantain.models.diffusers.jobs import Batch, Done, Job, Loading, Steering
-from plantain.models.diffusers.quiet import OFFLINE
-from plantain.pixels.decode import one_line
 from plantain.records import InputError, Outcome, OutcomeKind
 
 GATHER_S = 0.03
 """How long a device that could take more edits waits for others that are about to arrive."""
+
+AHEAD = 2
+"""Batches that a device has still to draw: that at which it works, and one whose pictures are read meanwhile."""
+
+GIVEN_UP = Outcome(OutcomeKind.TRANSPORT, "the devices were given up before they came to it")
 
 USUAL_BATCH = 4
 """Edits together on a GPU, unless told otherwise; on a processor a batch gains nothing."""
@@ -32,8 +31,8 @@ def usual_batch(device: str) -> int:
 
 
 def calls_in_flight(devices: Iterable[str], batch_size: int | None) -> int:
-    """Edits that keep devices busy: for each what it computes, and as much again that waits for it."""
-    return sum(2 * (batch_size or usual_batch(device)) for device in devices)
+    """Edits that keep devices busy: for each a batch that it draws, one that is read and one that is written."""
+    return sum(3 * (batch_size or usual_batch(device)) for device in devices)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,8 +60,32 @@ class Order:
         return mine == (other.loading, other.steering, other.canvas, other.most)
 
 
+class _Device:
+    """A device as its threads see it: its process, and the batches that it has, oldest first.
+
+    Attributes:
+        process: that computes.
+        sent: batches that are not answered yet.
+        drawn: how many of `sent` have left the device and are being encoded.
+        took_s: how long the last batch was on the device.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.process = DeviceProcess(name)
+        self.sent: list[list[Order]] = []
+        self.drawn = 0
+        self.took_s = 0.0
+        self.sending = threading.Lock()
+        """Held while a batch is sent and noted in `sent`, and while a process that has died is buried."""
+
+    @property
+    def ahead(self) -> int:
+        """Batches that the device has still to draw, that at which it works included."""
+        return max(0, len(self.sent) - self.drawn)
+
+
 class Devices:
-    """Devices that serve one queue, each with a process and a thread that talks to it.
+    """Devices that serve one queue, each with a process and two threads: one that sends and one that receives.
 
     Args:
         names: of torch, e.g. ("cuda:0", "cuda:1").
@@ -73,9 +96,13 @@ class Devices:
         self._waiting: list[Order] = []
         self._changed = threading.Condition()
         self._closed = False
+        self._devices = [_Device(name) for name in self.names]
         self._threads = [
-            threading.Thread(target=self._serve, args=(_Worker(name),), name=f"device {name}", daemon=True)
-            for name in self.names
+            threading.Thread(
+                target=target, args=(device,), name=f"{name} {device.process.device}", daemon=True
+            )
+            for device in self._devices
+            for name, target in (("to", self._send), ("from", self._receive))
         ]
         for thread in self._threads:
             thread.start()
@@ -89,121 +116,119 @@ class Devices:
         return order.answer
 
     def close(self) -> None:
-        """Ends the processes once what they compute is done; what still waits is cancelled."""
+        """Ends the processes once what they were sent is done; what still waits is cancelled."""
         with self._changed:
             self._closed = True
             for order in self._waiting:
-                order.answer.cancel()
+                if not order.answer.cancel():  # it was sent to a process that has died
+                    order.answer.set_result(Done(None, GIVEN_UP, {}))
             self._waiting.clear()
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
 
-    def _serve(self, worker: _Worker) -> None:
+    def _send(self, device: _Device) -> None:
+        """Keeps the device supplied: one batch that it draws, and one that is read meanwhile."""
         try:
-            while (orders := self._next(worker)) is not None:
-                if orders:
-                    self._answer(orders, worker)
+            while (orders := self._next(device)) is not None:
+                if not orders:
+                    continue
+                first = orders[0]
+                with device.sending:
+                    device.process.send(
+                        Batch(first.loading, first.steering, tuple(order.job for order in orders))
+                    )
+                    with self._changed:
+                        device.sent.append(orders)
+                        self._changed.notify_all()
         finally:
-            worker.close()
+            device.process.close()
 
-    def _answer(self, orders: list[Order], worker: _Worker) -> None:
-        first = orders[0]
-        results = worker.run(Batch(first.loading, first.steering, tuple(order.job for order in orders)))
-        for order, done in zip(orders, results, strict=True):
-            order.answer.set_result(done)
+    def _receive(self, device: _Device) -> None:
+        """Hands results to those who wait for them."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: device.sent or self._closed)
+                if not device.sent:
+                    return
+                idle = device.drawn == len(device.sent)
+            begun = time.monotonic()
+            try:
+                message = device.process.receive()
+            except (EOFError, OSError):
+                self._bury(device)
+                continue
+            with self._changed:
+                self._changed.notify_all()
+                if message is None:
+                    device.drawn += 1
+                    device.took_s = 0.0 if idle else time.monotonic() - begun
+                    continue
+                orders = device.sent.pop(0)
+                device.drawn -= 1
+            for order, done in zip(orders, message, strict=True):
+                order.answer.set_result(done)
 
-    def _next(self, worker: _Worker) -> list[Order] | None:
+    def _bury(self, device: _Device) -> None:
+        """The process is gone: what it may have died of is lost, what it had not come to waits again, before others.
+
+        Lost are the batch that it was drawing and the one whose results came next. All may be tried again.
+        """
+        with device.sending:
+            outcome = device.process.bury()
+            with self._changed:
+                sent, drawn = device.sent, device.drawn
+                device.sent, device.drawn = [], 0
+                lost = {0, drawn} if not self._closed else set(range(len(sent)))
+                self._waiting[:0] = [
+                    order for place, orders in enumerate(sent) if place not in lost for order in orders
+                ]
+                self._changed.notify_all()
+        for place in sorted(lost & set(range(len(sent)))):
+            for order in sent[place]:
+                order.answer.set_result(Done(None, outcome, {"device": device.process.device}))
+
+    def _next(self, device: _Device) -> list[Order] | None:
         """The order that has waited longest and those that go with it; None when there will be no more."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closed)
+            self._changed.wait_for(lambda: self._closed or (self._waiting and self._has_turn(device)))
+            if not self._closed:
+                self._gather(device)
             if self._closed:
+                self._changed.wait_for(lambda: not device.sent)
                 return None
-            most = self._waiting[0].most or usual_batch(worker.device)
-            if len(self._waiting) < most:
-                self._changed.wait_for(lambda: len(self._waiting) >= most or self._closed, GATHER_S)
-            if not self._waiting:
-                return None if self._closed else []
-            first = self._waiting[0]
-            chosen = [order for order in self._waiting if order.goes_with(first)][:most]
+            if not (self._waiting and self._has_turn(device)):
+                return []
+            alike = self._alike()
+            chosen = alike[: self._most(device)]
             self._waiting = [order for order in self._waiting if order not in chosen]
-        return [order for order in chosen if order.answer.set_running_or_notify_cancel()]
-
-
-class _Worker:
-    """The process of one device, started when it is first needed, and again when it has died."""
-
-    def __init__(self, device: str) -> None:
-        self.device = device
-        self._process: subprocess.Popen[bytes] | None = None
-        self._connection: Connection | None = None
-        self._told = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the worker
-
-    def run(self, batch: Batch) -> list[Done]:
-        """The results of a batch, or why the process gave none."""
-        try:
-            if self._connection is None:
-                self._start()
-            assert self._connection is not None
-            self._connection.send(batch)
-            results: list[Done] = self._connection.recv()
-        except (EOFError, OSError):
-            return self._lost(batch)
-        return results
-
-    def close(self) -> None:
-        """Ends the process."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        if self._process is not None:
-            try:
-                self._process.wait(timeout=10.0)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            self._process = None
-
-    def _start(self) -> None:
-        ours, theirs = socket.socketpair()
-        command = [
-            sys.executable,
-            "-m",
-            "plantain.models.diffusers.worker",
-            str(theirs.fileno()),
-            self.device,
+        return [
+            order for order in chosen if order.answer.running() or order.answer.set_running_or_notify_cancel()
         ]
-        with theirs:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=self._told,
-                stderr=self._told,
-                env={**os.environ, **OFFLINE},
-                pass_fds=(theirs.fileno(),),
-            )
-        self._connection = Connection(ours.detach())
 
-    def _lost(self, batch: Batch) -> list[Done]:
-        """The process is gone: everything in the batch may be tried again, by another one."""
-        assert self._process is not None
-        self.close_connection()
-        code = self._process.wait()
-        self._process = None
-        self._told.seek(0)
-        lines = self._told.read().decode("utf-8", "replace").strip().splitlines()
-        self._told.truncate(0)
-        self._told.seek(0)
-        how = f"was killed by signal {-code} (out of memory?)" if code < 0 else f"ended with status {code}"
-        last = f": {one_line(lines[-1])}" if lines else ""
-        outcome = Outcome(OutcomeKind.TRANSPORT, f"the process of {self.device} {how}{last}")
-        return [Done(None, outcome, {"device": self.device}) for _ in batch.jobs]
+    def _has_turn(self, device: _Device) -> bool:
+        """Whether it may take a batch: it has nothing to draw, or one batch only and no other device has nothing."""
+        return not device.ahead or (device.ahead < AHEAD and all(other.ahead for other in self._devices))
 
-    def close_connection(self) -> None:
-        """Hangs up."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+    def _gather(self, device: _Device) -> None:
+        """Waits for orders that are about to arrive and would go along: shortly, and longer while the device works."""
+        patience = max(GATHER_S, device.took_s / 2) if device.ahead else GATHER_S
+        worked = device.ahead > 0
+        self._changed.wait_for(
+            lambda: (
+                self._closed
+                or not self._waiting
+                or len(self._alike()) >= self._most(device)
+                or (worked and not device.ahead)
+            ),
+            patience,
+        )
+
+    def _alike(self) -> list[Order]:
+        return [order for order in self._waiting if order.goes_with(self._waiting[0])]
+
+    def _most(self, device: _Device) -> int:
+        return self._waiting[0].most or usual_batch(device.process.device)
 
 
 def device_names(said: str) -> tuple[str, ...]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from diffusers import DiffusionPipeline
 
+from plantain.models.diffusers.canvases import Drawing, Original, Prepared, finish, prepare
 from plantain.models.diffusers.concepts import NoConcept
-from plantain.models.diffusers.jobs import Batch, Done, Job, Loading
+from plantain.models.diffusers.jobs import Batch, Done, Loading
 from plantain.models.diffusers.pipelines.runner import Drawn, Runner, runner_for
-from plantain.models.frames import Frame, FramePolicy
-from plantain.pixels.arrays import Mask, Pixels
-from plantain.pixels.decode import BadImage, decode_mask, decode_untrusted, one_line
-from plantain.pixels.encode import encode_png
-from plantain.records import OK, InputError, Outcome, OutcomeKind
+from plantain.pixels.decode import one_line
+from plantain.records import InputError, Outcome, OutcomeKind
 
 CANNOT_LOAD = (
     *(OSError, ValueError, ImportError, RuntimeError, TypeError, AttributeError, KeyError),
@@ -25,21 +22,6 @@ CANNOT_DRAW = (ValueError, RuntimeError, TypeError, AttributeError, KeyError, In
 """What libraries raise for weights or pictures that they cannot handle; anything else ends the process, and is said."""
 
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
-
-
-@dataclass(frozen=True, slots=True)
-class _Print:
-    """An original, decoded, and its way onto the canvas."""
-
-    job: Job
-    pixels: Pixels
-    frame: Frame
-
-    @property
-    def region(self) -> Mask:
-        """bool (H, W) of the canvas: where to edit."""
-        assert self.job.region is not None
-        return self.frame.enter_region(decode_mask(self.job.region))
 
 
 class Engine:
@@ -57,13 +39,18 @@ class Engine:
 
     def run(self, batch: Batch) -> list[Done]:
         """Edits a batch; what cannot be done comes back as outcomes, in the order of its jobs."""
+        return [finish(drawing) for drawing in self.draw(prepare(batch))]
+
+    def draw(self, prepared: Prepared) -> list[Drawing]:
+        """The part of `run` that needs the device: pictures stay on their canvases, as arrays."""
+        batch, prints = prepared.batch, prepared.originals
         fault = self.load(batch.loading)
         if fault is not None:
             return self._none(batch, fault)
         runner = self._runners[batch.loading]
-        prints, faults = _decoded(batch.jobs, runner.method.frame)
-        done: dict[int, Done] = {
-            place: Done(None, outcome, {"method": runner.method.name}) for place, outcome in faults.items()
+        done: dict[int, Drawing] = {
+            place: Drawing(None, outcome, {"method": runner.method.name})
+            for place, outcome in prepared.faults.items()
         }
         rest = list(prints)
         said: list[str] = []
@@ -138,12 +125,13 @@ class Engine:
         self._forget_tensors()
         return True
 
-    def _edit(self, runner: Runner, batch: Batch, prints: Sequence[_Print], said: list[str]) -> list[Done]:
+    def _edit(
+        self, runner: Runner, batch: Batch, prints: Sequence[Original], said: list[str]
+    ) -> list[Drawing]:
         jobs = [one.job for one in prints]
-        canvases = [one.frame.enter(one.pixels) for one in prints]
         try:
-            regions = [one.region for one in prints] if runner.method.region else ()
-            drawn = runner.edit(canvases, jobs, batch.steering, regions)
+            regions = [one.region for one in prints if one.region is not None]
+            drawn = runner.edit([one.canvas for one in prints], jobs, batch.steering, regions)
         except NoConcept as reason:
             drawn = [Drawn(None, Outcome(OutcomeKind.NOT_APPLICABLE, str(reason)))] * len(jobs)
         except CANNOT_DRAW as error:
@@ -153,27 +141,21 @@ class Engine:
                 return [done for one in prints for done in self._edit(runner, batch, [one], said)]
             drawn = [Drawn(None, Outcome(OutcomeKind.MALFORMED, _said(error)))]
         return [
-            self._done(runner, batch, one.job, one.frame, image, len(jobs), said)
+            self._drawing(runner, batch, one, image, len(jobs), said)
             for one, image in zip(prints, drawn, strict=True)
         ]
 
-    def _done(
-        self,
-        runner: Runner,
-        batch: Batch,
-        job: Job,
-        frame: Frame,
-        drawn: Drawn,
-        together: int,
-        said: list[str],
-    ) -> Done:
+    def _drawing(
+        self, runner: Runner, batch: Batch, original: Original, drawn: Drawn, together: int, said: list[str]
+    ) -> Drawing:
+        job = original.job
         record: dict[str, object] = {
             "method": runner.method.name,
             "instruction": job.instruction,
             **runner.told(job),
             "seed": job.seed,
             "settings": batch.steering.settings,
-            "geometry": frame.as_json(),
+            "geometry": original.frame.as_json(),
             **({"region": "given"} if runner.method.region else {}),
             "device": self.device,
             "precision": str(runner.precision).removeprefix("torch."),
@@ -181,24 +163,19 @@ class Engine:
             **({"running": ran} if (ran := batch.loading.running.settings) else {}),
             **({"said": list(said)} if said else {}),
         }
-        if drawn.pixels is None:
-            return Done(None, drawn.outcome, record)
-        try:
-            return Done(encode_png(frame.leave(drawn.pixels)), OK, record)
-        except ValueError as error:
-            return Done(None, Outcome(OutcomeKind.MALFORMED, str(error)), record)
+        return Drawing(drawn.pixels, drawn.outcome, record, original.frame)
 
-    def _too_large(self, batch: Batch, shortage: str) -> Done:
+    def _too_large(self, batch: Batch, shortage: str) -> Drawing:
         why = (
             f"one edit does not fit into the memory of {self.device} ({shortage}); set providers.diffusers.offload "
             '= "model", a smaller side, or dtype = "bfloat16"'
         )
         record: dict[str, object] = {"method": batch.loading.method, "device": self.device}
-        return Done(None, Outcome(OutcomeKind.TRANSPORT, why, fatal=True), record)
+        return Drawing(None, Outcome(OutcomeKind.TRANSPORT, why, fatal=True), record)
 
-    def _none(self, batch: Batch, outcome: Outcome) -> list[Done]:
+    def _none(self, batch: Batch, outcome: Outcome) -> list[Drawing]:
         record: dict[str, object] = {"method": batch.loading.method, "device": self.device}
-        return [Done(None, outcome, record) for _ in batch.jobs]
+        return [Drawing(None, outcome, record) for _ in batch.jobs]
 
     def _forget_tensors(self) -> None:
         if self.device.startswith("cuda"):
@@ -215,20 +192,6 @@ def is_out_of_memory(error: BaseException) -> bool:
 def is_device_lost(error: BaseException) -> bool:
     """Whether a GPU's context is broken: nothing works in this process any more, so it has to end."""
     return isinstance(error, RuntimeError) and "CUDA error" in str(error)
-
-
-def _decoded(jobs: Sequence[Job], policy: FramePolicy) -> tuple[dict[int, _Print], dict[int, Outcome]]:
-    """The originals by their place, RGB whatever the files hold, and what is wrong with those that cannot be read."""
-    prints: dict[int, _Print] = {}
-    faults: dict[int, Outcome] = {}
-    for place, job in enumerate(jobs):
-        try:
-            pixels = decode_untrusted(job.picture, "original")
-        except BadImage as error:
-            faults[place] = Outcome(OutcomeKind.MALFORMED, str(error))
-        else:
-            prints[place] = _Print(job, pixels, policy.frame(pixels.shape[1], pixels.shape[0], job.side))
-    return prints, faults
 
 
 def _said(error: BaseException) -> str:

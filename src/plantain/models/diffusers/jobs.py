@@ -8,6 +8,9 @@ from pathlib import Path
 
 from plantain.records import Outcome
 
+DRAWN = "drawn"
+"""What a device's process sends when a batch has left the device; the batch's results follow."""
+
 
 @dataclass(frozen=True, slots=True)
 class Running:
