@@ -1,0 +1,95 @@
+"""A device that draws in a stated time, as a process of open editors, and a benchmark of pictures for it.
+
+As a program, `python -m simulated.open_editor FD DEVICE`, it is the process of a device whose pipeline sleeps, as one
+that waits for a GPU does: reading, geometry, encoding and all that travels are plantain's own.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+SECONDS = "SIMULATED_SECONDS_A_PICTURE"
+MANY = 4
+"""Drawings that are ready before anything is timed."""
+
+
+def picture(number: int, width: int, height: int) -> np.ndarray:
+    """uint8 (H, W, 3): coarse structure and fine noise, so that a PNG of it is as large as one of a photograph."""
+    rng = np.random.default_rng(number)
+    coarse = cv2.resize(rng.integers(0, 256, (32, 32, 3), np.uint8), (width, height))
+    return np.clip(coarse + rng.normal(0, 2, coarse.shape), 0, 255).astype(np.uint8)
+
+
+def make_benchmark(folder: Path, pictures: int, side: int) -> list[Path]:
+    """Writes a benchmark of square pictures of one side; the files that an editor is handed."""
+    from plantain.bench.benchmark.held_out import write_held_out
+    from plantain.train.examples.pairs import TrainingPair
+
+    def pairs() -> object:
+        for number in range(pictures):
+            drawn = picture(number, side, side)
+            yield TrainingPair(str(number), "brighter", str(number), "make it brighter", drawn, drawn)
+
+    made = write_held_out(pairs(), folder, "simulated", f"{pictures} {side}")
+    return [folder / sample.previous for sample in made.samples]
+
+
+def edits_per_second(run: Path, first: int) -> float:
+    """Of a bench run, by its journal: the first so many edits, with which weights are loaded, are not timed."""
+    with closing(sqlite3.connect(run / "journal.sqlite")) as journal:
+        rows = journal.execute(
+            "SELECT started_at, latency_s FROM call WHERE model LIKE 'diffusers/%' AND state = 'settled'"
+        ).fetchall()
+    return rate_of([datetime.fromisoformat(begun).timestamp() + took for begun, took in rows], first)
+
+
+def rate_of(ends: Sequence[float], first: int) -> float:
+    """Ends a second after the first so many."""
+    ends = sorted(ends)
+    return (len(ends) - first) / (ends[-1] - ends[first - 1])
+
+
+def main(fd: int, device: str) -> None:
+    """Serves batches as a device's process does, with a pipeline that sleeps."""
+    from multiprocessing.connection import Connection
+
+    import torch
+
+    from plantain.models.diffusers.engine import Engine
+    from plantain.models.diffusers.methods import METHODS
+    from plantain.models.diffusers.pipelines import instruct_pix2pix
+    from plantain.models.diffusers.pipelines.runner import Runner
+    from plantain.models.diffusers.worker import serve
+
+    seconds = float(os.environ[SECONDS])
+
+    class Sleeping(Runner):
+        def __init__(self, loading: object, device: str) -> None:
+            self.method, self.precision, self.device = METHODS["instruct-pix2pix"], torch.float16, device
+            self.running, self.ready = loading.running, dict[tuple[int, int], np.ndarray]()
+
+        def draw(self, pictures: list, jobs: Sequence[object], steering: object) -> tuple:
+            size = pictures[0].size
+            if size not in self.ready:
+                ready = [picture(number, *size) for number in range(MANY)]
+                self.ready[size] = np.stack(ready).astype(np.float32) / 255
+            time.sleep(seconds * len(jobs))
+            return self.ready[size][[job.seed % MANY for job in jobs]], [False] * len(jobs)
+
+    cv2.setNumThreads(1)
+    instruct_pix2pix.InstructPix2PixRunner = Sleeping
+    serve(Connection(fd), Engine(device).draw)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

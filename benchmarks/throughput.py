@@ -1,0 +1,106 @@
+"""Edits a second of `bench generate` against a bare loop, with a pipeline that takes a stated time for each picture.
+
+The peer runs before it, on the same files: decode, draw, make images of floats, save them as PNG, as a script around a
+diffusers pipeline does. "of the device" is the share of the time for which the device drew. Weights are loaded before
+anything is timed. Target: at least 95 % of the bare loop at 0.5 and 5 s a picture.
+
+    python benchmarks/throughput.py [--seconds 0.05,0.5,5] [--batch 1,4] [--side 1024]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from simulated.open_editor import MANY, SECONDS, edits_per_second, make_benchmark, picture, rate_of
+
+HERE = Path(__file__).parent
+TARGET, HELD = 0.95, (0.5, 5.0)
+
+
+def bare(files: list[Path], out: Path, seconds: float, batch: int, side: int) -> float:
+    """Pictures a second of a loop around the same pipeline."""
+    ready = [picture(number, side, side).astype(np.float32) / 255 for number in range(MANY)]
+    out.mkdir()
+    ends = []
+    for at in range(0, len(files), batch):
+        some = files[at : at + batch]
+        originals = [Image.open(file).convert("RGB") for file in some]
+        assert all(image.size == (side, side) for image in originals)
+        time.sleep(seconds * len(some))
+        for number, file in enumerate(some):
+            drawn = (ready[(at + number) % MANY] * 255).round().astype(np.uint8)
+            Image.fromarray(drawn).save(out / file.name, "PNG")
+        ends += [time.monotonic()] * len(some)
+    return rate_of(ends, batch)
+
+
+def through_plantain(
+    scratch: Path, benchmark: Path, name: str, seconds: float, batch: int, side: int
+) -> float:
+    """Edits a second of `bench generate`, with the process of the device exchanged for one that sleeps."""
+    from plantain.bench.benchmark.benchmark import Benchmark
+    from plantain.bench.generate.arm_requests import ArmRequest
+    from plantain.bench.generate.generate import generate
+    from plantain.models.diffusers.device_process import DeviceProcess
+    from plantain.offline.workers import close_workers
+    from plantain.runs.settings.terms import load_terms
+
+    settings = scratch / f"{name}.toml"
+    settings.write_text(f'[providers.diffusers]\ndevice = "cpu"\nside = {side}\nbatch_size = {batch}\n')
+    editor = f"diffusers/{scratch / 'weights'}"
+    os.environ[SECONDS] = str(seconds)
+    os.environ["PYTHONPATH"] = str(HERE)
+    DeviceProcess.module = "simulated.open_editor"
+    wanted = ArmRequest(editors=(editor,))
+    asyncio.run(
+        generate(Benchmark.load(benchmark), scratch / name, wanted, load_terms(settings, wanted.models))
+    )
+    close_workers()
+    return edits_per_second(scratch / name, batch)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", default="0.05,0.5,5")
+    parser.add_argument("--batch", default="1,4")
+    parser.add_argument("--side", type=int, default=1024, help="of pictures and canvas, pixels")
+    options = parser.parse_args()
+    from plantain.models.diffusers.quiet import quiet_libraries
+    from plantain.models.diffusers.tiny.saving import save_tiny
+
+    quiet_libraries()
+
+    met = True
+    print("s a picture  batch  edits  bare/s  plantain/s  of bare  of the device")
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        save_tiny("instruct-pix2pix", scratch / "weights")
+        for seconds in map(float, options.seconds.split(",")):
+            for batch in map(int, options.batch.split(",")):
+                edits = max(2 * batch, 6, min(40, round(12 / seconds)))
+                name = f"{seconds:g}-{batch}"
+                files = make_benchmark(scratch / f"pictures-{name}", edits, options.side)
+                alone = bare(files, scratch / f"bare-{name}", seconds, batch, options.side)
+                ours = through_plantain(
+                    scratch, scratch / f"pictures-{name}", name, seconds, batch, options.side
+                )
+                met = met and (seconds not in HELD or ours >= TARGET * alone)
+                print(
+                    f"{seconds:11g}  {batch:5}  {edits:5}  {alone:6.3f}  {ours:10.3f}  {ours / alone:7.3f}  "
+                    f"{ours * seconds:13.3f}",
+                    flush=True,
+                )
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
