@@ -1,0 +1,134 @@
+"""InstructPix2Pix pipelines of random weights, from tiny to SDXL's size; none of them was ever trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from diffusers import (
+    AutoencoderKL,
+    EulerAncestralDiscreteScheduler,
+    EulerDiscreteScheduler,
+    StableDiffusionInstructPix2PixPipeline,
+    StableDiffusionXLInstructPix2PixPipeline,
+    UNet2DConditionModel,
+)
+from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection
+
+from plantain.models.diffusers.tiny.parts import tiny_tokenizer
+from plantain.models.diffusers.tiny.saving import save_tiny
+
+BETAS = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One size of pipeline.
+
+    Attributes:
+        name: as options say it.
+        side: of pictures and canvas, pixels.
+        steps: of denoising.
+        batches: sizes of batch that are measured.
+        pictures: that are edited, for each batch size.
+    """
+
+    name: str
+    side: int
+    steps: int
+    batches: tuple[int, ...]
+    pictures: int
+
+
+LADDER = (
+    Rung("tiny", 128, 2, (1, 4), 12),
+    Rung("sd15", 512, 20, (1, 4, 8), 32),
+    Rung("sdxl", 1024, 20, (1, 2, 4), 16),
+)
+
+
+def save(name: str, folder: Path, device: str) -> None:
+    """Writes a rung's pipeline: on a GPU in bfloat16, made there, so that it takes seconds."""
+    if name == "tiny":
+        save_tiny("instruct-pix2pix", folder)
+        return
+    usual = torch.get_default_dtype()
+    try:
+        if not device.startswith("cpu"):
+            torch.set_default_dtype(torch.bfloat16)
+        with torch.device(device):
+            parts = parts_of(name)
+    finally:
+        torch.set_default_dtype(usual)
+    made = (
+        StableDiffusionXLInstructPix2PixPipeline if name == "sdxl" else StableDiffusionInstructPix2PixPipeline
+    )
+    made(**parts).save_pretrained(folder)
+
+
+def parts_of(name: str) -> dict[str, object]:
+    """The parts of "sd15" or "sdxl", at the sizes of the published weights."""
+    torch.manual_seed(0)
+    tokenizer = tiny_tokenizer()
+    if name == "sd15":
+        return {
+            "vae": _vae(0.18215),
+            "text_encoder": CLIPTextModel(_clip(768, 12, 12, 3072)),
+            "tokenizer": tokenizer,
+            "unet": UNet2DConditionModel(
+                in_channels=8,
+                sample_size=64,
+                block_out_channels=(320, 640, 1280, 1280),
+                cross_attention_dim=768,
+                attention_head_dim=8,
+            ),
+            "scheduler": EulerAncestralDiscreteScheduler(**BETAS, steps_offset=1),
+            "safety_checker": None,
+            "feature_extractor": None,
+            "requires_safety_checker": False,
+        }
+    return {
+        "vae": _vae(0.13025),
+        "text_encoder": CLIPTextModel(_clip(768, 12, 12, 3072)),
+        "text_encoder_2": CLIPTextModelWithProjection(_clip(1280, 32, 20, 5120)),
+        "tokenizer": tokenizer,
+        "tokenizer_2": tokenizer,
+        "unet": UNet2DConditionModel(
+            in_channels=8,
+            sample_size=128,
+            block_out_channels=(320, 640, 1280),
+            down_block_types=("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
+            up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
+            transformer_layers_per_block=(1, 2, 10),
+            attention_head_dim=(5, 10, 20),
+            cross_attention_dim=2048,
+            use_linear_projection=True,
+            addition_embed_type="text_time",
+            addition_time_embed_dim=256,
+            projection_class_embeddings_input_dim=2816,
+        ),
+        "scheduler": EulerDiscreteScheduler(**BETAS),
+        "add_watermarker": False,
+    }
+
+
+def _vae(scaling: float) -> AutoencoderKL:
+    return AutoencoderKL(
+        block_out_channels=(128, 256, 512, 512),
+        layers_per_block=2,
+        down_block_types=("DownEncoderBlock2D",) * 4,
+        up_block_types=("UpDecoderBlock2D",) * 4,
+        scaling_factor=scaling,
+        force_upcast=False,
+    )
+
+
+def _clip(width: int, layers: int, heads: int, inner: int) -> CLIPTextConfig:
+    return CLIPTextConfig(
+        hidden_size=width,
+        intermediate_size=inner,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        projection_dim=width,
+    )
