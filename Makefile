@@ -42,6 +42,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests benchmarks docs/conf.py docs/reference_from_code
 	$(BIN)/ruff check src tests benchmarks docs/conf.py docs/reference_from_code
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file benchmarks/mypy.ini benchmarks
 	$(BIN)/lint-imports
 	$(BIN)/pytest --doctest-modules src/plantain -q -p no:cacheprovider
 

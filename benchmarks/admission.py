@@ -21,8 +21,9 @@ import asyncio
 import contextlib
 import random
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from plantain.calls import AdmissionController, Budget, ModelLimits
 from plantain.records import OK, Outcome, OutcomeKind, Step, Usage
@@ -32,7 +33,7 @@ from simulated.limits import LimitedProvider
 WIDTH = 64
 LATENCY_S = 0.2
 Ask = Callable[[], Awaitable[Outcome]]
-Client = Callable[[Ask, float], Awaitable[None]]
+Client = Callable[[Ask, float], Coroutine[Any, Any, None]]
 
 
 def ours(requests_per_minute: float | None, announced: LimitedProvider | None = None) -> Client:

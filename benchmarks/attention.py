@@ -13,6 +13,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,7 +28,7 @@ from plantain.models.diffusers.tiny.parts import WIDTH
 from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix
 
 
-def pipeline(latent: int) -> object:
+def pipeline(latent: int) -> Any:
     pipe = tiny_instruct_pix2pix(seed=0)
     torch.manual_seed(1)
     pipe.unet = UNet2DConditionModel(
@@ -44,7 +45,7 @@ def pipeline(latent: int) -> object:
     return pipe
 
 
-def edit(pipe: object, size: int, steps: int) -> np.ndarray:
+def edit(pipe: Any, size: int, steps: int) -> np.ndarray:
     picture = Image.fromarray(np.random.default_rng(0).integers(0, 255, (size, size, 3), np.uint8))
     generator = torch.Generator().manual_seed(0)
     return pipe(

@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -227,12 +228,13 @@ def _read_both(film: Pixels, reader: TextReader) -> tuple[tuple[list[Text], list
 
 def _upright_only(reader: TextReader, shown: Pixels) -> tuple[Text, ...]:
     """As text was read before doubtful lines were turned."""
-    turning = type(reader)._turn
-    type(reader)._turn = lambda *_: None
+    kind: Any = type(reader)
+    turning = kind._turn
+    kind._turn = lambda *_: None
     try:
         return reader.read(shown)
     finally:
-        type(reader)._turn = turning
+        kind._turn = turning
 
 
 def plant(film: Pixels, condition: Condition, rng: np.random.Generator) -> tuple[Pixels, list[Box]]:

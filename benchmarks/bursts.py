@@ -18,12 +18,12 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from bookkeeping import photograph
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.pixels.encode import encode_source, normalise
 from plantain.roles import EncodedImage
 from simulated.bursts import Burst, build_through_bursts
+from simulated.pictures import photograph
 from soak import fill
 
 FINDINGS = 5

@@ -183,9 +183,9 @@ def sheets(made: list[Row], to: Path) -> None:
         across = 3
         height, width = tiles[0].shape[:2]
         sheet = np.full((-(-len(tiles) // across) * height, across * width, 3), 20, np.uint8)
-        for place, one in enumerate(tiles):
+        for place, shown in enumerate(tiles):
             top, left = place // across * height, place % across * width
-            sheet[top : top + height, left : left + width] = one
+            sheet[top : top + height, left : left + width] = shown
         cv2.imwrite(str(to / f"{modality}-{direction}.png"), cv2.cvtColor(sheet, cv2.COLOR_RGB2BGR))
 
 

@@ -94,7 +94,7 @@ async def legs(edits: int) -> dict[str, float]:
 
 def build(scratch: Path, name: str, kind: str, tasks: int) -> tuple[float, int]:
     """Milliseconds of this process for each edit of a whole build, and edits."""
-    from plantain.pipeline.method import Method
+    from plantain.pipeline.rounds import Method
     from plantain.pipeline.run import run_build
     from plantain.rubrics import MED_BANANA
     from plantain.runs.settings.engine import EngineSection
@@ -127,7 +127,7 @@ def main() -> int:
         scratch = Path(folder)
         make_catalogue(scratch / "catalogue", args.tasks)
         pictures(scratch / "pictures", 200)
-        whole = {}
+        whole: dict[str, float] = {}
         for kind in ("local", "ray", "local", "ray"):
             name = f"{kind} {len(whole)} {time.monotonic_ns()}"
             cost, edits = build(scratch, name, kind, args.tasks)

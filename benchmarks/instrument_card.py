@@ -187,7 +187,7 @@ def recipes(
             )
 
 
-def card(rows: Sequence[Said]) -> dict[str, dict[str, float | int]]:
+def card(rows: Sequence[Said]) -> dict[str, dict[str, float | int | None]]:
     """Shares with intervals over pictures, by kind."""
     found: dict[str, list[tuple[str, bool]]] = defaultdict(list)
     for row in rows:
@@ -209,9 +209,12 @@ def card(rows: Sequence[Said]) -> dict[str, dict[str, float | int]]:
 
 
 def tell(rows: Sequence[Said]) -> None:
-    for kind, row in card(rows).items():
-        between = f"{row['low']:.0%} to {row['high']:.0%}" if row["low"] is not None else "too few pictures"
-        print(f"{kind:<28}{row['rate']:>6.0%}  {between}  n {row['n']}, pictures {row['pictures']}")
+    for kind, figures in card(rows).items():
+        low, high = figures["low"], figures["high"]
+        between = "too few pictures" if low is None else f"{low:.0%} to {high:.0%}"
+        print(
+            f"{kind:<28}{figures['rate']:>6.0%}  {between}  n {figures['n']}, pictures {figures['pictures']}"
+        )
     print(f"{'not made':<28}{sum(row.kind == 'not made' for row in rows)}")
     by: dict[str, dict[str, list[bool | None]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:

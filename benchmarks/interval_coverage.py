@@ -110,7 +110,8 @@ def means(rounds: int) -> Iterator[bool]:
                     assert ends[0] is None or found.low >= ends[0], "left the range"
                     assert ends[1] is None or found.high <= ends[1], "left the range"
                     if how == "one each":
-                        student.add(*stats.t.interval(0.95, n - 1, x.mean(), stats.sem(x)), truth)
+                        low, high = stats.t.interval(0.95, n - 1, x.mean(), stats.sem(x))
+                        student.add(low, high, truth)
                         if turn % 5 == 0 and n <= 50:
                             bca.add(*resampled(x, rng, "BCa"), truth)
                             percentile.add(*resampled(x, rng, "percentile"), truth)

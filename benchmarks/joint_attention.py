@@ -12,6 +12,7 @@ import argparse
 import json
 import resource
 import time
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from plantain.models.diffusers.tiny.flux import tiny_flux_kontext
 from plantain.models.diffusers.tiny.parts import WIDTH
 
 
-def pipeline(device: str) -> object:
+def pipeline(device: str) -> Any:
     pipe = tiny_flux_kontext(seed=0)
     torch.manual_seed(1)
     pipe.transformer = FluxTransformer2DModel(
@@ -43,7 +44,7 @@ def pipeline(device: str) -> object:
     return pipe.to(device)
 
 
-def edit(pipe: object, size: int, steps: int) -> np.ndarray:
+def edit(pipe: Any, size: int, steps: int) -> np.ndarray:
     picture = Image.fromarray(np.random.default_rng(0).integers(0, 255, (size, size, 3), np.uint8))
     return pipe(
         image=picture,
@@ -58,7 +59,7 @@ def edit(pipe: object, size: int, steps: int) -> np.ndarray:
     ).images
 
 
-def timed(pipe: object, size: int, steps: int) -> tuple[float, np.ndarray]:
+def timed(pipe: Any, size: int, steps: int) -> tuple[float, np.ndarray]:
     clock = time.process_time if pipe.device.type == "cpu" else time.perf_counter
     begun = clock()
     drawn = edit(pipe, size, steps)  # ends on the processor: the picture is read back
@@ -88,7 +89,8 @@ def main() -> None:
     for _ in range(options.repeats):
         took, plain = timed(pipe, options.size, options.steps)
         seconds["unwatched"].append(took)
-        for name, choice in (("default", "some"), ("all", "all")):
+        choices: tuple[tuple[str, Literal["some", "all"]], ...] = (("default", "some"), ("all", "all"))
+        for name, choice in choices:
             recorder = JointAttentionRecorder(
                 pipe.transformer,
                 (side, side),

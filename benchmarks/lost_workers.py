@@ -33,8 +33,8 @@ ON_EACH = 2
 
 def build(scratch: Path, name: str, address: str) -> int:
     """The build, on the cluster at an address; on this machine's processes for "" ."""
-    from plantain.pipeline.method import Method
     from plantain.pipeline.recipe import Recipe
+    from plantain.pipeline.rounds import Method
     from plantain.pipeline.run import run_build
     from plantain.rubrics import MED_BANANA
 

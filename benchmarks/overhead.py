@@ -41,7 +41,6 @@ import skimage.data
 from google.genai.types import GenerateContentResponse
 from PIL import Image
 
-from bookkeeping import source_image
 from plantain.catalogue.store import Catalogue
 from plantain.journal import CallResult, JournalReader
 from plantain.pipeline.method import method_of
@@ -51,8 +50,9 @@ from plantain.pipeline.run import run_build
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.pixels.prepare import prepare
-from plantain.records import Attempt
+from plantain.records import Attempt, SourceImage
 from plantain.roles import EditedImage
+from simulated.pictures import source_image
 from simulated.serve import serving
 
 CONCURRENCY = 16
@@ -84,8 +84,8 @@ def catalogue_of(folder: Path, count: int) -> tuple[Path, bytes]:
     return folder / "catalogue", first
 
 
-def _named(image: object, name: str) -> object:
-    return replace(image, id=name)  # type: ignore[type-var]
+def _named(image: SourceImage, name: str) -> SourceImage:
+    return replace(image, id=name)
 
 
 class Keeping:
@@ -102,7 +102,7 @@ class Keeping:
             finally:
                 self.seconds += time.thread_time() - begun
 
-        Rounds._keep_edit = timed  # type: ignore[method-assign]
+        Rounds._keep_edit = timed  # type: ignore[method-assign, assignment]
 
 
 def whole_path(provider: str, url: str, catalogue: Path, run: Path) -> tuple[float, dict[str, int]]:
@@ -138,7 +138,7 @@ class Recorded:
         from plantain.models.hosted.gemini.wire import GeminiWire
         from plantain.models.hosted.openai.wire import OpenAIWire
 
-        generate, post, post_picture = GeminiWire.generate, OpenAIWire.post, OpenAIWire.post_picture
+        generate, post, post_form = GeminiWire.generate, OpenAIWire.post, OpenAIWire.post_form
 
         async def heard_generate(wire: GeminiWire, contents: Any, config: Any) -> Any:
             image = "IMAGE" in (config.response_modalities or [])
@@ -150,13 +150,13 @@ class Recorded:
             self.requests.setdefault(f"openai {'judge' if 'text' in body else 'write'}", (body,))
             return await post(wire, path, body)
 
-        async def heard_picture(wire: OpenAIWire, path: str, fields: Any, picture: Any, *more: Any) -> Any:
-            self.requests.setdefault("openai edit", (fields, picture))
-            return await post_picture(wire, path, fields, picture, *more)
+        async def heard_form(wire: OpenAIWire, path: str, fields: Any, files: Any) -> Any:
+            self.requests.setdefault("openai edit", (fields, files[0][1]))
+            return await post_form(wire, path, fields, files)
 
-        GeminiWire.generate = heard_generate  # type: ignore[method-assign]
-        OpenAIWire.post = heard_post  # type: ignore[method-assign]
-        OpenAIWire.post_picture = heard_picture  # type: ignore[method-assign]
+        GeminiWire.generate = heard_generate  # type: ignore[method-assign, assignment]
+        OpenAIWire.post = heard_post  # type: ignore[method-assign, assignment]
+        OpenAIWire.post_form = heard_form  # type: ignore[method-assign, assignment]
 
 
 KEEPING, RECORDED = Keeping(), Recorded()
@@ -316,7 +316,7 @@ def keep(answer: object, folder: Path) -> bytes | None:
 def keep_and_hash(answer: object, folder: Path) -> None:
     """The same, and the hash of what the normal form decodes to."""
     if normal := keep(answer, folder):
-        hashlib.sha256(decode(normal)).hexdigest()
+        hashlib.sha256(decode(normal).tobytes()).hexdigest()
 
 
 def look_away(answer: object, folder: Path) -> None:

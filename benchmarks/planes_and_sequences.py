@@ -52,13 +52,15 @@ def main() -> int:
         ]
         values, truth = np.array([m for m, _, _ in kept]), [t for _, t, _ in kept]
         if options.as_shipped:
-            rule = shipped[name]
+            as_written = shipped[name]
             own = LinearRule(
-                tuple(rule["classes"]),
-                *(np.array(rule[k]) for k in ("middle", "spread", "weights")),
-                rule["least"],
+                tuple(as_written["classes"]),
+                np.array(as_written["middle"]),
+                np.array(as_written["spread"]),
+                np.array(as_written["weights"]),
+                as_written["least"],
             )
-            said = [own.tell(one)[0] for one in values]
+            said = [own.classify(one)[0] for one in values]
         else:
             said = _by_folds(name, classes, values, truth, [f for _, _, f in kept])
         told = [(s, t) for s, t in zip(said, truth, strict=True) if s != UNKNOWN]
@@ -103,7 +105,7 @@ def _by_folds(
             ridge=RIDGE[name],
         )
         for index in np.flatnonzero(~rest):
-            said[int(index)] = rule.tell(values[index])[0]
+            said[int(index)] = rule.classify(values[index])[0]
     return said
 
 

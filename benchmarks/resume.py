@@ -18,10 +18,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from bookkeeping import _tasks, photograph, source_image
 from plantain.journal import Journal, RunHeader
 from plantain.pixels.encode import encode_source
 from plantain.records import TaskState
+from simulated.pictures import edit_tasks, photograph, source_image
 
 RESUME = """
 import asyncio, resource, sys, time
@@ -61,7 +61,7 @@ async def make_run(run: Path, tasks: int) -> None:
     try:
         blob = journal.put_blob(encode_source(photograph()), "image/jpeg")
         await journal.add_images([(source_image(blob.sha256), blob)])
-        await journal.add_tasks(_tasks(tasks))
+        await journal.add_tasks(edit_tasks(tasks))
         ids = [row.task.id for row in journal.reader.tasks()]
         for start in range(0, len(ids) * 9 // 10, 1000):
             chunk = ids[start : start + 1000]

@@ -148,7 +148,7 @@ def main() -> int:
             pages.append(page)
         then(pages[0], "Enter")
         block = study.blocks[0].id
-        found: dict[str, Any] = {cold: times(pages[0], block, cold) for cold in (False, True)}
+        found: dict[bool, Any] = {cold: times(pages[0], block, cold) for cold in (False, True)}
         given, begun, open_pages = [0] * READERS, time.monotonic(), set(range(READERS))
         while open_pages:  # three readers in turn, key by key
             for number in sorted(open_pages):

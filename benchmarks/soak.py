@@ -21,7 +21,6 @@ from pathlib import Path
 
 import psutil
 
-from bookkeeping import photograph, source_image
 from plantain.catalogue.store import Catalogue
 from plantain.journal import JournalReader
 from plantain.pipeline.method import method_of
@@ -29,6 +28,7 @@ from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.pixels.encode import encode_source
 from plantain.records import TaskState
+from simulated.pictures import photograph, source_image
 from simulated.serve import serving
 
 SETTLING = 120

@@ -10,10 +10,11 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -35,7 +36,7 @@ def make_benchmark(folder: Path, pictures: int, side: int) -> list[Path]:
     from plantain.bench.benchmark.held_out import write_held_out
     from plantain.train.examples.pairs import TrainingPair
 
-    def pairs() -> object:
+    def pairs() -> Iterator[TrainingPair]:
         for number in range(pictures):
             drawn = picture(number, side, side)
             yield TrainingPair(str(number), "brighter", str(number), "make it brighter", drawn, drawn)
@@ -74,11 +75,11 @@ def main(fd: int, device: str) -> None:
     seconds = float(os.environ[SECONDS])
 
     class Sleeping(Runner):
-        def __init__(self, loading: object, device: str) -> None:
+        def __init__(self, loading: Any, device: str) -> None:
             self.method, self.precision, self.device = METHODS["instruct-pix2pix"], torch.float16, device
             self.running, self.ready = loading.running, dict[tuple[int, int], np.ndarray]()
 
-        def draw(self, pictures: list, jobs: Sequence[object], steering: object) -> tuple:
+        def draw(self, pictures: list, jobs: Sequence[Any], steering: object) -> tuple:
             size = pictures[0].size
             if size not in self.ready:
                 ready = [picture(number, *size) for number in range(MANY)]
@@ -87,7 +88,7 @@ def main(fd: int, device: str) -> None:
             return self.ready[size][[job.seed % MANY for job in jobs]], [False] * len(jobs)
 
     cv2.setNumThreads(1)
-    instruct_pix2pix.InstructPix2PixRunner = Sleeping
+    instruct_pix2pix.InstructPix2PixRunner = Sleeping  # type: ignore[assignment]
     serve(Connection(fd), Engine(device).draw)
 
 

@@ -109,7 +109,7 @@ def photographs_of(count: int, kind: str) -> list[bytes]:
     return made
 
 
-class Forgetful(list):  # type: ignore[type-arg]
+class Forgetful(list):
     """Keeps no requests: a soak sends gigabytes of them."""
 
     def append(self, request: object) -> None:
