@@ -7,7 +7,6 @@ import sys
 import time
 from pathlib import Path
 
-
 ARGUMENTS = {"instrument_card.py": ["package"]}
 BY_HAND = ("rejudge_published.py",)
 """Those that need a tree of published edits."""
