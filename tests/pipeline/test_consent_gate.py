@@ -19,7 +19,7 @@ from fakes.batch_jobs import FakeJobs
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.server import KEY, FakeProvider
-from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method
+from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
 from pipeline.test_consent import licensed_catalogue, with_parts
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
@@ -228,3 +228,14 @@ def test_a_batch_jobs_file_is_cleared_as_a_whole(
     else:
         assert summary.failed and "is credentialed" in str(summary.stopped)
         assert connections == [] and sent == []
+
+
+def test_another_packages_model_is_asked_only_what_was_cleared(tmp_path: Path) -> None:
+    """It has a connection of its own, so that what it is handed is cleared before it is called."""
+    log = CallLog(tmp_path / "log")
+    catalogue = licensed_catalogue(tmp_path, Licence.CREDENTIALED)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("plantain.runs.door", "plantain.pipeline.consent"):
+            patch.setattr(f"{module}.check_consent", lambda *given: None)
+        summary = asyncio.run(run_build(quick_recipe(catalogue), tmp_path / "run", method=quick_method(log)))
+    assert summary.failed and "is credentialed" in str(summary.stopped) and log.lines() == []

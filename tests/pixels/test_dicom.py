@@ -10,51 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydicom import Dataset, dcmread, dcmwrite
-from pydicom.data import get_testdata_file
 from pydicom.dataset import FileMetaDataset
 from pydicom.pixels import apply_color_lut, apply_modality_lut, apply_voi_lut
 from pydicom.uid import ExplicitVRLittleEndian, JPEGBaseline8Bit
 
+from pixels.dicom_data import RAMP, file, grey, made
 from plantain.pixels.decode import BadImage
 from plantain.pixels.dicom import decode_dicom, render_frame
 from plantain.pixels.dicom_files import DAMAGE, frame_count, read_dicom, read_header
 from plantain.pixels.dicom_frames import header_of_frame
 from plantain.pixels.orientation import display, plane_of
-from plantain.pixels.window import percentile_window, window
-
-RAMP = np.arange(4096, dtype=np.uint16).reshape(64, 64)
-
-
-def file(name: str) -> bytes:
-    path = get_testdata_file(name, download=False)
-    assert path is not None, name
-    with open(path, "rb") as handle:  # noqa: PTH123 - a path of pydicom's own
-        return handle.read()
-
-
-def made(values: np.ndarray = RAMP, **attributes: object) -> bytes:
-    dataset = Dataset()
-    dataset.ensure_file_meta()
-    dataset.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
-    dataset.file_meta.MediaStorageSOPClassUID = dataset.SOPClassUID = "1.2.840.10008.5.1.4.1.1.7"
-    dataset.file_meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID = "1.2.3"
-    dataset.Rows, dataset.Columns = values.shape[:2]
-    dataset.SamplesPerPixel, dataset.PhotometricInterpretation = 1, "MONOCHROME2"
-    bits = values.dtype.itemsize * 8
-    dataset.BitsAllocated, dataset.BitsStored, dataset.HighBit = bits, bits, bits - 1
-    dataset.PixelRepresentation = int(values.dtype.kind == "i")
-    dataset.PixelData = values.tobytes()
-    for name, value in attributes.items():
-        setattr(dataset, name, value)
-    data = io.BytesIO()
-    dataset.save_as(data, enforce_file_format=True)
-    return data.getvalue()
-
-
-def grey(data: bytes, how: str = "file") -> np.ndarray:
-    pixels = decode_dicom(data, "a.dcm", how=how)
-    assert np.array_equal(pixels[..., 0], pixels[..., 2])
-    return pixels[..., 0]
+from plantain.pixels.window import window
 
 
 def test_ct_is_shown_in_hounsfield_units_by_its_window() -> None:
@@ -123,66 +89,6 @@ def test_overlays_are_dropped_also_those_in_unused_bits() -> None:
     signed = (RAMP.astype(np.int16) - 2048) & 0x0FFF
     got = grey(made(signed, BitsStored=12, HighBit=11, WindowCenter=0, WindowWidth=4096))
     assert np.array_equal(got, window(RAMP.astype(int) - 2048, 0, 4096))
-
-
-@pytest.mark.parametrize("width", [0, -5, "nan"])
-def test_a_window_of_zero_falls_back_to_percentiles(width: object) -> None:
-    got = grey(made(WindowCenter=5, WindowWidth=width) if width != "nan" else made())
-    assert np.abs(got.astype(int) - percentile_window(RAMP)).max() <= 1
-
-
-def test_modality_and_voi_tables_are_looked_up() -> None:
-    """Against pydicom's own functions; a VOI table gives grey levels, so no window comes behind it."""
-    for name in ("mlut_18.dcm", "vlut_04.dcm"):
-        dataset = dcmread(io.BytesIO(file(name)))
-        values = apply_voi_lut(apply_modality_lut(dataset.pixel_array, dataset), dataset).astype(float)
-        low, high = (0, 65535) if "VOILUTSequence" in dataset else np.percentile(values, (0.5, 99.5))
-        wanted = ((values - low) / (high - low)).clip(0, 1) * 255
-        assert ("ModalityLUTSequence" in dataset) == (name == "mlut_18.dcm")
-        assert np.abs(grey(file(name)) - wanted).max() <= 0.51
-    with_bits = dcmread(io.BytesIO(file("vlut_04.dcm")))
-    table = np.array(with_bits.VOILUTSequence[0].LUTData) >> 4  # 12 bits, still called 16
-    with_bits.VOILUTSequence[0].LUTData = table.tolist()
-    again = io.BytesIO()
-    with_bits.save_as(again)
-    assert np.abs(grey(again.getvalue()).astype(int) - grey(file("vlut_04.dcm"))).max() <= 1
-
-
-def test_monochrome1_is_the_negative_of_monochrome2() -> None:
-    ends = {"WindowCenter": 1000, "WindowWidth": 500}
-    plain, inverted = grey(made(**ends)), grey(made(PhotometricInterpretation="MONOCHROME1", **ends))
-    assert np.abs(inverted.astype(int) + plain - 255).max() <= 1
-
-
-def test_rescale_comes_before_the_window() -> None:
-    data = made(RescaleSlope=2, RescaleIntercept=-1000, WindowCenter=500, WindowWidth=1000)
-    assert np.array_equal(grey(data), window(RAMP.astype(int) * 2 - 1000, 500, 1000))
-
-
-@pytest.mark.parametrize(("photometric", "padding"), [("MONOCHROME1", 0), ("MONOCHROME2", 4095)])
-def test_padding_is_black_however_the_rest_is_shown(photometric: str, padding: int) -> None:
-    values = np.full_like(RAMP, 2000)
-    values[:, :20] = padding
-    values[:, 60:] = 2100
-    values[30:34, 40:44] = padding  # a letter of lead, not padding
-    ends = {"WindowCenter": 2048, "WindowWidth": 200, "PhotometricInterpretation": photometric}
-    assert grey(made(values, **ends))[:, :20].min() == 255
-    got = grey(made(values, PixelPaddingValue=padding, **ends))
-    assert not got[:, :20].any()
-    assert np.array_equal(got[:, 20:], grey(made(values, **ends))[:, 20:])
-    assert got[32, 42] == 255
-
-
-def test_padding_may_be_a_range_or_be_written_in_more_bits_than_the_image_has() -> None:
-    values = RAMP.astype(np.int16) - 2048
-    values[0] = np.arange(-2000, -2000 + 64)
-    got = grey(made(values, PixelPaddingValue=-2000, PixelPaddingRangeLimit=-1937))
-    assert not got[0].any()
-    assert got[-1].min() > 250
-    stored = values & 0x0FFF  # 12 bits, of which -2000 takes all
-    short = made(stored, BitsStored=12, HighBit=11, PixelPaddingValue=-2000, PixelPaddingRangeLimit=-1937)
-    assert np.array_equal(grey(short), got)
-    assert grey(made(np.full_like(RAMP, 7), PixelPaddingValue=7)).max() == 0
 
 
 def bare(data: bytes) -> bytes:
@@ -318,26 +224,6 @@ def test_every_picture_of_pydicoms_collections_is_shown_but_a_few_named_ones() -
     assert len(syntaxes) >= 12
 
 
-def test_padding_does_not_count_for_percentiles() -> None:
-    values = RAMP.astype(np.int16)
-    values[:, :20] = -2000
-    got = grey(made(values, PixelPaddingValue=-2000))
-    assert got[:, 20:].min() == 0
-    assert not got[:, :20].any()
-
-
-def test_windows_of_every_function() -> None:
-    exact = grey(made(WindowCenter=1000, WindowWidth=500, VOILUTFunction="LINEAR_EXACT"))
-    assert exact[1000 // 64, 1000 % 64] == 128  # the centre is the middle
-    assert (exact.ravel()[[750, 1250]] == [0, 255]).all()
-    curve = grey(made(WindowCenter=1000, WindowWidth=500, VOILUTFunction="SIGMOID")).ravel()
-    assert curve[1000] == 128
-    assert curve[1250] == round(255 / (1 + np.exp(-2)))  # 4 * 250 / 500 = 2
-    assert np.array_equal(
-        grey(made(WindowCenter=[9, 1], WindowWidth=[5, 2])), grey(made(WindowCenter=9, WindowWidth=5))
-    )
-
-
 @pytest.mark.parametrize(
     ("data", "says"),
     [
@@ -419,52 +305,3 @@ def test_planes_and_display_are_radiological() -> None:
     )  # stored with the left on the left
     assert np.array_equal(display(letters, [0, 1, 0, 0, 0, 1]), letters[::-1])  # feet up
     assert np.array_equal(display(letters, [0, 1, 0, 1, 0, 0]), letters.T)  # stored column by column
-
-
-BY_CONTENT = np.rint(np.clip((RAMP - 20.475) / (4074.525 - 20.475), 0, 1) * 255).astype(np.uint8)
-"""The ramp between its percentiles 0.5 and 99.5: of 0..4095 these are 20.475 and 4074.525."""
-
-ABSURD: tuple[dict[str, object], ...] = (
-    {"RescaleSlope": "inf", "RescaleIntercept": "0"},
-    {"RescaleSlope": "nan", "RescaleIntercept": "0"},
-    {"RescaleSlope": "1", "RescaleIntercept": "-inf"},
-    {"RescaleSlope": "0", "RescaleIntercept": "0"},
-    {"RescaleSlope": "1e300", "RescaleIntercept": "0"},
-    {"RescaleSlope": "1e-300", "RescaleIntercept": "0"},
-    {"RescaleSlope": "1", "RescaleIntercept": "1e30"},
-    {"RescaleSlope": "1", "RescaleIntercept": "1e15"},
-    {"WindowCenter": "inf", "WindowWidth": "400"},
-    {"WindowCenter": "nan", "WindowWidth": "nan"},
-    {"WindowCenter": "40", "WindowWidth": "inf"},
-    {"WindowCenter": "1e30", "WindowWidth": "400"},
-    {"WindowCenter": "-30000", "WindowWidth": "2"},
-    {"WindowCenter": "30000", "WindowWidth": "2"},
-    {"WindowCenter": "2048", "WindowWidth": "1e30"},
-    {"WindowCenter": "2048", "WindowWidth": "9000000"},
-    {"WindowCenter": "2048", "WindowWidth": "-1"},
-    {"WindowCenter": "2048", "WindowWidth": "1e-300", "VOILUTFunction": "SIGMOID"},
-    {"WindowCenter": "1e300", "WindowWidth": "1e300", "VOILUTFunction": "SIGMOID"},
-    {"WindowCenter": "900000", "WindowWidth": "1", "VOILUTFunction": "LINEAR_EXACT"},
-)
-
-
-@pytest.mark.parametrize("header", ABSURD, ids=str)
-@pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_absurd_scales_and_windows_are_read_by_content(header: dict[str, object]) -> None:
-    shown = grey(made(**header))
-    if "1e-300" in header.values() and "VOILUTFunction" in header:
-        assert set(np.unique(shown)) >= {0, 255}  # a step, as the file says
-        return
-    assert np.array_equal(shown, BY_CONTENT), (shown.min(), shown.max())
-    inverted = grey(made(**header, PhotometricInterpretation="MONOCHROME1"))
-    assert np.abs(inverted.astype(int) - (255 - BY_CONTENT)).max() <= 1
-
-
-def test_a_constant_picture_stays_one() -> None:
-    assert np.unique(grey(made(np.full((64, 64), 7, np.uint16)))).size == 1
-
-
-def test_a_small_bright_place_on_nothing_is_not_lost() -> None:
-    values = np.zeros((64, 64), np.uint16)
-    values[3, 4] = 900  # less than 0.5 % of the picture: its percentiles are equal
-    assert grey(made(values))[3, 4] == 255

@@ -391,17 +391,3 @@ def test_the_lists_of_models_are_asked_for_through_the_door(
             if call.outcome
         ]
     assert sorted(calls) == [("gemini/…", True), ("openai/…", False)]
-
-
-def test_another_packages_model_is_asked_only_what_was_cleared(tmp_path: Path) -> None:
-    """It has a connection of its own, so that what it is handed is cleared before it is called."""
-    from pipeline.quick import CallLog, quick_method, quick_recipe
-    from plantain.pipeline.run import run_build
-
-    log = CallLog(tmp_path / "log")
-    catalogue = licensed_catalogue(tmp_path, Licence.CREDENTIALED)
-    with pytest.MonkeyPatch.context() as patch:
-        for module in ("plantain.runs.door", "plantain.pipeline.consent"):
-            patch.setattr(f"{module}.check_consent", lambda *given: None)
-        summary = asyncio.run(run_build(quick_recipe(catalogue), tmp_path / "run", method=quick_method(log)))
-    assert summary.failed and "is credentialed" in str(summary.stopped) and log.lines() == []

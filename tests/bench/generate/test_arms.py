@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.small_bench import Brightener
+from plantain.bench.generate.arm_requests import ArmRequest, editor_arms, found_preset, parse_editors
 from plantain.bench.generate.arms import (
     Arm,
     ArmKind,
@@ -118,3 +120,37 @@ def test_bad_sweep_is_one_clear_line(given: list[str], said: str) -> None:
 def test_huge_grid_is_refused() -> None:
     with pytest.raises(InputError, match="20000 outputs for each sample; at most 10000"):
         grid_of(100, {"a": tuple(map(float, range(200)))})
+
+
+def test_editor_can_be_called_otherwise() -> None:
+    editors, labels = parse_editors(["diffusers//home/me/v3=Ours", "gemini/m", "diffusers/a=b/c"])
+    assert editors == ("diffusers//home/me/v3", "gemini/m", "diffusers/a=b/c")
+    assert labels == {"diffusers//home/me/v3": "Ours"}
+    with pytest.raises(InputError, match="called both 'A' and 'B'"):
+        parse_editors(["gemini/m=A", "gemini/m=B"])
+    with pytest.raises(InputError, match="letters, digits"):
+        parse_editors(["gemini/m=<b>"])
+
+
+def test_preset_brings_its_published_grid_unless_another_is_swept() -> None:
+    editor = Brightener(adjustable=frozenset({"guidance", "image_guidance"}))
+    published = ArmRequest(presets=("instruct-pix2pix",), seeds=2)
+    (planned,) = editor_arms(published, lambda _: editor, None)
+    assert planned.arm.label == "diffusers/medebench-instruct-pix2pix"
+    assert [tuple(point.parameters.values()) for point in planned.arm.grid[:6]] == [
+        (image, text) for image in (1.55, 1.6, 1.65) for text in (7.5, 7.6)
+    ]
+    assert len(planned.arm.grid) == 12
+    (planned,) = editor_arms(replace(published, sweep={"guidance": (3.0,)}), lambda _: editor, None)
+    assert [dict(point.parameters) for point in planned.arm.grid] == [{"guidance": 3.0}] * 2
+    (planned,) = editor_arms(ArmRequest(editors=published.names), lambda _: editor, None)
+    (local,) = editor_arms(ArmRequest(presets=("instruct-pix2pix@/w",)), lambda _: editor, None)
+    assert (local.arm.model, len(local.arm.grid)) == ("diffusers/medebench-instruct-pix2pix@/w", 6)
+    assert len(planned.arm.grid) == 1  # named as an editor, its own settings are run once
+
+
+def test_presets_are_found_by_their_short_names() -> None:
+    assert found_preset("instruct-pix2pix").name == "diffusers/medebench-instruct-pix2pix"
+    assert found_preset("gemini/medebench-gemini").prompt.startswith("You are good at image editing.")
+    with pytest.raises(InputError, match="--preset: no preset 'instruct-pix3pix'; did you mean"):
+        found_preset("instruct-pix3pix")

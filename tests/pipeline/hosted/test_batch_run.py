@@ -27,7 +27,6 @@ from plantain.cli import main
 from plantain.cli.terminal.progress import BuildProgress
 from plantain.journal import JournalReader
 from plantain.journal.batches import BatchLedger
-from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, OutcomeKind
 
@@ -298,19 +297,6 @@ def test_answers_that_repeat_the_key_leave_it_in_no_file(
     assert found == []
 
 
-def test_recipe_that_accepted_unverified_edits_still_opens(catalogue: Path, server: FakeProvider) -> None:
-    made = recipe(catalogue, server.url, "openai", accept_unverified_edits=True)
-    assert made.terms.provider("openai/e").transport == "batch"
-
-
-def test_provider_without_jobs_is_refused(catalogue: Path, tmp_path: Path) -> None:
-    made = Recipe.model_validate(
-        {"name": "n", "data": {"catalogue": catalogue}, "providers": {"offline": {"transport": "batch"}}}
-    )
-    with pytest.raises(InputError, match=r"providers\.offline\.transport: offline has no batch jobs"):
-        run(made, tmp_path / "run")
-
-
 def test_ledger_counts_no_job_twice(
     catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
 ) -> None:
@@ -323,35 +309,6 @@ def test_ledger_counts_no_job_twice(
         ledger = BatchLedger(nothing, reader)
         assert ledger.jobs() == []
         assert {job.key for job in ledger.jobs(closed=True)} == set(jobs.keys)
-
-
-def test_plan_counts_batches_at_half_price_in_waves_and_refuses_what_build_refuses(
-    catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def plan(transport: str, more: str = "", models: str = 'judge = "gemini/j"') -> tuple[int, str, str]:
-        path = tmp_path / "recipe.toml"
-        path.write_text(
-            f'name = "p"\n[data]\ncatalogue = "{catalogue}"\n[models]\n{models}\n[limits]\nwave = 5\n'
-            f'[providers.gemini]\ntransport = "{transport}"\n[providers.gemini.prices."j"]\ninput_per_m = 2.0\n{more}'
-        )
-        code = main(["plan", str(path), "--json"])
-        return code, *capsys.readouterr()
-
-    code, out, _ = plan("online")
-    assert code == 0
-    online = json.loads(out)
-    batch = json.loads(plan("batch")[1])
-    assert batch["cost_usd"]["expected"] == pytest.approx(online["cost_usd"]["expected"] / 2)
-    # six findings on three images are 18 tasks: four waves of five rounds of three jobs, an hour each
-    assert batch["tasks"] == 18
-    assert batch["duration_s"]["expected"] == 4 * 5 * 3 * 3600
-    code, _, error = plan(
-        "online", '[providers.openai]\ntransport = "batch"\n', 'editor = "openai/gpt-image-2"'
-    )
-    assert (code, error.count("accept_unverified")) == (0, 0)
-    code, _, error = plan("batch", "[providers.gemini.batch]\nimage = 10\n")
-    assert code == 2
-    assert "did you mean 'images'?" in error
 
 
 def test_second_question_of_one_call_is_found_again_after_an_interrupt(

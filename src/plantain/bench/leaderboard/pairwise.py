@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from plantain.bench.leaderboard.measures import Measure
-from plantain.bench.leaderboard.table_rows import Scores, baseline, told_where
-from plantain.bench.leaderboard.tables import Table, barred
+from plantain.bench.leaderboard.table_rows import Scores, barred, baseline, told_where
+from plantain.bench.leaderboard.tables import Table
 from plantain.metrics.statistics.bradley_terry import Comparison, Strengths, bradley_terry
 
 MOST_PAIRS = 50_000

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plantain.bench.leaderboard.tables import Table, TableCell, standing
+from plantain.bench.leaderboard.table_rows import standing
+from plantain.bench.leaderboard.tables import Table, TableCell
 
 
 def table_json(cells: Iterable[TableCell], table: Table) -> list[dict[str, object]]:

@@ -15,6 +15,7 @@ from plantain.bench.benchmark.overlap import recorded
 from plantain.bench.generate.arms import Arm, ArmKind
 from plantain.bench.generate.baselines import BASELINES
 from plantain.bench.generate.runfile import BenchRun, SampleFacts
+from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.score.judging import JUDGES
 from plantain.bench.score.set_distances import SETS, Distance
 from plantain.journal.cards import Standing, cards_of, standing_of
@@ -34,8 +35,8 @@ class Scores:
         outputs: for (arm label, stored metric) an array (samples, outputs of the arm), NaN where unscored.
         missing: for (arm label, stored metric) how many outputs of the rule have no score, by reason.
         distances: of sets.
-        made: outputs that the rule names and that were made or failed to be, by arm; told: of those, how many have been
-            scored or have a reason why not, by (arm, stored metric). Empty where nobody goes on scoring.
+        made: outputs that the rule names and that were made or failed to be, by arm; scored_counts: of those, how many
+            have been scored or have a reason why not, by (arm, stored metric). Empty where nobody goes on scoring.
         draw_variances: for (arm label, stored metric) the variance between draws of each output, as `outputs`.
         overlaps: what is known of pictures that an arm was trained on, a line for each place, by label.
         standings: what each judge rests on, by its label, e.g. "offline/instruments/D".
@@ -218,3 +219,17 @@ def _arrays(
             outputs[key] = np.full((len(samples), grids[label]), np.nan)
         outputs[key][place[sample], k] = value
     return outputs, reasons, scored_counts
+
+
+def standing(scores: Scores, measure: Measure) -> Standing | None:
+    """What the judge behind a measure rests on; None for what is measured and not judged."""
+    who = measure.stored.partition("@")[2]
+    if not who or who in scores.standings:
+        return scores.standings.get(who)
+    return standing_of((), who.rpartition("/")[0] or who, MEDEBENCH.name)
+
+
+def barred(scores: Scores, measure: Measure) -> bool:
+    """Whether a measure comes from a judge that has failed its gate: it marks no best and ranks nothing."""
+    found = standing(scores, measure)
+    return found is not None and found.barred

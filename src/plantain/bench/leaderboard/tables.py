@@ -14,13 +14,11 @@ import numpy.typing as npt
 from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard.comparison import differences, marks, places
 from plantain.bench.leaderboard.measures import MAIN, Measure, judges, ordered
-from plantain.bench.leaderboard.table_rows import Scores, baseline, told_where
-from plantain.journal.cards import Standing, standing_of
+from plantain.bench.leaderboard.table_rows import Scores, barred, baseline, standing, told_where
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.metrics.statistics.paired import Difference
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
-from plantain.rubrics import MEDEBENCH
 
 OVERALL = "overall"
 REGION_SIZES = (0, 1, 5, 20, 100)
@@ -174,20 +172,6 @@ class Table:
             else [c for c in self.cells.values() if (c.organ, c.metric) == (OVERALL, first.name)]
         )
         return first if any(cell.rank for cell in cells) else None
-
-
-def standing(scores: Scores, measure: Measure) -> Standing | None:
-    """What the judge behind a measure rests on; None for what is measured and not judged."""
-    who = measure.stored.partition("@")[2]
-    if not who or who in scores.standings:
-        return scores.standings.get(who)
-    return standing_of((), who.rpartition("/")[0] or who, MEDEBENCH.name)
-
-
-def barred(scores: Scores, measure: Measure) -> bool:
-    """Whether a measure comes from a judge that has failed its gate: it marks no best and ranks nothing."""
-    found = standing(scores, measure)
-    return found is not None and found.barred
 
 
 def make_table(scores: Scores, judge: str | None = None) -> Table:
