@@ -58,24 +58,36 @@ def save(name: str, folder: Path, device: str) -> None:
         if not device.startswith("cpu"):
             torch.set_default_dtype(torch.bfloat16)
         with torch.device(device):
-            parts = parts_of(name)
+            networks = networks_of(name)
     finally:
         torch.set_default_dtype(usual)
-    made = (
-        StableDiffusionXLInstructPix2PixPipeline if name == "sdxl" else StableDiffusionInstructPix2PixPipeline
-    )
-    made(**parts).save_pretrained(folder)
-
-
-def parts_of(name: str) -> dict[str, object]:
-    """The parts of "sd15" or "sdxl", at the sizes of the published weights."""
-    torch.manual_seed(0)
     tokenizer = tiny_tokenizer()
+    if name == "sdxl":
+        StableDiffusionXLInstructPix2PixPipeline(
+            **networks,
+            tokenizer=tokenizer,
+            tokenizer_2=tokenizer,
+            scheduler=EulerDiscreteScheduler(**BETAS),
+            add_watermarker=False,
+        ).save_pretrained(folder)
+        return
+    StableDiffusionInstructPix2PixPipeline(
+        **networks,
+        tokenizer=tokenizer,
+        scheduler=EulerAncestralDiscreteScheduler(**BETAS, steps_offset=1),
+        safety_checker=None,
+        feature_extractor=None,
+        requires_safety_checker=False,
+    ).save_pretrained(folder)
+
+
+def networks_of(name: str) -> dict[str, torch.nn.Module]:
+    """The networks of "sd15" or "sdxl", at the sizes of the published weights."""
+    torch.manual_seed(0)
     if name == "sd15":
         return {
             "vae": _vae(0.18215),
             "text_encoder": CLIPTextModel(_clip(768, 12, 12, 3072)),
-            "tokenizer": tokenizer,
             "unet": UNet2DConditionModel(
                 in_channels=8,
                 sample_size=64,
@@ -83,17 +95,11 @@ def parts_of(name: str) -> dict[str, object]:
                 cross_attention_dim=768,
                 attention_head_dim=8,
             ),
-            "scheduler": EulerAncestralDiscreteScheduler(**BETAS, steps_offset=1),
-            "safety_checker": None,
-            "feature_extractor": None,
-            "requires_safety_checker": False,
         }
     return {
         "vae": _vae(0.13025),
         "text_encoder": CLIPTextModel(_clip(768, 12, 12, 3072)),
         "text_encoder_2": CLIPTextModelWithProjection(_clip(1280, 32, 20, 5120)),
-        "tokenizer": tokenizer,
-        "tokenizer_2": tokenizer,
         "unet": UNet2DConditionModel(
             in_channels=8,
             sample_size=128,
@@ -108,8 +114,6 @@ def parts_of(name: str) -> dict[str, object]:
             addition_time_embed_dim=256,
             projection_class_embeddings_input_dim=2816,
         ),
-        "scheduler": EulerDiscreteScheduler(**BETAS),
-        "add_watermarker": False,
     }
 
 

@@ -31,9 +31,8 @@ def test_smallest_rung_is_measured_on_a_processor(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "least", "most"), [("sd15", 0.85e9, 0.88e9), ("sdxl", 2.5e9, 2.6e9)])
 def test_larger_rungs_have_the_published_sizes(name: str, least: float, most: float) -> None:
     """Weights of the UNets: 860 million (Stable Diffusion 1.5's model card), 2.6 billion (SDXL's paper, table 1)."""
-    from simulated.ladder import parts_of
+    from simulated.ladder import networks_of
 
     with torch.device("meta"):
-        unet = parts_of(name)["unet"]
-    assert isinstance(unet, torch.nn.Module)
+        unet = networks_of(name)["unet"]
     assert least < sum(weight.numel() for weight in unet.parameters()) < most
