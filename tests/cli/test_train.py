@@ -65,7 +65,10 @@ def test_a_plan_trains_nothing(tmp_path: Path, model: str, capsys: pytest.Captur
     small_bench(tmp_path / "bench", 6)
     args = ["train", "finetune", tmp_path / "bench", "--model", model, "--out", tmp_path / "out", *SMALL]
     assert main([str(arg) for arg in [*args, "--plan"]]) == 0
-    assert "2 models, 6 steps in all" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "2 models, 6 steps in all" in told
+    assert "of models stay" in told
+    assert "not measured: RTX 4090 0.0" in told
     assert not (tmp_path / "out").exists()
 
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from plantain.records import InputError
-from plantain.train import checkpoints
-from plantain.train.training import Schedule, run
+from plantain.train.loop import checkpoints
+from plantain.train.loop.training import Schedule, run
 
 SCHEDULE = Schedule(6, 0.1, checkpoint_every=2)
 

@@ -20,8 +20,8 @@ from plantain.train.flow.conditions import FlowEncoder, encode_flow_pairs
 from plantain.train.flow.matching import FlowMatching, flow_fine_tune, flow_fixed_loss
 from plantain.train.flow.methods import FLOW_METHODS
 from plantain.train.learners import learner_for
+from plantain.train.loop.training import Schedule
 from plantain.train.study_plan import StudyPlan
-from plantain.train.training import Schedule
 from plantain.train.weights import digest, save_lora
 from train.moles import pairs
 

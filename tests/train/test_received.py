@@ -13,10 +13,10 @@ import torch
 from plantain.audit.published import published_edits
 from plantain.findings import load_taxonomy
 from plantain.records import InputError
-from plantain.train import checkpoints
 from plantain.train.examples.originals import StoredOriginals
 from plantain.train.examples.release_pairs import ReleasePairs
 from plantain.train.finished import DONE, read_finished, trainings, write_json
+from plantain.train.loop import checkpoints
 
 TOLD = {"identity": "mine", "source": {"name": "s"}, "trained_on": ["a"]}
 

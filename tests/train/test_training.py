@@ -13,13 +13,13 @@ from PIL import Image
 from plantain.models.diffusers.methods import METHODS
 from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix
 from plantain.records import InputError
-from plantain.train import checkpoints
 from plantain.train.encoded import encode
 from plantain.train.latents import Encoder
+from plantain.train.loop import checkpoints
+from plantain.train.loop.training import Schedule, batch_of
 from plantain.train.noise import Denoising, draw, dropped
 from plantain.train.preference import encode_preferences, prefer, standing
 from plantain.train.supervised import encode_pairs, fine_tune, fixed_loss
-from plantain.train.training import Schedule, batch_of
 from plantain.train.weights import digest, make_trainable, save_lora
 from train.moles import INSTRUCTION, pairs, preferences
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from plantain.journal.disk.blobs import sync_folder
 from plantain.models.diffusers.weights import TRAINED
-from plantain.train.checkpoints import cannot_write
+from plantain.train.loop.checkpoints import cannot_write
 from plantain.train.weights import save_lora
 
 if TYPE_CHECKING:

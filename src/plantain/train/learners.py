@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from plantain.records import InputError
 from plantain.train.base import TrainingBase
 from plantain.train.editor_folder import Card, save_editor
-from plantain.train.encoded import Encoded
-from plantain.train.examples.pairs import TrainingPair
-from plantain.train.flow.conditions import FlowEncoder, encode_flow_pairs
+from plantain.train.encoded import Encoded, encode
+from plantain.train.examples.encoded_cache import ExampleCache
+from plantain.train.examples.pairs import PairSource
+from plantain.train.flow.conditions import FlowEncoder
 from plantain.train.flow.matching import flow_fine_tune, flow_fixed_loss
 from plantain.train.flow.methods import FLOW_METHODS
 from plantain.train.latents import Encoder
+from plantain.train.loop.training import Schedule, Trained
 from plantain.train.study_plan import StudyPlan
-from plantain.train.supervised import encode_pairs, fine_tune, fixed_loss
-from plantain.train.training import Schedule, Trained
+from plantain.train.supervised import fine_tune, fixed_loss, pair_parts
 
 OnStep = Callable[[int, dict[str, float]], None]
 
@@ -25,7 +26,7 @@ OnStep = Callable[[int, dict[str, float]], None]
 class Learner(Protocol):
     """An editor, fresh from its base, that learns in place."""
 
-    def encode(self, pairs: Iterable[TrainingPair]) -> Encoded:
+    def encode(self, source: PairSource, ids: Sequence[str], cache: ExampleCache) -> Encoded:
         """Pairs as it sees them when it edits."""
         ...
 
@@ -58,8 +59,9 @@ class DenoisingLearner:
         self._base, self._plan = base, plan
         self._pipe = base.load()
 
-    def encode(self, pairs: Iterable[TrainingPair]) -> Encoded:
-        return encode_pairs(Encoder(self._pipe, self._plan.side), pairs)
+    def encode(self, source: PairSource, ids: Sequence[str], cache: ExampleCache) -> Encoded:
+        encoder = Encoder(self._pipe, self._plan.side)
+        return encode(cache.encoded(source, ids, lambda pair: pair_parts(encoder, pair)))
 
     def fixed_loss(self, pairs: Encoded) -> float:
         return fixed_loss(self._pipe, pairs)
@@ -106,8 +108,8 @@ class FlowLearner:
         self._base, self._plan, self._rank = base, plan, plan.lora_rank
         self._runner = base.runner()
 
-    def encode(self, pairs: Iterable[TrainingPair]) -> Encoded:
-        return encode_flow_pairs(FlowEncoder(self._runner, self._plan.side), pairs)
+    def encode(self, source: PairSource, ids: Sequence[str], cache: ExampleCache) -> Encoded:
+        return encode(cache.encoded(source, ids, FlowEncoder(self._runner, self._plan.side).parts))
 
     def fixed_loss(self, pairs: Encoded) -> float:
         return flow_fixed_loss(self._runner, pairs, weighting=self._plan.weighting)

@@ -16,10 +16,10 @@ from torch.nn import functional
 from plantain.train.encoded import Encoded, encode
 from plantain.train.examples.pairs import PreferencePair
 from plantain.train.latents import Encoder, InstructionPipeline
+from plantain.train.loop.training import Schedule, Trained, batch_of, identity_of, run
 from plantain.train.noise import Denoising, Draw, draw, same_draw
 from plantain.train.preference_plan import BETA, BOUND, Preference
 from plantain.train.supervised import AT_ONCE
-from plantain.train.training import Schedule, Trained, batch_of, identity_of, run
 from plantain.train.weights import make_trainable, with_adapters, without_adapters
 
 
@@ -109,7 +109,7 @@ def prefer(
         lora_rank: of the adapters.
         beta: strength of the tie to the reference.
         bound: largest allowed ratio of the winner's held-out error to the reference's.
-        on_step, stop: as for `plantain.train.training.run`.
+        on_step, stop: as for `plantain.train.loop.training.run`.
         on_standing: told where the model stands on the held-out pairs, at each checkpoint.
 
     Returns:
@@ -117,7 +117,7 @@ def prefer(
         so.
 
     Raises:
-        InputError: as `plantain.train.training.run`.
+        InputError: as `plantain.train.loop.training.run`.
     """
     weights = make_trainable(pipe, lora_rank, schedule.seed)
     gap = _Gap(pipe)

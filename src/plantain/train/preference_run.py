@@ -17,10 +17,10 @@ from plantain.train.examples.pairs import ListedExample, TrainingPair
 from plantain.train.examples.release_pairs import ReleasePreferences
 from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.latents import Encoder
+from plantain.train.loop.training import Schedule
 from plantain.train.preference import encode_preferences, prefer, standing
 from plantain.train.preference_plan import Preference, PreferenceObserver, PreferencePlan
 from plantain.train.supervised import encode_pairs, fine_tune
-from plantain.train.training import Schedule
 
 SUPERVISED, MODEL, CURVE = "supervised", "model", "curve.json"
 """In the folder of a preference training: the editor after supervised steps, the final one, and the held-out curve."""

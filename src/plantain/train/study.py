@@ -15,11 +15,15 @@ from pathlib import Path
 from plantain.train.base import TrainingBase
 from plantain.train.editor_folder import Card
 from plantain.train.encoded import Encoded
+from plantain.train.examples.encoded_cache import ExampleCache
 from plantain.train.examples.pairs import PairSource
 from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.learners import Learner, learner_for
+from plantain.train.loop.training import Schedule
+from plantain.train.study_cost import steps_of, study_cost
 from plantain.train.study_plan import StudyCell, StudyObserver, StudyPlan, cells_of, splits_of
-from plantain.train.training import Schedule
+
+LATER = {"weighting": "none", "rates": "constant", "warmup": 0, "ema": 0.0}
 
 
 def train_study(
@@ -47,12 +51,16 @@ def train_study(
     Raises:
         InputError: too few samples, or the folder holds models of another study.
     """
-    for cell in cells_of(plan, splits_of(plan, source.listed())):
+    cells = list(cells_of(plan, splits_of(plan, source.listed())))
+    every = study_cost(plan, cells, base.folder).checkpoint_every
+    cache = ExampleCache(models.parent / "encoded", [source.digest, base.digest, base.method, plan.side])
+    for cell in cells:
         folder = models / cell.place
         if is_finished(folder, identity(source, base, plan, cell)):
             continue
-        if stop() or not _train(source, base, plan, cell, folder, observer, stop):
+        if stop() or not _train(source, base, plan, cell, folder, observer, stop, every, cache):
             return False
+    cache.remove()
     return True
 
 
@@ -66,11 +74,13 @@ def identity(source: PairSource, base: TrainingBase, plan: StudyPlan, cell: Stud
         "named",
         "per_task",
         "checkpoint_every",
+        "checkpoint_gb",
         "gradient_checkpointing",
     ):
         settings.pop(name)
-    if settings["weighting"] == "none":  # as studies before it could be chosen
-        settings.pop("weighting")
+    for name, usual in LATER.items():  # as studies before these could be chosen
+        if settings[name] == usual:
+            settings.pop(name)
     said = [source.name, source.digest, base.digest, settings, plan.rate, cell.task, cell.seed, cell.training]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
@@ -88,17 +98,22 @@ def _train(
     folder: Path,
     observer: StudyObserver,
     stop: Callable[[], bool],
+    every: int,
+    cache: ExampleCache,
 ) -> bool:
     schedule = Schedule(
-        plan.steps_per_sample * cell.size // plan.batch,
+        steps_of(plan, cell),
         plan.rate,
         plan.batch,
         seed=plan.seed * 10_007 + cell.seed,
-        checkpoint_every=plan.checkpoint_every,
+        checkpoint_every=every,
+        rates=plan.rates,
+        warmup=plan.warmup,
+        ema=plan.ema,
     )
     observer.begin(cell, schedule.steps)
     learner = learner_for(base, plan)
-    pairs = learner.encode(source.read(cell.training))
+    pairs = learner.encode(source, cell.training, cache)
     before = learner.fixed_loss(pairs)
     work = folder.with_name(folder.name + ".training")
     trained = learner.fine_tune(
@@ -133,7 +148,14 @@ def _keep(
     text = (
         f"Fine-tuned on {cell.size} samples of the task “{cell.task}” of `{source.name}` ({source.digest[:12]}…), "
         f"{len(log)} steps of {plan.batch}, {way}, learning rate {plan.rate:g}, seed {plan.seed}/{cell.seed}, "
-        f"images at {plan.side} pixels, no augmentation."
+        f"images at {plan.side} pixels, no augmentation"
+        + (
+            f", learning rate {plan.rates} after {plan.warmup} steps of warm-up"
+            if plan.rates != "constant"
+            else ""
+        )
+        + (f", averaged weights (EMA {plan.ema:g})" if plan.ema else "")
+        + "."
     )
     title = f"{base.name}, {cell.task}, n = {cell.size}"
     learner.save(folder, Card(title, base.name, base.licence, text, plan.side))

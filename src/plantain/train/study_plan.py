@@ -11,6 +11,7 @@ from pathlib import Path
 from plantain.records import InputError
 from plantain.train.examples.pairs import ListedExample
 from plantain.train.flow.methods import WEIGHTINGS
+from plantain.train.loop.rates import RATES
 from plantain.train.split import PER_TASK, SIZES, TASKS, TaskSplit, choose_tasks, split_task
 
 STEPS_PER_SAMPLE = 50
@@ -21,6 +22,9 @@ DROPOUT = 0.05
 
 FULL_RATE, LORA_RATE = 5e-5, 1e-4
 """Learning rates; the paper states none. The first is that of InstructPix2Pix's published fine-tuning example."""
+
+CHECKPOINT_GB = 200.0
+"""That a study writes in checkpoints; every 100 steps of the paper's whole UNets would be three terabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +44,11 @@ class StudyPlan:
         batch: samples per step.
         dropout: share of each case of dropped conditions.
         seed: of the split and of everything that follows.
-        checkpoint_every: steps between checkpoints.
+        checkpoint_every: steps between checkpoints; fewer are written where `checkpoint_gb` asks for it.
         weighting: of shares of noise, for flow-matching editors; by diffusers' names.
         gradient_checkpointing: activations are computed again instead of kept: slower, less memory, the same weights.
+        rates, warmup, ema: as in `Schedule`.
+        checkpoint_gb: all checkpoints of the study together write at most so many gigabytes.
     """
 
     sizes: tuple[int, ...] = SIZES
@@ -60,6 +66,10 @@ class StudyPlan:
     checkpoint_every: int = 100
     weighting: str = "none"
     gradient_checkpointing: bool = False
+    rates: str = "constant"
+    warmup: int = 0
+    ema: float = 0.0
+    checkpoint_gb: float = CHECKPOINT_GB
 
     @property
     def rate(self) -> float:
@@ -78,6 +88,10 @@ class StudyPlan:
             raise InputError(f"--weighting {self.weighting}: choose one of {', '.join(WEIGHTINGS)}")
         if self.rate <= 0 or not 0 <= self.dropout <= 1 / 3:
             raise InputError("--learning-rate must be above 0, --dropout between 0 and 1/3")
+        if self.rates not in RATES:
+            raise InputError(f"--rates {self.rates}: choose one of {', '.join(RATES)}")
+        if self.warmup < 0 or not 0 <= self.ema < 1 or self.checkpoint_gb < 0:
+            raise InputError("--warmup and --checkpoint-gb must be at least 0, --ema in [0, 1)")
         for name in ("seeds", "tasks", "per_task", "steps_per_sample", "batch", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name.replace('_', '-')}: must be at least 1")

@@ -11,13 +11,24 @@ from torch import Tensor
 from plantain.train.encoded import Encoded, encode
 from plantain.train.examples.pairs import TrainingPair
 from plantain.train.latents import Encoder, InstructionPipeline
+from plantain.train.loop.training import Schedule, Trained, batch_of, identity_of, run
 from plantain.train.noise import Denoising, draw, dropped, same_draw
 from plantain.train.study_plan import DROPOUT
-from plantain.train.training import Schedule, Trained, batch_of, identity_of, run
 from plantain.train.weights import make_trainable
 
 AT_ONCE = 8
 """Examples that are measured in one call of the network."""
+
+
+def pair_parts(encoder: Encoder, pair: TrainingPair) -> dict[str, Tensor]:
+    """A pair as the UNet sees it: latents of both pictures, which part shows them, text states, and those of ""."""
+    return {
+        "source": encoder.condition(pair.before),
+        "target": encoder.target(pair.after),
+        "weight": encoder.weight(pair.before),
+        "text": encoder.texts([pair.instruction])[0],
+        "empty": encoder.texts([""])[0],
+    }
 
 
 def encode_pairs(encoder: Encoder, pairs: Iterable[TrainingPair]) -> Encoded:
@@ -26,19 +37,7 @@ def encode_pairs(encoder: Encoder, pairs: Iterable[TrainingPair]) -> Encoded:
     Raises:
         ValueError: there is none.
     """
-    return encode(
-        (
-            pair.id,
-            {
-                "source": encoder.condition(pair.before),
-                "target": encoder.target(pair.after),
-                "weight": encoder.weight(pair.before),
-                "text": encoder.texts([pair.instruction])[0],
-                "empty": encoder.texts([""])[0],
-            },
-        )
-        for pair in pairs
-    )
+    return encode((pair.id, pair_parts(encoder, pair)) for pair in pairs)
 
 
 def fine_tune(
@@ -65,10 +64,10 @@ def fine_tune(
         base: what the base weights are, e.g. their digest; part of the training's identity.
         lora_rank: of adapters; None to train the whole UNet.
         dropout: share of each of the three cases of dropped conditions, in [0, 1/3].
-        on_step, stop: as for `plantain.train.training.run`.
+        on_step, stop: as for `plantain.train.loop.training.run`.
 
     Raises:
-        InputError: as `plantain.train.training.run`.
+        InputError: as `plantain.train.loop.training.run`.
     """
     weights = make_trainable(pipe, lora_rank, schedule.seed)
     denoising = Denoising(pipe)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,7 +26,9 @@ from plantain.train.examples.originals import StoredOriginals
 from plantain.train.examples.pairs import PairSource
 from plantain.train.examples.release_pairs import TABLES, ReleasePairs
 from plantain.train.split import PER_TASK, SIZES, TASKS, TaskSplit
+from plantain.train.study_cost import SHARE, StudyCost, study_cost
 from plantain.train.study_plan import (
+    CHECKPOINT_GB,
     DROPOUT,
     STEPS_PER_SAMPLE,
     StudyCell,
@@ -90,6 +92,17 @@ def finetune(
     gradient_checkpointing: Annotated[
         bool, typer.Option("--gradient-checkpointing", help="less memory, more time, the same weights")
     ] = False,
+    rates: Annotated[
+        str, typer.Option(help="how the learning rate goes on after the warm-up: constant, linear, cosine")
+    ] = "constant",
+    warmup: Annotated[int, typer.Option(help="steps in which the learning rate rises from 0")] = 0,
+    ema: Annotated[
+        float,
+        typer.Option(help="decay of a running average of the weights, which is what is kept; 0 for none"),
+    ] = 0.0,
+    checkpoint_gb: Annotated[
+        float, typer.Option(help="all checkpoints together write at most so many gigabytes")
+    ] = CHECKPOINT_GB,
     judge: Annotated[
         str, typer.Option(help="who scores the held-out edits; none for metrics only")
     ] = "offline/instruments",
@@ -125,6 +138,10 @@ def finetune(
         checkpoint_every=checkpoint_every,
         weighting=weighting,
         gradient_checkpointing=gradient_checkpointing,
+        rates=rates,
+        warmup=warmup,
+        ema=ema,
+        checkpoint_gb=checkpoint_gb,
     )
     plan.check()
     terms = load_terms(settings, (model,))
@@ -132,7 +149,8 @@ def finetune(
     splits = splits_of(plan, pairs.listed())
     cells = list(cells_of(plan, splits))
     if plan_only:
-        _print_plan(plan, splits, cells, as_json=as_json)
+        cost = study_cost(plan, cells, _base_folder(model, terms))
+        _print_plan(plan, splits, cost, as_json=as_json)
         return 0
     require_extra("plantain train finetune", "torch", "torch", "diffusers")
     from plantain.train.base import open_base
@@ -210,20 +228,46 @@ class _Watch(StudyObserver):
         )
 
 
-def _print_plan(
-    plan: StudyPlan, splits: Sequence[TaskSplit], cells: Sequence[StudyCell], *, as_json: bool
-) -> None:
-    steps = sum(plan.steps_per_sample * cell.size // plan.batch for cell in cells)
+def _base_folder(model: str, terms: Terms) -> Path:
+    """Where the base's weights lie; a folder that is not there when nobody knows yet."""
+    from plantain.models.diffusers.plan import plan_editor
+
+    try:
+        return plan_editor(model, terms.provider(model).options()).weights.folder
+    except InputError:
+        return Path("not-here")
+
+
+def _print_plan(plan: StudyPlan, splits: Sequence[TaskSplit], cost: StudyCost, *, as_json: bool) -> None:
     if as_json:
         rows = [{"task": s.task, "held_out": list(s.held_out), "training": list(s.training)} for s in splits]
-        typer.echo(orjson.dumps({"models": len(cells), "steps": steps, "tasks": rows}).decode())
+        said = {"models": cost.models, "steps": cost.steps, "tasks": rows, "cost": asdict(cost)}
+        typer.echo(orjson.dumps(said).decode())
         return
-    typer.echo(f"{len(cells)} models, {steps} steps in all")
+    typer.echo(f"{cost.models} models, {cost.steps} steps in all")
     for split in splits:
         sizes = ", ".join(str(size) for size in plan.sizes)
         typer.echo(
             f"  {split.task}: {len(split.held_out)} held out, {len(split.training)} to learn {sizes} from"
         )
+    if not cost.weights:
+        typer.echo("disk and hours: unknown, the weights are not here")
+        return
+    each, written = _gb(cost.checkpoint_gb), _gb(cost.written_gb)
+    checkpoints = (
+        f"a checkpoint of {each} every {cost.checkpoint_every} steps, {written} written in all"
+        if cost.checkpoint_every
+        else f"a checkpoint of {each} only when it is stopped (--checkpoint-gb {plan.checkpoint_gb:g})"
+    )
+    typer.echo(
+        f"disk: {_gb(cost.kept_gb)} of models stay, {_gb(cost.peak_gb)} at most at one time; {checkpoints}"
+    )
+    hours = ", ".join(f"{name} {number:.1f}" for name, number in cost.hours.items())
+    typer.echo(f"hours, estimated at {SHARE:.0%} of each device's peak, not measured: {hours}")
+
+
+def _gb(number: float) -> str:
+    return f"{number:.1f} GB" if number >= 0.1 else f"{1000 * number:.1f} MB"
 
 
 def _print_end(out: Path, plan: StudyPlan, page: Path | None, *, as_json: bool) -> None:

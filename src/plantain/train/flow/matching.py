@@ -23,7 +23,7 @@ from plantain.records import InputError, derive_seed
 from plantain.train.encoded import Encoded
 from plantain.train.flow.conditions import handed_again, tokens_of
 from plantain.train.flow.methods import WEIGHTINGS
-from plantain.train.training import Schedule, Trained, batch_of, identity_of, run
+from plantain.train.loop.training import Schedule, Trained, batch_of, identity_of, run
 
 TARGETS = ("to_q", "to_k", "to_v", "to_out.0", "to_qkv_mlp_proj")
 """Layers that get adapters: the projections of every attention; the last is that of FLUX.2's single blocks."""
@@ -120,10 +120,10 @@ def flow_fine_tune(
         rank: of the adapters.
         weighting: one of `WEIGHTINGS`.
         checkpointing: activations are computed again on the way back instead of kept; the weights become the same.
-        on_step, stop: as for `plantain.train.training.run`.
+        on_step, stop: as for `plantain.train.loop.training.run`.
 
     Raises:
-        InputError: as `plantain.train.training.run`.
+        InputError: as `plantain.train.loop.training.run`.
     """
     matching = FlowMatching(runner, weighting)
     weights = make_adapters(runner, rank, schedule.seed)

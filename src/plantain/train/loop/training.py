@@ -13,8 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from plantain.records import InputError
-from plantain.train import checkpoints
-from plantain.train.checkpoints import Checkpoint
+from plantain.train.loop import checkpoints
+from plantain.train.loop.averages import Averages
+from plantain.train.loop.checkpoints import Checkpoint
+from plantain.train.loop.rates import rate_factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,10 @@ class Schedule:
         weight_decay: of AdamW.
         clip: largest norm of a step's gradient.
         seed: of order, noise and dropping.
-        checkpoint_every: steps between checkpoints; the last step always has one.
+        checkpoint_every: steps between checkpoints; the last step always has one. 0: none unless it is stopped.
+        rates: how the learning rate goes, one of `RATES`.
+        warmup: steps in which it rises from 0.
+        ema: decay of the running average of the weights, with which the training ends; 0 for none.
     """
 
     steps: int
@@ -38,6 +43,13 @@ class Schedule:
     clip: float = 1.0
     seed: int = 0
     checkpoint_every: int = 100
+    rates: str = "constant"
+    warmup: int = 0
+    ema: float = 0.0
+
+
+_LATER = {"rates": "constant", "warmup": 0, "ema": 0.0}
+"""Settings that came later: where they have these values, a training is the one that it was before them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +71,9 @@ def identity_of(schedule: Schedule, parts: Mapping[str, object]) -> str:
     """What a checkpoint must share with a training to be continued by it; how often it is written does not count."""
     said = {**asdict(schedule), **parts}
     said.pop("checkpoint_every")
+    for name, usual in _LATER.items():
+        if said[name] == usual:
+            said.pop(name)
     return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -114,15 +129,18 @@ def run(
     optimizer = torch.optim.AdamW(
         weights.values(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay
     )
-    found = checkpoints.load(folder, weights, optimizer, identity)
+    averages = Averages(weights, schedule.ema) if schedule.ema else None
+    found = checkpoints.load(folder, weights, optimizer, identity, averages)
     step, log = (found.step, list(found.log)) if found else (0, [])
     if found and found.stopped:
         return Trained(step, found.log, found.stopped)
 
     def keep(stopped: str = "") -> None:
-        checkpoints.save(folder, weights, optimizer, Checkpoint(step, identity, tuple(log), stopped))
+        state = Checkpoint(step, identity, tuple(log), stopped)
+        checkpoints.save(folder, weights, optimizer, state, averages)
 
-    if found is None:
+    every = schedule.checkpoint_every
+    if found is None and every:
         keep()
     saved = step
     while step < schedule.steps:
@@ -133,18 +151,26 @@ def run(
         optimizer.zero_grad(set_to_none=True)
         loss, noted = loss_of(step)
         step += 1
+        for group in optimizer.param_groups:
+            group["lr"] = schedule.learning_rate * rate_factor(
+                schedule.rates, step - 1, schedule.steps, schedule.warmup
+            )
         _descend(loss, weights, optimizer, schedule.clip, step)
+        if averages is not None:
+            averages.add(weights)
         log.append(noted)
         on_step(step, noted)
-        if step % schedule.checkpoint_every == 0 or step == schedule.steps:
+        if every and (step % every == 0 or step == schedule.steps):
             if why := enough(step):
-                checkpoints.load(folder, weights, optimizer, identity)
+                checkpoints.load(folder, weights, optimizer, identity, averages)
                 step = saved
                 del log[saved:]
                 keep(why)
                 return Trained(step, tuple(log), why)
             keep()
             saved = step
+    if averages is not None:
+        averages.put_into(weights)
     return Trained(step, tuple(log))
 
 

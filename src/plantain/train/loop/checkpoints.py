@@ -16,8 +16,10 @@ from torch.optim import Optimizer
 from plantain.files.opening import check_received
 from plantain.journal.disk.blobs import sync_folder
 from plantain.records import InputError
+from plantain.train.loop.averages import Averages
 
 NAME = "checkpoint"
+AVERAGES = "averages.safetensors"
 NEW, OLD = f"{NAME}.new", f"{NAME}.old"
 
 
@@ -38,7 +40,13 @@ class Checkpoint:
     stopped: str = ""
 
 
-def save(folder: Path, weights: dict[str, nn.Parameter], optimizer: Optimizer, state: Checkpoint) -> None:
+def save(
+    folder: Path,
+    weights: dict[str, nn.Parameter],
+    optimizer: Optimizer,
+    state: Checkpoint,
+    averages: Averages | None = None,
+) -> None:
     """Replaces the checkpoint in `folder` by this one, at once or not at all.
 
     Raises:
@@ -50,7 +58,7 @@ def save(folder: Path, weights: dict[str, nn.Parameter], optimizer: Optimizer, s
     new, old, whole = folder / NEW, folder / OLD, folder / NAME
     shutil.rmtree(new, ignore_errors=True)
     try:
-        _write(new, weights, optimizer, state)
+        _write(new, weights, optimizer, state, averages)
     except (OSError, RuntimeError, SafetensorError) as error:  # torch reports a full disk as a RuntimeError
         shutil.rmtree(new, ignore_errors=True)
         raise cannot_write(folder, f"the checkpoint of step {state.step}", error) from error
@@ -71,7 +79,13 @@ def cannot_write(folder: Path, what: str, error: Exception) -> InputError:
     )
 
 
-def _write(new: Path, weights: dict[str, nn.Parameter], optimizer: Optimizer, state: Checkpoint) -> None:
+def _write(
+    new: Path,
+    weights: dict[str, nn.Parameter],
+    optimizer: Optimizer,
+    state: Checkpoint,
+    averages: Averages | None,
+) -> None:
     """All files of a checkpoint, flushed to the disk."""
     from safetensors.torch import save_file
 
@@ -80,6 +94,9 @@ def _write(new: Path, weights: dict[str, nn.Parameter], optimizer: Optimizer, st
         {name: weight.detach().cpu().contiguous() for name, weight in weights.items()},
         new / "weights.safetensors",
     )
+    if averages is not None:
+        means = {name: value.cpu().contiguous() for name, value in averages.values.items()}
+        save_file(means, new / AVERAGES)
     torch.save(optimizer.state_dict(), new / "optimizer.pt")
     (new / "state.json").write_text(json.dumps(asdict(state)), encoding="utf-8")
     for path in new.iterdir():
@@ -89,7 +106,11 @@ def _write(new: Path, weights: dict[str, nn.Parameter], optimizer: Optimizer, st
 
 
 def load(
-    folder: Path, weights: dict[str, nn.Parameter], optimizer: Optimizer, identity: str
+    folder: Path,
+    weights: dict[str, nn.Parameter],
+    optimizer: Optimizer,
+    identity: str,
+    averages: Averages | None = None,
 ) -> Checkpoint | None:
     """Puts the checkpoint's weights and optimizer back; None when there is none.
 
@@ -107,6 +128,7 @@ def load(
         text = json.loads((path / "state.json").read_text(encoding="utf-8"))
         state = Checkpoint(int(text["step"]), str(text["identity"]), tuple(text["log"]), str(text["stopped"]))
         stored: dict[str, Tensor] = load_file(path / "weights.safetensors")
+        means = load_file(path / AVERAGES) if averages is not None else {}
         moments = torch.load(path / "optimizer.pt", weights_only=True)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError, pickle.UnpicklingError) as error:
         raise InputError(f"{path}: the checkpoint cannot be read: {error}") from error
@@ -118,5 +140,9 @@ def load(
     with torch.no_grad():
         for name, weight in weights.items():
             weight.copy_(stored[name])
+            if averages is not None:
+                averages.values[name].copy_(means[name])
+    if averages is not None:
+        averages.steps = state.step
     optimizer.load_state_dict(moments)
     return state

@@ -1,0 +1,1 @@
+"""The loop of every training: steps, learning rates, averages, checkpoints."""
