@@ -51,13 +51,14 @@ class TrainingBar:
         if steps:
             self.say(f"{what}: {steps} steps")
 
-    def step(self, step: int, loss: float) -> None:
-        """A step is done."""
-        self._bar.update(self._task, completed=step, tally=f"loss {loss:.4f}")
+    def step(self, step: int, loss: float | None = None) -> None:
+        """A step is done, one of a training with its loss."""
+        tally = "" if loss is None else f"loss {loss:.4f}"
+        self._bar.update(self._task, completed=step, tally=tally)
         now = time.monotonic()
         if self._plain and now - self._last >= PLAIN_EVERY_S:
             self._last = now
-            self.say(f"{self._what}: step {step} of {self._steps}, loss {loss:.4f}")
+            self.say(f"{self._what}: step {step} of {self._steps}" + (f", {tally}" if tally else ""))
 
     def say(self, line: str) -> None:
         """A line of its own, above the bar or in a log."""

@@ -66,7 +66,7 @@ def utility(
         def advanced(done: int, of: int) -> None:
             if done == 0:
                 bar.begin("trainings", of)
-            bar.step(done, 0.0)
+            bar.step(done)
 
         found = measured(pictures, edits, n, seeds, schedule, advanced)
     page = write_utility_page(found, folder.name, to) if to is not None else None
