@@ -60,15 +60,15 @@ class Need:
     @property
     def named(self) -> dict[str, float]:
         """By Ray's names."""
-        said = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory_gb * 2**30, **dict(self.others)}
-        return {name: amount for name, amount in said.items() if amount}
+        amounts = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory_gb * 2**30, **dict(self.others)}
+        return {name: amount for name, amount in amounts.items() if amount}
 
     @property
     def words(self) -> str:
         """For messages, e.g. "1 CPU and 1 GPU"."""
-        said = [f"{self.memory_gb:g} GB of memory"] if self.memory_gb else []
-        said += [f"{amount:g} {name}" for name, amount in self.named.items() if name != "memory"]
-        return " and ".join(sorted(said))
+        parts = [f"{self.memory_gb:g} GB of memory"] if self.memory_gb else []
+        parts += [f"{amount:g} {name}" for name, amount in self.named.items() if name != "memory"]
+        return " and ".join(sorted(parts))
 
 
 @dataclass(frozen=True, slots=True)

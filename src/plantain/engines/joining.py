@@ -42,9 +42,9 @@ def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
         else:
             _begin(ray, address)
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
-        said = str(error).strip().splitlines()
+        lines = str(error).strip().splitlines()
         raise InputError(
-            f"engine.address: no Ray cluster at {there!r} ({said[0] if said else type(error).__name__}); "
+            f"engine.address: no Ray cluster at {there!r} ({lines[0] if lines else type(error).__name__}); "
             'start one with `ray start --head`, name another address, or set address = "local"'
         ) from error
     return ray, True

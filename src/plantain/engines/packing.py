@@ -23,7 +23,7 @@ class PictureStore(Protocol):
         """Stores a picture, durable on return, and says by what `kept` finds it; None for what is no picture."""
         ...
 
-    def kept(self, told: tuple[str, ...]) -> object:
+    def kept(self, address: tuple[str, ...]) -> object:
         """The picture that `keep` stored."""
         ...
 
@@ -35,8 +35,8 @@ class _Packer(pickle.Pickler):
         self._store = store
 
     def persistent_id(self, found: object) -> tuple[str, ...] | None:
-        if self._store is not None and (told := self._store.keep(found)) is not None:
-            return told
+        if self._store is not None and (address := self._store.keep(found)) is not None:
+            return address
         if type(found) is bytes and len(found) >= LARGE:
             sha256 = hashlib.sha256(found).hexdigest()
             self.pictures[sha256] = found
@@ -49,11 +49,11 @@ class _Unpacker(pickle.Unpickler):
         super().__init__(io.BytesIO(data))
         self._pictures, self._store = pictures, store
 
-    def persistent_load(self, told: tuple[str, ...]) -> object:
-        if len(told) == 1:
-            return self._pictures[told[0]]
+    def persistent_load(self, address: tuple[str, ...]) -> object:
+        if len(address) == 1:
+            return self._pictures[address[0]]
         assert self._store is not None, "a picture in a folder that this side does not know"
-        return self._store.kept(told)
+        return self._store.kept(address)
 
 
 def pack(value: object, store: PictureStore | None = None) -> tuple[bytes, dict[str, bytes]]:

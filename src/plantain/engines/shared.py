@@ -60,24 +60,24 @@ class SharedPictures:
         try:
             self._write(sha256, found)
         except OSError as error:
-            raise NotShared(self._says(error)) from error
+            raise NotShared(self._unusable(error)) from error
         return ARRIVED, sha256
 
-    def kept(self, told: tuple[str, ...]) -> object:
+    def kept(self, address: tuple[str, ...]) -> object:
         """The picture, held to its hash. Raises NotShared."""
-        where, sha256 = told
+        where, sha256 = address
         until = time.monotonic() + SEEN_WITHIN_S
         while True:
             try:
                 data = self._path(where, sha256).read_bytes()
             except OSError as error:
                 if not isinstance(error, FileNotFoundError) or time.monotonic() > until:
-                    raise NotShared(self._says(error)) from error
+                    raise NotShared(self._unusable(error)) from error
             else:
                 if hashlib.sha256(data).hexdigest() == sha256:
                     return data
                 if time.monotonic() > until:
-                    raise NotShared(self._says(f"{sha256} holds other bytes"))
+                    raise NotShared(self._unusable(f"{sha256} holds other bytes"))
             time.sleep(0.05)
 
     def _path(self, where: str, sha256: str) -> Path:
@@ -101,7 +101,7 @@ class SharedPictures:
         finally:
             os.close(folder)
 
-    def _says(self, why: object) -> str:
+    def _unusable(self, why: object) -> str:
         return (
             f"{socket.gethostname()} cannot use {Path(self.arriving).parents[1]} ({why}); --blobs wants a folder "
             "that every machine can write to under the same path"

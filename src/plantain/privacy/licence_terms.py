@@ -82,11 +82,11 @@ KNOWN = {licence.spdx: licence for licence in _KNOWN}
 """Licences that can be named by their SPDX id."""
 
 
-def named_terms(said: Sequence[str], classes: Mapping[str, Licence]) -> dict[str, LicenceText]:
+def named_terms(named: Sequence[str], classes: Mapping[str, Licence]) -> dict[str, LicenceText]:
     """The licence of each dataset that a person named one for.
 
     Args:
-        said: each "LICENCE", for every source of class open, or "DATASET=LICENCE", for one that is open or only asks
+        named: each "LICENCE", for every source of class open, or "DATASET=LICENCE", for one that is open or only asks
             for attribution; LICENCE is an SPDX id, a web address, or a file with the terms.
         classes: what the owner of each dataset allows.
 
@@ -95,7 +95,7 @@ def named_terms(said: Sequence[str], classes: Mapping[str, Licence]) -> dict[str
     """
     terms: dict[str, LicenceText] = {}
     own: dict[str, LicenceText] = {}
-    for text in said:
+    for text in named:
         dataset, _, rest = text.partition("=")
         if dataset in classes:
             own[dataset] = _licence(rest, text)
@@ -107,29 +107,29 @@ def named_terms(said: Sequence[str], classes: Mapping[str, Licence]) -> dict[str
             continue
         terms = {name: _licence(text, text) for name, allowed in classes.items() if allowed is Licence.OPEN}
         if not terms:
-            told = ", ".join(f"{name} ({allowed})" for name, allowed in sorted(classes.items()))
-            raise InputError(f"--licence {text}: no source is of class open, only: {told}")
+            sources = ", ".join(f"{name} ({allowed})" for name, allowed in sorted(classes.items()))
+            raise InputError(f"--licence {text}: no source is of class open, only: {sources}")
     return terms | own
 
 
-def named_original_terms(said: Sequence[str], classes: Mapping[str, Licence]) -> dict[str, LicenceText]:
+def named_original_terms(named: Sequence[str], classes: Mapping[str, Licence]) -> dict[str, LicenceText]:
     """The licence under which the owner of each dataset publishes it, where a person named one.
 
     Args:
-        said: each "DATASET=LICENCE", LICENCE as for `named_terms`.
+        named: each "DATASET=LICENCE", LICENCE as for `named_terms`.
         classes: what the owner of each dataset allows.
 
     Raises:
         InputError: no such licence or dataset, or one whose originals are not passed on anyway.
     """
     terms = {}
-    for text in said:
+    for text in named:
         dataset, _, rest = text.partition("=")
         if classes.get(dataset) not in (Licence.OPEN, Licence.ATTRIBUTION):
-            told = ", ".join(f"{name} ({allowed})" for name, allowed in sorted(classes.items()))
+            sources = ", ".join(f"{name} ({allowed})" for name, allowed in sorted(classes.items()))
             raise InputError(
                 f"--original-licence {text}: expected DATASET=TERMS for a source that is open or asks for attribution "
-                f"alone; this run has {told}"
+                f"alone; this run has {sources}"
             )
         terms[dataset] = _licence(rest, text, "--original-licence")
     return terms
@@ -140,11 +140,11 @@ def as_json(terms: Mapping[str, LicenceText]) -> dict[str, dict[str, str]]:
     return {dataset: asdict(licence) for dataset, licence in sorted(terms.items())}
 
 
-def from_json(told: object) -> dict[str, LicenceText]:
+def from_json(recorded: object) -> dict[str, LicenceText]:
     """The inverse of `as_json`. Raises TypeError for anything else."""
-    if not isinstance(told, Mapping):
+    if not isinstance(recorded, Mapping):
         raise TypeError("terms: expected an object")
-    return {str(dataset): LicenceText(**_strings(fields)) for dataset, fields in told.items()}
+    return {str(dataset): LicenceText(**_strings(fields)) for dataset, fields in recorded.items()}
 
 
 def _strings(fields: object) -> dict[str, str]:

@@ -143,8 +143,8 @@ def decide_parts(
         InputError: a source is credentialed and no agreement was named.
     """
     parts = []
-    for dataset, told in sorted(sources.items()):
-        allowed = Licence(str(told["licence"]))
+    for dataset, source in sorted(sources.items()):
+        allowed = Licence(str(source["licence"]))
         if allowed is Licence.CREDENTIALED and not agreement.strip():
             raise InputError(
                 f"images of {dataset} are credentialed: what is derived from them may not be redistributed; name "
@@ -155,8 +155,8 @@ def decide_parts(
             SourcePart(
                 f"images of {dataset}",
                 dataset,
-                str(told.get("version", "")),
-                int(told.get("images", 0)),
+                str(source.get("version", "")),
+                int(source.get("images", 0)),
                 allowed.value,
                 licence,
                 agreement.strip() if allowed is Licence.CREDENTIALED else "",
@@ -195,7 +195,7 @@ def licence_files(parts: tuple[SourcePart, ...]) -> dict[str, bytes]:
         if agreements:
             text += "\nAgreement: " + "; ".join(agreements) + "\n"
         files[part.licence.file] = text.encode()
-    told = [
+    entries = [
         {
             "part": part.part,
             "dataset": part.dataset,
@@ -211,5 +211,5 @@ def licence_files(parts: tuple[SourcePart, ...]) -> dict[str, bytes]:
         }
         for part in parts
     ]
-    files[PARTS] = orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    files[PARTS] = orjson.dumps(entries, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     return files

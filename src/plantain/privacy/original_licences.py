@@ -82,13 +82,13 @@ def original_parts(
         terms: licences of the owners, where somebody named them.
     """
     parts = []
-    for dataset, told in sorted(sources.items()):
-        allowed, held = Licence(str(told["licence"])), counts.get(dataset, {}).get("carried", 0)
+    for dataset, source in sorted(sources.items()):
+        allowed, held = Licence(str(source["licence"])), counts.get(dataset, {}).get("carried", 0)
         if not held or allowed not in FREE_TO_LEAVE:
             continue
         known = _KNOWN_SOURCES.get(dataset)
         licence = terms.get(dataset) or (known.licence if known else _CLASSES[allowed])
-        version = str(told.get("version", ""))
+        version = str(source.get("version", ""))
         credit = known.credit if known else f"The owners of {dataset}{f', {version}' if version else ''}."
         decided = "owner" if dataset in terms else "source"
         part = SourcePart(
@@ -100,7 +100,7 @@ def original_parts(
 
 def attribution(parts: Sequence[SourcePart]) -> str:
     """The text of ATTRIBUTION.md: for every source whose originals go along, whom to credit and under what terms."""
-    told = [
+    sections = [
         f"## {part.dataset}\n\n{part.images} prepared source images. {part.credit}\n\n"
         f"Terms: {part.licence.name} ({part.licence.spdx}){f', {part.licence.url}' if part.licence.url else ''}; see "
         f"`{part.licence.file}`.\n"
@@ -110,4 +110,4 @@ def attribution(parts: Sequence[SourcePart]) -> str:
         "# Source images in this release\n\nEach was prepared (resized to 1024 x 1024, metadata removed) and is "
         "otherwise as its owner published it. Pass this page on with them.\n"
     )
-    return "\n".join([head, *told])
+    return "\n".join([head, *sections])

@@ -75,7 +75,7 @@ def small_texts(pixels: Pixels, reader: TextReader, side: int = CANVAS) -> tuple
     for number in range(1 + max((place.canvas for place in places), default=-1)):
         here = [place for place in places if place.canvas == number]
         for text in reader.read(_canvas(pixels, here)):
-            texts += _told_in_original(text, here)
+            texts += _in_original(text, here)
     return tuple(sorted(texts, key=lambda text: (text.box.top, text.box.left, text.text)))
 
 
@@ -153,9 +153,9 @@ def _canvas(pixels: Pixels, places: Sequence[_Place]) -> Pixels:
     return canvas
 
 
-def _told_in_original(text: Text, places: Sequence[_Place]) -> list[Text]:
+def _in_original(text: Text, places: Sequence[_Place]) -> list[Text]:
     """A text on a canvas where it lies in the original; in each of the places that it reaches into."""
-    told = []
+    found = []
     for place in places:
         there = Box(
             place.left, place.top, place.source.width * place.scale, place.source.height * place.scale
@@ -169,5 +169,5 @@ def _told_in_original(text: Text, places: Sequence[_Place]) -> list[Text]:
                 max(1, (right - left) // place.scale),
                 max(1, (bottom - top) // place.scale),
             )
-            told.append(replace(text, box=inside.moved(place.source.left, place.source.top)))
-    return told
+            found.append(replace(text, box=inside.moved(place.source.left, place.source.top)))
+    return found

@@ -30,39 +30,44 @@ class BadAnswer(InputError):
     """An answer that the question does not allow; one line."""
 
 
-def checked(block: Block, item: Item, case: Case, said: object) -> dict[str, Any]:
+def checked(block: Block, item: Item, case: Case, answer: object) -> dict[str, Any]:
     """The answer as it is stored.
 
     Raises:
         BadAnswer: what is wrong, naming the field.
     """
-    if not isinstance(said, dict):
+    if not isinstance(answer, dict):
         raise BadAnswer("answer: an object is needed")
     value: dict[str, Any] = {}
-    common = {"comment": _text(said, "comment"), "marks": _marks(said.get("marks", []), block, item, case)}
-    if "cannot" in said:
-        reason = _text(said, "cannot")
+    common = {
+        "comment": _text(answer, "comment"),
+        "marks": _marks(answer.get("marks", []), block, item, case),
+    }
+    if "cannot" in answer:
+        reason = _text(answer, "cannot")
         if not reason.strip():
             raise BadAnswer("cannot: say in a few words why this cannot be judged")
-        _only(said, {"cannot", "comment", "marks"})
+        _only(answer, {"cannot", "comment", "marks"})
         return {"cannot": reason} | {key: kept for key, kept in common.items() if kept}
     match block.task:
         case ReaderTask.ACCEPT:
-            value["criteria"] = _each(said, "criteria", block, lambda v: isinstance(v, bool), "true or false")
-            value["codes"] = _codes(said.get("codes", []), block)
+            value["criteria"] = _each(
+                answer, "criteria", block, lambda v: isinstance(v, bool), "true or false"
+            )
+            value["codes"] = _codes(answer.get("codes", []), block)
         case ReaderTask.RATE:
             least, most = block.scale
             value["scores"] = _each(
-                said, "scores", block, lambda v: _whole(v) and least <= v <= most, f"{least} to {most}"
+                answer, "scores", block, lambda v: _whole(v) and least <= v <= most, f"{least} to {most}"
             )
         case ReaderTask.PAIR:
-            value["better"] = _one_of(said, "better", (LEFT, RIGHT, TIE))
+            value["better"] = _one_of(answer, "better", (LEFT, RIGHT, TIE))
         case ReaderTask.TWO_CHOICES:
-            value["real"] = _one_of(said, "real", (LEFT, RIGHT))
+            value["real"] = _one_of(answer, "real", (LEFT, RIGHT))
         case ReaderTask.REAL_OR_EDITED:
-            value["real"] = _one_of(said, "real", (True, False))
+            value["real"] = _one_of(answer, "real", (True, False))
         case ReaderTask.RANK:
-            ranks = said.get("ranks")
+            ranks = answer.get("ranks")
             places = len(item.shown)
             if (
                 not isinstance(ranks, list)
@@ -72,14 +77,14 @@ def checked(block: Block, item: Item, case: Case, said: object) -> dict[str, Any
                 raise BadAnswer(f"ranks: {places} whole numbers from 1 to {places}, ties allowed")
             value["ranks"] = ranks
         case ReaderTask.WHICH_FINDING:
-            value["finding"] = _one_of(said, "finding", (*block.choices, NO_FINDING))
+            value["finding"] = _one_of(answer, "finding", (*block.choices, NO_FINDING))
         case ReaderTask.DESCRIBE_OK:
-            value["right"] = _one_of(said, "right", (True, False))
-            value["correction"] = _text(said, "correction")
+            value["right"] = _one_of(answer, "right", (True, False))
+            value["correction"] = _text(answer, "correction")
         case ReaderTask.CHOOSE_ROI:
-            value |= _region(said, block, case)
+            value |= _region(answer, block, case)
     _only(
-        said,
+        answer,
         {*value, "comment", "marks", *(("mask", "proposal") if block.task is ReaderTask.CHOOSE_ROI else ())},
     )
     return value | {key: kept for key, kept in common.items() if kept}
@@ -121,8 +126,8 @@ def meant(block: Block, slots: list[str], value: Mapping[str, Any]) -> str:
             return f"proposal {value['proposal'] + 1}" if value.get("proposal") is not None else "drawn"
 
 
-def _each(said: dict[str, Any], field: str, block: Block, good: Any, allowed: str) -> dict[str, Any]:
-    given = said.get(field)
+def _each(answer: dict[str, Any], field: str, block: Block, good: Any, allowed: str) -> dict[str, Any]:
+    given = answer.get(field)
     names = [name for name, _ in block.criteria]
     if not isinstance(given, dict) or sorted(given) != sorted(names):
         raise BadAnswer(f"{field}: an answer to each of {', '.join(names)}")
@@ -136,15 +141,15 @@ def _whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _one_of(said: dict[str, Any], field: str, allowed: tuple[object, ...]) -> Any:
-    value = said.get(field)
+def _one_of(answer: dict[str, Any], field: str, allowed: tuple[object, ...]) -> Any:
+    value = answer.get(field)
     if not any(value is one or (isinstance(value, str) and value == one) for one in allowed):
         raise BadAnswer(f"{field}: one of {', '.join(map(str, allowed))}")
     return value
 
 
-def _text(said: dict[str, Any], field: str) -> str:
-    value = said.get(field, "")
+def _text(answer: dict[str, Any], field: str) -> str:
+    value = answer.get(field, "")
     if not isinstance(value, str) or len(value) > LONGEST:
         raise BadAnswer(f"{field}: text of at most {LONGEST} characters")
     return value
@@ -158,8 +163,8 @@ def _codes(given: object, block: Block) -> list[str]:
     return sorted(set(given))
 
 
-def _only(said: dict[str, Any], known: set[str]) -> None:
-    if strange := sorted(set(map(str, said)) - known):
+def _only(answer: dict[str, Any], known: set[str]) -> None:
+    if strange := sorted(set(map(str, answer)) - known):
         raise BadAnswer(f"{strange[0]}: no such field; known: {', '.join(sorted(known))}")
 
 
@@ -187,12 +192,12 @@ def _marks(given: object, block: Block, item: Item, case: Case) -> list[dict[str
     return given
 
 
-def _region(said: dict[str, Any], block: Block, case: Case) -> dict[str, Any]:
+def _region(answer: dict[str, Any], block: Block, case: Case) -> dict[str, Any]:
     """A proposal, or a drawn mask of the picture's own size, as the benchmark's format of masks has it."""
-    proposal = said.get("proposal")
+    proposal = answer.get("proposal")
     if proposal is not None and not (_whole(proposal) and 0 <= proposal < len(case.proposals)):
         raise BadAnswer(f"proposal: a number from 0 to {len(case.proposals) - 1}")
-    mask = said.get("mask")
+    mask = answer.get("mask")
     if mask is None:
         if proposal is None:
             raise BadAnswer("mask: draw a region, or choose a proposal")

@@ -200,9 +200,9 @@ def _wide(
     name = f"{case}-wide.png"
     height, width = wide.levels.shape
     replace_file(folder / PICTURES / name, blinded({"": packed(wide)}, (width, height))[""])
-    told: dict[str, object] = {"file": name, "low": wide.low, "step": wide.step, "unit": wide.unit}
+    record: dict[str, object] = {"file": name, "low": wide.low, "step": wide.step, "unit": wide.unit}
     windows = [list(one) for one in wide.windows]
-    return told | {"black": wide.black, "white": wide.white, "windows": windows}
+    return record | {"black": wide.black, "white": wide.white, "windows": windows}
 
 
 def _block(
@@ -302,7 +302,7 @@ def _label(case: Case) -> str:
 
 def _attention(task: ReaderTask, items: Sequence[Item], draw: random.Random, wanted: Wanted) -> list[Item]:
     """Ordinary items with a line that says what to answer here."""
-    said = {
+    asked = {
         ReaderTask.ACCEPT: ("answer No to every criterion", "no"),
         ReaderTask.RATE: (
             f"give {wanted.scale[0]} to every criterion",
@@ -313,12 +313,12 @@ def _attention(task: ReaderTask, items: Sequence[Item], draw: random.Random, wan
         ReaderTask.WHICH_FINDING: ("answer None of these", "none"),
         ReaderTask.DESCRIBE_OK: ("answer No", "no"),
     }.get(task)
-    if said is None:
+    if asked is None:
         return []
     chosen = draw.sample(list(items), min(len(items), wanted.attention))
     return [
         replace(
-            item, kind=ItemKind.ATTENTION, truth=said[1], notice=f"This checks attention: please {said[0]}."
+            item, kind=ItemKind.ATTENTION, truth=asked[1], notice=f"This checks attention: please {asked[0]}."
         )
         for item in chosen
     ]

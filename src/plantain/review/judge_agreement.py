@@ -78,8 +78,8 @@ def agreement_with_people(folder: Path, run: Path, judge: str) -> dict[str, Figu
     for criterion, _ in block.criteria:
         if all(criterion in one.judge for one in both):
             majority = [one.people[criterion] > 0.5 for one in both]
-            said = [one.judge[criterion] for one in both]
-            found[f"{name}, {criterion}"] = _kappa(majority, said, both)
+            judged = [one.judge[criterion] for one in both]
+            found[f"{name}, {criterion}"] = _kappa(majority, judged, both)
     readers = sorted({reader for one in both for reader in one.readers})
     table = np.array([[one.readers.get(reader, np.nan) for one in both] for reader in readers])
     found[f"{name}, {ICC}"] = _figure(
@@ -104,8 +104,10 @@ def judged_by_both(
         if verdict is None:
             continue
         seen = verdict.verdict.observations.criteria
-        said = {str(name): told.passed for name, told in seen.items() if told.passed is not None}
-        names = [name for name in mine[0].value["criteria"] if name in said]
+        passed = {
+            str(name): criterion.passed for name, criterion in seen.items() if criterion.passed is not None
+        }
+        names = [name for name in mine[0].value["criteria"] if name in passed]
         if names:
             found.append(
                 JudgedByBoth(
@@ -113,7 +115,7 @@ def judged_by_both(
                     mine[0].cluster,
                     {n: float(np.mean([row.value["criteria"][n] for row in mine])) for n in names},
                     {row.reader: float(np.mean([row.value["criteria"][n] for n in names])) for row in mine},
-                    {name: said[name] for name in names},
+                    {name: passed[name] for name in names},
                 )
             )
     return found
@@ -152,6 +154,8 @@ def _mean(table: np.ndarray) -> list[float]:
     return [float(np.nanmean(column)) for column in table.T]
 
 
-def _figure(told: Agreement, kind: str, both: Sequence[JudgedByBoth]) -> Figure:
+def _figure(agreement: Agreement, kind: str, both: Sequence[JudgedByBoth]) -> Figure:
     pictures = len({one.cluster for one in both})
-    return Figure(told.items, told.value, told.low, told.high, pictures, kind, told.reason)
+    return Figure(
+        agreement.items, agreement.value, agreement.low, agreement.high, pictures, kind, agreement.reason
+    )

@@ -46,14 +46,14 @@ class PeopleJudge:
             raise InputError(
                 f"--judge {PREFIX}{folder}: nobody has answered an accept question of this study"
             )
-        self._said: dict[str, list[Row]] = {}
+        self._by_picture: dict[str, list[Row]] = {}
         for row in rows:
-            self._said.setdefault(row.source, []).append(row)
+            self._by_picture.setdefault(row.source, []).append(row)
         self.name = PREFIX + folder.resolve().name
-        said = orjson.dumps(
+        answers = orjson.dumps(
             [[row.reader, row.item, dict(row.value)] for row in rows], option=orjson.OPT_SORT_KEYS
         )
-        self.fingerprint = f"{self._study.digest[:16]} {hashlib.sha256(said).hexdigest()[:16]}"
+        self.fingerprint = f"{self._study.digest[:16]} {hashlib.sha256(answers).hexdigest()[:16]}"
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
         """What most readers said of this very picture; not applicable where they saw none, or another one."""
@@ -81,7 +81,7 @@ class PeopleJudge:
 
     def _saw(self, task: str, request: JudgeRequest) -> list[Row]:
         """The answers about just these pixels: a task may have other attempts, which nobody was shown."""
-        rows = self._said.get(task, [])
+        rows = self._by_picture.get(task, [])
         if not rows:
             return []
         case = self._study.by_case[rows[0].case]

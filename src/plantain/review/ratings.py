@@ -195,10 +195,10 @@ class Ratings:
                 (name, _now(), reader),
             )
 
-    def set_display(self, reader: str, said: str) -> None:
+    def set_display(self, reader: str, display: str) -> None:
         """What the reader's display showed of the test pattern."""
         with self._locked() as db:
-            db.execute("UPDATE reader SET display = ? WHERE code = ?", (said, reader))
+            db.execute("UPDATE reader SET display = ? WHERE code = ?", (display, reader))
 
     # --- answers ------------------------------------------------------------------------------------
 

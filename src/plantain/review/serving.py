@@ -54,9 +54,9 @@ def check_host(study: Study, host: str, agreement: bool) -> None:
 
 
 def serve(
-    folder: Path, *, host: str, port: int, agreement: bool, url: str, told: Callable[[Served], None]
+    folder: Path, *, host: str, port: int, agreement: bool, url: str, announce: Callable[[Served], None]
 ) -> None:
-    """Serves until it is interrupted. `told` is called once the port is held.
+    """Serves until it is interrupted. `announce` is called once the port is held.
 
     Args:
         url: where readers reach it, through a proxy that speaks TLS; "" for the address itself.
@@ -92,7 +92,7 @@ def serve(
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, lifespan="off"
         )
-        told(Served(url or base, link(url or base, token), len(ratings.readers())))
+        announce(Served(url or base, link(url or base, token), len(ratings.readers())))
         uvicorn.Server(config).run(sockets=[held])
     finally:
         ratings.close()

@@ -135,8 +135,8 @@ def blob_reader(run: Path, digest: str) -> Read:
 
 def editor_of(reader: JournalReader) -> str:
     """Under what name a study knows the edits of a run."""
-    told = reader.header.frozen.get("models")
-    return str(told.get("editor")) if isinstance(told, dict) and told.get("editor") else "editor"
+    models = reader.header.frozen.get("models")
+    return str(models.get("editor")) if isinstance(models, dict) and models.get("editor") else "editor"
 
 
 def _of_run(run: Path) -> Iterator[Material]:

@@ -199,10 +199,10 @@ def freeze(study: Study) -> Study:
 
 def _document(study: Study) -> dict[str, object]:
     apart = ("folder", "digest", "cases", "blocks")
-    said = {entry.name: getattr(study, entry.name) for entry in fields(study) if entry.name not in apart}
+    settings = {entry.name: getattr(study, entry.name) for entry in fields(study) if entry.name not in apart}
     cases, blocks = [asdict(case) for case in study.cases], [asdict(block) for block in study.blocks]
     # through JSON and back, so that the hash is of what a reader of the file gets
-    whole = {"format": FORMAT, **said, "cases": cases, "blocks": blocks}
+    whole = {"format": FORMAT, **settings, "cases": cases, "blocks": blocks}
     plain: dict[str, object] = orjson.loads(orjson.dumps(whole))
     return plain
 
@@ -217,17 +217,17 @@ def open_study(folder: Path) -> Study:
     if not path.is_file():
         raise InputError(f"{folder} is not a study: it holds no {STUDY}; make one with `plantain review new`")
     try:
-        said = orjson.loads(read_inside(folder, path))
-        digest = said.pop("hash")
-        if said.pop("format") != FORMAT:
+        document = orjson.loads(read_inside(folder, path))
+        digest = document.pop("hash")
+        if document.pop("format") != FORMAT:
             raise InputError(f"{path}: format: this plantain reads {FORMAT}")
-        frozen = orjson.dumps({"format": FORMAT, **said}, option=orjson.OPT_SORT_KEYS)
+        frozen = orjson.dumps({"format": FORMAT, **document}, option=orjson.OPT_SORT_KEYS)
         if hashlib.sha256(frozen).hexdigest() != digest:
             raise InputError(f"{path}: was changed since it was frozen (its hash is another)")
-        cases = tuple(_case(row) for row in said.pop("cases"))
-        blocks = tuple(_block(row) for row in said.pop("blocks"))
-        sources = tuple(said.pop("sources"))
-        return Study(folder=folder, cases=cases, blocks=blocks, sources=sources, digest=digest, **said)
+        cases = tuple(_case(row) for row in document.pop("cases"))
+        blocks = tuple(_block(row) for row in document.pop("blocks"))
+        sources = tuple(document.pop("sources"))
+        return Study(folder=folder, cases=cases, blocks=blocks, sources=sources, digest=digest, **document)
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise

@@ -98,7 +98,7 @@ async def look_at(terms: Terms, sections: Iterable[str], run: Path) -> list[tupl
         section = name.partition("/")[0]
         urls = terms.options(name).base_url
         rows = [ProbedAddress(**row) for row in orjson.loads(answer)] if done else []
-        found += [(section, row) for row in rows or [ProbedAddress(urls, False, said=answer)]]
+        found += [(section, row) for row in rows or [ProbedAddress(urls, False, answer=answer)]]
     return found
 
 

@@ -9,7 +9,7 @@ from plantain.bench.leaderboard.demonstrated import ShotRow
 from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.leaderboard.ranking import Ranking
 from plantain.bench.leaderboard.table_json import table_json
-from plantain.bench.leaderboard.table_rows import baseline, told_where
+from plantain.bench.leaderboard.table_rows import baseline, given_region
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, why_no_interval
 from plantain.files.csv_form import written_csv
 from plantain.metrics.statistics.means import Estimate
@@ -106,12 +106,12 @@ def _block(table: Table, organs: Sequence[str], *, last: bool) -> list[str]:
         f" & {names}" + " & " * len(distances) + r" \\",
         r"\midrule",
     ]
-    told = [arm for arm in table.general if told_where(arm)]
+    informed = [arm for arm in table.general if given_region(arm)]
     below = [arm for arm in table.general if baseline(arm)]
-    models = [arm for arm in table.general if arm not in told and arm not in below]
-    for number, group in enumerate(group for group in (models, told, below) if group):
+    models = [arm for arm in table.general if arm not in informed and arm not in below]
+    for number, group in enumerate(group for group in (models, informed, below) if group):
         lines.extend([r"\midrule"] * bool(number))
-        if group is told:
+        if group is informed:
             lines.append(rf"\multicolumn{{{1 + columns}}}{{l}}{{\emph{{told where to edit}}}} \\")
         lines.extend(_line(table, arm, organs, measures, distances) for arm in group)
     return [*lines, r"\bottomrule", r"\end{tabular}", ""]

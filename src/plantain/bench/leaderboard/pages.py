@@ -28,7 +28,7 @@ from plantain.bench.leaderboard.published import (
 )
 from plantain.bench.leaderboard.sweeps import Sweep, sweeps
 from plantain.bench.leaderboard.table_json import table_json
-from plantain.bench.leaderboard.table_rows import Scores, baseline, read_scores, told_where
+from plantain.bench.leaderboard.table_rows import Scores, baseline, given_region, read_scores
 from plantain.bench.leaderboard.tables import (
     MACRO,
     OVERALL,
@@ -231,8 +231,8 @@ def page(board: Leaderboard) -> str:
             table=table,
             scores=table.scores,
             models=[arm for arm in table.general if not baseline(arm)],
-            finders=[arm for arm in table.general if not (baseline(arm) or told_where(arm))],
-            told=[arm for arm in table.general if told_where(arm)],
+            finders=[arm for arm in table.general if not (baseline(arm) or given_region(arm))],
+            informed=[arm for arm in table.general if given_region(arm)],
             baselines=[arm for arm in table.general if baseline(arm)],
             clusters=clusters,
             ranked=table.ranked,
@@ -301,7 +301,7 @@ def arm_note(arm: Arm, scores: Scores) -> str:
     if arm.label in notes:
         return notes[arm.label]
     parts = [f"prompt: {arm.prompt.value}"] if arm.prompt.value != "original" else []
-    if told_where(arm):
+    if given_region(arm):
         parts.append("told the region: it did not have to find the place")
     if len(arm.grid) > 1:
         parts.append(

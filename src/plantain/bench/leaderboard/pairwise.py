@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plantain.bench.leaderboard.measures import Measure
-from plantain.bench.leaderboard.table_rows import Scores, barred, baseline, told_where
+from plantain.bench.leaderboard.table_rows import Scores, barred, baseline, given_region
 from plantain.bench.leaderboard.tables import Table
 from plantain.metrics.statistics.bradley_terry import Comparison, Strengths, bradley_terry
 
@@ -76,7 +76,7 @@ def judged_strengths(scores: Scores) -> dict[str, Strengths]:
         criterion, _, judge = metric.partition("@")
         if criterion != "ea" or not judge:
             continue
-        arms = [arm for arm in scores.arms if not (baseline(arm) or told_where(arm)) and arm.shots is None]
+        arms = [arm for arm in scores.arms if not (baseline(arm) or given_region(arm)) and arm.shots is None]
         values = {arm.label: scores.values(arm, metric) for arm in arms}
         labels = sorted(label for label, own in values.items() if np.isfinite(own).any())
         comparisons = [

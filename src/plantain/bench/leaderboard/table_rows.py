@@ -112,7 +112,7 @@ def baseline(arm: Arm) -> bool:
     return arm.kind is ArmKind.BASELINE
 
 
-def told_where(arm: Arm) -> bool:
+def given_region(arm: Arm) -> bool:
     """Whether an arm's editor was told where to edit: no rival of those that find the place."""
     return arm.region and not baseline(arm)
 

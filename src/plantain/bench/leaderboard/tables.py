@@ -14,7 +14,7 @@ import numpy.typing as npt
 from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard.comparison import differences, marks, places
 from plantain.bench.leaderboard.measures import MAIN, Measure, judges, ordered
-from plantain.bench.leaderboard.table_rows import Scores, barred, baseline, standing, told_where
+from plantain.bench.leaderboard.table_rows import Scores, barred, baseline, given_region, standing
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.metrics.statistics.paired import Difference
 from plantain.pixels.arrays import Floats
@@ -147,7 +147,7 @@ class Table:
         arms = [arm for arm in self.scores.arms if arm.shots is None]
         measure = self.ranked
         if measure is None:
-            return sorted(arms, key=lambda arm: (baseline(arm), told_where(arm)))
+            return sorted(arms, key=lambda arm: (baseline(arm), given_region(arm)))
         sign = -1.0 if measure.higher_is_better else 1.0
         means = {arm.label: self.cells[arm.label, OVERALL, measure.name].estimate.value for arm in arms}
         worst = -math.inf if measure.higher_is_better else math.inf
@@ -156,7 +156,7 @@ class Table:
             mean = means[arm.label]
             return (
                 baseline(arm),
-                told_where(arm),
+                given_region(arm),
                 0.0 if baseline(arm) else sign * (worst if mean is None else mean),
             )
 
@@ -304,11 +304,11 @@ class _Group:
         rank: dict[str, tuple[int, int]] = {}
         # Which model is ahead is not said while some of its outputs wait to be scored.
         waiting = self.scores.to_come(measure.stored)[0] or barred(self.scores, measure)
-        for told in (False, True):  # who is told where to edit is compared with others of the kind only
+        for informed in (False, True):  # who is told where to edit is compared with others of the kind only
             general = {
                 arm.label: values[arm.label]
                 for arm in self.scores.arms
-                if not baseline(arm) and arm.shots is None and told_where(arm) == told
+                if not baseline(arm) and arm.shots is None and given_region(arm) == informed
             }
             among = differences(measure, general, self.clusters, self.strata)
             pairs += among

@@ -100,8 +100,8 @@ class Measuring:
 
     @property
     def digest(self) -> str:
-        said = [VERSION, self.alpha, self.size, self.watching]
-        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:12]
+        identity = [VERSION, self.alpha, self.size, self.watching]
+        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def attended_arms(run: BenchRun, wanted: tuple[str, ...]) -> list[Arm]:

@@ -191,7 +191,7 @@ def leaderboard(made: Table) -> RichTable:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    from plantain.bench.leaderboard.table_rows import baseline, told_where
+    from plantain.bench.leaderboard.table_rows import baseline, given_region
     from plantain.bench.leaderboard.tables import OVERALL, places_of_rank, why_no_interval
     from plantain.pages.wording import plain
 
@@ -233,11 +233,13 @@ def leaderboard(made: Table) -> RichTable:
             texts.append(Text.assemble((f"{cell.estimate.value:.2f}", style), (bounds, "dim")))
         coverage = min((cell.coverage for cell in cells if cell), default=None)
         after = everyone[place + 1 : place + 2]
-        last = any((baseline(one), told_where(one)) != (baseline(arm), told_where(arm)) for one in after)
+        last = any((baseline(one), given_region(one)) != (baseline(arm), given_region(arm)) for one in after)
         own = made.cell(arm.label, OVERALL, ranked.name) if ranked else None
         shown.add_row(
             *([places_of_rank(own)] if ranked else []),
-            Text(plain(arm.label) + " (told where)" * told_where(arm), style="dim" if baseline(arm) else ""),
+            Text(
+                plain(arm.label) + " (told where)" * given_region(arm), style="dim" if baseline(arm) else ""
+            ),
             *texts,
             "–" if coverage is None else f"{100 * coverage:.0f} %",
             end_section=last,

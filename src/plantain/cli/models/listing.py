@@ -294,7 +294,7 @@ def _probe_file(file: Path, run: Path) -> list[dict[str, object]]:
             "models": list(seen.models),
             "roles": list(seen.roles),
             "server": seen.server,
-            "said": seen.said,
+            "said": seen.answer,
         }
         for section, seen in (asyncio.run(look_at(terms, served, run)) if served else ())
     ]

@@ -183,9 +183,9 @@ def _studies(folders: list[Path], run: Path) -> tuple[dict[str, bytes], tuple[Ed
         study = study_for_release(folder, run)
         files |= study.files
         for (task, number), rows in groupby(study.ratings, key=lambda one: (one.task, one.round)):
-            said = list(rows)
-            criteria = tuple(CriterionRating(one.criterion, one.held, one.rating) for one in said)
-            first = said[0]
+            criterion_rows = list(rows)
+            criteria = tuple(CriterionRating(one.criterion, one.held, one.rating) for one in criterion_rows)
+            first = criterion_rows[0]
             ratings.append(EditRating(study.name, task, number, first.readers, first.accepted, criteria))
     return files, tuple(ratings)
 

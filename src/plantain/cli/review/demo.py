@@ -70,8 +70,8 @@ def demo(
         from plantain.review.serving import Served, link
         from plantain.review.serving import serve as run_server
 
-        def told(served: Served) -> None:
+        def announce(served: Served) -> None:
             print(f"read it yourself: {link(served.url, token)}", file=sys.stderr)
             print(f"administrator: {served.administrator}\nCtrl-C stops", file=sys.stderr, flush=True)
 
-        run_server(study, host="127.0.0.1", port=port, agreement=False, url="", told=told)
+        run_server(study, host="127.0.0.1", port=port, agreement=False, url="", announce=announce)

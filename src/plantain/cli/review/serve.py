@@ -48,7 +48,7 @@ def serve(
     from plantain.review.serving import is_loopback
     from plantain.review.serving import serve as run
 
-    def told(served: Served) -> None:
+    def announce(served: Served) -> None:
         if as_json:
             import orjson
 
@@ -65,4 +65,4 @@ def serve(
             )
         print("Ctrl-C stops; nothing is lost by it", flush=True)
 
-    run(study, host=host, port=port, agreement=agreement, url=url, told=told)
+    run(study, host=host, port=port, agreement=agreement, url=url, announce=announce)

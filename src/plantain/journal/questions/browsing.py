@@ -57,7 +57,7 @@ class TaskQuery:
             raise InputError(f"verdict {self.verdict!r}: qualified or not")
 
     @property
-    def said(self) -> dict[str, str]:
+    def given(self) -> dict[str, str]:
         """The fields that are not empty, as text."""
         return {field.name: str(value) for field in fields(self) if (value := getattr(self, field.name))}
 
@@ -176,7 +176,7 @@ def page_of(
 
 def count_of(reader: JournalReader, query: TaskQuery) -> int:
     """How many tasks pass; without a filter, or with a state only, from the journal's counters."""
-    if set(query.said) <= {"state"}:
+    if set(query.given) <= {"state"}:
         counts = reader.counts()
         return counts[TaskState(query.state)] if query.state else sum(counts.values())
     where, values = _where(query)

@@ -67,14 +67,14 @@ def write_manifest(
         except BadImage as error:
             faults[number] = Outcome(OutcomeKind.MALFORMED, str(error))
     manifest = folder / "manifest.json"
-    said = {
+    document = {
         "contract": CONTRACT,
         "model": name,
         "settings": dict(settings),
         "out": str(folder / "out"),
         "jobs": jobs,
     }
-    manifest.write_bytes(orjson.dumps(said, option=orjson.OPT_INDENT_2))
+    manifest.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
     return manifest, faults
 
 
@@ -116,8 +116,8 @@ def _remark(path: Path) -> Outcome | None:
     if not path.is_file():
         return None
     try:
-        said = orjson.loads(read_inside(path.parent, path))
-        kind, reason = str(said.get("outcome", "ok")), one_line(redacted(str(said.get("reason", ""))))
+        document = orjson.loads(read_inside(path.parent, path))
+        kind, reason = str(document.get("outcome", "ok")), one_line(redacted(str(document.get("reason", ""))))
     except (ValueError, AttributeError) as error:
         return Outcome(
             OutcomeKind.MALFORMED, f"the program's {path.name} is no JSON object: {one_line(str(error))}"

@@ -34,7 +34,7 @@ class Program:
         self.name = name
         self.command = command
         self._process: asyncio.subprocess.Process | None = None
-        self._told = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the program
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the program
 
     async def run(self, manifest: Path) -> Outcome | None:
         """Has a manifest done; None when the program says that it is, else what happened to it.
@@ -74,13 +74,13 @@ class Program:
 
     async def _running(self) -> asyncio.subprocess.Process:
         if self._process is None:
-            self._told.truncate(0)
-            self._told.seek(0)
+            self._stderr.truncate(0)
+            self._stderr.seek(0)
             self._process = await asyncio.create_subprocess_exec(
                 *self.command.command,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
-                stderr=self._told,
+                stderr=self._stderr,
                 cwd=self.command.folder,
                 env=environment_without_keys(self.command.environment),
                 start_new_session=True,
@@ -109,8 +109,8 @@ class Program:
             await asyncio.wait_for(process.wait(), LAST_MOMENTS_S)
         await self.close(at_once=True)
         code = process.returncode or 0
-        self._told.seek(0)
-        lines = redacted(self._told.read().decode("utf-8", "replace")).strip().splitlines()
+        self._stderr.seek(0)
+        lines = redacted(self._stderr.read().decode("utf-8", "replace")).strip().splitlines()
         how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code} before it was done"
         last = f": {one_line(lines[-1])}" if lines else ""
         return Outcome(OutcomeKind.TRANSPORT, f"{self.name}: the program {how}{last}")

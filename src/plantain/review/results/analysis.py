@@ -86,9 +86,9 @@ def _block(block: Block, rows: list[Row]) -> Found:
         case ReaderTask.PAIR | ReaderTask.RANK:
             found |= _strengths(judged)
         case ReaderTask.REAL_OR_EDITED | ReaderTask.TWO_CHOICES:
-            found["accuracy"] = told(_table(judged, number_of), null=0.5, ends=(0.0, 1.0))
+            found["accuracy"] = mean_over_readers(_table(judged, number_of), null=0.5, ends=(0.0, 1.0))
             found["by_model"] = {
-                model: told(
+                model: mean_over_readers(
                     _table([row for row in judged if model in row.slots], number_of),
                     null=0.5,
                     ends=(0.0, 1.0),
@@ -102,7 +102,7 @@ def _block(block: Block, rows: list[Row]) -> Found:
     return found
 
 
-def told(table: Floats, *, null: float | None = None, ends: tuple[float, ...] = ()) -> Found:
+def mean_over_readers(table: Floats, *, null: float | None = None, ends: tuple[float, ...] = ()) -> Found:
     """A mean over readers and cases as a record; with the reason in place of an interval where there is none."""
     low, high = (ends[0], ends[1]) if ends else (None, None)
     try:
@@ -143,7 +143,7 @@ def _by_model(rows: Sequence[Row], value: Any, ends: tuple[float, ...]) -> Found
         table[np.ix_(who, whom)] = part
         tables[model] = table
     pairs = [
-        {"first": a, "second": b, "how": "", "p_holm": None, **told(tables[a] - tables[b])}
+        {"first": a, "second": b, "how": "", "p_holm": None, **mean_over_readers(tables[a] - tables[b])}
         for a, b in itertools.combinations(models, 2)
     ]
     tested = sorted((pair for pair in pairs if pair["p"] is not None), key=lambda pair: pair["p"])
@@ -151,7 +151,10 @@ def _by_model(rows: Sequence[Row], value: Any, ends: tuple[float, ...]) -> Found
     for place, pair in enumerate(tested):
         worst = max(worst, min(1.0, pair["p"] * (len(tested) - place)))
         pair["p_holm"] = worst
-    return {"models": {model: told(tables[model], ends=ends) for model in models}, "differences": pairs}
+    return {
+        "models": {model: mean_over_readers(tables[model], ends=ends) for model in models},
+        "differences": pairs,
+    }
 
 
 def comparisons_of(rows: Sequence[Row]) -> list[Comparison]:
@@ -173,9 +176,9 @@ def comparisons_of(rows: Sequence[Row]) -> list[Comparison]:
 
 
 def _strengths(rows: Sequence[Row]) -> Found:
-    said = comparisons_of(rows)
+    comparisons = comparisons_of(rows)
     try:
-        found, effects = bradley_terry(said), reader_effects(said)
+        found, effects = bradley_terry(comparisons), reader_effects(comparisons)
     except ValueError as error:
         return {"strengths": None, "reason": str(error)}
     return {

@@ -118,7 +118,7 @@ def round_shown(reader: JournalReader, task: str) -> int:
 
 
 def _plain(row: Row, codes: Mapping[str, str]) -> Row:
-    value = {key: said for key, said in row.value.items() if key not in LEFT_OUT}
+    value = {key: answer for key, answer in row.value.items() if key not in LEFT_OUT}
     cannot = "said why; left out" if row.cannot else ""
     return replace(row, cluster=codes[row.cluster], comment="", cannot=cannot, value=value, at=row.at[:10])
 
@@ -135,7 +135,7 @@ def _document(study: Study, codes: Mapping[str, str], tasks: Collection[str]) ->
         {**asdict(block), "items": [asdict(item) for item in block.items if item.case in names]}
         for block in study.blocks
     ]
-    told = {
+    document = {
         "name": study.name,
         "seed": study.seed,
         "groups": study.groups,
@@ -143,7 +143,7 @@ def _document(study: Study, codes: Mapping[str, str], tasks: Collection[str]) ->
         "cases": cases,
         "blocks": blocks,
     }
-    return orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
 
 
 def _ratings(rows: Sequence[Row], rounds: Mapping[str, int]) -> list[RatedCriterion]:

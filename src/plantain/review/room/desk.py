@@ -147,7 +147,7 @@ class Desk:
 
     # --- what is taken ------------------------------------------------------------------------------
 
-    def answer(self, token: str, key: str, said: object, focus_ms: int) -> dict[str, Any]:
+    def answer(self, token: str, key: str, answer: object, focus_ms: int) -> dict[str, Any]:
         """Stores an answer; durable on return. The same key again is the same answer.
 
         Raises:
@@ -159,7 +159,7 @@ class Desk:
             raise NotYours
         block, item = place.block, place.item
         self._reachable(block.id, place.position)
-        value = checked(block, item, self.study.by_case[item.case], said)
+        value = checked(block, item, self.study.by_case[item.case], answer)
         if not self.study.changes and item.kind is not ItemKind.TRAINING:
             given = self.ratings.newest(self.reader.code, item.id) is not None
             if given and not self.ratings.key_known(self.reader.code, item.id, key):
@@ -167,11 +167,11 @@ class Desk:
         saved = self.ratings.save(
             self.reader.code, item.id, key, block.id, list(place.slots), place.position, value, focus_ms
         )
-        told: dict[str, Any] = {"saved": saved, "item": token}
+        reply: dict[str, Any] = {"saved": saved, "item": token}
         if item.kind is ItemKind.TRAINING and item.truth:
             right = is_right(block, item, list(place.slots), value)
-            told["feedback"] = {"right": right, "truth": _truth_in_words(block, item, place.slots)}
-        return told
+            reply["feedback"] = {"right": right, "truth": _truth_in_words(block, item, place.slots)}
+        return reply
 
     def close(self, block_id: str) -> None:
         """Closes a block whose items all have an answer. Raises NotYours or InputError."""
@@ -222,8 +222,8 @@ class Desk:
         """All grey levels of the original, where the study has them."""
         if case.wide is None:
             return None
-        told = {key: value for key, value in case.wide.items() if key != "file"}
-        return {**told, "url": self._url(item, case.wide["file"])}
+        geometry = {key: value for key, value in case.wide.items() if key != "file"}
+        return {**geometry, "url": self._url(item, case.wide["file"])}
 
     def _url(self, item: Item, name: str) -> str:
         return f"/picture/{self._token('picture', item.id, name)}"

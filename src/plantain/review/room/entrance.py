@@ -63,11 +63,11 @@ def admin(request: Request, room: Here) -> Response:
 @router.get("/api/me")
 def me(room: Here, found: SignedIn) -> Response:
     one, csrf = found
-    said: dict[str, Any] = {"code": one.code, "role": one.role, "csrf": csrf, "study": room.study.name}
+    reply: dict[str, Any] = {"code": one.code, "role": one.role, "csrf": csrf, "study": room.study.name}
     if one.role == READER:
-        said |= {
+        reply |= {
             "agreement": "" if one.confirmed_name else room.agreement,
             "display": bool(one.display),
             "blocks": room.desk(one).blocks(),
         }
-    return as_json(said)
+    return as_json(reply)

@@ -52,9 +52,9 @@ class RequestGuard:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 kept = [(k, v) for k, v in message["headers"] if k.lower() != b"server"]
-                told = {k.lower() for k, _ in kept}
+                names = {k.lower() for k, _ in kept}
                 kept += [(k.lower().encode(), v.encode()) for k, v in self.headers.items()]
-                if b"cache-control" not in told:
+                if b"cache-control" not in names:
                     kept.append((b"cache-control", b"no-store"))
                 message["headers"] = kept
             await send(message)

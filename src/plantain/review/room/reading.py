@@ -26,8 +26,8 @@ async def agree(request: Request, room: Here, one: AnyReader) -> Response:
 
 @router.post("/api/display")
 async def display(request: Request, room: Here, one: AnyReader) -> Response:
-    said = await body_of(request)
-    kept = {key: said.get(key) for key in ("dark", "light", "width", "height", "ratio")}
+    body = await body_of(request)
+    kept = {key: body.get(key) for key in ("dark", "light", "width", "height", "ratio")}
     if not all(value is None or (isinstance(value, (bool, int, float))) for value in kept.values()):
         raise InputError("display: numbers and yes or no")
     room.ratings.set_display(one.code, orjson.dumps(kept).decode())
@@ -51,14 +51,14 @@ def picture(token: str, room: Here, one: ConfirmedReader) -> Response:
 
 @router.post("/api/answer")
 async def answer(request: Request, room: Here, one: ConfirmedReader) -> Response:
-    said = await body_of(request)
-    item, key, focus = said.get("item"), said.get("key"), said.get("focus_ms")
+    body = await body_of(request)
+    item, key, focus = body.get("item"), body.get("key"), body.get("focus_ms")
     if not isinstance(item, str) or not isinstance(key, str) or not 8 <= len(key) <= 64:
         raise InputError("item, key: text")
     if not isinstance(focus, int) or isinstance(focus, bool) or not 0 <= focus <= LONGEST_DAY_MS:
         raise InputError("focus_ms: milliseconds")
     desk = room.desk(one)
-    return as_json(await run_in_threadpool(desk.answer, item, key, said.get("value"), focus))
+    return as_json(await run_in_threadpool(desk.answer, item, key, body.get("value"), focus))
 
 
 @router.post("/api/close/{block}")

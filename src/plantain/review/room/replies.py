@@ -32,12 +32,12 @@ async def body_of(request: Request) -> dict[str, Any]:
     if not request.headers.get("content-type", "").startswith("application/json"):
         raise HTTPException(415, "application/json")
     try:
-        said = orjson.loads(await request.body())
+        body = orjson.loads(await request.body())
     except orjson.JSONDecodeError as error:
         raise HTTPException(400, "not JSON") from error
-    if not isinstance(said, dict):
+    if not isinstance(body, dict):
         raise HTTPException(400, "an object is needed")
-    return said
+    return body
 
 
 def as_json(value: object, status: int = 200) -> Response:

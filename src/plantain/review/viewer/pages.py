@@ -35,10 +35,10 @@ LONGEST = 6_000
 
 def href(path: str, *parts: Mapping[str, object], **more: object) -> str:
     """A link with its query; what is empty is left out, and later parts win."""
-    said: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for part in (*parts, more):
-        said |= part
-    query = urlencode({name: str(value) for name, value in said.items() if value not in ("", None, 0)})
+        fields |= part
+    query = urlencode({name: str(value) for name, value in fields.items() if value not in ("", None, 0)})
     return quote(path) + (f"?{query}" if query else "")
 
 
@@ -59,9 +59,9 @@ def read_templates() -> None:
         _environment().get_template(name)
 
 
-def rendered(template: str, status: int = 200, **said: object) -> Response:
+def rendered(template: str, status: int = 200, **context: object) -> Response:
     """One page."""
-    return HTMLResponse(_environment().get_template(template).render(**said), status)
+    return HTMLResponse(_environment().get_template(template).render(**context), status)
 
 
 def static_file(name: str) -> Response:

@@ -25,17 +25,17 @@ async def _view(request: Request) -> RunView:
 
 
 async def _query(request: Request) -> TaskQuery:
-    said: dict[str, str | int] = {}
+    asked: dict[str, str | int] = {}
     for field in fields(TaskQuery):
         if value := request.query_params.get(field.name, "").strip():
             if len(value) > LONGEST_SEARCH:
                 raise InputError(f"{field.name}: at most {LONGEST_SEARCH} characters")
-            said[field.name] = value
-    if "round" in said:
-        if not str(said["round"]).isdigit() or len(str(said["round"])) > 6:
+            asked[field.name] = value
+    if "round" in asked:
+        if not str(asked["round"]).isdigit() or len(str(asked["round"])) > 6:
             raise InputError("round: a whole number")
-        said["round"] = int(said["round"])
-    return TaskQuery(**said)  # type: ignore[arg-type]
+        asked["round"] = int(asked["round"])
+    return TaskQuery(**asked)  # type: ignore[arg-type]
 
 
 async def _order(request: Request) -> TaskOrder:
@@ -54,7 +54,7 @@ Order: TypeAlias = Annotated[TaskOrder, Depends(_order)]
 def tasks(view: View, query: Query, order: Order, after: str = "", before: str = "") -> Response:
     """One page of tasks."""
     found = view.page(query, order, after, before)
-    kept = query.said | ({} if order is TaskOrder.ID else {"order": order.value})
+    kept = query.given | ({} if order is TaskOrder.ID else {"order": order.value})
     return rendered(
         "tasks.html.j2",
         view=view,
@@ -73,7 +73,7 @@ def tasks(view: View, query: Query, order: Order, after: str = "", before: str =
 def task(view: View, query: Query, order: Order, task: str, at: str = "") -> Response:
     """One task in full; `at` is its place in the list that it was opened from."""
     found = view.task(task)
-    kept = query.said | ({} if order is TaskOrder.ID else {"order": order.value})
+    kept = query.given | ({} if order is TaskOrder.ID else {"order": order.value})
     place = at if order is TaskOrder.RECENT else found.row.id
     previous, behind = view.beside(place, query, order) if place else ("", "")
     return rendered(

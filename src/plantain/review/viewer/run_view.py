@@ -64,7 +64,7 @@ class Cell:
     value: float | None
     codes: tuple[str, ...]
     reason: str
-    said: bool
+    judged: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,9 @@ def _round(
 def _cell(stored: StoredVerdict, name: str) -> Cell:
     seen = stored.verdict.observations
     if name in seen.criteria:
-        told = seen.criteria[name]
-        return Cell(told.passed, told.value, tuple(map(str, told.codes)), told.evidence, True)
+        criterion = seen.criteria[name]
+        return Cell(
+            criterion.passed, criterion.value, tuple(map(str, criterion.codes)), criterion.evidence, True
+        )
     fact = seen.facts.get(name)
     return Cell(fact, None, (), "", fact is not None)

@@ -37,26 +37,26 @@ def create_viewer(view: RunView | StudyView) -> FastAPI:
     return app
 
 
-def view_until_stopped(view: RunView | StudyView, port: int, told: Callable[[str], None]) -> None:
-    """Serves on 127.0.0.1 until it is interrupted. `told` is called with the address once the port is held."""
+def view_until_stopped(view: RunView | StudyView, port: int, announce: Callable[[str], None]) -> None:
+    """Serves on 127.0.0.1 until it is interrupted. `announce` is called with the address once the port is held."""
     import uvicorn
 
     held = listen(LOOPBACK, port)
     config = uvicorn.Config(
         create_viewer(view), log_level="warning", access_log=False, server_header=False, lifespan="off"
     )
-    told(f"http://{LOOPBACK}:{held.getsockname()[1]}/")
+    announce(f"http://{LOOPBACK}:{held.getsockname()[1]}/")
     uvicorn.Server(config).run(sockets=[held])
 
 
 async def _bad_input(request: Request, error: Exception) -> Response:
-    return rendered("wrong.html.j2", 404, said=str(error))
+    return rendered("wrong.html.j2", 404, message=str(error))
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, AnyHTTPException)
-    return rendered("wrong.html.j2", error.status_code, said=str(error.detail))
+    return rendered("wrong.html.j2", error.status_code, message=str(error.detail))
 
 
 async def _unreadable(request: Request, error: Exception) -> Response:
-    return rendered("wrong.html.j2", 503, said=f"the journal cannot be read: {error}")
+    return rendered("wrong.html.j2", 503, message=f"the journal cannot be read: {error}")

@@ -22,13 +22,13 @@ async def _view(request: Request) -> StudyView:
 
 
 async def _query(request: Request) -> CaseQuery:
-    said = {}
+    asked = {}
     for field in fields(CaseQuery):
         value = request.query_params.get(field.name, "").strip()
         if len(value) > LONGEST_SEARCH:
             raise InputError(f"{field.name}: at most {LONGEST_SEARCH} characters")
-        said[field.name] = value
-    return CaseQuery(**said)
+        asked[field.name] = value
+    return CaseQuery(**asked)
 
 
 View: TypeAlias = Annotated[StudyView, Depends(_view)]
@@ -44,15 +44,15 @@ def cases(view: View, query: Query, page: int = 1) -> Response:
         "cases.html.j2",
         view=view,
         query=query,
-        kept=query.said,
+        kept=query.given,
         found=found[(page - 1) * PAGE : page * PAGE],
         total=len(found),
         readers=sorted({row.reader for rows in view.rows().values() for row in rows}),
         last=view.ratings.last(),
         original=ORIGINAL,
-        previous=href("/", query.said, page=page - 1) if page > 1 else "",
-        next=href("/", query.said, page=page + 1) if page * PAGE < len(found) else "",
-        first=href("/", query.said),
+        previous=href("/", query.given, page=page - 1) if page > 1 else "",
+        next=href("/", query.given, page=page + 1) if page * PAGE < len(found) else "",
+        first=href("/", query.given),
     )
 
 
@@ -66,11 +66,11 @@ def case(view: View, query: Query, name: str) -> Response:
         "case.html.j2",
         view=view,
         found=found,
-        kept=query.said,
+        kept=query.given,
         original=ORIGINAL,
-        back=href("/", query.said),
-        previous=href(f"/case/{names[at - 1]}", query.said) if at > 0 else "",
-        next=href(f"/case/{names[at + 1]}", query.said) if 0 <= at < len(names) - 1 else "",
+        back=href("/", query.given),
+        previous=href(f"/case/{names[at - 1]}", query.given) if at > 0 else "",
+        next=href(f"/case/{names[at + 1]}", query.given) if 0 <= at < len(names) - 1 else "",
     )
 
 

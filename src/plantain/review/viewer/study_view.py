@@ -34,7 +34,7 @@ class CaseQuery:
     text: str = ""
 
     @property
-    def said(self) -> dict[str, str]:
+    def given(self) -> dict[str, str]:
         """The fields that are not empty."""
         named = {"block": self.block, "reader": self.reader, "answer": self.answer}
         return {k: v for k, v in (named | {"differ": self.differ, "text": self.text}).items() if v}
@@ -123,8 +123,8 @@ class StudyView:
 
 def _differ(rows: list[Row]) -> bool:
     """Whether two readers gave one question different answers; what a question repeats counts apart."""
-    said: dict[str, set[str]] = {}
+    by_item: dict[str, set[str]] = {}
     for row in rows:
         if row.kind is ItemKind.MAIN and not row.cannot:
-            said.setdefault(row.item, set()).add(row.answer)
-    return any(len(answers) > 1 for answers in said.values())
+            by_item.setdefault(row.item, set()).add(row.answer)
+    return any(len(answers) > 1 for answers in by_item.values())

@@ -41,7 +41,7 @@ class ProbedAddress:
         models: ids, as the server lists them.
         roles: what its first model can fill, as far as one call shows.
         server: its kind and version; "" where it does not say.
-        said: what the cheap call came to, or why there was no answer.
+        answer: what the cheap call came to, or why there was no answer.
     """
 
     address: str
@@ -49,7 +49,7 @@ class ProbedAddress:
     models: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     server: str = ""
-    said: str = ""
+    answer: str = ""
 
 
 async def survey(
@@ -68,7 +68,7 @@ async def survey(
             listed = await wire.get("/models")
         except Fault as fault:
             if not fault.status or fault.status in (401, 403) or fault.status >= 500:
-                return ProbedAddress(wire.address, bool(fault.status), said=fault.outcome.reason)
+                return ProbedAddress(wire.address, bool(fault.status), answer=fault.outcome.reason)
             listed = {}
         ids = tuple(filter(None, (text(one, "id") for one in objects(listed.get("data"))))) or tuple(
             filter(None, (text(listed, "model_path"),))
