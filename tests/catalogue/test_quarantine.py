@@ -151,7 +151,7 @@ def test_release_and_mask_through_the_command(
 
     assert main(["quarantine", str(root), "--mask", "named"]) == 0  # asked twice
     assert main(["quarantine", str(root), "--mask", "nobody"]) == 2
-    assert "no image 'nobody' waits in quarantine" in capsys.readouterr().err
+    assert "no image 'nobody' is in quarantine" in capsys.readouterr().err
 
 
 def test_no_image_is_both_released_and_masked(
@@ -165,7 +165,7 @@ def test_no_image_is_both_released_and_masked(
     command = ["quarantine", str(root)]
     for both in ("all", "other"):
         assert main([*command, "--release", both, "--mask", both]) == 2
-        assert f"--release {both} --mask {both}: say one of them" in capsys.readouterr().err
+        assert f"--release {both} --mask {both}: give only one of them" in capsys.readouterr().err
     assert main(command) == 0
     assert "2 images in quarantine" in capsys.readouterr().out
     page = (root / "quarantine.html").read_text(encoding="utf-8")
@@ -343,5 +343,8 @@ def test_withdrawn_images_do_not_come_back(tmp_path: Path, capsys: pytest.Captur
     assert (done.added, done.unchanged) == (0, 1)
     assert [refused.reason for refused in done.refused] == ["was withdrawn from this catalogue"]
     assert main(["withdraw", str(root), "--group", "sub-three"]) == 2
-    with pytest.raises(InputError, match="no image 'x' waits"), Catalogue.create(root) as catalogue:
+    with (
+        pytest.raises(InputError, match="no image 'x' is in quarantine"),
+        Catalogue.create(root) as catalogue,
+    ):
         quarantine.release(catalogue, "x")

@@ -130,7 +130,7 @@ def test_what_is_no_image_is_refused_by_every_metric(
     [
         (ROI.astype(np.float32), "a mask is bool, or uint8 of 0 and 255, not float32"),
         (ROI[:, :8], r"a mask of shape \(16, 8\) for images of \(16, 16\)"),
-        (np.arange(256, dtype=np.uint8).reshape(16, 16), "grey levels 0 to 255; .* cut it first"),
+        (np.arange(256, dtype=np.uint8).reshape(16, 16), "grey levels 0 to 255; .* threshold it first"),
         (ROI.astype(np.uint8) + 7, "grey levels 7 to 7"),
         (ROI.tolist(), "a mask is bool, or uint8 of 0 and 255, not list"),
     ],

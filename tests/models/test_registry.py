@@ -66,7 +66,7 @@ def test_another_packages_provider_is_found_by_its_entry_point(
     assert seen == [("lab/m", "judge", 5)]
     with pytest.raises(InputError, match="no_such_module_here cannot be loaded"):
         resolve_judge("broken/m")
-    with pytest.raises(InputError, match="no module with MODELS and load"):
+    with pytest.raises(InputError, match="not a module with MODELS and load"):
         resolve_judge("other/m")
 
 

@@ -207,7 +207,7 @@ def test_plan_command_prints_and_warns(
         ('judge = "gemini/gemini-3.1-flash-image"', "can be editor, not judge; for one, 'gemini/"),
         ('judge = "diffusers/x"', "can be an editor, not a judge"),
         ('writer = "openai-compatible/llava"', "providers.openai-compatible.base_url: is missing"),
-        ('editor = "process/mine"', "nobody has said how it is started"),
+        ('editor = "process/mine"', "no command to start it was given"),
         ('editor = "offline/procedurl"', "did you mean 'offline/procedural'?"),
         ('editor = "gemin/x"', "did you mean 'gemini'?"),
         ('judge = "gemini/gemini-3.8-flash"\n[providers.gemini]\nsafety = "OFFF"', "gemini.safety: 'OFFF'"),

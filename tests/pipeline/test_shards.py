@@ -170,7 +170,7 @@ def test_what_is_no_whole_is_named(
         "is shard 2/3 once more": [one, two, again, three],
         "is shard 4/4": [one, two, fourth],
         "another plan": [one, other, three],
-        "is no shard of a plan": [one, whole, three],
+        "not a shard of a plan": [one, whole, three],
         "is not a run": [one, tmp_path / "nowhere", three],
     }
     for said, runs in cases.items():
@@ -179,7 +179,7 @@ def test_what_is_no_whole_is_named(
         assert said in told and told.count("\n") == 1, told
         assert not (tmp_path / "all").exists()
     assert main(["merge", *map(str, shards), "--run", str(whole)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_damage_is_found_and_a_cut_merge_is_begun_again(shards: list[Path], tmp_path: Path) -> None:

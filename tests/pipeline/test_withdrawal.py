@@ -213,7 +213,7 @@ def test_an_unknown_group_is_one_line(case: Path, capsys: pytest.CaptureFixture[
     assert "patient:10000032" in error  # the nearest that there is
     assert files(case) == before
     assert main(["withdraw", str(case), "--group", GONE]) == 2
-    assert "neither a run nor a catalogue" in capsys.readouterr().err
+    assert "not a run, a catalogue" in capsys.readouterr().err
 
 
 def test_a_release_name_leads_to_the_patient(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -280,7 +280,7 @@ def test_an_image_is_found_by_what_a_release_calls_it(case: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ([], "say what is to go: --group ID, --image ID or --images FILE"),
+        ([], "name what to withdraw: --group ID, --image ID or --images FILE"),
         (["--images", "none.txt"], "--images: none.txt: cannot be read as text"),
         (["--images", "/dev/null"], "names no image"),
     ],

@@ -55,7 +55,7 @@ def test_a_changed_study_is_refused(study, tmp_path: Path):
     path.write_text(path.read_text().replace("Add a small", "Add a large"))
     with pytest.raises(InputError, match="was changed since it was frozen"):
         open_study(made.folder)
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         small_study(tmp_path / "s", ReaderTask.ACCEPT)
     assert not list(tmp_path.glob("*.unfinished"))
 

@@ -93,7 +93,7 @@ def test_a_part_that_is_missing_is_named(tiny_pix2pix: Path, tmp_path: Path) -> 
         (["try", "gemini/gemini-3.8-flash"], "--probe"),
         (["try", "flux1-kontex"], "did you mean 'diffusers/flux1-kontext'"),
         (["try", "flux1-kontext@/nowhere"], "no such folder"),
-        (["--json", "try", "flux1-kontext"], "stand behind its name"),
+        (["--json", "try", "flux1-kontext"], "go after its name"),
         (["make-tiny", "new", "--like", "flux2-klein"], "no preset of open weights"),
         (["make-tiny", "new", "--like", "process/brushnet"], "only open weights"),
         (["make-tiny", ".", "--like", "flux1-kontext"], "no empty folder"),

@@ -117,7 +117,7 @@ def naive(name: str, edit: CleanEdit, seed: int) -> Pixels:
     if edit.direction is not Direction.ADD:
         raise NotApplicable("naive editors add")
     if not edit.mask.any():
-        raise NotApplicable("the clean edit tells no place")
+        raise NotApplicable("the clean edit names no place")
     drawn = NAIVE_EDITORS[name](edit, np.random.default_rng(seed))
     if np.array_equal(drawn, edit.original):
         raise NotApplicable("the drawing cannot be told from the original")

@@ -201,7 +201,7 @@ class TaskCalls:
             if recorded.request_hash != request_hash:
                 raise RequestChanged(
                     f"task {self._task_id}, round {spec.round}: the recorded {spec.step} call to {recorded.model} "
-                    "was made with another prompt, model version or image than today's; resume with the version "
+                    "was made with a different prompt, model version or image than today's; resume with the version "
                     "that began this run, or start a new run folder"
                 )
             self._client.replayed += 1

@@ -102,7 +102,7 @@ class Ledger:
         if ledger.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID:
             return
         if ledger.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-            raise InputError(f"limits.ledger: {self._path} is a database, but no ledger of plantain")
+            raise InputError(f"limits.ledger: {self._path} is a database, but not a ledger of plantain")
         ledger.execute(
             "CREATE TABLE claim(page TEXT PRIMARY KEY, usd REAL NOT NULL CHECK (usd >= 0)) STRICT, WITHOUT ROWID"
         )

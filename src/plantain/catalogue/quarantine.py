@@ -158,8 +158,8 @@ def _waiting(catalogue: Catalogue, image_id: str) -> Held | None:
         query = "SELECT decision FROM decision WHERE image_id = ?"
         if catalogue.connection.execute(query, (image_id,)).fetchone() is None:
             ids = [other.image.id for other in held(catalogue)]
-            hint = suggest(image_id, ids) if ids else "none does"
-            raise InputError(f"{catalogue.root}: no image {image_id!r} waits in quarantine; {hint}")
+            hint = suggest(image_id, ids) if ids else "none is"
+            raise InputError(f"{catalogue.root}: no image {image_id!r} is in quarantine; {hint}")
     return waiting
 
 

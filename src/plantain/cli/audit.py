@@ -108,7 +108,7 @@ def audit(
     named = tuple(model for name in (judge_name, *others) for model in models_of(name))
     for readers in (name for name in named if name.startswith(PEOPLE)):
         raise InputError(
-            f"--judge {readers}: readers know the edits that they saw, and no planted ones: `plantain audit RUN "
+            f"--judge {readers}: readers judged only the edits that they saw, no planted ones: `plantain audit RUN "
             f"--judge MODEL --people {readers.removeprefix(PEOPLE)}` puts them beside a judge, `plantain rejudge RUN "
             f"--judge {readers}` takes their verdicts"
         )
@@ -117,7 +117,7 @@ def audit(
         raise InputError(f"{folder}: no such folder; give a run, a catalogue or pictures")
     if run is None and not plan_only and not all(map(runs_here, named)):
         raise InputError(
-            f"--run: name a folder for what {judge_name} says: its answers are kept, and paid for once"
+            f"--run: name a folder for the answers of {judge_name} : they are kept, and paid for once"
         )
     by_people = _with_people(people or [], folder, judge_name)
     taxonomy = load_taxonomy()

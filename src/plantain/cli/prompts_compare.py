@@ -76,11 +76,9 @@ def compare(
         )
         return 0
     if run is None:
-        raise InputError(
-            "--run: name a folder for what the judge says: its answers are kept, and paid for once"
-        )
+        raise InputError("--run: name a folder for the judge's answers: they are kept, and paid for once")
     if run.resolve() == on.resolve():
-        raise InputError("--run: name another folder than --on: that run is only read")
+        raise InputError("--run: name a folder other than --on, which is only read")
     with StageProgress(quiet=as_json) as progress:
         came = asyncio.run(
             compare_prompts(

@@ -69,4 +69,4 @@ def _opened(what: Path, held: ExitStack) -> RunView | StudyView:
         run = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="plantain-view-"))) / "run"
         import_release(what, run)
         return RunView(run, what.resolve().name)
-    raise InputError(f"{what}: no run, benchmark run, release or study")
+    raise InputError(f"{what}: not a run, benchmark run, release or study")

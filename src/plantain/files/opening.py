@@ -67,7 +67,7 @@ def read_inside(root: Path, path: Path, most: int = MAX_FILE_BYTES) -> bytes:
 def check_inside(root: Path, path: Path) -> None:
     """Refuses a path below `root` that a link leads out of it. Raises InputError."""
     if not is_inside(path, root):
-        raise InputError(f"{path}: a link that leads out of {root}; what it shows is not read")
+        raise InputError(f"{path}: a link that leads out of {root}; what it points to is not read")
 
 
 def is_inside(path: Path, root: Path) -> bool:

@@ -46,7 +46,7 @@ class Secret:
         return "Secret(…)"
 
     def __reduce__(self) -> str:
-        raise TypeError("a key is never written down")
+        raise TypeError("a key is never written to a file")
 
 
 class _Redaction(logging.Filter):

@@ -153,7 +153,7 @@ def _each(values: object) -> Iterator[object]:
     for value in values if isinstance(values, (list, tuple, dict)) else _listed(values):
         left[0] -= 1
         if left[0] < 0:
-            raise SecurityError(f"its loops go round more than {MOST_STEPS} times")
+            raise SecurityError(f"its loops run more than {MOST_STEPS} times")
         yield value
 
 

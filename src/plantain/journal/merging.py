@@ -125,7 +125,7 @@ def _refuse_shared(joined: sqlite3.Connection, part: Path) -> None:
         "SELECT 1 FROM part.image p JOIN main.image m ON m.id = p.id AND m.prepared <> p.prepared LIMIT 1"
     ).fetchone()
     if image is not None:
-        raise InputError(f"{part}: an image has other bytes here than in another part, under the same id")
+        raise InputError(f"{part}: an image has different bytes in another part, under the same id")
 
 
 def _add_serial(joined: sqlite3.Connection, first: dict[str, int]) -> None:

@@ -177,7 +177,7 @@ class Journal:
     async def set_meta(self, key: str, value: str) -> None:
         """Stores a value of the run's own, e.g. the digest of its plan. The header's keys are refused."""
         if key in statements.HEADER_KEYS:
-            raise ValueError(f"meta {key!r} belongs to the run's header and does not change")
+            raise ValueError(f"meta {key!r} belongs to the run's header, which does not change")
         await self._submit(partial(statements.set_meta, key=key, value=value))
 
     # --- calls --------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def check_mask(mask: npt.NDArray[np.generic], shape: tuple[int, ...], name: str 
         if levels.size > 2 or (levels.size == 2 and levels[0] != 0) or levels[-1] not in (0, 1, 255):
             raise ValueError(
                 f"{name}: grey levels {levels[0]} to {levels[-1]}; a mask of uint8 holds 0 and 1, or 0 and 255: "
-                "cut it first, e.g. mask > 127"
+                "threshold it first, e.g. mask > 127"
             )
     return np.asarray(mask, bool)
 

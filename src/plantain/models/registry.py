@@ -50,7 +50,7 @@ def provider(name: str) -> Provider:
     """
     module = load_entry(entry_named(GROUP, name, "provider"), "provider")
     if not hasattr(module, "MODELS") or not hasattr(module, "load"):
-        raise InputError(f"provider {name!r}: its entry point is no module with MODELS and load")
+        raise InputError(f"provider {name!r}: its entry point is not a module with MODELS and load")
     return cast(Provider, module)
 
 

@@ -100,7 +100,7 @@ def render_instruction(
         CannotShow: no known finding or direction in the words, or it cannot be shown or found here.
     """
     if image.modality not in PACKAGES:
-        raise CannotShow(f"the procedural editor knows no {image.modality} images")
+        raise CannotShow(f"the procedural editor does not know {image.modality} images")
     taxonomy = load_taxonomy()
     intent = read_instruction(instruction, taxonomy.of(image.modality))
     renderers = _renderers(image.modality)

@@ -49,7 +49,7 @@ def first_recipe(
     usable = {name: count for name, count in counts.items() if any(count)}
     if not usable:
         raise InputError(
-            f"{catalogue.root}: holds no image that something could be added to or removed from; "
+            f"{catalogue.root}: holds no image to which a finding could be added or from which one could be removed; "
             "see `plantain findings` for the labels that count, and `plantain quarantine` for what is held back"
         )
     lines = [

@@ -110,7 +110,7 @@ def merge(
             written to or waits for a batch job, a picture is missing or changed; nothing stands at `run` then.
     """
     if run.exists() and (not run.is_dir() or any(run.iterdir())):
-        raise InputError(f"{run}: is there already; a merge makes a new run")
+        raise InputError(f"{run}: already exists; a merge makes a new run")
     with ExitStack() as held:
         parts = [_held(held, path) for path in runs]
         parts.sort(key=lambda part: part.share.shard.number)
@@ -135,10 +135,10 @@ def _held(held: ExitStack, run: Path) -> Part:
     database = held.enter_context(held_part(run))
     meta = meta_of(database)
     if META not in meta:
-        raise InputError(f"{run}: is no shard of a plan; shards are made by `plantain build --shard K/N`")
+        raise InputError(f"{run}: not a shard of a plan; shards are made by `plantain build --shard K/N`")
     if waiting := open_jobs(database):
         raise InputError(
-            f"{run}: {waiting} batch jobs are still to answer; run its `plantain build` until they have"
+            f"{run}: {waiting} batch jobs have not answered yet; run its `plantain build` until they have"
         )
     if NOTE in meta:
         raise InputError(f"{run}: a withdrawal was cut short here; run `plantain withdraw` on it again first")
@@ -174,7 +174,7 @@ def _check_alike(parts: Sequence[Part]) -> None:
         for key in sorted((first.meta.keys() | part.meta.keys()) - _OWN):
             if key not in first.meta or key not in part.meta:
                 if key != "method":  # a shard without tasks has met no model
-                    raise InputError(f"{part.run}: {key} is told in one of {first.run} and {part.run} only")
+                    raise InputError(f"{part.run}: {key} is set in only one of {first.run} and {part.run}")
             elif first.meta[key] != part.meta[key]:
                 what = (
                     "another plan: another catalogue or recipe" if key == "plan_digest" else f"another {key}"
@@ -222,7 +222,7 @@ def _served(parts: Sequence[Part], *, accept_model_change: bool) -> tuple[dict[s
                 if not accept_model_change:
                     raise InputError(
                         f"{part.run}: {model} was served by {name}, and in other shards by {', '.join(known)}: the "
-                        "answers are not of one model; go on with --accept-model-change (it is recorded)"
+                        "answers come from different models; go on with --accept-model-change (it is recorded)"
                     )
                 at = datetime.now(UTC).isoformat(timespec="seconds")
                 changes.append({"model": model, "from": list(known), "to": name, "at": at})

@@ -164,8 +164,8 @@ def _check_panel(recipe: Recipe, path: Path) -> None:
                 "answers the same each time" if judge.startswith("offline/") else "is asked at temperature 0"
             )
             raise InputError(
-                f"{path}: models.judge: {judge} stands {times} times and {why}, which is one vote and no panel: name "
-                "it once, or other judges beside it"
+                f"{path}: models.judge: {judge} stands {times} times and {why}, which is one vote, not a panel: name "
+                "it once, or add other judges"
             )
 
 

@@ -34,7 +34,7 @@ def agreements(sources: Collection[SourceImage], given: Consent | None, to: Dest
         }
     if not sources:
         raise NotAllowed(
-            "a picture of unknown origin was held back: only what the run knows, and what was made of it"
+            "a picture of unknown origin was held back: only what the run knows, or made itself, may be sent"
         )
     found: dict[str, str] = {}
     for image in sources:

@@ -83,7 +83,7 @@ def new_study(
         InputError: the folder is there, or the material does not allow the tasks.
     """
     if folder.exists():
-        raise InputError(f"{folder}: is there already; a study is frozen in a folder of its own")
+        raise InputError(f"{folder}: already exists; a study needs a new folder")
     _check(found, wanted)
     drawn = _drawn(found, wanted)
     unfinished = folder.with_name(folder.name + ".unfinished")
@@ -212,7 +212,7 @@ def _block(
     items = [item for case in main for item in _items(case, task, draw)]
     if not items:
         raise InputError(
-            f"--task {task.value}: none of the cases that were drawn allows it; "
+            f"--task {task.value}: none of the drawn cases allows it; "
             "draw more (--cases), or keep fewer for training (--training)"
         )
     again = draw.sample(items, min(len(items), round(wanted.repeats * len(items))))

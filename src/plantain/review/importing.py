@@ -54,9 +54,7 @@ def import_ratings(study: Study, ratings: Ratings, files: list[Path]) -> dict[st
     known = {reader.code: reader for reader in ratings.readers()}
     for name, answers in given.items():
         if name in known and known[name].role != IMPORTED:
-            raise InputError(
-                f"{files[0]}: reader {name!r} reads in this study; call the imported one otherwise"
-            )
+            raise InputError(f"{files[0]}: reader {name!r} reads in this study; rename the imported one")
         if name not in known:
             ratings.invite(IMPORTED, name)
         for place, (item, value) in enumerate(answers):

@@ -149,7 +149,7 @@ class Ratings:
                 )
                 db.execute("COMMIT")
             except sqlite3.IntegrityError as error:
-                raise InputError(f"{self.path}: there is a reader {code!r} already") from error
+                raise InputError(f"{self.path}: a reader {code!r} already exists") from error
             finally:
                 if db.in_transaction:
                     db.execute("ROLLBACK")

@@ -48,7 +48,7 @@ def check_host(study: Study, host: str, agreement: bool) -> None:
     """Refuses to serve credentialed pictures beyond this machine without `--agreement`. Raises InputError."""
     if study.credentialed and not is_loopback(host) and not agreement:
         raise InputError(
-            f"--host {host}: {study.folder} holds credentialed pictures or such of unknown licence; beyond this "
+            f"--host {host}: {study.folder} holds pictures that are credentialed or of unknown licence; beyond this "
             "machine they are served only with --agreement, to readers who confirm it by name"
         )
 
@@ -108,8 +108,6 @@ def listen(host: str, port: int) -> socket.socket:
         held.bind((host, port))
     except OSError as error:
         held.close()
-        raise InputError(
-            f"--port {port}: {host} cannot be listened on: {error.strerror}; name another"
-        ) from error
+        raise InputError(f"--port {port}: {host} cannot be used: {error.strerror}; name another") from error
     held.listen(128)
     return held

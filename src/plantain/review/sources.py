@@ -198,7 +198,7 @@ def _of_pairs(path: Path) -> Iterator[Material]:
             raise InputError(f"{path}: line {line}: case {key!r} has two originals")
         model = row.get("model") or "edited"
         if model in edits.setdefault(key, {}) or model == ORIGINAL:
-            raise InputError(f"{path}: line {line}: model {model!r} stands twice for case {key!r}")
+            raise InputError(f"{path}: line {line}: model {model!r} is listed twice for case {key!r}")
         edits[key][model] = _file(root, row["edited"])
     for key, row in cases.items():
         yield Material(

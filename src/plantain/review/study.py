@@ -223,7 +223,7 @@ def open_study(folder: Path) -> Study:
             raise InputError(f"{path}: format: this plantain reads {FORMAT}")
         frozen = orjson.dumps({"format": FORMAT, **document}, option=orjson.OPT_SORT_KEYS)
         if hashlib.sha256(frozen).hexdigest() != digest:
-            raise InputError(f"{path}: was changed since it was frozen (its hash is another)")
+            raise InputError(f"{path}: was changed since it was frozen (its hash differs)")
         cases = tuple(_case(row) for row in document.pop("cases"))
         blocks = tuple(_block(row) for row in document.pop("blocks"))
         sources = tuple(document.pop("sources"))

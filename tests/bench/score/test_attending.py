@@ -249,5 +249,5 @@ def test_arms_say_nothing_of_attention_until_it_is_measured(tmp_path: Path) -> N
         assert isinstance(next(iter(opened.arms.values())), Arm)
         with pytest.raises(InputError, match="no outputs of an open editor"):
             attended_arms(opened, ())
-    with pytest.raises(InputError, match="no attention was measured"):
+    with pytest.raises(InputError, match="no attention has been measured"):
         write_grounding(tmp_path / "run", benchmark, tmp_path)

@@ -103,7 +103,7 @@ def test_bundles_that_contradict_each_other_are_refused(made: Path, tmp_path: Pa
     told["samples"][0]["organ"] = "Teeth"
     (other / "bundle.json").write_bytes(orjson.dumps(told))
     reseal(other)
-    with pytest.raises(InputError, match="says other things"):
+    with pytest.raises(InputError, match="disagrees about the samples"):
         boards([open_bundle(made / "first"), open_bundle(other)])
 
 

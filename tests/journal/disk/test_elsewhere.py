@@ -29,7 +29,7 @@ def test_a_run_finds_its_blobs_again_and_no_others(tmp_path: Path) -> None:
     keep_blobs_in(tmp_path / "other", storage)
     assert len(list(storage.iterdir())) == 2
     (tmp_path / "elsewhere").mkdir()
-    with pytest.raises(InputError, match="settled when a run begins"):
+    with pytest.raises(InputError, match="fixed when a run begins"):
         keep_blobs_in(run, tmp_path / "elsewhere")
 
     shutil.move(storage, tmp_path / "unmounted")
@@ -39,7 +39,7 @@ def test_a_run_finds_its_blobs_again_and_no_others(tmp_path: Path) -> None:
 
 def test_a_run_that_has_its_own_keeps_them(tmp_path: Path) -> None:
     asyncio.run(Journal.create(tmp_path / "run", HEADER).close())
-    with pytest.raises(InputError, match="settled when a run begins"):
+    with pytest.raises(InputError, match="fixed when a run begins"):
         keep_blobs_in(tmp_path / "run", tmp_path)
     with pytest.raises(InputError, match="no such folder"):
         keep_blobs_in(tmp_path / "new", tmp_path / "nowhere")

@@ -271,7 +271,7 @@ def test_many_calls_at_once_share_one_client(server: FakeProvider) -> None:
     [
         ("openai/m", {"use_seed": False}, "providers.openai.use_seed: openai has no such setting"),
         ("openai/m", {"safety": "BLOCK_NONE"}, "providers.openai.safety"),
-        ("openai/gpt-image-2", {"image_size": "1024x1536"}, "is no square"),
+        ("openai/gpt-image-2", {"image_size": "1024x1536"}, "is not a square"),
         ("gemini/m", {"image_quality": "high"}, "providers.gemini.image_quality"),
         ("gemini/m", {"safety": "BLOCK"}, "did you mean 'BLOCK_NONE'"),
         ("gemini/m", {"thinking": "hihg"}, "did you mean 'high'"),

@@ -90,7 +90,7 @@ def set_word(text: str) -> bool:
 def _attempt(reader: JournalReader, wish: Correction) -> Corrected:
     row = reader.task(wish.task)
     if row.task.kind is TaskKind.BENCH:
-        raise InputError(f"task {row.id}: an output of a benchmark; its scores are corrected by nobody")
+        raise InputError(f"task {row.id}: a benchmark's output; its scores cannot be corrected")
     number = row.round if wish.round is None else wish.round
     rounds = {a.round: a for a in reader.attempts(row.id, row.generation) if a.edited is not None}
     if number not in rounds:

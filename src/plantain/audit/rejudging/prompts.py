@@ -198,7 +198,7 @@ def judge_recorded(on: Path) -> str:
         models = reader.header.frozen.get("models")
     named = models.get("judge") if isinstance(models, dict) else None
     if not isinstance(named, list) or not named:
-        raise InputError(f"{on}: names no judge of its own; say who is to judge with --judge")
+        raise InputError(f"{on}: names no judge; choose one with --judge")
     return ",".join(map(str, named))
 
 

@@ -170,7 +170,7 @@ class BenchmarkWriter:
             roi: bool (H, W).
         """
         if sample.id in self._rows:
-            raise ValueError(f"sample {sample.id!r} is there already")
+            raise ValueError(f"sample {sample.id!r} already exists")
         height, width = previous.shape[:2]
         files = {"previous": ("previous", self._encoded(previous))}
         if changed is not None:

@@ -136,7 +136,7 @@ def overlap(bench: Benchmark, place: Path, watch: Watch = lambda done, total: No
             codes.append(np.frombuffer(code, np.uint8))
             cuts.append(number >= len(whole))
     if not codes:
-        raise InputError(f"{place}: no picture there to compare with")
+        raise InputError(f"{place}: no pictures to compare with")
     theirs = _Codes(np.stack(codes), np.array(cuts))
     pairs = []
     for done, sample in enumerate(bench.samples):
@@ -267,7 +267,7 @@ def pictures_of(place: Path) -> Iterator[tuple[str, str, Pixels]]:
     elif place.is_dir():
         yield from _of_folder(place)
     else:
-        raise InputError(f"{place}: no catalogue, run, benchmark or folder")
+        raise InputError(f"{place}: not a catalogue, run, benchmark or folder")
 
 
 def _of_catalogue(place: Path) -> Iterator[tuple[str, str, Pixels]]:

@@ -92,11 +92,11 @@ def read_key(path: Path, *published: Path) -> bytes:
     """The key in a file, made where there is none: 32 random bytes, in digits that only its owner may read.
 
     Raises:
-        InputError: it is no such file, or lies in one of the `published` folders, with which it could be handed on.
+        InputError: it is no such file, or lies in one of the `published` folders, or it could be handed on with it.
     """
     for folder in published:
         if path.resolve().is_relative_to(folder.resolve()):
-            raise InputError(f"--key {path}: keep the key out of {folder}, with which it could be handed on")
+            raise InputError(f"--key {path}: keep the key out of {folder}, or it could be handed on with it")
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with create(path, 0o600) as file:

@@ -90,7 +90,7 @@ def _least(newest: Edition, bench: Benchmark, before: Benchmark | None) -> Step:
     if before is None:
         return Step.MAJOR
     if before.digest != newest.digest:
-        raise InputError(f"--from {before.root}: is not version {newest.version}: its content is another")
+        raise InputError(f"--from {before.root}: is not version {newest.version}: its content differs")
     found: Differing = differences(before, bench)
     return found.step
 

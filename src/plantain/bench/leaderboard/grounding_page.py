@@ -172,7 +172,7 @@ def write_grounding(
     with BenchRun.open(run) as opened:
         scores = read_scores(opened)
         if not attended(scores):
-            raise InputError(f"{run}: no attention was measured yet: plantain bench attend")
+            raise InputError(f"{run}: no attention has been measured; run plantain bench attend")
         rows, types = grounding_rows(scores), typings(scores, judge, cuts)
         overlays = chosen_overlays(opened, scores, benchmark, gallery)
         kinds = recorded_kinds(opened, scores)
@@ -282,7 +282,7 @@ def read_map(path: Path) -> npt.NDArray[np.float32]:
     """A stored map, in [0, 1]. Raises InputError when the file is damaged."""
     stored = cv2.imdecode(np.frombuffer(path.read_bytes(), np.uint8), cv2.IMREAD_UNCHANGED)
     if stored is None:
-        raise InputError(f"{path}: is damaged; remove it, and plantain bench attend makes it again")
+        raise InputError(f"{path}: is damaged; delete it and run plantain bench attend again")
     return np.asarray(stored, np.float32) / 65535.0
 
 

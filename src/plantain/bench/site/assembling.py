@@ -67,7 +67,7 @@ def _board(bundles: Sequence[Bundle]) -> Board:
     for bundle in bundles[1:]:
         if dict(bundle.header.samples) != dict(first.samples):
             raise InputError(
-                f"{bundle.root}: says other things of the samples of {first.benchmark} {first.edition} than "
+                f"{bundle.root}: disagrees about the samples of {first.benchmark} {first.edition} than "
                 f"{bundles[0].root}; `plantain bench submit-check --bench` tells which one is right"
             )
     names = _labels(bundles)

@@ -94,7 +94,7 @@ def write_site(
     files: dict[str, str] = {}
     history = [(board, _folder(board)) for board in made]
     if len({folder for _, folder in history}) < len(history):
-        raise InputError("two benchmarks have one name and version, and different content: name one anew")
+        raise InputError("two benchmarks of different content share a name and version: rename one")
     for board, folder in history:
         files |= {
             f"{folder}/{name}": text for name, text in _board_pages(board, known.get(board.digest)).items()

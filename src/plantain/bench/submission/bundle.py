@@ -273,7 +273,9 @@ def _bytes(root: Path, name: str, most: int) -> bytes:
     for part in PurePosixPath(name).parts[:-1]:
         folder = folder / part
         if folder.is_symlink():
-            raise InputError(f"{root.name}/{name}: a link on the way; nothing in a submission is followed")
+            raise InputError(
+                f"{root.name}/{name}: a link on its path; links in a submission are not followed"
+            )
     try:
         with open_plain(root / name) as file:
             size = os.fstat(file.fileno()).st_size

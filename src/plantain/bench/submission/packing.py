@@ -103,9 +103,7 @@ def _chosen(run: BenchRun, labels: Collection[str]) -> list[Arm]:
         if (arm.label in labels if labels else arm.kind is not ArmKind.BASELINE)
     ]
     if not arms:
-        raise InputError(
-            f"{run.run}: there are only baselines in it; name them by --arm to pack them all the same"
-        )
+        raise InputError(f"{run.run}: it holds only baselines; name them with --arm to pack them anyway")
     return arms
 
 

@@ -173,7 +173,7 @@ def parse_retry(text: str) -> frozenset[OutcomeKind]:
     words = [word.strip() for word in text.split(",") if word.strip()]
     for word in words:
         if word not in allowed:
-            raise InputError(f"--retry: {word!r}; choose of {', '.join(allowed)}")
+            raise InputError(f"--retry: {word!r}; choose from {', '.join(allowed)}")
     return frozenset(map(OutcomeKind, words))
 
 

@@ -199,7 +199,7 @@ def _ended(made: Prepared, raw: Path, out: Path) -> int:
         return 0
     print(
         f"plantain: stopped ({made.walked.stopped}); go on with: plantain bench prepare {raw} --out {out} "
-        "(the same options); what was described is not paid again",
+        "(the same options); what was described is not paid for again",
         file=sys.stderr,
     )
     return 1 if made.walked.failed else 3

@@ -53,9 +53,9 @@ def rank(
     """Compare metrics with people, image by image (Table 3), and people with each other."""
     files = [*(ratings or []), *(more or [])]
     if not files and study is None:
-        raise InputError("--ratings: name a CSV file for each rater, or a reader study by --study")
+        raise InputError("--ratings: name a CSV file for each rater, or a reader study with --study")
     if files and study is not None:
-        raise InputError("--study: takes the place of --ratings; name one of them")
+        raise InputError("--study replaces --ratings; give only one of them")
     from plantain.bench.generate.runfile import BenchRun
     from plantain.bench.leaderboard.humans import read_ratings
     from plantain.bench.leaderboard.ranking import rank as compare

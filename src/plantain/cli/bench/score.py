@@ -96,7 +96,7 @@ def score(
 ) -> int:
     """Scores what the stored outputs lack; nothing is generated again, and no answer is asked for twice.
 
-    Ctrl-C finishes what is in flight and stops; the same command goes on.
+    Ctrl-C finishes what is in flight and stops; type the same command to go on.
 
     Example: plantain bench score runs/bench --judge offline/instruments --judge gemini/gemini-3.1-pro-preview --draws 3
     """
@@ -158,10 +158,10 @@ def _print_end(run: Path, summary: RunSummary, *, as_json: bool) -> int:
             print(f"{row.metric:<32} {row.scored:>6} scored {row.unscored:>6} unscored")
             if why:
                 print(f"  {why}")
-        print(f"{summary.measured + summary.judged} scores stored, {summary.made} calls of judges made")
+        print(f"{summary.measured + summary.judged} scores stored, {summary.made} judge calls made")
     if summary.stopped is None:
         return 0
     if summary.left:
         print(f"plantain: {summary.left}", file=sys.stderr)
-    print(f"plantain: stopped ({summary.stopped}); the same command goes on", file=sys.stderr)
+    print(f"plantain: stopped ({summary.stopped}); type the same command to go on", file=sys.stderr)
     return 1 if summary.failed else 3

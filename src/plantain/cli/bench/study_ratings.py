@@ -69,7 +69,7 @@ def study_pairs(folder: Path) -> list[PairRow]:
     compared = comparisons_of([row for row in rows if row.task in (ReaderTask.PAIR, ReaderTask.RANK)])
     if not compared:
         raise InputError(
-            f"--study {folder}: none of its answers compares two models; ask by --task pair or rank"
+            f"--study {folder}: none of its answers compares two models; ask with --task pair or rank"
         )
     return [
         PairRow(left=one.left, right=one.right, outcome=one.outcome, reader=one.reader, case=one.case)

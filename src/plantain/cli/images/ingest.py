@@ -124,7 +124,9 @@ def _permission(licence: str, by: str, agreement: str) -> Consent | None:
     if licence not in tuple(Licence):
         raise InputError(f"--licence {licence!r}: choose one of {', '.join(Licence)}")
     if bool(by) != bool(agreement):
-        raise InputError("--consent-by, --agreement: say both, who allowed it and where that is written down")
+        raise InputError(
+            "--consent-by, --agreement: give both, who allowed it and where that is written down"
+        )
     return Consent(by, agreement) if by else None
 
 

@@ -72,7 +72,7 @@ def _one_decision_each(releases: list[str], masks: list[str]) -> None:
     """Raises InputError where an image is to be released and masked; what is all beside names is the rest."""
     both = sorted({*releases} & {*masks})
     if both:
-        raise InputError(f"--release {both[0]} --mask {both[0]}: say one of them; nothing was changed")
+        raise InputError(f"--release {both[0]} --mask {both[0]}: give only one of them; nothing was changed")
 
 
 def _decide(catalogue: Catalogue, releases: list[str], masks: list[str]) -> tuple[list[str], list[str]]:

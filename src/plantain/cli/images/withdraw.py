@@ -83,7 +83,7 @@ def withdraw(
     listed = [] if images is None else _listed(images)
     asked = Withdrawal(frozenset(group or ()), frozenset((*(image or ()), *listed)))
     if not asked.names:
-        raise InputError("withdraw: say what is to go: --group ID, --image ID or --images FILE")
+        raise InputError("withdraw: name what to withdraw: --group ID, --image ID or --images FILE")
     kinds = {folder: _kind(folder) for folder in folders}
     of = {kind: [folder for folder in folders if kinds[folder] is kind] for kind in FolderKind}
     catalogues = {folder: _in_catalogue(folder, asked) for folder in of[FolderKind.CATALOGUE]}
@@ -164,7 +164,7 @@ def _kind(folder: Path) -> FolderKind:
         return FolderKind.BENCHMARK
     if folder.is_dir() and next(folder.rglob(DONE), None) is not None:
         return FolderKind.TRAINING
-    raise InputError(f"{folder}: neither a run nor a catalogue, a benchmark in our own format or a training")
+    raise InputError(f"{folder}: not a run, a catalogue, a benchmark in plantain's own format or a training")
 
 
 def _learned(
@@ -297,12 +297,12 @@ def _name_releases(runs: dict[Path, WithdrawnRun | None]) -> None:
         if found is None or not found.releases:
             continue
         names = f" as {', '.join(found.released_as[:20])}" if found.released_as else ""
-        print(f"{folder}: these releases hold something of it{names}:")
+        print(f"{folder}: these releases hold parts of it{names}:")
         for path in found.releases:
             print(f"  {path}")
-        print("  export them anew, and ask everybody who has a copy to delete it", file=sys.stderr)
+        print("  export them again, and ask everyone who has a copy to delete it", file=sys.stderr)
 
 
 def _name_models(trained: Mapping[Path, Sequence[Path]]) -> None:
     for path in (path for models in trained.values() for path in models):
-        print(f"  {path}: learned from what was withdrawn, and cannot forget it: delete it, train anew")
+        print(f"  {path}: learned from what was withdrawn, and cannot forget it: delete it and train again")

@@ -62,9 +62,7 @@ def models(
     """
     if context.invoked_subcommand is not None:
         if probe or base_url or drifted or run or as_json:
-            raise InputError(
-                f"models: options of `models {context.invoked_subcommand}` stand behind its name"
-            )
+            raise InputError(f"models: options of `models {context.invoked_subcommand}` go after its name")
         return 0
     if probe:
         return _probe(probe, base_url, run, as_json)

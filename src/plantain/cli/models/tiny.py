@@ -20,5 +20,5 @@ def make_tiny_pipeline(
     Example: plantain models make-tiny tiny/klein --like flux2-klein-4b
     """
     name = make_tiny(folder, like, seed)
-    print(f"{folder}: random weights, which draw noise. Try them: plantain models try {name}")
+    print(f"{folder}: random weights, which draw only noise. To try them: plantain models try {name}")
     return 0

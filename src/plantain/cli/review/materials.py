@@ -39,7 +39,7 @@ def materials_at(source: Path) -> list[Material]:
     else:
         raise InputError(f"--from {source}: no such run, benchmark run, release or list of pairs")
     if not found:
-        raise InputError(f"--from {source}: nothing with an edited picture in it")
+        raise InputError(f"--from {source}: it holds no edited picture")
     return found
 
 

@@ -59,10 +59,10 @@ def serve(
         print(f"administrator: {served.administrator}")
         if not is_loopback(host):
             print(
-                f"plantain: --host {host}: others on the network reach this room, and without TLS in front they can "
+                f"plantain: --host {host}: others on the network can reach this room, and without TLS they can "
                 "read along; see docs/design/review.md",
                 file=sys.stderr,
             )
-        print("Ctrl-C stops; nothing is lost by it", flush=True)
+        print("Ctrl-C stops; nothing is lost", flush=True)
 
     run(study, host=host, port=port, agreement=agreement, url=url, announce=announce)

@@ -44,7 +44,7 @@ def init(
         with to.open("x", encoding="utf-8") as out:
             out.write(text)
     except FileExistsError:
-        raise InputError(f"{to}: is there already, and is not written over; choose another --to") from None
+        raise InputError(f"{to}: already exists and is not overwritten; choose another --to") from None
     except OSError as error:
         raise InputError(f"{to}: cannot be written ({error.strerror})") from error
     recipe = load_recipe(to)

@@ -56,13 +56,13 @@ def show(
         "--image": image,
     }
     if task is not None and (given := [name for name, value in filters.items() if value]):
-        raise InputError(f"{given[0]}: filters a list of tasks; take it out, or the task's id")
+        raise InputError(f"{given[0]}: filters a list of tasks; leave out either it or the task's id")
     with JournalReader.open(run) as reader:
         if task is not None:
             _story(reader, task, as_json, to)
             return
         if to is not None:
-            raise InputError("--to: writes the story of one task; say which, after the run")
+            raise InputError("--to: writes the story of one task; name it after the run")
         wanted = TaskFilter(_states(state), finding, modality, direction, image)
         _list(reader, wanted, limit, as_json)
 
@@ -96,7 +96,7 @@ def _list(reader: JournalReader, wanted: TaskFilter, limit: int, as_json: bool) 
 
     Console().print(task_table(shown) if shown else "no such task")
     if len(tasks) > limit:
-        typer.echo("and more: say --limit, or filter by --state, --finding, --direction, --image")
+        typer.echo("and more: give --limit, or filter by --state, --finding, --direction, --image")
     elif shown:
         typer.echo(f"one in full: plantain show {reader.run} {shown[0].id}")
 

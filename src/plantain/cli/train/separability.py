@@ -58,11 +58,9 @@ def separability(
     Console().print(table)
     for row in found:
         if row.why_not:
-            print(f"{row.editor}: nothing is said: {row.why_not}")
+            print(f"{row.editor}: no result: {row.why_not}")
         elif row.left_out:
-            print(
-                f"{row.editor}: {row.left_out} edits left too little untouched to be looked at outside the edit"
-            )
+            print(f"{row.editor}: {row.left_out} edits left too little of the picture untouched to compare")
     if page is not None:
         print(f"page: {page}")
     return 0

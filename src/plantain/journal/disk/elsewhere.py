@@ -30,7 +30,7 @@ def keep_blobs_in(run: Path, folder: Path) -> None:
     if link.is_symlink() or link.exists():
         raise InputError(
             f"--blobs {folder}: {run} keeps its pictures in {link.readlink() if link.is_symlink() else link}; "
-            "where they stand is settled when a run begins"
+            "their place is fixed when a run begins"
         )
     if not folder.is_dir():
         raise InputError(f"--blobs {folder}: no such folder")

@@ -292,5 +292,5 @@ def _browsed(connection: sqlite3.Connection, row: tuple[str | int | float | None
 
 def _call_id(place: str) -> int:
     if not place.isdigit() or len(place) > 18:
-        raise InputError(f"place {place[:40]!r}: not one of this list")
+        raise InputError(f"place {place[:40]!r}: not in this list")
     return int(place)

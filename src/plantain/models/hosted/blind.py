@@ -128,7 +128,7 @@ def _is_share(value: object) -> bool:
 def seen_of(look: str) -> BlindDescription:
     """What the journal keeps of a first turn. Raises ValueError where there was none."""
     if not look:
-        raise ValueError("a judge that looks first is handed what it saw; see calls.looking")
+        raise ValueError("a judge that looks first is given what it saw; see calls.looking")
     report = orjson.loads(look)
     lines = [
         f"Difference, {one['place']}: in A {one['in_a']}; in B {one['in_b']}{_sure(one)}"

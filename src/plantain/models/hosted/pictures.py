@@ -86,7 +86,7 @@ def from_square(data: bytes, original: EncodedImage, geometry: Geometry | None) 
     """
     width, height = declared_size(data)
     if width == 0:
-        raise BadImage("the editor returned bytes that are no picture")
+        raise BadImage("the editor returned bytes that are not a picture")
     if width != height:
         raise BadImage(f"the editor returned {width}x{height} pixels, not a square")
     if width < SMALLEST_SIDE:

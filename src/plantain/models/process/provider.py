@@ -25,7 +25,7 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
         near = nearest(preset.worker, options.workers)
         hint = f"did you mean {near!r}? or " if near else ""
         raise InputError(
-            f"{name}: nobody has said how it is started; {hint}write [providers.process.workers.{preset.worker}] "
+            f"{name}: no command to start it was given; {hint}write [providers.process.workers.{preset.worker}] "
             'command = ["/path/to/its/python", "worker.py"] (see docs/design/open-models.md)'
         )
     from plantain.models.process.editor import ProcessEditor

@@ -239,7 +239,7 @@ def _check(small: Field, head: Mask, inside: Mask) -> None:
         raise CannotShow("not a brain MR slice: the field is a circular aperture")
     values = small[inside]
     if float(np.percentile(values, 95) - np.percentile(values, 5)) < 8:
-        raise CannotShow("not a brain MR slice: nothing to tell grey from white matter")
+        raise CannotShow("not a brain MR slice: grey and white matter look alike")
 
 
 def _is_circle(mask: Mask) -> bool:

@@ -76,7 +76,7 @@ def read_pilot(run: Path) -> Pilot:
             whole.add(rounds, succeeded)
             parts.setdefault((finding, direction), Tally()).add(rounds, succeeded)
         if not whole.tasks:
-            raise InputError(f"--pilot {run}: none of its tasks is closed yet, so it tells no rates")
+            raise InputError(f"--pilot {run}: none of its tasks is closed yet, so there are no rates yet")
         attempts = reader.attempt_count() + reader.attempt_count(superseded=True)
         rows = costs(reader)
         tries = {

@@ -36,7 +36,7 @@ def write_export(study: Study, ratings: Ratings, to: Path) -> list[str]:
         InputError: the folder holds something else.
     """
     if to.exists() and (not to.is_dir() or any(to.iterdir())) and not (to / "HASH").is_file():
-        raise InputError(f"--to {to}: holds something that is no export of a study")
+        raise InputError(f"--to {to}: holds something other than the export of a study")
     names = []
     for name, data in export_files(study, ratings):
         (to / name).parent.mkdir(parents=True, exist_ok=True)

@@ -180,7 +180,7 @@ class Desk:
             raise NotYours
         if standing["state"] not in ("done", "closed"):
             raise InputError(
-                f"{standing['answered']} of {standing['items']} items have an answer: not yet to be closed"
+                f"{standing['answered']} of {standing['items']} items have an answer: the block cannot be closed yet"
             )
         self.ratings.close_block(self.reader.code, block_id)
 

@@ -48,5 +48,5 @@ def hide(
         )
     typer.echo(f"{public}: {done.samples:,} samples, truths of {done.hidden:,} hidden")
     typer.echo(
-        f"{private}: {done.hidden:,} samples of {done.clusters:,} sources; scored with by `plantain bench rescore`"
+        f"{private}: {done.hidden:,} samples of {done.clusters:,} sources; for scoring with `plantain bench rescore`"
     )

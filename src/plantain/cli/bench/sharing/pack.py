@@ -60,5 +60,5 @@ def pack(
     lost = f", {packed.without_image:,} without an image" if packed.without_image else ""
     typer.echo(
         f"{packed.path}: {packed.arms} arms, {packed.outputs:,} outputs{lost}, {packed.scores:,} scores, "
-        f"{packed.replies:,} replies of judges"
+        f"{packed.replies:,} judge replies"
     )

@@ -35,7 +35,7 @@ def version(
     from plantain.bench.edition.versions import editions, name_edition
 
     if not wanted and (note or before is not None):
-        raise InputError("--note and --from go with --set: they say what a new version changes")
+        raise InputError("--note and --from describe a new version: give --set too")
     bench = Benchmark.load(path)
     if wanted:
         edition = name_edition(bench, wanted, note, Benchmark.load(before) if before is not None else None)

@@ -53,8 +53,8 @@ def _wire(name: str, options: ProviderOptions) -> AzureWire:
     check_size(section, options)
     if not options.base_url:
         raise InputError(
-            f"{where}.base_url: is missing; say where the resource is, e.g. https://NAME.openai.azure.com (one in the "
-            "environment is not heard)"
+            f"{where}.base_url: is missing; give the resource's address, e.g. https://NAME.openai.azure.com (the "
+            "environment's is ignored)"
         )
     if options.jobs is not None:
         raise InputError(f'{where}.transport: plantain sends no batch jobs to azure; use "online"')

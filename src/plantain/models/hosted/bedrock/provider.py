@@ -63,8 +63,8 @@ def _wire(name: str, options: ProviderOptions) -> BedrockWire:
         raise InputError(f'{where}.transport: plantain sends no batch jobs to bedrock; use "online"')
     if not re.fullmatch(r"[a-z]{2,8}(-[a-z0-9]+)+-\d+", options.location):
         raise InputError(
-            f'{where}.location: {options.location!r}; name the AWS region, e.g. "eu-central-1" (one in the environment '
-            "is not heard)"
+            f'{where}.location: {options.location!r}; name the AWS region, e.g. "eu-central-1" (the environment\'s '
+            "is ignored)"
         )
     from plantain.models.hosted.bedrock.wire import BedrockWire
 

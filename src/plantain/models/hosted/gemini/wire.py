@@ -57,7 +57,7 @@ class GeminiWire:
     Args:
         name: "gemini/<model>".
         key: the API key.
-        options: address and timeout. An address in the environment is not heard: images go where the recipe says.
+        options: address and timeout. An address in the environment is ignored: images go where the recipe says.
     """
 
     version = VERSION

@@ -108,7 +108,7 @@ def _endpoints(name: str, options: ProviderOptions) -> Endpoints:
         )
     if not options.base_url:
         raise InputError(
-            f"providers.{section}.base_url: is missing; say where the server is, e.g. http://127.0.0.1:8000/v1"
+            f"providers.{section}.base_url: is missing; give the server's address, e.g. http://127.0.0.1:8000/v1"
         )
     from plantain.models.hosted.openai.endpoints import Endpoints
     from plantain.models.hosted.openai.wire import CompatibleWire

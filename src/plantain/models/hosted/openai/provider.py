@@ -129,7 +129,7 @@ def check_size(section: str, options: ProviderOptions) -> None:
     """Refuses a picture size that is no square. Raises InputError."""
     size = options.image_size
     if size and not _is_square(size):
-        raise InputError(f'providers.{section}.image_size: {size!r} is no square like "1024x1024"')
+        raise InputError(f'providers.{section}.image_size: {size!r} is not a square like "1024x1024"')
 
 
 def _is_square(size: str) -> bool:

@@ -76,7 +76,7 @@ class OpenAIWire:
         name: "provider/model".
         key: the API key; an empty one for servers that want none.
         options: timeout, and what the transport needs to know of the address.
-        address: the base URL. One in the environment is not heard: images go where the recipe says.
+        address: the base URL. One in the environment is ignored: images go where the recipe says.
     """
 
     def __init__(self, name: str, key: Secret, options: ProviderOptions, address: str) -> None:

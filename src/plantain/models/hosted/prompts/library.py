@@ -177,7 +177,7 @@ def _read(name: str, folder: Path | None, edition: int) -> str:
 def _refuse_strangers(folder: Path) -> None:
     known = [f"{name}.md.j2" for name in (*ASKED, *PARTS, *ADDED)]
     if not folder.is_dir():
-        raise InputError(f"prompts: {folder} is no folder")
+        raise InputError(f"prompts: {folder} is not a folder")
     for path in sorted(folder.glob("*.j2")):
         if path.name not in known:
             raise InputError(f"prompts: {path}: replaces nothing; known: {', '.join(known)}")

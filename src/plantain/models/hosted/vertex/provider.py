@@ -39,7 +39,7 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     where = f"providers.{name.partition('/')[0]}"
     if not re.fullmatch(BUCKET, options.bucket):
         raise InputError(
-            f'{where}.bucket: batch jobs go through a bucket of the project; say which, e.g. "gs://my-bucket/plantain"'
+            f'{where}.bucket: batch jobs go through a bucket of the project; name it, e.g. "gs://my-bucket/plantain"'
         )
     if options.storage_url:
         check_url(options.storage_url, f"{where}.storage_url")
@@ -65,8 +65,8 @@ def _wire(name: str, options: ProviderOptions) -> VertexWire:
         raise InputError(f"{where}.api_key_env: vertex signs in with {SIGNS_IN}, not with a key")
     if not options.project:
         raise InputError(
-            f"{where}.project: is missing; name the Google Cloud project that answers for the images (one in the "
-            "environment is not heard)"
+            f"{where}.project: is missing; name the Google Cloud project responsible for the images (the "
+            "environment's is ignored)"
         )
     for field, form in (("project", r"[a-z0-9][a-z0-9.:-]*"), ("location", r"[a-z0-9-]*")):
         if not re.fullmatch(form, getattr(options, field)):
