@@ -24,7 +24,7 @@ from plantain.journal.questions.release import closed_digest, closed_images
 from plantain.privacy.licence_terms import as_json
 from plantain.privacy.licence_texts import PARTS
 from plantain.records import InputError
-from plantain.release.configs import table_configs
+from plantain.release.cards.configs import table_configs
 from plantain.release.finish import finish_release
 from plantain.release.judges import keep_cards, kept_cards, run_cards, write_cards
 from plantain.release.layouts.contract import LAYOUTS, chosen

@@ -11,9 +11,9 @@ import openai
 import pytest
 
 from fakes.server import KEY, Answer, FakeProvider, Request, json_answer
-from plantain.models.hosted.announced import announced_in_error, announced_in_headers
 from plantain.models.hosted.faults import http_fault
 from plantain.models.hosted.guarded import GuardedTransport
+from plantain.models.hosted.limits.announced import announced_in_error, announced_in_headers
 from plantain.roles.exchange import AnnouncedLimit, Exchange, exchange
 from plantain.roles.options import ProviderOptions
 

@@ -12,9 +12,9 @@ from typing import Protocol, TypeVar
 import orjson
 
 from plantain.files.redaction import redacted_json
-from plantain.models.hosted.announced import announced_in_error
 from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.quotas import (
+from plantain.models.hosted.limits.announced import announced_in_error
+from plantain.models.hosted.limits.quotas import (
     LONGEST_WAIT_S,
     announced_wait,
     larger_than_its_limit,

@@ -14,9 +14,9 @@ import httpcore2
 import httpx2
 
 from plantain.models.hosted.addresses import destination, loopback_addresses, origin_of
-from plantain.models.hosted.announced import announced_in_headers
+from plantain.models.hosted.limits.announced import announced_in_headers
+from plantain.models.hosted.limits.quotas import retry_after
 from plantain.models.hosted.outgoing import cleared_file, pictures_in, pictures_in_lines
-from plantain.models.hosted.quotas import retry_after
 from plantain.records import Destination, NotAllowed, Outgoing, Reach
 from plantain.roles.clearance import Clearance
 from plantain.roles.exchange import AnnouncedLimit, announce, patience

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.quotas import violations
+from plantain.models.hosted.limits.quotas import violations
 from plantain.models.hosted.scrub import text
 from plantain.roles.exchange import AnnouncedLimit
 

@@ -1,0 +1,1 @@
+"""What a provider says of its limits: in the error that refuses a call, and in advance."""
