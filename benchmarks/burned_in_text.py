@@ -9,7 +9,8 @@ Targets: every line that a person can read in the prepared image is seen (plain 
 no alarm in the clean images that arrive with the dependencies.
 With --slices, small pictures of a folder that hold no text: half get one line each, and what is read at 1024 pixels is
 compared with what is read as ingest reads them; the others give false alarms. Target: no line lost.
-Run: python benchmarks/burned_in_text.py [--films 2] [--quick] [--slices FOLDER --minutes 2]
+With --alarms, every picture of folders that hold no text, as ingest reads it: how often something identifying is told.
+Run: python benchmarks/burned_in_text.py [--films 2] [--quick] [--slices FOLDER --minutes 2] [--alarms FOLDER ...]
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import argparse
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -100,12 +102,17 @@ def main() -> int:
         "--quick", action="store_true", help="a few conditions, and only the clean images of packages"
     )
     parser.add_argument("--slices", type=Path, help="only this: a folder of small pictures without text")
+    parser.add_argument("--alarms", type=Path, nargs="+", help="only this: folders of pictures without text")
     parser.add_argument("--minutes", type=float, default=2.0)
     arguments = parser.parse_args()
     cv2.setNumThreads(1)
     reader = open_reader()
     if reader is None:
         print(why_no_reader())
+        return 0
+    if arguments.alarms:
+        for folder in arguments.alarms:
+            _alarms(reader, folder)
         return 0
     if arguments.slices:
         return 0 if _slices(reader, arguments.slices, arguments.minutes) else 1
@@ -139,7 +146,7 @@ def _recall(reader: TextReader, films: Sequence[Pixels], conditions: dict[str, l
 def _slices(reader: TextReader, folder: Path, minutes: float) -> bool:
     """Lines lost and won, and false alarms, by reading enlarged pictures smaller."""
     rng = np.random.default_rng(7)
-    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".png", ".jpg", ".jpeg"))
+    files = _pictures(folder)
     rng.shuffle(files)
     ends = time.monotonic() + 60 * minutes
     seconds, planted, seen, lost, alarms, clean = np.zeros(2), 0, np.zeros(2, int), [], [], 0
@@ -185,6 +192,33 @@ def _slices(reader: TextReader, folder: Path, minutes: float) -> bool:
     for told in (*lost, *alarms):
         print(f"  {told}")
     return not lost
+
+
+def _alarms(reader: TextReader, folder: Path) -> None:
+    """Every picture of a folder, by the same two readings as the gate of ingest."""
+    alarms, kinds, seconds, files = [], Counter[str](), 0.0, _pictures(folder)
+    for number, file in enumerate(files, 1):
+        pixels = decode_untrusted(file.read_bytes(), file.name)
+        prepared, geometry = prepare(pixels)
+        shown = decode(encode_source(prepared))
+        begun = time.thread_time()
+        texts = (
+            *read_prepared(shown, geometry, reader),
+            *small_texts(pixels, reader, max(geometry.inner_width, geometry.inner_height)),
+        )
+        seconds += time.thread_time() - begun
+        identifying = [text for text in texts if text.kind.identifying]
+        kinds.update({text.kind.value for text in texts})
+        if identifying:
+            alarms.append(f"{file.name}: {[(one.text, one.kind.value, one.sure) for one in identifying]}")
+            print(f"  {number}: {alarms[-1]}", flush=True)
+    each = seconds / max(1, len(files))
+    print(f"{folder.name}: {len(alarms)} of {len(files)} held back; {each:.3f} s of processor each")
+    print(f"pictures with text of each kind: {dict(kinds)}", flush=True)
+
+
+def _pictures(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".png", ".jpg", ".jpeg"))
 
 
 def _one_line(
