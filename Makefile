@@ -34,7 +34,7 @@ fuzz: $(VENV)/.dev
 	$(BIN)/pytest -n 2 --dist loadfile -q -m hypothesis --hypothesis-profile fuzz --hypothesis-seed $(SEED) $(ARGS)
 	$(BIN)/python benchmarks/fuzz.py --minutes 1 --seed $(SEED)
 
-# Everything that a stranger could send, with every command that reads it, under a tracer (twenty minutes).
+# Everything that a stranger could send, with every command that reads it, under a tracer (six minutes on two cores).
 hostile: $(VENV)/.dev debian
 	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests $(BIN)/python -m hostile.trace $(ARGS)
 

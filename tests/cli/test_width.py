@@ -6,9 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.table import Table
 
 from pipeline.quick import quick_catalogue
 from plantain.cli import main
+from plantain.cli.terminal.tables import print_table
+from plantain.report.task_list import ListedTask
+from plantain.report.terminal import task_table
 
 RECIPE = """
 name = "narrow"
@@ -41,3 +45,31 @@ def test_a_table_fits_eighty_columns(
         for model in json.loads(capsys.readouterr().out):
             hosted = str(model["name"]).startswith(("gemini/", "openai/"))
             assert not hosted or (model["name"] in out and str(model["retired"]) in out)
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_no_word_of_a_table_is_broken(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The longest names of findings beside long reasons, in a list of tasks and in a judge's card."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    reason = (
+        "no pleural effusion found: no fluid with a surface against lung stands in the costophrenic angles"
+    )
+    for finding in ("Pneumothorax", "Enlarged Cardiomediastinum"):
+        listed = ListedTask(
+            "0630cb7a8d11bfb5532f", "not_applicable", "chest_xray", finding, "remove", 2, reason
+        )
+        print_table(task_table([listed]))
+        out = capsys.readouterr().out
+        assert all(word in out for word in (*finding.split(), *reason.split(), listed.id))
+    figures = Table("", "20 % strength, moved elsewhere", "95 % interval")
+    figures.add_column("edit", no_wrap=True)
+    figures.add_row(
+        "independent masses called meningioma", reason, "0.98 (0.95 to 1.00)", "a name with spaces"
+    )
+    print_table(figures)
+    out = capsys.readouterr().out
+    assert all(word in out for word in (*reason.split(), "independent", "a name with spaces", "interval"))
+    lines = out.splitlines()
+    assert len({len(line) for line in lines}) == 1  # every row ends at the right border

@@ -13,7 +13,6 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from plantain.audit.asking import asking
@@ -29,6 +28,7 @@ from plantain.audit.trials import chosen_kinds
 from plantain.cli.runs.build import print_end
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress
+from plantain.cli.terminal.tables import print_table
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
@@ -155,7 +155,7 @@ def audit(
     if as_json:
         print(orjson.dumps(card_json(card), option=orjson.OPT_INDENT_2).decode())
     else:
-        print_card(card, Console())
+        print_card(card)
     return print_end(summary, "plantain audit (the same options)")
 
 
@@ -267,7 +267,7 @@ def _findings(text: str, taxonomy: Taxonomy) -> tuple[str, ...]:
     return wanted
 
 
-def print_card(card: JudgeCard, console: Console) -> None:
+def print_card(card: JudgeCard) -> None:
     """The card as tables for a person."""
     print(card.line)
     for reason in card.gate.why:
@@ -275,9 +275,9 @@ def print_card(card: JudgeCard, console: Console) -> None:
     for title in ("controls", "defects", "repeats", "agreement", "drift"):
         rows = getattr(card, title)
         if rows:
-            console.print(_table(f"{card.judge}: {title}", rows))
+            print_table(_table(f"{card.judge}: {title}", rows))
     gaps = {f"{m}, {c.replace('_', ' ')}": f for m, own in card.gaps.items() for c, f in own.items()}
-    console.print(_table("right minus wrong, by modality and criterion", gaps))
+    print_table(_table("right minus wrong, by modality and criterion", gaps))
     for reason, n in card.left_out.items():
         print(f"left out {n} times: {reason}")
 
@@ -306,7 +306,6 @@ async def _published(
 
 
 def _print_opinions(judge: str, opinions: list[Opinion]) -> None:
-    console = Console()
     table = Table(title=f"{judge} on published edits (originals stood in for by what their edits share)")
     table.add_column("edit", no_wrap=True)
     for criterion in Criterion:
@@ -320,7 +319,7 @@ def _print_opinions(judge: str, opinions: list[Opinion]) -> None:
         marks = ["pass" if seen.criteria[criterion].passed else "fail" for criterion in Criterion]
         codes = sorted({code for result in seen.criteria.values() for code in result.codes})
         table.add_row(opinion.edit.path.stem, *marks, ", ".join(codes).replace("_", " "))
-    console.print(table)
+    print_table(table)
     unasked = [opinion for opinion in opinions if opinion.observations is None]
     for reason in sorted({opinion.reason for opinion in unasked}):
         print(f"not judged: {sum(o.reason == reason for o in unasked)} edits ({reason})")

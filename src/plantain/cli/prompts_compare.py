@@ -10,7 +10,6 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from plantain.audit.jury import models_of
@@ -26,6 +25,7 @@ from plantain.audit.rejudging.prompts_page import write_prompts_page
 from plantain.cli.runs.build import print_end
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress
+from plantain.cli.terminal.tables import print_table
 from plantain.files.writing import replace_file
 from plantain.journal import JournalReader
 from plantain.records import InputError
@@ -112,8 +112,7 @@ def _print(came: PromptComparison, run: Path) -> None:
         table.add_column(heading, justify="left" if heading == "passes" else "right", overflow="fold")
     for name, counts in {"qualified": came.qualified(), **came.criteria()}.items():
         table.add_row(name.replace("_", " "), *_cells(counts))
-    console = Console()
-    console.print(table)
+    print_table(table)
     for name, cost, calls in zip(came.names, came.cost_usd, came.calls, strict=True):
         print(f"{name}: {calls} calls, {'cost unknown' if cost is None else f'${cost:.4f}'}")
     for name, missing in came.unjudged.items():

@@ -72,8 +72,8 @@ def task_table(tasks: Sequence[ListedTask]) -> Table:
     table.add_column("task", no_wrap=True)
     table.add_column("state", no_wrap=True)
     table.add_column("round", justify="right")
-    for heading in ("what", "why not"):
-        table.add_column(heading, overflow="fold", max_width=60)
+    table.add_column("what", max_width=60)
+    table.add_column("why not", overflow="fold", max_width=60)
     for task in tasks:
         state = Text(task.state.replace("_", " "), style=STATE_STYLES.get(task.state, ""))
         what = _text(f"{task.direction} {task.finding}")

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -22,6 +21,7 @@ from plantain.bench.benchmark.describing import (
 )
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.bar import progress_bar
+from plantain.cli.terminal.tables import print_table
 from plantain.files.csv_form import written_csv
 from plantain.files.writing import replace_file
 
@@ -63,7 +63,6 @@ def describe(
 
 
 def _print(description: Description, more_than: int) -> None:
-    console = Console()
     organs = Table(title=f"{escape(description.name)}: {description.samples:,} samples", title_justify="left")
     for heading in ("organ", "samples", "tasks", "sources", "mean region", "shows"):
         organs.add_column(heading, justify="left" if heading == "organ" else "right")
@@ -72,7 +71,7 @@ def _print(description: Description, more_than: int) -> None:
         shows = "none" if row.detectable is None else f"{row.detectable:.2f}"
         organs.add_row(escape(row.organ), str(row.samples), str(row.tasks), str(row.clusters), share, shows)
     organs.caption = f"shows: smallest difference between two models at a standard deviation of {USUAL}"
-    console.print(organs)
+    print_table(organs)
     listed = description.table5(more_than)
     if listed:
         tasks = Table(title=f"Tasks with more than {more_than} samples", title_justify="left")
@@ -80,7 +79,7 @@ def _print(description: Description, more_than: int) -> None:
             tasks.add_column(heading, justify="right" if heading == "samples" else "left")
         for task in listed:
             tasks.add_row(escape(task.organ), escape(task.task), str(task.samples))
-        console.print(tasks)
+        print_table(tasks)
     directions = ", ".join(f"{n} {name}" for name, n in description.directions.items())
     print(
         f"{description.samples} samples from {description.clusters} independent sources; "

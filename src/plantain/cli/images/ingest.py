@@ -24,6 +24,7 @@ from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
 from plantain.cli.images.ingest_table import group_remarks, table_line
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.tables import print_table
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
 from plantain.privacy.text_reader import open_reader, why_no_reader
@@ -160,7 +161,7 @@ def _print_kinds(as_json: bool) -> None:
     table = Table("kind", "reads", box=None, pad_edge=False)
     for name, summary in kinds().items():
         table.add_row(name, summary)
-    Console().print(table)
+    print_table(table)
 
 
 def _read_earlier(catalogue: Catalogue, gate: PrivacyGate, done: Ingested) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.tables import print_table
 from plantain.records import InputError
 
 if TYPE_CHECKING:
@@ -79,8 +80,6 @@ def plan(
         shown = plan_json(made) | ({"page": str(page)} if page else {})
         print(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())
         return
-    from rich.console import Console
-
     asked = made.asked
     split = f" in {groups} groups" if groups > 1 else ""
     print(
@@ -88,7 +87,7 @@ def plan(
     )
     print(f"type-1 error {100 * asked.type_1:.1f} %, {asked.hours:.1f} hours of reading in all")
     print(f"variances of the difference: {source}")
-    Console().print(table_of(made))
+    print_table(table_of(made))
     for design in made.split:
         found = f"power {100 * design.power:.0f} %"
         print(f"split-plot, the same hours: {design.groups} groups, {design.cases} cases in all: {found}")

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.tables import print_table
 from plantain.pipeline.consent import warnings
 from plantain.pipeline.estimate import CallEstimate
 from plantain.pipeline.forecast import BuildPlan
@@ -88,7 +88,6 @@ def _tokens(made: BuildPlan, step: Step, model: str) -> dict[str, object]:
 
 
 def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> None:
-    console = Console()
     tasks = Table(title=f"{recipe.name}: {made.tasks} tasks on {made.images} images")
     for heading in ("modality", "finding", "direction"):
         tasks.add_column(heading, overflow="fold")
@@ -97,7 +96,7 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
         tasks.add_row(modality, finding, direction, str(n))
     if made.controls:
         tasks.add_row("", "controls: nothing to change", "", str(made.controls))
-    console.print(tasks)
+    print_table(tasks)
     source = (
         "by the pilot's rates" if by_pilot else "by the paper's rates; a pilot run (--pilot) is more exact"
     )
@@ -117,7 +116,7 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
         needs.add_row("cost", *_row(made.cost_usd, "${:,.2f}"))
     needs.add_row("time", *map(duration, _values(made.duration_s)))
     needs.add_row("disk", *map(gigabytes, _values(made.disk)))
-    console.print(needs)
+    print_table(needs)
     for line in _remarks(recipe, made, free):
         print(line)
 

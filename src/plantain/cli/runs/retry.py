@@ -9,11 +9,11 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from plantain.bench.generate.runfile import BENCH
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.tables import print_table
 from plantain.journal import Journal, JournalReader
 from plantain.pipeline.retry import ENDINGS, RetryChoice, ended_tasks
 from plantain.records import InputError, Step
@@ -84,7 +84,7 @@ def retry(
     table.add_column("tasks", justify="right")
     for key, n in sorted(counts.items()):
         table.add_row(*key, str(n))
-    Console().print(table)
+    print_table(table)
     if continued or reopened:
         print(
             f"{continued} go on where they stopped, {reopened} begin anew; `plantain build` with the run's recipe "

@@ -90,11 +90,13 @@ def _list(reader: JournalReader, wanted: TaskFilter, limit: int, as_json: bool) 
             json.dumps({"tasks": [asdict(task) for task in shown], "more": len(tasks) > limit}, indent=1)
         )
         return
-    from rich.console import Console
-
+    from plantain.cli.terminal.tables import print_table
     from plantain.report.terminal import task_table
 
-    Console().print(task_table(shown) if shown else "no such task")
+    if shown:
+        print_table(task_table(shown))
+    else:
+        typer.echo("no such task")
     if len(tasks) > limit:
         typer.echo("and more: give --limit, or filter by --state, --finding, --direction, --image")
     elif shown:

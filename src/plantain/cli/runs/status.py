@@ -10,11 +10,11 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from plantain.calls.circuit_breaker import minutes
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.tables import print_table
 from plantain.engines.contract import EngineState
 from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
@@ -66,7 +66,7 @@ def status(
         return
     table = Table(title=f"{name} ({run})", show_header=False)
     table.add_column("what", style="bold")
-    table.add_column("how many")
+    table.add_column("how many", overflow="fold")
     if share is not None:
         table.add_row("shard", f"{share.shard}: {share.tasks:,} of {share.of:,} tasks")
     if engine is not None:
@@ -96,8 +96,7 @@ def status(
         table.add_row(
             "batch job", f"{job['id'] or job['key']}: {job['state']}, {job['requests']} requests{trouble}"
         )
-    console = Console()
-    console.print(table)
+    print_table(table)
     print_unsuccessful(ended, run)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
@@ -15,10 +18,34 @@ def print_table(table: Table) -> None:
     Columns with overflow "fold" are broken within words, down to `FOLDED` characters.
     """
     console = Console()
-    least = 1
-    for column in table.columns:
-        cells = (column.header, *column.cells)
-        longest = max((len(word) for cell in cells for word in str(cell).split()), default=0)
-        least += 3 + (min(longest, FOLDED) if column.overflow == "fold" else longest)
-    console.width = max(console.width, least)
+    cells = [[str(cell) for cell in (column.header, *column.cells)] for column in table.columns]
+    natural = [_longest(line for cell in own for line in cell.splitlines()) for own in cells]
+    least = [_longest(word for cell in own for word in cell.split()) for own in cells]
+    for place, column in enumerate(table.columns):
+        natural[place] = min(natural[place], column.max_width or natural[place])
+        if column.no_wrap:
+            least[place] = natural[place]
+        elif column.overflow == "fold":
+            least[place] = min(least[place], FOLDED)
+    frame = 3 * len(cells) + 1
+    console.width = max(console.width, frame + sum(least))
+    if frame + sum(natural) > console.width:
+        # Rich would narrow the widest columns first, whatever their words ask.
+        for column, width in zip(table.columns, _shared(least, natural, console.width - frame), strict=True):
+            column.width = width
     console.print(table)
+
+
+def _longest(texts: Iterable[str]) -> int:
+    return max(map(cell_len, texts), default=0)
+
+
+def _shared(least: Sequence[int], natural: Sequence[int], room: int) -> list[int]:
+    """Widths of columns that have the room together: what each asks at least, then equal parts of the rest."""
+    widths, spare = list(least), room - sum(least)
+    needs = [max(0, wanted - given) for wanted, given in zip(natural, least, strict=True)]
+    for done, place in enumerate(sorted(range(len(needs)), key=needs.__getitem__)):
+        more = min(needs[place], spare // (len(needs) - done))
+        widths[place] += more
+        spare -= more
+    return widths

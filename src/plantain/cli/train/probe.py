@@ -8,10 +8,10 @@ from typing import Annotated
 import orjson
 import typer
 from pydantic import TypeAdapter
-from rich.console import Console
 from rich.table import Table
 
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.tables import print_table
 from plantain.cli.train.bar import TrainingBar
 from plantain.models.extras import require_extra
 from plantain.models.probe.card import ProbeCard
@@ -76,25 +76,25 @@ def probe(
         card_json = TypeAdapter(ProbeCard).dump_python(card, mode="json")
         print(orjson.dumps({"passes": card.passes, **card_json}, option=orjson.OPT_INDENT_2).decode())
     else:
-        print_probe_card(card, Console())
+        print_probe_card(card)
         print(f"page: {page}")
     return 0
 
 
-def print_probe_card(card: ProbeCard, console: Console) -> None:
+def print_probe_card(card: ProbeCard) -> None:
     """The card as tables for a person."""
     areas = Table(title=f"{card.modality}: AUC (patients {card.patients})")
     for heading in ("pictures", *card.findings):
         areas.add_column(heading, justify="left" if heading == "pictures" else "right")
     for what, row in {"held out": card.held_out, **card.areas_under}.items():
         areas.add_row(what, *(interval(a.auc, a.low, a.high) for a in row.values()))
-    console.print(areas)
+    print_table(areas)
     controls = Table(title="called right")
     for heading in ("control", *card.findings):
         controls.add_column(heading, justify="left" if heading == "control" else "right")
     for what, rates in card.controls.items():
         controls.add_row(what, *(interval(r.rate, r.low, r.high) for r in rates.values()))
-    console.print(controls)
+    print_table(controls)
     print(f"expected calibration error: {card.ece:.3f}")
     print(
         "the card passes: the probe may judge"

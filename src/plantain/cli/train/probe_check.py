@@ -7,10 +7,10 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.tables import print_table
 from plantain.cli.train.probe import interval
 from plantain.models.extras import require_extra
 from plantain.models.probe.folder import Probe
@@ -57,7 +57,7 @@ def probe_check(
         table.add_column(heading, justify="left" if heading == "finding" else "right")
     for (name, area), cases in zip(found.findings.items(), pictures.labels.sum(axis=0), strict=True):
         table.add_row(name, interval(area.auc, area.low, area.high), str(int(cases)))
-    Console().print(table)
+    print_table(table)
     print(f"expected calibration error: {found.ece:.3f}")
     if warned:
         print("the probe learned from this catalogue: these numbers say nothing about unseen pictures")

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.tables import print_table
 from plantain.cli.train.probe import interval
 from plantain.train.probe.edits import MOST, made_edits
 from plantain.train.probe.page import write_separability_page
@@ -55,7 +55,7 @@ def separability(
     for row in found:
         areas = [interval(area.auc, area.low, area.high) for area in (row.whole, row.outside)]
         table.add_row(row.editor, str(row.edits), *areas)
-    Console().print(table)
+    print_table(table)
     for row in found:
         if row.why_not:
             print(f"{row.editor}: no result: {row.why_not}")

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.tables import print_table
 from plantain.cli.train.bar import TrainingBar
 from plantain.cli.train.probe import interval, named
 from plantain.models.extras import require_extra
@@ -80,7 +80,7 @@ def utility(
         table.add_row(arm, *(f"{area:.3f}" for area in areas.values()))
     for arm, rows in found.differences.items():
         table.add_row(f"{arm}, difference", *(interval(d.difference, d.low, d.high) for d in rows.values()))
-    Console().print(table)
+    print_table(table)
     if page is not None:
         print(f"page: {page}")
     return 0
