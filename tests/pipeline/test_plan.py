@@ -255,6 +255,21 @@ def test_a_missing_key_is_a_warning_to_plan_and_stops_build(
     assert capsys.readouterr().err.splitlines()[-1] == f"plantain: {line}"
 
 
+def test_an_editor_that_has_to_be_told_the_region_is_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quick_catalogue(tmp_path / "catalogue", images=1)
+    recipe = tmp_path / "recipe.toml"
+    for editor, warned in (("process/brushnet", True), ("process/mine", False)):
+        recipe.write_text(
+            'name = "mine"\n[data]\ncatalogue = "catalogue"\nfindings = ["AMD"]\n[models]\nwriter = "offline/templates"\n'
+            f'editor = "{editor}"\njudge = "offline/instruments"\n'
+            f'[providers.process.workers.{editor.partition("/")[2]}]\ncommand = ["true"]\n'
+        )
+        assert main(["plan", str(recipe)]) == 0
+        assert ("has to be told where to edit" in capsys.readouterr().err) is warned
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"), [(40, "40 s"), (720, "12 min"), (27_000, "7.5 h"), (276_480, "3.2 days")]
 )

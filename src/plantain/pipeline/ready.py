@@ -15,6 +15,7 @@ from plantain.pipeline.plan import enumerate_tasks, plan_digest
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.rounds import Method
 from plantain.pipeline.shards import Shard, Share, counted, lessened, share_begun
+from plantain.roles import TakesRegion
 from plantain.runs.door import Door
 from plantain.runs.money.pricing import check_prices
 from plantain.runs.opening import begun_with
@@ -84,7 +85,7 @@ def make_ready(
 
 
 def forecast(recipe: Recipe, pilot: Path | None = None) -> tuple[BuildPlan, list[str]]:
-    """What a recipe will need, and keys that its models lack; calls nothing.
+    """What a recipe will need, and remarks: keys that its models lack, an editor that cannot work here; calls nothing.
 
     Args:
         recipe: validated.
@@ -97,4 +98,11 @@ def forecast(recipe: Recipe, pilot: Path | None = None) -> tuple[BuildPlan, list
     ready = make_ready(recipe, missing=missing)
     with ready.catalogue:
         made = make_plan(recipe, ready.catalogue, ready.taxonomy, read_pilot(pilot) if pilot else None)
-    return made, list(dict.fromkeys(missing))
+    remarks = [f"{line}; build needs it" for line in dict.fromkeys(missing)]
+    editor = ready.method.editor
+    if isinstance(editor, TakesRegion) and editor.takes_region:
+        remarks.append(
+            f"{recipe.models.editor} has to be told where to edit, and a build has no regions: every edit would end "
+            "as not_applicable. Measure it on a benchmark with regions (plantain bench generate), or choose another"
+        )
+    return made, remarks

@@ -37,9 +37,9 @@ def plan(
     Example: plantain plan cxr.toml --pilot runs/cxr-pilot
     """
     recipe = load_recipe(recipe_file)
-    made, missing = forecast(recipe, pilot)
+    made, found = forecast(recipe, pilot)
     free = shutil.disk_usage(recipe.data.catalogue).free
-    remarks = [*warnings(recipe), *(f"{line}; build needs it" for line in missing)]
+    remarks = [*warnings(recipe), *found]
     for warning in remarks:
         print(f"plantain: warning: {warning}", file=sys.stderr)
     if as_json:
