@@ -262,7 +262,8 @@ def test_an_editor_that_has_to_be_told_the_region_is_a_warning(
     recipe = tmp_path / "recipe.toml"
     for editor, warned in (("process/brushnet", True), ("process/mine", False)):
         recipe.write_text(
-            'name = "mine"\n[data]\ncatalogue = "catalogue"\nfindings = ["AMD"]\n[models]\nwriter = "offline/templates"\n'
+            'name = "mine"\n[data]\n'
+            'catalogue = "catalogue"\nfindings = ["AMD"]\n[models]\nwriter = "offline/templates"\n'
             f'editor = "{editor}"\njudge = "offline/instruments"\n'
             f'[providers.process.workers.{editor.partition("/")[2]}]\ncommand = ["true"]\n'
         )

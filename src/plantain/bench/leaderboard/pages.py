@@ -39,6 +39,8 @@ from plantain.bench.leaderboard.tables import (
     region_size,
     why_no_interval,
 )
+from plantain.bench.leaderboard.what_was_run import EditorRun, editor_runs
+from plantain.journal.questions.benchmark import edit_records
 from plantain.metrics.statistics.bradley_terry import Comparison
 from plantain.metrics.statistics.means import Estimate
 from plantain.pages.drawing import printed
@@ -68,6 +70,7 @@ class Leaderboard:
         samples, grids: with pictures; empty where the benchmark's folder is not there, and `absent` says so.
         remarks: what else a reader should know, a line each.
         pairwise: strengths of models, by people and by what each judge's scores imply.
+        editors: what was run as each open editor.
     """
 
     table: Table
@@ -79,6 +82,7 @@ class Leaderboard:
     absent: str = ""
     remarks: tuple[str, ...] = ()
     pairwise: tuple[PairwiseTable, ...] = ()
+    editors: tuple[EditorRun, ...] = ()
 
 
 def write_leaderboard(
@@ -132,15 +136,15 @@ def gather(table: Table, run: BenchRun | None, benchmark: Path | None, gallery: 
     drawn = _figures(table, shots)
     if run is None:
         return Leaderboard(table, shots, found, drawn, [], [], "these scores came without pictures")
+    editors = editor_runs(edit_records(run.reader))
     try:
         pictured = Benchmark.load(benchmark if benchmark is not None else run.benchmark_root)
     except InputError as error:
-        return Leaderboard(table, shots, found, drawn, [], [], str(error))
+        return Leaderboard(table, shots, found, drawn, [], [], str(error), editors=editors)
     samples = sample_stories(table, run, pictured, gallery)
     absent = "" if samples or not gallery else f"{pictured.root} no longer has the samples of this run"
-    return Leaderboard(
-        table, shots, found, drawn, samples, sweep_stories(table, run, pictured, found), absent
-    )
+    grids = sweep_stories(table, run, pictured, found)
+    return Leaderboard(table, shots, found, drawn, samples, grids, absent, editors=editors)
 
 
 def _figures(table: Table, shots: dict[str, list[ShotRow]]) -> dict[str, str]:
@@ -197,6 +201,7 @@ def document(board: Leaderboard) -> str:
                 "distances": [asdict(distance) for distance in table.scores.distances],
                 "few_shot": {name: [asdict(row) for row in rows] for name, rows in board.shots.items()},
                 "sweeps": [_sweep_document(sweep) for sweep in board.sweeps],
+                "what_was_run": [asdict(editor) for editor in board.editors],
             },
             indent=1,
             ensure_ascii=False,

@@ -63,6 +63,15 @@ def outputs_made(reader: JournalReader) -> Iterator[tuple[str, str, int]]:
     return ((arm, sample, number - 1) for arm, sample, number in rows)
 
 
+def edit_records(reader: JournalReader) -> Iterator[tuple[str, str]]:
+    """(arm, what its editor recorded) of every call of a current generation that made an output, streamed."""
+    rows = reader.connection.execute(
+        f"SELECT t.finding, c.raw FROM call c {_CURRENT.format('c')} "
+        "AND c.step = 'edit' AND c.final = 1 AND c.outcome = 'ok' AND c.raw != ''"
+    )
+    return ((arm, raw) for arm, raw in rows)
+
+
 def output_scores(reader: JournalReader) -> Iterator[OutputScore]:
     """Every score of every output of a current generation, streamed."""
     rows = reader.connection.execute(
