@@ -82,6 +82,36 @@ def test_canvas_is_the_reference_at_every_aspect(
     assert {canvas: rule(*canvas, side) for canvas in canvases} == {canvas: canvas for canvas in canvases}
 
 
+MEDEBENCH_SIDE = 512
+"""Its paper says 512 pixels wide; of the published ones some are 512 at their longer side (336 x 512, 409 x 512)."""
+
+MEDEBENCH_SIZES = sorted(
+    {
+        size
+        for other in range(MEDEBENCH_SIDE // 3 + 1, 3 * MEDEBENCH_SIDE + 1)
+        for size in ((MEDEBENCH_SIDE, other), (other, MEDEBENCH_SIDE))
+    }
+)
+"""Every size with such a side from 1:3 to 3:1, more than its 1,182 samples can have."""
+
+
+def kontext(width: int, height: int, side: int) -> tuple[int, int]:
+    """`__call__` of both Kontext pipelines without their own choice of a size: only multiples of 16 stay."""
+    return width // 16 * 16, height // 16 * 16
+
+
+@pytest.mark.parametrize("method", LOOKING)
+def test_canvas_is_the_reference_for_every_size_that_medebench_can_have(method: str) -> None:
+    rules = {"flux2": flux2, "flux2-klein": flux2, "longcat-image-edit": longcat}
+    rule = kontext if method.startswith("flux-kontext") else rules.get(method, qwen)
+    policy = METHODS[method].frame
+    canvases = {policy.frame(*size).canvas for size in MEDEBENCH_SIZES}
+    assert len(canvases) > 10
+    assert {canvas: rule(*canvas, policy.side) for canvas in canvases} == {
+        canvas: canvas for canvas in canvases
+    }
+
+
 def test_without_a_rule_the_reference_was_another() -> None:
     """409 x 512, as it was drawn before: 1152 x 912 beside a reference of 1136 x 896 (height first)."""
     assert FramePolicy("area", 1024, 16).frame(409, 512).canvas == (912, 1152)
