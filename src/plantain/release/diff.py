@@ -95,14 +95,14 @@ def diff_releases(a: Path, b: Path) -> ReleaseDifference:
 def _mappings(a: dict[str, JsonValue], b: dict[str, JsonValue]) -> Iterator[ReleaseChange]:
     for name in sorted(a.keys() | b.keys()):
         if name not in b:
-            yield ReleaseChange("removed", name, _told(a[name]))
+            yield ReleaseChange("removed", name, _shown(a[name]))
         elif name not in a:
-            yield ReleaseChange("added", name, _told(b[name]))
+            yield ReleaseChange("added", name, _shown(b[name]))
         elif a[name] != b[name]:
-            yield ReleaseChange("changed", name, f"{_told(a[name])} -> {_told(b[name])}")
+            yield ReleaseChange("changed", name, f"{_shown(a[name])} -> {_shown(b[name])}")
 
 
-def _told(value: JsonValue) -> str:
+def _shown(value: JsonValue) -> str:
     text = value if isinstance(value, str) else orjson.dumps(value).decode()
     return text if len(text) <= 200 else f"{text[:200]}..."
 

@@ -165,8 +165,8 @@ def _imported_provenance(reader: JournalReader) -> list[bytes]:
     if not path.is_file():
         return []
     try:
-        told = [orjson.loads(line) for line in path.read_bytes().splitlines()]
-        return [orjson.dumps({name: entry[name] for name in _PROVENANCE_FIELDS}) + b"\n" for entry in told]
+        entries = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+        return [orjson.dumps({name: entry[name] for name in _PROVENANCE_FIELDS}) + b"\n" for entry in entries]
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise InputError(f"{path}: not what an import leaves there: {error}") from error
 
@@ -177,6 +177,6 @@ def _embedded_manifests(reader: JournalReader) -> list[bytes]:
         path = reader.blob_path(raw)
         found = embedded_manifest(path) if path.exists() else None
         if found is not None:
-            told = (task, generation, round, raw, found.container, found.bytes)
-            lines.append(orjson.dumps(dict(zip(_PROVENANCE_FIELDS, told, strict=True))) + b"\n")
+            values = (task, generation, round, raw, found.container, found.bytes)
+            lines.append(orjson.dumps(dict(zip(_PROVENANCE_FIELDS, values, strict=True))) + b"\n")
     return lines

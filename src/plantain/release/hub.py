@@ -56,17 +56,17 @@ def _card(out: Path) -> Iterator[str]:
     except (ValueError, TypeError, OSError, yaml.YAMLError) as error:
         yield f"README.md: its metadata cannot be read: {' '.join(str(error).split())[:300]}"
         return
-    told = data.to_dict()
+    found = data.to_dict()
     for field, file in (("size_categories", "size_categories.json"), ("language", "languages.json")):
         known = set(orjson.loads((resources / file).read_bytes()))
-        for value in told.get(field) or ["(none)"]:
+        for value in found.get(field) or ["(none)"]:
             if value not in known:
                 yield f"README.md: {field}: {value!r} is none of the Hub's"
-    if told.get("license") == "other" and not (told.get("license_name") and told.get("license_link")):
+    if found.get("license") == "other" and not (found.get("license_name") and found.get("license_link")):
         yield "README.md: license: other needs license_name and license_link"
-    if not told.get("license"):
+    if not found.get("license"):
         yield "README.md: license is missing"
-    link = str(told.get("license_link", ""))
+    link = str(found.get("license_link", ""))
     if link and "://" not in link and not (out / link).is_file():
         yield f"README.md: license_link: {link} is not there"
 
@@ -107,7 +107,9 @@ def _tables(out: Path) -> Iterator[str]:
                 if not isinstance(features[column], datasets.Image):
                     yield f"table {name}: column {column} would not be shown as a picture"
     for path in sorted(out.glob("data/*/*.parquet")):
-        told = pq.read_metadata(path)
-        largest = max((told.row_group(n).total_byte_size for n in range(told.num_row_groups)), default=0)
+        metadata = pq.read_metadata(path)
+        largest = max(
+            (metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups)), default=0
+        )
         if largest > LARGEST_ROW_GROUP:
             yield f"{path.relative_to(out)}: a row group of {largest:,} bytes; the viewer reads {LARGEST_ROW_GROUP:,}"

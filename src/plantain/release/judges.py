@@ -26,14 +26,14 @@ def run_cards(run: Path) -> dict[str, JudgeCard]:
 
 def keep_cards(staging: Staging, cards: Mapping[str, JudgeCard]) -> None:
     """Remembers the cards with the plan."""
-    told = {path: as_json(card) for path, card in cards.items()}
-    staging.set_meta(_KEPT, orjson.dumps(told).decode())
+    recorded = {path: as_json(card) for path, card in cards.items()}
+    staging.set_meta(_KEPT, orjson.dumps(recorded).decode())
 
 
 def kept_cards(staging: Staging) -> dict[str, JudgeCard]:
     """What `keep_cards` remembered."""
-    told = orjson.loads(staging.meta(_KEPT) or "{}")
-    return {path: from_json(orjson.dumps(card), path) for path, card in told.items()}
+    recorded = orjson.loads(staging.meta(_KEPT) or "{}")
+    return {path: from_json(orjson.dumps(card), path) for path, card in recorded.items()}
 
 
 def write_cards(staging: Staging, cards: Mapping[str, JudgeCard]) -> None:

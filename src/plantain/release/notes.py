@@ -91,13 +91,13 @@ def _licences(old: Path, new: Path) -> Iterator[ReleaseChange]:
 
 
 def _parts(out: Path) -> dict[str, str]:
-    told = orjson.loads((out / PARTS).read_bytes())
-    return {part["part"]: f"{part['licence']} (decided by: {part['decided']})" for part in told}
+    recorded = orjson.loads((out / PARTS).read_bytes())
+    return {part["part"]: f"{part['licence']} (decided by: {part['decided']})" for part in recorded}
 
 
 def _counts(facts: dict[str, object], name: str) -> dict[str, int]:
-    told = facts.get(name)
-    return {str(key): int(n) for key, n in told.items()} if isinstance(told, dict) else {}
+    recorded = facts.get(name)
+    return {str(key): int(n) for key, n in recorded.items()} if isinstance(recorded, dict) else {}
 
 
 def _facts(out: Path) -> dict[str, object]:

@@ -38,9 +38,9 @@ def keep_ratings(staging: Staging, ratings: tuple[EditRating, ...]) -> None:
 def kept_ratings(staging: Staging) -> Ratings:
     """What `keep_ratings` remembered, by task and round; of several studies of one edit the first named."""
     found: dict[tuple[str, int], EditRating] = {}
-    for told in orjson.loads(staging.meta(_KEPT) or "[]"):
-        criteria = tuple(CriterionRating(**one) for one in told.pop("criteria"))
-        one = EditRating(**told, criteria=criteria)
+    for row in orjson.loads(staging.meta(_KEPT) or "[]"):
+        criteria = tuple(CriterionRating(**one) for one in row.pop("criteria"))
+        one = EditRating(**row, criteria=criteria)
         found.setdefault((one.task, one.round), one)
     return found
 

@@ -70,8 +70,8 @@ class PictureRequest:
     edited: bool = True
 
 
-def _stamp(told: os.stat_result) -> tuple[int, int, int, int]:
-    return told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino
+def _stamp(status: os.stat_result) -> tuple[int, int, int, int]:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 class Pictures:

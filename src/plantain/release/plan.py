@@ -166,11 +166,11 @@ def export_options(
     )
 
 
-def _plain_doi(said: str) -> str:
+def _plain_doi(doi: str) -> str:
     """A DOI without the address that it may stand in."""
-    plain = re.sub(r"^(https?://(dx\.)?doi\.org/|doi:)", "", said.strip(), flags=re.IGNORECASE)
+    plain = re.sub(r"^(https?://(dx\.)?doi\.org/|doi:)", "", doi.strip(), flags=re.IGNORECASE)
     if plain and not re.fullmatch(r"10\.\d{4,9}/[!-~]{1,200}", plain):
-        raise InputError(f"--doi {said}: a DOI begins with 10. and four digits, as in 10.5281/zenodo.1234567")
+        raise InputError(f"--doi {doi}: a DOI begins with 10. and four digits, as in 10.5281/zenodo.1234567")
     return plain
 
 

@@ -179,9 +179,9 @@ class Staging:
         query = "INSERT OR IGNORE INTO name VALUES (?)"
         return self.connection.execute(query, (path.lower(),)).rowcount == 1
 
-    def add_original(self, picture: RecordedPicture, path: str, told: bytes) -> None:
+    def add_original(self, picture: RecordedPicture, path: str, description: bytes) -> None:
         """An original that the release carries: where the tree has it, and what is said of it, as JSON."""
-        values = (picture.sha256, picture.bytes, picture.media_type, path, told)
+        values = (picture.sha256, picture.bytes, picture.media_type, path, description)
         self.connection.execute("INSERT INTO original VALUES (?, ?, ?, ?, ?)", values)
 
     def original(self, sha256: str) -> RecordedPicture | None:
@@ -190,11 +190,11 @@ class Staging:
         row = self.connection.execute(query, (sha256,)).fetchone()
         return None if row is None else RecordedPicture(*row)
 
-    def told_of_original(self, sha256: str) -> tuple[str, bytes]:
+    def described_original(self, sha256: str) -> tuple[str, bytes]:
         """The path in the tree, and what is said of it, as JSON."""
         query = "SELECT path, told FROM original WHERE sha256 = ?"
-        path, told = self.connection.execute(query, (sha256,)).fetchone()
-        return str(path), bytes(told)
+        path, description = self.connection.execute(query, (sha256,)).fetchone()
+        return str(path), bytes(description)
 
     def records(self, folder: str | None = None) -> Iterator[bytes]:
         """Every task's record in the order of the ids, streamed; of one folder of the tree when named."""

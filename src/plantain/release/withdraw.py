@@ -102,8 +102,8 @@ def concerned(
         if not ids:
             marks = [mark for name in sorted(before) for mark in account.marks_of(asked.marks()[name])]
             releases = {path for mark in marks for path in account.releases.get(mark, [])}
-            told = WithdrawnRun(Extent(), (), tuple(sorted(releases)), before=True, known=known)
-            return told if before else None
+            published = WithdrawnRun(Extent(), (), tuple(sorted(releases)), before=True, known=known)
+            return published if before else None
         extent = extent_of(reader.connection, ids)
         gone = [image for image in images if image.id in ids]
         released = sorted(names.called(image) for image in gone)

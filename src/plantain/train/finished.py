@@ -57,10 +57,10 @@ def trainings(folder: Path) -> list[Learned]:
     for path in sorted(folder.rglob(DONE)):
         data = read_inside(folder, path)
         try:
-            told = json.loads(data)
-            ids = told.get("trained_on")
+            card = json.loads(data)
+            ids = card.get("trained_on")
             examples = None if ids is None else frozenset(map(str, ids))
-            found.append(Learned(path.parent, str(told["source"]["name"]), examples))
+            found.append(Learned(path.parent, str(card["source"]["name"]), examples))
         except (RecursionError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{path}: does not say what it learned from ({error})") from error
     return found

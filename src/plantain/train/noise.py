@@ -80,7 +80,7 @@ class Denoising:
         noise = drawn.noise.to(target.device)
         timestep = drawn.timestep.to(target.device)
         noisy = self.schedule.add_noise(target, noise, timestep)
-        said = self.unet(torch.cat([noisy, source], 1), timestep, encoder_hidden_states=text).sample
+        predicted = self.unet(torch.cat([noisy, source], 1), timestep, encoder_hidden_states=text).sample
         kind = self.schedule.config.prediction_type
         if kind == "epsilon":
             wanted = noise
@@ -88,7 +88,7 @@ class Denoising:
             wanted = self.schedule.get_velocity(target, noise, timestep)
         else:
             raise ValueError(f"a scheduler that predicts {kind!r} cannot be trained here")
-        errors = (said.float() - wanted.float()).pow(2).mean(dim=1, keepdim=True)
+        errors = (predicted.float() - wanted.float()).pow(2).mean(dim=1, keepdim=True)
         return (errors * weight).sum(dim=(1, 2, 3)) / weight.sum(dim=(1, 2, 3))
 
 

@@ -238,8 +238,8 @@ def _identity(
     learn: Sequence[str],
     watched: Sequence[str],
 ) -> str:
-    said = [source.name, source.digest, base.digest, asdict(plan), list(learn), list(watched)]
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    settings = [source.name, source.digest, base.digest, asdict(plan), list(learn), list(watched)]
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
 def _finished(out: Path, wanted: str, pairs: int, held_out: int) -> PreferenceResult | None:
@@ -258,5 +258,5 @@ def _read_curve(work: Path) -> tuple[tuple[int, Preference], ...]:
         return ()
 
 
-def _points(said: Sequence[tuple[int, dict[str, float]]]) -> tuple[tuple[int, Preference], ...]:
-    return tuple((int(step), Preference(**where)) for step, where in said)
+def _points(curve: Sequence[tuple[int, dict[str, float]]]) -> tuple[tuple[int, Preference], ...]:
+    return tuple((int(step), Preference(**where)) for step, where in curve)

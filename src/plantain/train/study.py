@@ -81,8 +81,17 @@ def identity(source: PairSource, base: TrainingBase, plan: StudyPlan, cell: Stud
     for name, usual in LATER.items():  # as studies before these could be chosen
         if settings[name] == usual:
             settings.pop(name)
-    said = [source.name, source.digest, base.digest, settings, plan.rate, cell.task, cell.seed, cell.training]
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    identity = [
+        source.name,
+        source.digest,
+        base.digest,
+        settings,
+        plan.rate,
+        cell.task,
+        cell.seed,
+        cell.training,
+    ]
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 def is_finished(folder: Path, wanted: str) -> bool:

@@ -30,7 +30,7 @@ class DeviceProcess:
         self.device = device
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
-        self._told = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the worker
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the worker
 
     def send(self, batch: Batch) -> None:
         """Hands it a batch; when it is gone, the next `receive` says so."""
@@ -75,8 +75,8 @@ class DeviceProcess:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=self._told,
-                stderr=self._told,
+                stdout=self._output,
+                stderr=self._output,
                 env={**os.environ, **OFFLINE},
                 pass_fds=(theirs.fileno(),),
             )
@@ -89,10 +89,10 @@ class DeviceProcess:
             return Outcome(OutcomeKind.TRANSPORT, f"the process of {self.device} could not be started")
         code = self._process.wait()
         self._process = None
-        self._told.seek(0)
-        lines = self._told.read().decode("utf-8", "replace").strip().splitlines()
-        self._told.truncate(0)
-        self._told.seek(0)
+        self._output.seek(0)
+        lines = self._output.read().decode("utf-8", "replace").strip().splitlines()
+        self._output.truncate(0)
+        self._output.seek(0)
         how = f"was killed by signal {-code} (out of memory?)" if code < 0 else f"ended with status {code}"
         last = f": {one_line(lines[-1])}" if lines else ""
         return Outcome(OutcomeKind.TRANSPORT, f"the process of {self.device} {how}{last}")

@@ -231,17 +231,17 @@ class Devices:
         return self._waiting[0].most or usual_batch(device.process.device)
 
 
-def device_names(said: str) -> tuple[str, ...]:
+def device_names(named: str) -> tuple[str, ...]:
     """The devices of a setting: those named, or every GPU there is, or the processor.
 
     Raises:
         InputError: an empty name between commas.
     """
-    if said:
-        names = tuple(name.strip() for name in said.split(","))
+    if named:
+        names = tuple(name.strip() for name in named.split(","))
         if not all(names):
             raise InputError(
-                f'providers.diffusers.device: {said!r}; name devices like "cuda:0,cuda:1" or "cpu"'
+                f'providers.diffusers.device: {named!r}; name devices like "cuda:0,cuda:1" or "cpu"'
             )
         return tuple("cuda:0" if name == "cuda" else name for name in names)
     import torch

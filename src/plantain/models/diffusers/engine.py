@@ -53,19 +53,19 @@ class Engine:
             for place, outcome in prepared.faults.items()
         }
         rest = list(prints)
-        said: list[str] = []
+        notes: list[str] = []
         while rest:
             most = self._most.get(batch.loading, len(rest)) if runner.method.batches else 1
             alike = [place for place in rest if prints[place].frame.canvas == prints[rest[0]].frame.canvas]
             part = alike[:most]
             shortage = ""
             try:
-                drawn = self._edit(runner, batch, [prints[place] for place in part], said)
+                drawn = self._edit(runner, batch, [prints[place] for place in part], notes)
                 done |= zip(part, drawn, strict=True)
             except RuntimeError as error:
                 if not is_out_of_memory(error):
                     raise
-                shortage = _said(error)
+                shortage = _first_line(error)
             if not shortage:
                 rest = [place for place in rest if place not in part]
                 continue
@@ -76,7 +76,7 @@ class Engine:
                 done |= dict.fromkeys(rest, self._too_large(batch, shortage))
                 break
             fits = self._most[batch.loading] = (len(part) + 1) // 2
-            said.append(
+            notes.append(
                 f"{self.device}: {len(part)} edits together did not fit into memory; from now on at most {fits}"
             )
         return [done[place] for place in range(len(batch.jobs))]
@@ -88,7 +88,7 @@ class Engine:
         except InputError as error:
             return Outcome(OutcomeKind.TRANSPORT, str(error), fatal=True)
         except CANNOT_LOAD as error:
-            why = f"{loading.folder} could not be loaded onto {self.device}: {_said(error)}"
+            why = f"{loading.folder} could not be loaded onto {self.device}: {_first_line(error)}"
             return Outcome(OutcomeKind.TRANSPORT, why, fatal=True)
         return None
 
@@ -126,7 +126,7 @@ class Engine:
         return True
 
     def _edit(
-        self, runner: Runner, batch: Batch, prints: Sequence[Original], said: list[str]
+        self, runner: Runner, batch: Batch, prints: Sequence[Original], notes: list[str]
     ) -> list[Drawing]:
         jobs = [one.job for one in prints]
         try:
@@ -138,15 +138,15 @@ class Engine:
             if is_out_of_memory(error) or is_device_lost(error):
                 raise
             if len(prints) > 1:  # one that cannot be drawn spoils no other
-                return [done for one in prints for done in self._edit(runner, batch, [one], said)]
-            drawn = [Drawn(None, Outcome(OutcomeKind.MALFORMED, _said(error)))]
+                return [done for one in prints for done in self._edit(runner, batch, [one], notes)]
+            drawn = [Drawn(None, Outcome(OutcomeKind.MALFORMED, _first_line(error)))]
         return [
-            self._drawing(runner, batch, one, image, len(jobs), said)
+            self._drawing(runner, batch, one, image, len(jobs), notes)
             for one, image in zip(prints, drawn, strict=True)
         ]
 
     def _drawing(
-        self, runner: Runner, batch: Batch, original: Original, drawn: Drawn, together: int, said: list[str]
+        self, runner: Runner, batch: Batch, original: Original, drawn: Drawn, together: int, notes: list[str]
     ) -> Drawing:
         job = original.job
         record: dict[str, object] = {
@@ -161,7 +161,7 @@ class Engine:
             "precision": str(runner.precision).removeprefix("torch."),
             "together": together,
             **({"running": ran} if (ran := batch.loading.running.settings) else {}),
-            **({"said": list(said)} if said else {}),
+            **({"said": list(notes)} if notes else {}),
         }
         return Drawing(drawn.pixels, drawn.outcome, record, original.frame)
 
@@ -194,5 +194,5 @@ def is_device_lost(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and "CUDA error" in str(error)
 
 
-def _said(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     return one_line(f"{type(error).__name__}: {error}")

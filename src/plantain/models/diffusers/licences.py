@@ -77,9 +77,9 @@ def _card(folder: Path) -> WeightsTerms | None:
         header = _HEADER.match(path.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return None
-    said = dict(_FIELD.findall(header.group(1))) if header else {}
-    licence = (said.get("license_name") or said.get("license") or "").strip(" \"'").lower()
+    fields = dict(_FIELD.findall(header.group(1))) if header else {}
+    licence = (fields.get("license_name") or fields.get("license") or "").strip(" \"'").lower()
     if not licence:
         return None
-    gated = "extra_gated_prompt" in said or "extra_gated_fields" in said
+    gated = "extra_gated_prompt" in fields or "extra_gated_fields" in fields
     return WeightsTerms(licence, gated or bool(CONDITIONS.search(licence)))

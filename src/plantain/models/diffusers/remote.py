@@ -34,9 +34,9 @@ def edit_here(
     return done, normal_form(done.picture) if normal and done.picture is not None else None
 
 
-def device_here(said: str) -> str:
+def device_here(named: str) -> str:
     """The device of this worker: its first GPU, or what was named."""
-    first = device_names(said)[0]
+    first = device_names(named)[0]
     return "cuda:0" if first.startswith("cuda") else first
 
 

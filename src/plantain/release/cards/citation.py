@@ -28,7 +28,7 @@ def citation(
 ) -> str:
     """The text of CITATION.cff. Strings are written as JSON, which YAML reads, so that no name can break it."""
     licences = sorted({part.licence.spdx for part in parts if not part.licence.spdx.startswith("LicenseRef")})
-    told: dict[str, object] = {
+    reference: dict[str, object] = {
         "cff-version": "1.2.0",
         "message": "If you use this dataset, please cite it, the method, and the sources that its images derive from.",
         "type": "dataset",
@@ -39,20 +39,20 @@ def citation(
         f"plantain {facts.code_version}. For research, not for clinical use.",
         "keywords": ["medical imaging", "image editing", "synthetic data", "preference data"],
         "license": licences,
-        "references": [METHOD, *(_source(name, said) for name, said in sorted(sources.items()))],
+        "references": [METHOD, *(_source(name, source) for name, source in sorted(sources.items()))],
     }
     if doi:
-        told["doi"] = doi
-    return "".join(f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in told.items())
+        reference["doi"] = doi
+    return "".join(f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in reference.items())
 
 
-def _source(name: str, said: Mapping[str, str | int]) -> dict[str, object]:
-    told: dict[str, object] = {
+def _source(name: str, source: Mapping[str, str | int]) -> dict[str, object]:
+    reference: dict[str, object] = {
         "type": "data",
         "title": name,
         "authors": [{"name": f"The authors of {name}"}],
-        "notes": f"{said.get('images', 0)} of its images were edited; cite it as its owner asks.",
+        "notes": f"{source.get('images', 0)} of its images were edited; cite it as its owner asks.",
     }
-    if said.get("version"):
-        told["version"] = str(said["version"])
-    return told
+    if source.get("version"):
+        reference["version"] = str(source["version"])
+    return reference

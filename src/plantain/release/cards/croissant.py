@@ -57,7 +57,7 @@ def croissant(
             records.append(_table(out, config))
     if any(file.path == TRAJECTORIES for file in listed):
         records.append(_tasks())
-    told = {
+    node = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "name": facts.name.replace(" ", "-"),
@@ -74,14 +74,14 @@ def croissant(
         "distribution": distribution,
         "recordSet": records,
     }
-    return orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return orjson.dumps(node, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def _responsible(facts: RunFacts) -> dict[str, JsonValue]:
     asked = sorted({pair[0] for pairs in facts.models.values() for pair in pairs})
     rounds = _loop(facts).get("max_rounds")
     how_long = f", for up to {rounds} rounds" if rounds else ""
-    told: dict[str, JsonValue] = {
+    node: dict[str, JsonValue] = {
         "rai:dataCollection": "Source images were edited by a model in answer to an instruction that a model wrote; "
         f"a judge model observed each edit, and a fixed policy decided{how_long}.",
         "rai:dataCollectionType": ["Synthetic data", "Derived data"],
@@ -108,8 +108,8 @@ def _responsible(facts: RunFacts) -> dict[str, JsonValue]:
         "whose patient withdraws are taken out of the run, and a new release is made.",
     }
     if asked:
-        told["rai:machineAnnotationTools"] = list(asked)
-    return told
+        node["rai:machineAnnotationTools"] = list(asked)
+    return node
 
 
 def _per_item(facts: RunFacts) -> str:
@@ -118,20 +118,20 @@ def _per_item(facts: RunFacts) -> str:
 
 
 def _missing(facts: RunFacts) -> str:
-    told = ", ".join(f"{n} {state.replace('_', ' ')}" for state, n in facts.tasks.items())
+    counts = ", ".join(f"{n} {state.replace('_', ' ')}" for state, n in facts.tasks.items())
     return (
-        f"Tasks by how they ended: {told}; {facts.left_out} were still open and are left out. A verdict that could not "
-        "be had is null, never a guess."
+        f"Tasks by how they ended: {counts}; {facts.left_out} were still open and are left out. A verdict that could "
+        "not be had is null, never a guess."
     )
 
 
 def _raw(facts: RunFacts) -> str:
     if not facts.originals:
         return "Source images are not in the release; their hashes are."
-    told = ", ".join(
+    carried = ", ".join(
         f"{name} {held['carried']} of {sum(held.values())}" for name, held in facts.originals.items()
     )
-    return f"Prepared source images, where their owner lets them be passed on: {told}."
+    return f"Prepared source images, where their owner lets them be passed on: {carried}."
 
 
 def _loop(facts: RunFacts) -> Mapping[str, object]:
@@ -171,7 +171,7 @@ def _file_set(config: TableConfig) -> JsonValue:
 def _table(out: Path, config: TableConfig) -> JsonValue:
     pattern = next(iter(config.splits.values()))[0]
     schema = pq.read_schema(sorted(out.glob(pattern))[0])
-    fields: list[JsonValue] = [told for column in schema if (told := _field(config.name, column)) is not None]
+    fields: list[JsonValue] = [node for column in schema if (node := _field(config.name, column)) is not None]
     return {
         "@type": "cr:RecordSet",
         "@id": config.name,
@@ -207,14 +207,14 @@ def _field(table: str, column: pa.Field) -> JsonValue:
         data_type = "sc:Float"
     else:
         return None
-    told: dict[str, JsonValue] = {
+    node: dict[str, JsonValue] = {
         "@type": "cr:Field",
         "@id": f"{table}/{column.name}",
         "name": column.name,
         "dataType": data_type,
         "source": source,
     }
-    return {**told, "repeated": True} if repeated else told
+    return {**node, "repeated": True} if repeated else node
 
 
 def _tasks() -> JsonValue:

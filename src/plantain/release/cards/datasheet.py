@@ -129,7 +129,7 @@ def datasheet(
     )
 
 
-def render(template: str, **told: object) -> str:
+def render(template: str, **context: object) -> str:
     """A template of this folder, filled; what cards share is at hand in all of them."""
     shared: dict[str, Sequence[object]] = {
         "uses_intended": USES_INTENDED,
@@ -137,7 +137,7 @@ def render(template: str, **told: object) -> str:
         "biases": BIASES,
         "limits": LIMITS,
     }
-    facts, numbers = told["facts"], told.get("numbers")
+    facts, numbers = context["facts"], context.get("numbers")
     assert isinstance(facts, RunFacts)
     if isinstance(numbers, Numbers):
         shared["composition_rows"] = (*numbers.composition.rows, numbers.composition.total)
@@ -151,7 +151,7 @@ def render(template: str, **told: object) -> str:
             watermark=watermark(facts),
             loop=_section(facts, "loop"),
             no_split=empty_splits(facts.splits, facts.split_groups),
-            **told,
+            **context,
         )
     )
 

@@ -89,14 +89,14 @@ def import_release(path: Path, run: Path) -> ImportSummary:
     source: ReleaseSource
     if OurRelease.recognised(path):
         ours = OurRelease(path)
-        source, kind, header, told = ours, "plantain", *_our_header(ours)
+        source, kind, header, source_facts = ours, "plantain", *_our_header(ours)
     elif PublishedTree.recognised(path):
         source, kind = PublishedTree(path), "med-banana"
         header = RunHeader(tree_id(path), path.resolve().name, 0, {}, "")
-        told = {"models": {}, "left_out": 0}
+        source_facts = {"models": {}, "left_out": 0}
     else:
         raise InputError(f"{path}: neither a release of plantain nor a tree of DATASET-edit/FINDING/*.jpeg")
-    told |= {
+    source_facts |= {
         "run_id": header.run_id,
         "name": header.name,
         "seed": header.seed,
@@ -107,7 +107,7 @@ def import_release(path: Path, run: Path) -> ImportSummary:
     part = run.with_name(f".{run.name}.importing")
     shutil.rmtree(part, ignore_errors=True)
     try:
-        survey, taken = asyncio.run(_fill(part, source, header, told))
+        survey, taken = asyncio.run(_fill(part, source, header, source_facts))
         if (path / PROVENANCE).is_file():  # what providers had embedded in bytes that are in no release
             shutil.copyfile(path / PROVENANCE, part / PROVENANCE, follow_symlinks=False)
         for judged_by in cards_of(path):
@@ -147,7 +147,7 @@ def _our_header(ours: OurRelease) -> tuple[RunHeader, dict[str, JsonValue]]:
             frozen=cast("dict[str, JsonValue]", dict(cast("dict[str, object]", facts.get("frozen", {})))),
             code_version=str(facts.get("code_version", "")),
         )
-        told: dict[str, JsonValue] = {
+        source_facts: dict[str, JsonValue] = {
             "models": cast("JsonValue", facts.get("models", {})),
             "left_out": int(str(facts.get("left_out", 0))),
             "method": cast("JsonValue", dict(cast("dict[str, object]", facts.get("method", {})))),
@@ -157,11 +157,11 @@ def _our_header(ours: OurRelease) -> tuple[RunHeader, dict[str, JsonValue]]:
         }
     except (TypeError, ValueError) as error:
         raise InputError(f"{ours.root}/run.json: facts: {error}") from error
-    return header, told
+    return header, source_facts
 
 
 async def _fill(
-    run: Path, source: ReleaseSource, header: RunHeader, told: dict[str, JsonValue]
+    run: Path, source: ReleaseSource, header: RunHeader, source_facts: dict[str, JsonValue]
 ) -> tuple[_Survey, _Taken]:
     survey = _look(source)
     if not survey.tasks:
@@ -170,7 +170,7 @@ async def _fill(
         taken = await asyncio.to_thread(_take_pictures, journal, source, survey)
         await journal.add_images(_images(source, survey.returned, taken))
         await journal.add_recorded(_recorded(source))
-        await journal.set_meta(IMPORTED, orjson.dumps(told).decode())
+        await journal.set_meta(IMPORTED, orjson.dumps(source_facts).decode())
         await journal.set_meta(BLOBS_ABSENT, "1")
     return survey, taken
 

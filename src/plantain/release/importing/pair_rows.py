@@ -133,20 +133,20 @@ def _columns(
 def _row(
     number: int, cells: Mapping[str, object], named: Mapping[str, str], joined: _Originals | None
 ) -> PairRow:
-    def said(role: str) -> str:
+    def value_of(role: str) -> str:
         value = cells.get(named[role]) if role in named else None
         return "" if value is None else str(value)
 
     original = _picture(cells.get(named["original"])) if "original" in named else None
     called = Path(original.name).stem if original is not None and original.name else ""
     if joined is not None:
-        original = joined.find(called or said("id")) or (original if original and original.data else None)
+        original = joined.find(called or value_of("id")) or (original if original and original.data else None)
     return PairRow(
-        id=said("id") or str(number),
+        id=value_of("id") or str(number),
         original=original,
         original_name=called,
         edited=_picture(cells.get(named["edited"])) or Picture(""),
-        **{role: said(role) for role in CALLED if role not in ("id", "original", "edited")},
+        **{role: value_of(role) for role in CALLED if role not in ("id", "original", "edited")},
     )
 
 

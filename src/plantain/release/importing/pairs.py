@@ -179,13 +179,13 @@ async def _fill(
                 )
             if on_row is not None:
                 on_row(summary.rows)
-        told: dict[str, JsonValue] = {
+        source_facts: dict[str, JsonValue] = {
             "kind": "pairs",
             "models": {},
             "left_out": sum(summary.left_out.values()),
         }
-        told |= {"run_id": header.run_id, "name": name, "seed": 0, "code_version": "", "frozen": {}}
-        await journal.set_meta(IMPORTED, orjson.dumps(told).decode())
+        source_facts |= {"run_id": header.run_id, "name": name, "seed": 0, "code_version": "", "frozen": {}}
+        await journal.set_meta(IMPORTED, orjson.dumps(source_facts).decode())
         await journal.set_meta(BLOBS_ABSENT, "1")
 
 
@@ -204,7 +204,7 @@ class _Findings:
         self._taxonomy = load_taxonomy()
         self.modalities = sorted({finding.modality for finding in self._taxonomy.findings})
 
-    def modality(self, said: str) -> str:
+    def modality(self, name: str) -> str:
         """As we call it. Raises InputError, which names the nearest."""
         names = {fold(name): name for name in self.modalities} | {
             "chestxray": "chest_xray",
@@ -212,13 +212,13 @@ class _Findings:
         }
         names |= {"xray": "chest_xray", "chest": "chest_xray", "mri": "brain_mri", "brain": "brain_mri"}
         names |= {"retina": "fundus", "fundusphotograph": "fundus"}
-        if fold(said) not in names:
-            raise InputError(f"modality {said!r}: {suggest(said, self.modalities)}")
-        return names[fold(said)]
+        if fold(name) not in names:
+            raise InputError(f"modality {name!r}: {suggest(name, self.modalities)}")
+        return names[fold(name)]
 
-    def find(self, modality: str, said: str) -> Finding | None:
+    def find(self, modality: str, name: str) -> Finding | None:
         """The finding that is meant; None for one of their own."""
-        return next((f for f in self._taxonomy.of(modality) if fold(f.name) == fold(said)), None)
+        return next((f for f in self._taxonomy.of(modality) if fold(f.name) == fold(name)), None)
 
 
 def _made(journal: Journal, root: Path, row: PairRow, findings: _Findings) -> _Made | str:
@@ -335,17 +335,17 @@ def _read(root: Path, picture: Picture) -> bytes:
     return read_inside(picture.root or root, (picture.root or root) / picture.name)
 
 
-def _verdict(said: str) -> bool | None:
-    word = said.strip().lower()
+def _verdict(cell: str) -> bool | None:
+    word = cell.strip().lower()
     if word in YES or word in NO:
         return word in YES
     if word in ("", "none", "null", "nan", "unknown"):
         return None
-    raise InputError(f"verdict {said[:40]!r}: true or false")
+    raise InputError(f"verdict {cell[:40]!r}: true or false")
 
 
-def _licence(said: str) -> Licence:
+def _licence(cell: str) -> Licence:
     try:
-        return Licence(said.strip().lower()) if said.strip() else Licence.UNKNOWN
+        return Licence(cell.strip().lower()) if cell.strip() else Licence.UNKNOWN
     except ValueError:
-        raise InputError(f"licence {said[:40]!r}: {suggest(said, [one.value for one in Licence])}") from None
+        raise InputError(f"licence {cell[:40]!r}: {suggest(cell, [one.value for one in Licence])}") from None

@@ -165,8 +165,8 @@ class PublishedTree:
             attempts[round_of_success] = _attempt(
                 round_of_success, success.picture, rounds.get(round_of_success or 0, {})
             )
-        for number, told_round in rounds.items():
-            attempts.setdefault(number, _attempt(number, None, told_round))
+        for number, entry in rounds.items():
+            attempts.setdefault(number, _attempt(number, None, entry))
         tried = [number for number in attempts if number is not None]
         modality = finding.modality if finding else "unknown"
         return TaskRecord(

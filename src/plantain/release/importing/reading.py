@@ -60,12 +60,12 @@ class OurRelease:
         if not path.is_file():
             return {}
         try:
-            told = orjson.loads(path.read_bytes())["facts"]
+            facts = orjson.loads(path.read_bytes())["facts"]
         except (orjson.JSONDecodeError, KeyError, TypeError) as error:
             raise InputError(f"{path}: not what plantain writes there ({error!r})") from error
-        if not isinstance(told, dict):
+        if not isinstance(facts, dict):
             raise InputError(f"{path}: facts: expected an object")
-        return told
+        return facts
 
     def records(self) -> Iterator[TaskRecord]:
         """From the one source that is complete, else from every part that has some. Raises InputError."""

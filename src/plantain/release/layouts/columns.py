@@ -337,10 +337,10 @@ def instruction_cells(record: TaskRecord) -> dict[str, Cell]:
     return {"positive_instructions": positive, "negative_instructions": negative}
 
 
-def original_cells(told: bytes, picture: bytes, name: str) -> dict[str, Cell]:
+def original_cells(description: bytes, picture: bytes, name: str) -> dict[str, Cell]:
     """A row of ORIGINAL_TABLE, of what the plan says of the original."""
-    said: dict[str, Cell] = orjson.loads(told)
-    return {**said, "image": {"bytes": picture, "path": name}}
+    cells: dict[str, Cell] = orjson.loads(description)
+    return {**cells, "image": {"bytes": picture, "path": name}}
 
 
 def task_cells(record: TaskRecord) -> dict[str, Cell]:

@@ -67,10 +67,10 @@ def conversation(record: TaskRecord, line: bytes, paths: dict[int, str]) -> byte
 
 def verdict(attempt: AttemptRecord) -> JsonValue:
     """The deciding verdict in the paper's words, with the criteria that its three booleans leave out."""
-    told = attempt.verdict
-    if told is None:
+    decided = attempt.verdict
+    if decided is None:
         return None
-    seen = told.observations
+    seen = decided.observations
 
     def passed(criterion: Criterion) -> bool | None:
         return seen.criteria[criterion].passed if criterion in seen.criteria else None
@@ -79,15 +79,15 @@ def verdict(attempt: AttemptRecord) -> JsonValue:
         "has_disease": seen.facts.get("has_disease"),
         "structure_reasonable": passed(Criterion.STRUCTURAL_PLAUSIBILITY),
         "looks_realistic": passed(Criterion.REALISM),
-        "qualified": told.qualified,
+        "qualified": decided.qualified,
         "reason": seen.reason,
         "instruction_compliant": passed(Criterion.INSTRUCTION_COMPLIANCE),
         "fidelity_preserved": passed(Criterion.FIDELITY_PRESERVATION),
         "other_disease": seen.facts.get("other_disease"),
-        "score": told.score,
-        "qualified_all_pass": told.qualified_all_pass,
-        "qualified_weighted": told.qualified_weighted,
-        "judge": told.judge,
+        "score": decided.score,
+        "qualified_all_pass": decided.qualified_all_pass,
+        "qualified_weighted": decided.qualified_weighted,
+        "judge": decided.judge,
     }
 
 

@@ -12,8 +12,8 @@ from plantain.release.layouts.columns import IMAGE
 def with_features(schema: pa.Schema) -> pa.Schema:
     """The schema with the key that makes `datasets` decode its images, also when it is read as plain Parquet."""
     features = {field.name: _feature(field.type) for field in schema}
-    told = orjson.dumps({"info": {"features": features}})
-    return schema.with_metadata({"huggingface": told})
+    metadata = orjson.dumps({"info": {"features": features}})
+    return schema.with_metadata({"huggingface": metadata})
 
 
 def _feature(kind: pa.DataType) -> JsonValue:

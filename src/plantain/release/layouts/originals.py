@@ -41,6 +41,6 @@ def _index(staging: Staging, file: HashingFile) -> Iterator[ReleaseFile]:
         for shard in range(shards):
             for entry in staging.entries(LAYOUT, stem, shard):
                 sha256 = from_json(entry.record).image.prepared_sha256
-                _, told = staging.told_of_original(sha256)
-                file.write(orjson.dumps({"path": entry.path, **orjson.loads(told)}) + b"\n")
+                _, description = staging.described_original(sha256)
+                file.write(orjson.dumps({"path": entry.path, **orjson.loads(description)}) + b"\n")
     return iter(())

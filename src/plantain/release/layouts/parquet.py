@@ -250,8 +250,8 @@ def _original_rows(entries: Iterable[StagedEntry], staging: Staging, pictures: P
 
     for number, image in enumerate(pictures.stream(wanted())):
         picture = planned.popleft()
-        path, told = staging.told_of_original(picture.sha256)
-        cells = original_cells(told, image.data, path.rpartition("/")[2])
+        path, description = staging.described_original(picture.sha256)
+        cells = original_cells(description, image.data, path.rpartition("/")[2])
         yield cells, len(image.data), [image.listed(None, None, ORIGINAL, row=number, member="image")]
 
 

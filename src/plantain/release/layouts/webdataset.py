@@ -61,7 +61,7 @@ def _fill(file: HashingFile, samples: Iterator[Sample]) -> Iterator[ReleaseFile]
 def _edits(entries: Iterator[StagedEntry], pictures: Pictures, columns: ReleaseColumns) -> Iterator[Sample]:
     for entry, record, attempt, image in _read(entries, pictures, lambda attempt: attempt.edited):
         key = sample_key(record, attempt)
-        told = {
+        fields = {
             **task_cells(record),
             **columns.attempt_cells(record, attempt),
             **instruction_cells(record),
@@ -69,8 +69,8 @@ def _edits(entries: Iterator[StagedEntry], pictures: Pictures, columns: ReleaseC
             "sha256": image.sha256,
             "role": attempt.role,
         }
-        said = orjson.dumps(told)[:-1] + b',"record":' + entry.record + b"}"
-        members = [(f"{key}.jpg", image.data), (f"{key}.json", said)]
+        document = orjson.dumps(fields)[:-1] + b',"record":' + entry.record + b"}"
+        members = [(f"{key}.jpg", image.data), (f"{key}.json", document)]
         yield members, image.listed(record.task_id, attempt, attempt.role, member=f"{key}.jpg")
 
 
@@ -92,8 +92,8 @@ def _originals(entries: Iterator[StagedEntry], staging: Staging, pictures: Pictu
     for image in pictures.stream(wanted()):
         picture = planned.popleft()
         name = f"{picture.sha256}.{'jpg' if picture.media_type == 'image/jpeg' else 'png'}"
-        _, told = staging.told_of_original(picture.sha256)
-        members = [(name, image.data), (f"{picture.sha256}.json", told)]
+        _, description = staging.described_original(picture.sha256)
+        members = [(name, image.data), (f"{picture.sha256}.json", description)]
         yield members, image.listed(None, None, ORIGINAL, member=name)
 
 

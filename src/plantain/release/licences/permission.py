@@ -31,14 +31,14 @@ def released_terms(reader: JournalReader, options: ExportOptions) -> Mapping[str
             f"images of {', '.join(restricted)} are credentialed: what is derived from them may not be "
             "redistributed; name the agreement that allows it with --redistribution-approved REFERENCE"
         )
-    told = reader.meta(IMPORTED)
-    if told is None:
+    recorded = reader.meta(IMPORTED)
+    if recorded is None:
         return named_terms(options.licences, classes)
     if options.licences:
         raise InputError(
             f"--licence {options.licences[0]}: {reader.run} was imported; its images keep the licence they came under"
         )
-    terms = orjson.loads(told).get("terms", {})
+    terms = orjson.loads(recorded).get("terms", {})
     return dict.fromkeys(classes, UNKNOWN) if terms is None else from_json(terms)
 
 
@@ -48,15 +48,15 @@ def original_terms(reader: JournalReader, options: ExportOptions) -> Mapping[str
     Raises:
         InputError: a licence or a dataset that is not known, or one whose originals cannot be passed on.
     """
-    told = reader.meta(IMPORTED)
-    if told is None:
+    recorded = reader.meta(IMPORTED)
+    if recorded is None:
         return named_original_terms(options.original_licences, _classes(reader))
     if options.original_licences:
         raise InputError(
             f"--original-licence {options.original_licences[0]}: {reader.run} was imported; its originals keep the "
             "licence they came under"
         )
-    return from_json(orjson.loads(told).get("original_terms", {}))
+    return from_json(orjson.loads(recorded).get("original_terms", {}))
 
 
 def unnamed(reader: JournalReader, options: ExportOptions) -> list[str]:

@@ -293,9 +293,9 @@ def json_entries(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
 
 def _object(line: bytes, number: int) -> dict[str, object]:
     try:
-        told = orjson.loads(line)
+        row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise ValueError(f"line {number} is not JSON: {error}") from error
-    if not isinstance(told, dict):
+    if not isinstance(row, dict):
         raise ValueError(f"line {number} is not a JSON object")
-    return told
+    return row

@@ -93,10 +93,10 @@ class ManifestReader:
             schema = self._file.schema_arrow
         except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
             raise BadManifest(f"is not a readable Parquet file: {_short(error)}") from error
-        told = (self._file.metadata.metadata or {}).get(_KEY.encode(), b"").decode(errors="replace")
-        if told not in [str(number) for number in range(1, FORMAT + 1)]:
-            raise BadManifest(f"is of format {told[:20] or 'none'}; this plantain reads 1 to {FORMAT}")
-        self.format = int(told)
+        version = (self._file.metadata.metadata or {}).get(_KEY.encode(), b"").decode(errors="replace")
+        if version not in [str(number) for number in range(1, FORMAT + 1)]:
+            raise BadManifest(f"is of format {version[:20] or 'none'}; this plantain reads 1 to {FORMAT}")
+        self.format = int(version)
         if schema.names != SCHEMA.names or schema.types != SCHEMA.types:
             raise BadManifest("does not have the columns of a manifest")
         # A few kilobytes can claim billions of rows; no honest manifest packs more than these into a byte.

@@ -102,10 +102,10 @@ def signed_attempt(jpeg: bytes) -> tuple[str, str | None, int | None]:
     try:
         with c2pa.Reader("image/jpeg", io.BytesIO(jpeg)) as reader:
             state = str(reader.get_validation_state())
-            told = json.loads(reader.json())
+            details = json.loads(reader.json())
     except c2pa.C2paError as error:
         return ("none" if "ManifestNotFound" in str(error) else "Invalid"), None, None
-    active = told.get("manifests", {}).get(told.get("active_manifest"), {})
+    active = details.get("manifests", {}).get(details.get("active_manifest"), {})
     for assertion in active.get("assertions", []):
         if assertion.get("label") == ASSERTION:
             data = assertion.get("data", {})
@@ -186,14 +186,14 @@ def _chunked(
 
 def _manifest(task: str, round: int) -> str:
     created = {"action": "c2pa.created", "digitalSourceType": SOURCE_TYPE}
-    told = {"task": task, "round": round, "not_for_clinical_use": True}
+    details = {"task": task, "round": round, "not_for_clinical_use": True}
     return json.dumps(
         {
             "claim_generator_info": [{"name": "plantain", "version": __version__}],
             "title": f"{task}-{round}.jpeg",
             "assertions": [
                 {"label": "c2pa.actions.v2", "data": {"actions": [created]}},
-                {"label": ASSERTION, "data": told},
+                {"label": ASSERTION, "data": details},
             ],
         }
     )

@@ -40,19 +40,19 @@ class Checked:
 
     def has(self, path: str, stamp: Stamp, sha256: str) -> bool:
         """Whether this very file had been found whole."""
-        return self._known.get(path) == self._told(stamp, sha256)
+        return self._known.get(path) == self._stamped(stamp, sha256)
 
     def add(self, path: str, stamp: Stamp, sha256: str) -> None:
         if self._file is not None:
-            self._file.write(orjson.dumps([path, self._told(stamp, sha256)]) + b"\n")
+            self._file.write(orjson.dumps([path, self._stamped(stamp, sha256)]) + b"\n")
             self._file.flush()
 
-    def _told(self, stamp: Stamp, sha256: str) -> list[object]:
+    def _stamped(self, stamp: Stamp, sha256: str) -> list[object]:
         return [stamp.size, stamp.mtime_ns, stamp.ctime_ns, stamp.inode, sha256, self._depth]
 
     def _read(self, line: bytes) -> None:
         try:
-            path, told = orjson.loads(line)
+            path, stamped = orjson.loads(line)
         except ValueError:
             return  # cut short by a kill: that file is checked again
-        self._known[str(path)] = told
+        self._known[str(path)] = stamped

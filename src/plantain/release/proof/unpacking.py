@@ -18,9 +18,9 @@ def unpacks_too_far(file: pq.ParquetFile, columns: frozenset[str] | None = None)
         file: opened, unread.
         columns: top-level names of those that will be read; None for all.
     """
-    told = file.metadata
-    for group in range(told.num_row_groups):
-        rows = told.row_group(group)
+    metadata = file.metadata
+    for group in range(metadata.num_row_groups):
+        rows = metadata.row_group(group)
         for number in range(rows.num_columns):
             column = rows.column(number)
             if columns is not None and column.path_in_schema.partition(".")[0] not in columns:
@@ -37,9 +37,9 @@ def is_packed(file: pq.ParquetFile, columns: frozenset[str]) -> str:
     Pictures stand in our files as they are: they do not compress, and one that is repeated by a dictionary would be
     unpacked row by row.
     """
-    told = file.metadata
-    for group in range(told.num_row_groups):
-        rows = told.row_group(group)
+    metadata = file.metadata
+    for group in range(metadata.num_row_groups):
+        rows = metadata.row_group(group)
         for number in range(rows.num_columns):
             column = rows.column(number)
             if column.path_in_schema in columns and (

@@ -25,8 +25,8 @@ class Stamp:
     @classmethod
     def of(cls, path: Path) -> Stamp:
         """The stamp of a file as it lies there now; nothing is followed."""
-        told = path.stat(follow_symlinks=False)
-        return cls(told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino)
+        status = path.stat(follow_symlinks=False)
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 def walk(out: Path) -> tuple[dict[str, int], list[ReleaseProblem]]:

@@ -64,8 +64,8 @@ class ReleaseOriginals:
         index = self._release / INDEX
         if index.is_file():
             for line in index.read_bytes().splitlines():
-                told = orjson.loads(line)
-                places[str(told["sha256"])] = self._release / str(told["path"])
+                row = orjson.loads(line)
+                places[str(row["sha256"])] = self._release / str(row["path"])
         for path in sorted((self._release / ATTACHED).glob("*")):
             if name := _NAME.fullmatch(path.name):
                 places[name[1]] = path

@@ -36,7 +36,7 @@ _IMAGE = TypeAdapter(SourceImage)
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Example:
     """What a release's record says of a task that training needs; `split` is "" in a release without splits."""
 
     task: str
@@ -74,9 +74,9 @@ class ReleasePairs:
     def listed(self) -> list[ListedExample]:
         """Every success whose original is at hand, by task id. Raises InputError when there is none."""
         listed = [
-            told.listed(task_id, self._groups)
-            for task_id, told in sorted(self._told.items())
-            if self._originals.has(told.prepared)
+            example.listed(task_id, self._groups)
+            for task_id, example in sorted(self._examples.items())
+            if self._originals.has(example.prepared)
         ]
         return self._originals.some(listed, self.name)
 
@@ -85,37 +85,37 @@ class ReleasePairs:
         wanted = set(ids)
         for row in _rows(self._files, ["task_id", "instruction", "image", "mask"]):
             task_id = str(row["task_id"])
-            if task_id in wanted and task_id in self._told:
+            if task_id in wanted and task_id in self._examples:
                 wanted.discard(task_id)
                 yield self._pair(task_id, row)
         if wanted:
             raise InputError(f"{self.name}: no success of task {min(wanted)}")
 
     @cached_property
-    def _told(self) -> dict[str, _Told]:
-        told = {}
+    def _examples(self) -> dict[str, _Example]:
+        examples = {}
         for row in _rows(self._records, ["task_id", "outcome", "record"]):
             if row["outcome"] == "success":
-                told[str(row["task_id"])] = _tell(row["record"])
-        return told
+                examples[str(row["task_id"])] = _read_record(row["record"])
+        return examples
 
     @cached_property
     def _groups(self) -> Groups:
-        return Groups(told.image for told in self._told.values())
+        return Groups(example.image for example in self._examples.values())
 
     def _pair(self, task_id: str, row: Mapping[str, JsonValue]) -> TrainingPair:
-        told, image = self._told[task_id], row["image"]
+        example, image = self._examples[task_id], row["image"]
         assert isinstance(image, dict)
         after = _decoded(image["bytes"], task_id)
-        before = self._originals.read(told.prepared, told.image.id)
+        before = self._originals.read(example.prepared, example.image.id)
         if before.shape != after.shape:
             raise InputError(
                 f"{self.name}: task {task_id}: the edited image is {after.shape[:2]}, its original {before.shape[:2]}"
             )
         return TrainingPair(
             task_id,
-            told.task,
-            self._groups.name(told.image),
+            example.task,
+            self._groups.name(example.image),
             str(row["instruction"]),
             before,
             after,
@@ -138,9 +138,9 @@ class ReleasePreferences:
     def listed(self) -> list[ListedExample]:
         """Every pair whose original is at hand, in the release's order. Raises InputError when there is none."""
         listed = [
-            told.listed(str(number), self._groups)
-            for number, told in enumerate(self._told)
-            if self._originals.has(told.prepared)
+            example.listed(str(number), self._groups)
+            for number, example in enumerate(self._examples)
+            if self._originals.has(example.prepared)
         ]
         return self._originals.some(listed, self.name)
 
@@ -151,26 +151,26 @@ class ReleasePreferences:
         for number, row in enumerate(_rows(self._files, columns)):
             if str(number) not in wanted:
                 continue
-            told = self._told[number]
+            example = self._examples[number]
             better = 0 if row["label_0"] == 1 else 1
             images = [_decoded(row[f"jpg_{slot}"], str(number)) for slot in (better, 1 - better)]
             yield PreferencePair(
                 str(number),
-                told.task,
-                self._groups.name(told.image),
+                example.task,
+                self._groups.name(example.image),
                 str(row[f"caption_{better}"]),
-                self._originals.read(told.prepared, told.image.id),
+                self._originals.read(example.prepared, example.image.id),
                 images[0],
                 images[1],
             )
 
     @cached_property
-    def _told(self) -> list[_Told]:
-        return [_tell(row["record"]) for row in _rows(self._files, ["record"])]
+    def _examples(self) -> list[_Example]:
+        return [_read_record(row["record"]) for row in _rows(self._files, ["record"])]
 
     @cached_property
     def _groups(self) -> Groups:
-        return Groups(told.image for told in self._told)
+        return Groups(example.image for example in self._examples)
 
 
 def _files(release: Path, table: str) -> list[Path]:
@@ -201,12 +201,12 @@ def _rows(files: Sequence[Path], columns: list[str]) -> Iterator[Mapping[str, Js
             raise InputError(f"{path}: not a table of a release: {error}") from error
 
 
-def _tell(record: JsonValue) -> _Told:
+def _read_record(record: JsonValue) -> _Example:
     """What a row's record says of its task. Raises InputError when it is not a record of ours."""
     try:
-        said = orjson.loads(str(record))
-        image = _IMAGE.validate_python(said["image"])
-        return _Told(f"{said['direction']} {said['finding']}", image, str(said["split"] or ""))
+        document = orjson.loads(str(record))
+        image = _IMAGE.validate_python(document["image"])
+        return _Example(f"{document['direction']} {document['finding']}", image, str(document["split"] or ""))
     except (orjson.JSONDecodeError, KeyError, TypeError, ValidationError) as error:
         raise InputError(f"a row's record is not what a release of ours holds: {error}") from error
 

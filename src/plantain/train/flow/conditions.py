@@ -30,8 +30,8 @@ SHAPES = "img_shapes"
 class _Handed(Exception):  # no error: it ends the pipeline where its work for us is done
     """What the transformer was handed."""
 
-    def __init__(self, said: dict[str, Any]) -> None:
-        self.said = said
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        self.arguments = arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +58,20 @@ class FlowEncoder:
             share of each token shows the picture, not the border; and what else the transformer takes, by name.
         """
         frame = self.frame(pair.before)
-        said = self._handed(frame.enter(pair.before), pair.instruction)
+        arguments = self._handed(frame.enter(pair.before), pair.instruction)
         after = self._handed(frame.enter(pair.after), pair.instruction)
         height, width = frame.canvas_height // PATCH, frame.canvas_width // PATCH
         places = height * width
-        if said["hidden_states"].shape[1] != 2 * places:
-            raise ValueError(f"{said['hidden_states'].shape[1]} tokens are not twice {height} x {width}")
+        if arguments["hidden_states"].shape[1] != 2 * places:
+            raise ValueError(f"{arguments['hidden_states'].shape[1]} tokens are not twice {height} x {width}")
         parts = {
             name: value[0] if value.ndim > 1 and value.shape[0] == 1 else value
-            for name, value in said.items()
+            for name, value in arguments.items()
             if isinstance(value, Tensor) and name not in ("hidden_states", "timestep")
         }
-        if SHAPES in said:
-            parts[SHAPES] = torch.tensor(said[SHAPES][0])
-        for name, handed in (("source", said), ("target", after)):
+        if SHAPES in arguments:
+            parts[SHAPES] = torch.tensor(arguments[SHAPES][0])
+        for name, handed in (("source", arguments), ("target", after)):
             tokens = handed["hidden_states"][0, places:]
             parts[name] = tokens.T.reshape(-1, height, width)
         return {**parts, "weight": _weight(frame)}
@@ -79,14 +79,14 @@ class FlowEncoder:
     def _handed(self, canvas: Pixels, instruction: str) -> dict[str, Any]:
         """What the transformer is handed for an edit of that picture."""
 
-        def take(_module: nn.Module, _args: tuple[Any, ...], said: dict[str, Any]) -> None:
-            raise _Handed(said)
+        def take(_module: nn.Module, _args: tuple[Any, ...], arguments: dict[str, Any]) -> None:
+            raise _Handed(arguments)
 
         hook = self.runner.pipe.transformer.register_forward_pre_hook(take, with_kwargs=True)
         try:
             self.runner.edit([canvas], [Job(b"", instruction, 0, side=self.side)], Steering.of({"steps": 1}))
         except _Handed as handed:
-            return handed.said
+            return handed.arguments
         finally:
             hook.remove()
         raise ValueError("the pipeline called no transformer")
@@ -106,20 +106,20 @@ def handed_again(row: Mapping[str, Tensor], noisy: Tensor, sigma: Tensor) -> dic
         sigma: share of noise, (1,), as the pipelines say it: a timestep between 0 and 1.
     """
     precision = noisy.dtype
-    said: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         name: value if name.endswith("_ids") else value.to(precision)
         for name, value in row.items()
         if name not in ("source", "target", "weight", SHAPES)
     }
     for name in ("txt_ids", "img_ids"):  # Kontext's have no batch
-        if name in said and not _batched(row, said):
-            said[name] = said[name][0]
-    if "guidance" in said:
-        said["guidance"] = said["guidance"].reshape(-1).float()
+        if name in arguments and not _batched(row, arguments):
+            arguments[name] = arguments[name][0]
+    if "guidance" in arguments:
+        arguments["guidance"] = arguments["guidance"].reshape(-1).float()
     if SHAPES in row:
-        said[SHAPES] = [[tuple(int(side) for side in shape) for shape in row[SHAPES][0].tolist()]]
+        arguments[SHAPES] = [[tuple(int(side) for side in shape) for shape in row[SHAPES][0].tolist()]]
     return {
-        **said,
+        **arguments,
         "hidden_states": torch.cat([noisy, tokens_of(row["source"]).to(precision)], dim=1),
         "timestep": sigma.to(precision),
         "return_dict": False,

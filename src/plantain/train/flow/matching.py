@@ -86,8 +86,8 @@ class FlowMatching:
         last = len(self.sigmas) - 1
         sigma = self.sigmas[(share * last).long().clamp(max=last)].to(self.device)
         noisy = ((1.0 - sigma) * target + sigma * noise).to(self.precision)
-        said = self.transformer(**handed_again(row, noisy, sigma))[0][:, : target.shape[1]]
-        errors = (said.float() - (noise - target)).pow(2).mean(dim=2)
+        predicted = self.transformer(**handed_again(row, noisy, sigma))[0][:, : target.shape[1]]
+        errors = (predicted.float() - (noise - target)).pow(2).mean(dim=2)
         weight = row["weight"].flatten(1)
         factor = compute_loss_weighting_for_sd3(self.weighting, sigma).mean()
         return factor * (errors * weight).sum() / weight.sum()

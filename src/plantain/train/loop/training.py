@@ -69,12 +69,12 @@ class Trained:
 
 def identity_of(schedule: Schedule, parts: Mapping[str, object]) -> str:
     """What a checkpoint must share with a training to be continued by it; how often it is written does not count."""
-    said = {**asdict(schedule), **parts}
-    said.pop("checkpoint_every")
+    settings = {**asdict(schedule), **parts}
+    settings.pop("checkpoint_every")
     for name, usual in _LATER.items():
-        if said[name] == usual:
-            said.pop(name)
-    return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
+        if settings[name] == usual:
+            settings.pop(name)
+    return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def batch_of(schedule: Schedule, step: int, canvases: Sequence[tuple[int, int]]) -> list[int]:

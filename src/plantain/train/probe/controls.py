@@ -41,12 +41,12 @@ DEPTH, SOFT = 0.07, 2.0
 COVER, ELSEWHERE = 0.28, 0.12
 """Radius of a cover where the finding was seen, and of one elsewhere, as a share of the side."""
 
-Told = dict[str, dict[str, ControlRate]]
+ControlRates = dict[str, dict[str, ControlRate]]
 
 
 def control_rates(
     pictures: LabelledFrames, asked: Asked, seen: Seen, margins: Sequence[float], seed: int, most: int = 200
-) -> Told:
+) -> ControlRates:
     """How often a probe is right, by control and finding.
 
     Args:
@@ -61,14 +61,14 @@ def control_rates(
     """
     rng = np.random.default_rng(seed)
     healthy = np.flatnonzero(pictures.healthy)
-    told: Told = {}
+    rates: ControlRates = {}
     for column, name in enumerate(pictures.findings):
         cases = rng.permutation(np.flatnonzero(pictures.labels[:, column]))[:most]
         others = rng.choice(healthy, len(cases), replace=len(healthy) < len(cases))
         case = _Cases(pictures, column, cases, others, asked, float(margins[column]))
         for what, right in (*_inside(case), *_removed(case), *_covered(case, seen, rng)):
             own = pictures.groups[cases].tolist()
-            told.setdefault(what, {})[name] = rate_of(list(zip(own, right.tolist(), strict=True)), what)
+            rates.setdefault(what, {})[name] = rate_of(list(zip(own, right.tolist(), strict=True)), what)
     masses = rng.permutation(healthy)[:most]
     above = asked([rough_mass(pictures.frames[k], rng) for k in masses]) >= 0
     halves = [asked([mirrored(pictures.frames[k], side) for k in masses]) < 0 for side in (0, 1)]
@@ -79,8 +79,8 @@ def control_rates(
             "healthy halves mirrored": halves[0][:, column] & halves[1][:, column],
         }
         for what, good in answers.items():
-            told.setdefault(what, {})[name] = rate_of(list(zip(own, good.tolist(), strict=True)), what)
-    return told
+            rates.setdefault(what, {})[name] = rate_of(list(zip(own, good.tolist(), strict=True)), what)
+    return rates
 
 
 @dataclass(frozen=True, slots=True)

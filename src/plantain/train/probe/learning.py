@@ -147,18 +147,18 @@ def _platt(raw: npt.NDArray[np.float64], cases: npt.NDArray[np.bool_]) -> tuple[
     target = torch.tensor(np.where(cases, (n + 1) / (n + 2), 1 / (m + 2)))
     # Every class counts as one half: how many cases a catalogue holds says nothing of an edited picture.
     weight = torch.tensor(np.where(cases, 0.5 / max(n, 1), 0.5 / max(m, 1)))
-    x, told = torch.tensor(raw), torch.zeros(2, dtype=torch.float64, requires_grad=True)
-    newton = torch.optim.LBFGS([told], max_iter=100, line_search_fn="strong_wolfe")
+    x, platt = torch.tensor(raw), torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    newton = torch.optim.LBFGS([platt], max_iter=100, line_search_fn="strong_wolfe")
 
     def loss() -> torch.Tensor:
         newton.zero_grad()
-        fitted = x * torch.exp(told[0]) - told[1]
+        fitted = x * torch.exp(platt[0]) - platt[1]
         value = nn.functional.binary_cross_entropy_with_logits(fitted, target, weight=weight, reduction="sum")
         value.backward()
         return value
 
     newton.step(loss)
-    return float(torch.exp(-told[0].detach())), float(told[1].detach())
+    return float(torch.exp(-platt[0].detach())), float(platt[1].detach())
 
 
 def _looks(step: int, per_epoch: int) -> bool:

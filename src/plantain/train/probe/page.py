@@ -39,8 +39,8 @@ def write_utility_page(found: Utility, name: str, to: Path) -> Path:
     return _write("utility", to, found=found, name=name, findings=list(next(iter(found.areas.values()))))
 
 
-def _write(page: str, to: Path, **told: object) -> Path:
+def _write(page: str, to: Path, **context: object) -> Path:
     target = html_target(to / f"{page}.html")
     template = page_environment(TEMPLATES, "").get_template(f"{page}.html.j2")
-    write_page(target, template.render(version=__version__, **told))
+    write_page(target, template.render(version=__version__, **context))
     return target

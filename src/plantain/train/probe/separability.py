@@ -77,14 +77,14 @@ def _of(editor: str, edits: Sequence[MadeEdit], seed: int) -> Separability:
             kept.append(edit.group)
     return Separability(
         editor,
-        told_apart(whole, [edit.group for edit in edits], seed),
-        told_apart(outside, kept, seed) if len(set(kept)) >= FEWEST else nothing,
+        separated(whole, [edit.group for edit in edits], seed),
+        separated(outside, kept, seed) if len(set(kept)) >= FEWEST else nothing,
         len(edits),
         len(edits) - len(kept),
     )
 
 
-def told_apart(pairs: Sequence[tuple[Floats, Floats]], groups: Sequence[str], seed: int) -> Area:
+def separated(pairs: Sequence[tuple[Floats, Floats]], groups: Sequence[str], seed: int) -> Area:
     """AUC of a ridge logistic regression that learned from other groups; (control, edit) of each pair."""
     rows = np.concatenate(
         [np.stack([control for control, _ in pairs]), np.stack([edit for _, edit in pairs])]
@@ -117,5 +117,5 @@ def _learned(rows: Floats, truth: npt.NDArray[np.bool_], asked: Floats) -> Float
         beta += step
         if np.abs(step).max() < 1e-8:
             break
-    told: Floats = np.column_stack([(asked - middle) / spread, np.ones(len(asked))]) @ beta
-    return told
+    predicted: Floats = np.column_stack([(asked - middle) / spread, np.ones(len(asked))]) @ beta
+    return predicted

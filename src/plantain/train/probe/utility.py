@@ -102,7 +102,7 @@ def utility(
             plan = replace(schedule, shares=None, augmented=arm == AUGMENTED, steps=steps)
             scores[arm].append(logits_of(fit(shown, plan, derive_seed(seed, arm)), held_out.frames))
             advanced(seed * len(ARMS) + ARMS.index(arm) + 1, seeds * len(ARMS))
-    return _told(real, held_out, made, n, seeds, {arm: np.stack(own) for arm, own in scores.items()})
+    return _utility_of(real, held_out, made, n, seeds, {arm: np.stack(own) for arm, own in scores.items()})
 
 
 def joined(one: LabelledFrames, other: LabelledFrames) -> LabelledFrames:
@@ -115,7 +115,7 @@ def joined(one: LabelledFrames, other: LabelledFrames) -> LabelledFrames:
     )
 
 
-def _told(
+def _utility_of(
     real: LabelledFrames,
     held_out: LabelledFrames,
     made: LabelledFrames,

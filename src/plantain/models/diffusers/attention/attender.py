@@ -171,7 +171,7 @@ class Attender:
     def _chunks(self, steering: Steering) -> int:
         """How many conditions one pass of the UNet holds: three under guidance, else one."""
         if isinstance(self._runner, instruct_pix2pix.InstructPix2PixRunner):
-            said = self._runner.guidance(steering)
+            arguments = self._runner.guidance(steering)
             steering = Steering.of(
                 {
                     name: value
@@ -179,7 +179,7 @@ class Attender:
                         ("guidance", "guidance_scale"),
                         ("image_guidance", "image_guidance_scale"),
                     )
-                    if isinstance(value := said.get(key), int | float)
+                    if isinstance(value := arguments.get(key), int | float)
                 }
             )
         guidance = USUAL_GUIDANCE if steering.guidance is None else steering.guidance

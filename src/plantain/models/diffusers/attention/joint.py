@@ -83,8 +83,8 @@ class JointAttentionRecorder(AttentionRecorder):
             self.keep(layer.register_forward_hook(self._add(waiting, rotation)))
         self.layers = tuple(name for name, _ in found)
 
-    def _begin(self, _module: nn.Module, _args: tuple[Any, ...], said: dict[str, Any]) -> None:
-        self._words = int(said["encoder_hidden_states"].shape[1])
+    def _begin(self, _module: nn.Module, _args: tuple[Any, ...], arguments: dict[str, Any]) -> None:
+        self._words = int(arguments["encoder_hidden_states"].shape[1])
         if self.step == 0 and not self._repeated:
             self._steps = chosen(self._planned, self._ask(), some=SOME)
 
@@ -133,8 +133,8 @@ class JointAttentionRecorder(AttentionRecorder):
 def _take_rotation(
     rotation: list[Any],
 ) -> Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]:
-    def hook(_module: nn.Module, _args: tuple[Any, ...], said: dict[str, Any]) -> None:
-        rotation[:] = [said.get("image_rotary_emb")]
+    def hook(_module: nn.Module, _args: tuple[Any, ...], arguments: dict[str, Any]) -> None:
+        rotation[:] = [arguments.get("image_rotary_emb")]
 
     return hook
 

@@ -108,5 +108,5 @@ def _from_the_end(method: str, pipe: DiffusionPipeline, prompt: str, concept: st
 
 
 def _offsets(tokenizer: Any, text: str, **how: object) -> list[tuple[int, int]]:
-    said: list[tuple[int, int]] = tokenizer(text, return_offsets_mapping=True, **how)["offset_mapping"]
-    return said
+    offsets: list[tuple[int, int]] = tokenizer(text, return_offsets_mapping=True, **how)["offset_mapping"]
+    return offsets

@@ -75,8 +75,8 @@ class AttentionRecorder:
         self._total = seen if self._total is None else self._total.add_(seen)
         self.recorded += 1
 
-    def _count(self, _network: nn.Module, args: tuple[Any, ...], said: dict[str, Any]) -> None:
-        timestep = said["timestep"] if "timestep" in said else args[1]
+    def _count(self, _network: nn.Module, args: tuple[Any, ...], arguments: dict[str, Any]) -> None:
+        timestep = arguments["timestep"] if "timestep" in arguments else args[1]
         now = float(timestep.flatten()[0]) if isinstance(timestep, Tensor) else float(timestep)
         self._repeated = now == self._timestep
         if not self._repeated:

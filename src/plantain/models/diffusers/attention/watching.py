@@ -77,7 +77,7 @@ class Watching:
     def as_json(self) -> dict[str, JsonValue]:
         """For the record; what was not chosen is left out, as it was before it could be."""
         usual = Watching()
-        said: dict[str, JsonValue] = {
+        settings: dict[str, JsonValue] = {
             "parts": list(self.parts),
             "resolutions": list(self.resolutions),
             "tokens": self.tokens,
@@ -85,5 +85,5 @@ class Watching:
         for name in ("block", "heads", "layers", "steps"):
             value = getattr(self, name)
             if value != getattr(usual, name):
-                said[name] = list(value) if isinstance(value, tuple) else value
-        return said
+                settings[name] = list(value) if isinstance(value, tuple) else value
+        return settings

@@ -53,9 +53,9 @@ class QwenImageEditRunner(runner.Runner):
         return done.images, [False]
 
     def _call(self, picture: Image.Image, job: Job, steering: Steering) -> QwenImagePipelineOutput:
-        return self.pipe(image=picture, **self._said(picture, job, steering))
+        return self.pipe(image=picture, **self._arguments(picture, job, steering))
 
-    def _said(self, picture: Image.Image, job: Job, steering: Steering) -> dict[str, object]:
+    def _arguments(self, picture: Image.Image, job: Job, steering: Steering) -> dict[str, object]:
         return {
             "prompt": job.instruction,
             "negative_prompt": NOTHING,
@@ -73,7 +73,7 @@ class QwenImageEditPlusRunner(QwenImageEditRunner):
     pipeline_class = QwenImageEditPlusPipeline
 
     def _call(self, picture: Image.Image, job: Job, steering: Steering) -> QwenImagePipelineOutput:
-        return self.pipe(image=[picture], **self._said(picture, job, steering))
+        return self.pipe(image=[picture], **self._arguments(picture, job, steering))
 
 
 class QwenImageEditInpaintRunner(QwenImageEditRunner):
@@ -87,7 +87,7 @@ class QwenImageEditInpaintRunner(QwenImageEditRunner):
             image=picture,
             mask_image=region,
             **runner.given(strength=steering.strength),
-            **self._said(picture, job, steering),
+            **self._arguments(picture, job, steering),
         )
 
 

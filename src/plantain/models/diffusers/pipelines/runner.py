@@ -117,8 +117,8 @@ class Runner(ABC):
 
 def precision_on(device: str, loading: Loading, method: EditingMethod) -> torch.dtype:
     """The precision of the weights: as said, else the method's on a GPU and float32 on a processor."""
-    said = loading.dtype or ("float32" if device.startswith("cpu") else method.precision)
-    precision: torch.dtype = getattr(torch, said)
+    precision_name = loading.dtype or ("float32" if device.startswith("cpu") else method.precision)
+    precision: torch.dtype = getattr(torch, precision_name)
     return precision
 
 
