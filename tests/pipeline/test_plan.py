@@ -9,7 +9,7 @@ import pytest
 from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
-from plantain.cli.runs.plan import duration
+from plantain.cli.terminal.progress import duration
 from plantain.findings import load_taxonomy
 from plantain.pipeline.estimate import CallEstimate
 from plantain.pipeline.forecast import BuildPlan, make_plan

@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.progress import duration
 from plantain.cli.terminal.tables import print_table
 from plantain.pipeline.consent import warnings
 from plantain.pipeline.estimate import CallEstimate
@@ -141,15 +142,6 @@ def _values(estimate: CallEstimate) -> tuple[float, float, float]:
 
 def _row(estimate: CallEstimate, how: str) -> tuple[str, ...]:
     return tuple(how.format(value) for value in _values(estimate))
-
-
-def duration(seconds: float) -> str:
-    """Seconds for a person: "40 s", "12 min", "7.5 h" or "3.2 days"."""
-    for size, unit in ((86_400.0 * 2, "days"), (5_400.0, "h"), (90.0, "min")):
-        if seconds >= size:
-            scale = {"days": 86_400.0, "h": 3_600.0, "min": 60.0}[unit]
-            return f"{seconds / scale:.0f} min" if unit == "min" else f"{seconds / scale:.1f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def gigabytes(count: float) -> str:

@@ -28,11 +28,29 @@ def mean_rounds(tasks: int, rounds: int) -> str:
     return f"{rounds / tasks:.1f} rounds"
 
 
+def duration(seconds: float) -> str:
+    """Seconds for a person: "40 s", "12 min", "7.5 h" or "3.2 days"."""
+    for size, unit in ((86_400.0 * 2, "days"), (5_400.0, "h"), (90.0, "min")):
+        if seconds >= size:
+            scale = {"days": 86_400.0, "h": 3_600.0, "min": 60.0}[unit]
+            return f"{seconds / scale:.0f} min" if unit == "min" else f"{seconds / scale:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+ENOUGH = 20
+"""So many say how long the rest takes; of fewer, one in a hundred does."""
+
+
 def time_left(done: int, wanted: int, since: float, now: float) -> str:
-    """Rate and time left by what was done since a moment, e.g. "2.4 s each, about 80 s left"."""
+    """Rate and time left by what was done since a moment, e.g. "2.4 s each, about 80 s left".
+
+    Where little was done, the rate alone: the first takes what starting takes as well.
+    """
     each = (now - since) / max(1, done)
     rate = f"{each:.1f} s each" if each >= 1 else f"{1 / max(each, 1e-9):.0f}/s"
-    return f"{rate}, about {max(0, wanted - done) * each:.0f} s left"
+    if done < ENOUGH and 100 * done < wanted:
+        return rate
+    return f"{rate}, about {duration(max(0, wanted - done) * each)} left"
 
 
 class BuildProgress(ProgressObserver):
@@ -189,7 +207,8 @@ class BuildProgress(ProgressObserver):
         line = f"plantain: {done}/{self._total}: {self._tally()}"
         if not self._closed_here:
             return line
-        return f"{line}; about {(self._total - done) * (now - self._begun) / self._closed_here:.0f} s left"
+        rest = (self._total - done) * (now - self._begun) / self._closed_here
+        return f"{line}; about {duration(rest)} left"
 
 
 def cost_so_far(budget: Budget) -> str:
