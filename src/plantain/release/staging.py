@@ -1,11 +1,13 @@
 """What an unfinished release remembers: its plan, and which files are done. It is what makes an export restartable.
 
-Every file is written under a temporary name, made durable, renamed, and then recorded here; what is recorded is
-never written again, and what is not is written anew. So a kill at any moment costs one file's work.
+A large file is written under a temporary name, made durable, renamed, and then recorded here; small ones of a tree are
+made durable and recorded by the batch. What is recorded is never written again, and what is not is written anew. So a
+kill at any moment costs the work of one file or of one batch.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import hashlib
@@ -87,6 +89,7 @@ class HashingFile:
         self._waiting: deque[Future[None]] = deque()
         self._piece = bytearray()
         self.size = 0
+        self.sha256 = ""
         self.closed = False
 
     def write(self, data: bytes) -> int:
@@ -127,13 +130,12 @@ class HashingFile:
     def __exit__(self, *_: object) -> None:
         self._hasher.shutdown(cancel_futures=True)
 
-    @property
-    def sha256(self) -> str:
-        """Of everything written so far."""
+    def finish(self) -> None:
+        """Sets `sha256` to that of everything written; nothing is written afterwards."""
         self._hash()
         while self._waiting:
             self._waiting.popleft().result()
-        return self._digest.hexdigest()
+        self.sha256 = self._digest.hexdigest()
 
 
 Fill = Callable[[HashingFile], Iterable[ReleaseFile]]
@@ -256,22 +258,36 @@ class Staging:
         """Writes one file unless it is done: `fill` gets it open, and its embedded images are recorded with it."""
         if self.is_done(path):
             return
+        with self._open(path) as hashing:
+            embedded = list(fill(hashing))
+        whole = ReleaseFile(path, hashing.sha256, hashing.size, role)
+        self.record([whole, *(dataclasses.replace(image, path=path) for image in embedded)])
+
+    def write_together(
+        self, paths: Sequence[str], role: str, fill: Callable[[Sequence[HashingFile]], None]
+    ) -> None:
+        """Writes files that one pass over the records fills, unless all are done; `fill` gets them in this order."""
+        if all(map(self.is_done, paths)):
+            return
+        with contextlib.ExitStack() as stack:
+            files = [stack.enter_context(self._open(path)) for path in paths]
+            fill(files)
+        made = [ReleaseFile(p, file.sha256, file.size, role) for p, file in zip(paths, files, strict=True)]
+        self.record([file for file in made if not self.is_done(file.path)])
+
+    @contextlib.contextmanager
+    def _open(self, path: str) -> Iterator[HashingFile]:
+        """A file under its temporary name; durable and under its own name once it is closed without an error."""
         target = self.out / path
         make_folder(self.out, target.parent)
         temporary = part_name(target)
         with create(temporary) as file, HashingFile(file) as hashing:
-            embedded = list(fill(hashing))
+            yield hashing
             file.flush()
             os.fsync(file.fileno())
-            sha256 = hashing.sha256
+            hashing.finish()
         temporary.replace(target)
         sync_folder(target.parent)
-        self.record(
-            [
-                ReleaseFile(path, sha256, hashing.size, role),
-                *(dataclasses.replace(image, path=path) for image in embedded),
-            ]
-        )
 
     def record(self, files: Iterable[ReleaseFile]) -> None:
         """Marks files as done, all or none. They must be durable by now."""

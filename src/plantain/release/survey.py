@@ -26,7 +26,7 @@ from plantain.release.splits import SPLITS, canary_of, split_of
 from plantain.release.staging import Staging
 from plantain.release.task_record import AttemptRecord, RecordedPicture, TaskRecord, make_record, to_json
 
-TREE_BATCH = 256
+TREE_BATCH = 1024
 """Files of the tree that become durable together."""
 
 _PAGE = 500

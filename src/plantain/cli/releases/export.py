@@ -174,6 +174,8 @@ def _licence_line(summary: ExportSummary) -> str:
 
 def _studies(folders: list[Path], run: Path) -> tuple[dict[str, bytes], tuple[EditRating, ...]]:
     """Reader studies as they go along: their files by path in the release, and what was said of each edit."""
+    if not folders:
+        return {}, ()  # loading what reads them takes longer than a small export
     from plantain.release.plan import CriterionRating, EditRating
     from plantain.review.results.released import study_for_release
 

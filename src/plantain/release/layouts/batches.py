@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plantain.files.writing import create
 from plantain.release.plan import ReleaseFile
-from plantain.release.staging import StagedEntry, Staging, make_folder, part_name, sync_everything
+from plantain.release.staging import StagedEntry, Staging, make_folder, sync_everything
 
 Read = Callable[[StagedEntry], tuple[bytes, ReleaseFile]]
 """From an entry to its file: the bytes, and its line in the list of files, the path included."""
@@ -37,7 +37,7 @@ def write_batches(staging: Staging, layout: str, read: Read) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Files under way to their temporary names."""
+    """Files under way; their names count for nothing until they are recorded."""
 
     targets: Sequence[Path]
     written: Sequence[Future[ReleaseFile]]
@@ -49,7 +49,7 @@ def _begin(staging: Staging, entries: Sequence[StagedEntry], read: Read, pool: T
 
     def write(entry: StagedEntry) -> ReleaseFile:
         data, listed = read(entry)
-        with create(part_name(staging.out / entry.path)) as file:
+        with create(staging.out / entry.path) as file:
             file.write(data)
         return listed
 
@@ -60,9 +60,6 @@ def _begin(staging: Staging, entries: Sequence[StagedEntry], read: Read, pool: T
 
 def _finish(staging: Staging, batch: _Batch) -> None:
     files = [one.result() for one in batch.written]
-    # Data first, then names: a name must never stand for bytes that a power cut can take back.
-    sync_everything(staging.out, [part_name(target) for target in batch.targets])
-    for target in batch.targets:
-        part_name(target).replace(target)
+    # Recorded last: what is not recorded is written anew, whatever a kill or a power cut left under its name.
     sync_everything(staging.out, batch.targets)
     staging.record(files)

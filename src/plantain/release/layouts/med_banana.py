@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import orjson
 
@@ -12,7 +12,6 @@ from plantain.release.layouts import conversations
 from plantain.release.layouts.contract import Layout, write_pictures
 from plantain.release.naming import safe, task_folder, task_word
 from plantain.release.pictures import Pictures
-from plantain.release.plan import ReleaseFile
 from plantain.release.staging import HashingFile, Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 
@@ -40,38 +39,35 @@ def path_of(record: TaskRecord, attempt: AttemptRecord) -> str:
 
 
 def _write_json_files(staging: Staging, folder: str) -> None:
-    first = next(staging.records(folder))
+    """All of a folder's JSON files in one pass: parsing the records costs more than writing them."""
     failed = f"{folder}-failed"
-    is_control = from_json(first).kind is TaskKind.CONTROL
-
-    def dictionary(name: str, entries: Entries) -> None:
-        staging.write(
-            f"{folder}/{name}", "record", lambda file: _stream(staging, folder, file, b"{}", entries)
-        )
-
-    def listing(path: str, entries: Entries) -> None:
-        staging.write(path, "record", lambda file: _stream(staging, folder, file, b"[]", entries))
-
-    dictionary("all_conversations.json", _conversations)
-    dictionary("progress.json", _progress)
-    dictionary("final_prompts.json", _final_prompts)
-    listing(f"{folder}/api_failures.json", _api_failures)
-    listing(f"{folder}/retry_log.json", _retries)
-    if not is_control:
-        listing(f"{failed}/failed_summary.json", _failed_summaries)
+    files: dict[str, tuple[bytes, Entries]] = {
+        f"{folder}/all_conversations.json": (b"{}", _conversations),
+        f"{folder}/progress.json": (b"{}", _progress),
+        f"{folder}/final_prompts.json": (b"{}", _final_prompts),
+        f"{folder}/api_failures.json": (b"[]", _api_failures),
+        f"{folder}/retry_log.json": (b"[]", _retries),
+    }
+    if from_json(next(staging.records(folder))).kind is not TaskKind.CONTROL:
+        files[f"{failed}/failed_summary.json"] = (b"[]", _failed_summaries)
+    staging.write_together(
+        list(files), "record", lambda open_files: _stream(staging, folder, open_files, list(files.values()))
+    )
 
 
 def _stream(
-    staging: Staging, folder: str, file: HashingFile, brackets: bytes, entries: Entries
-) -> Iterator[ReleaseFile]:
-    """Writes a JSON object or array an entry at a time; one entry a line, so that it can be read back likewise."""
-    separator = brackets[:1] + b"\n"
+    staging: Staging, folder: str, files: Sequence[HashingFile], kinds: Sequence[tuple[bytes, Entries]]
+) -> None:
+    """Writes JSON objects or arrays an entry at a time; one entry a line, so that it can be read back likewise."""
+    begun = [False] * len(files)
     for line, paths in staging.records_with_paths("med-banana", folder):
-        for entry in entries(line, from_json(line), paths):
-            file.write(separator + entry)
-            separator = b",\n"
-    file.write((b"\n" if separator == b",\n" else separator) + brackets[1:] + b"\n")
-    return iter(())
+        record = from_json(line)
+        for number, (file, (brackets, entries)) in enumerate(zip(files, kinds, strict=True)):
+            for entry in entries(line, record, paths):
+                file.write((b",\n" if begun[number] else brackets[:1] + b"\n") + entry)
+                begun[number] = True
+    for file, (brackets, _), some in zip(files, kinds, begun, strict=True):
+        file.write((b"\n" if some else brackets[:1] + b"\n") + brackets[1:] + b"\n")
 
 
 def _keyed(record: TaskRecord, value: JsonValue) -> bytes:
