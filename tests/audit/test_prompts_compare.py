@@ -148,7 +148,7 @@ def test_blind_judges_are_compared_with_two_calls_each_and_the_same_order(
         (("shipped", "shipped"), "in the same words"),
         (("shiped", "shipped"), "did you mean 'shipped'?"),
         (("shipped", "nowhere"), "no such folder"),
-        (("shipped", "edition-1", "--run", "{on}"), "another folder than --on"),
+        (("shipped", "edition-1", "--run", "{on}"), "a folder other than --on"),
         (("shipped", "edition-1", "--on", "nowhere"), "nowhere"),
     ],
 )
@@ -172,6 +172,6 @@ def test_without_a_run_of_its_own_nothing_is_asked(on: Path, capsys: pytest.Capt
     assert main(["prompts", "compare", "shipped", "edition-1", "--on", str(on), "--judge", "gemini/m"]) == 2
     assert "--run" in capsys.readouterr().err
     assert main(["prompts", "compare", "shipped", "edition-1", "--on", str(on)]) == 2
-    assert "names no judge of its own" in capsys.readouterr().err
+    assert "names no judge; choose one with --judge" in capsys.readouterr().err
     with pytest.raises(InputError):
         wording_of("edition-9")

@@ -160,7 +160,7 @@ def test_open_refuses_what_is_no_catalogue_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no catalogue there"):
         Catalogue.open(tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="not an empty folder"):
+    with pytest.raises(InputError, match="neither an empty folder nor a catalogue"):
         Catalogue.create(tmp_path)
     (tmp_path / NAME).write_text("not a database, but long enough to be looked at as one" * 20)
     for opener in (Catalogue.open, Catalogue.create):

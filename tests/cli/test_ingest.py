@@ -187,7 +187,7 @@ def test_wrong_use_is_one_line_and_leaves_nothing(
         (("foldr", hostile, "--out", out), "did you mean 'folder'"),
         (("folder", hostile), "--out CATALOGUE is missing"),
         (("folder", hostile, "--out", out, "--modality", "fundus", "--licence", "mine"), "--licence 'mine'"),
-        (("folder", hostile, "--out", hostile, "--modality", "chest_xray"), "not an empty folder"),
+        (("folder", hostile, "--out", hostile, "--modality", "chest_xray"), "neither an empty folder nor a catalogue"),
     ):
         code, told, errors = ingest(capsys, *arguments)
         assert (code, told) == (2, "")
@@ -264,7 +264,7 @@ def test_name_version_and_consent_are_recorded(
     options = ("folder", hostile, "--modality", "chest_xray", "--out", out)
     code, _, errors = ingest(capsys, *options, "--consent-by", "Dr Roe")
     assert (code, out.exists()) == (2, False)
-    assert "--consent-by, --agreement: say both" in errors
+    assert "--consent-by, --agreement: give both" in errors
     stated = ("--dataset", "Ward 3", "--version", "2026-01", "--consent-by", "Dr Roe", "--agreement", "DUA 7")
     assert ingest(capsys, *options, *stated)[0] == 0
     query = "SELECT DISTINCT dataset, version, consent FROM image"

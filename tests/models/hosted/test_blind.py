@@ -205,7 +205,7 @@ def test_what_cannot_be_asked_blind_is_refused(server: FakeProvider) -> None:
         load_offline("offline/instruments", "judge", ProviderOptions(form="blind"))
     with pytest.raises(InputError, match="did you mean 'blind'"):
         judge_of(server, "gemini/m", form="blnd")
-    with pytest.raises(ValueError, match="handed what it saw"):
+    with pytest.raises(ValueError, match="given what it saw"):
         asyncio.run(judge_of(server, "gemini/m").judge(request_with(1)))
 
 

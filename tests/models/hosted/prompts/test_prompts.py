@@ -192,7 +192,7 @@ def test_unusable_template_is_one_line_before_any_call(
 
 
 def test_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no folder"):
+    with pytest.raises(InputError, match="nowhere is not a folder"):
         checked_library(tmp_path / "nowhere")
 
 
