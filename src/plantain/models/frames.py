@@ -66,16 +66,16 @@ class FramePolicy:
     reference: Literal["canvas", "shrunk", "derived", "raised"] = "canvas"
 
     @classmethod
-    def of(cls, said: Mapping[str, object]) -> FramePolicy:
+    def of(cls, fields: Mapping[str, object]) -> FramePolicy:
         """From a preset's table.
 
         Raises:
             InputError: a rule that there is not.
         """
-        rule, sizes = said.get("rule", "own"), said.get("sizes", ())
+        rule, sizes = fields.get("rule", "own"), fields.get("sizes", ())
         if rule not in ("own", "longest", "area", "width") or not isinstance(sizes, list | tuple):
             raise InputError(f"frame: rule {rule!r}; choose one of own, longest, area, width")
-        side, multiple = int(str(said.get("side", 0))), int(str(said.get("multiple", 1)))
+        side, multiple = int(str(fields.get("side", 0))), int(str(fields.get("multiple", 1)))
         return cls(rule, side, multiple, tuple((int(width), int(height)) for width, height in sizes))
 
     def frame(self, width: int, height: int, side: int | None = None) -> Frame:

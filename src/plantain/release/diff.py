@@ -87,8 +87,8 @@ def diff_releases(a: Path, b: Path) -> ReleaseDifference:
     _tasks(a, b, lists["tasks"])
     _files(a, b, lists["images"], lists["files"])
     return ReleaseDifference(
-        **{name: tuple(told.kept) for name, told in lists.items()},
-        counts={name: dict(sorted(told.counts.items())) for name, told in lists.items() if told.counts},
+        **{name: tuple(listed.kept) for name, listed in lists.items()},
+        counts={name: dict(sorted(listed.counts.items())) for name, listed in lists.items() if listed.counts},
     )
 
 
@@ -108,28 +108,28 @@ def _shown(value: JsonValue) -> str:
 
 
 def _facts(out: Path) -> dict[str, JsonValue]:
-    told = _json(out, FACTS)
-    facts = told.get("facts") if isinstance(told, dict) else None
+    document = _json(out, FACTS)
+    facts = document.get("facts") if isinstance(document, dict) else None
     if not isinstance(facts, dict):
         raise InputError(f"{out / FACTS}: does not hold the facts of a run{_proof(out)}")
     return facts
 
 
 def _licences(out: Path) -> dict[str, JsonValue]:
-    told = _json(out, PARTS)
-    if not isinstance(told, list) or not all(isinstance(part, dict) and "part" in part for part in told):
+    parts = _json(out, PARTS)
+    if not isinstance(parts, list) or not all(isinstance(part, dict) and "part" in part for part in parts):
         raise InputError(f"{out / PARTS}: is not a list of parts{_proof(out)}")
-    return {str(part["part"]): part for part in told if isinstance(part, dict)}
+    return {str(part["part"]): part for part in parts if isinstance(part, dict)}
 
 
 def _json(out: Path, path: str) -> JsonValue:
     try:
-        told: JsonValue = orjson.loads((out / path).read_bytes())
+        value: JsonValue = orjson.loads((out / path).read_bytes())
     except FileNotFoundError as error:
         raise InputError(f"{out}: is no release: it holds no {path}") from error
     except (OSError, orjson.JSONDecodeError) as error:
         raise InputError(f"{out / path}: cannot be read: {error}{_proof(out)}") from error
-    return told
+    return value
 
 
 def _proof(out: Path) -> str:
@@ -223,8 +223,8 @@ def _image(ours: dict[_Image, tuple[str, str]], theirs: dict[_Image, tuple[str, 
     before, after = ours.get(key), theirs.get(key)
     if before is None or after is None:
         return (before or after or ("", ""))[0]
-    told = [] if before[0] == after[0] else [f"{before[0]} -> {after[0]}"]
-    return "; ".join([*told, *(["other pixels"] if before[1] != after[1] else [])])
+    changes = [] if before[0] == after[0] else [f"{before[0]} -> {after[0]}"]
+    return "; ".join([*changes, *(["other pixels"] if before[1] != after[1] else [])])
 
 
 def _manifest(out: Path) -> tuple[dict[_Image, tuple[str, str]], dict[str, str]]:

@@ -146,15 +146,15 @@ def _finished(out: Path, live: JournalReader, options: ExportOptions) -> ExportS
         )
     with contextlib.suppress(FileNotFoundError):
         (out / STAGING).rmdir()
-    told = kept["totals"]
+    totals = kept["totals"]
     return ExportSummary(
         out,
         RunFacts(**kept["facts"]),
         _licences(out),
-        told["files"],
-        told["images"],
+        totals["files"],
+        totals["images"],
         _carried(kept["facts"]),
-        told["bytes"],
+        totals["bytes"],
         complete=True,
     )
 
@@ -164,18 +164,20 @@ def _state(reader: JournalReader, options: ExportOptions, run: Path) -> str:
     counted = closed_digest(reader)
     asked = [list(options.layouts), options.shard_bytes, options.sign_cert is not None]
     terms = as_json(released_terms(reader, options))
-    told = [counted, asked, options.redistribution_approved, terms]
+    asked_for = [counted, asked, options.redistribution_approved, terms]
     if options.originals != "none":
-        told.append([options.originals, as_json(original_terms(reader, options))])
+        asked_for.append([options.originals, as_json(original_terms(reader, options))])
     if options.doi or options.hub:
-        told.append([options.doi, options.hub])
+        asked_for.append([options.doi, options.hub])
     if options.beside:
-        told.append({path: hashlib.sha256(data).hexdigest() for path, data in sorted(options.beside.items())})
+        asked_for.append(
+            {path: hashlib.sha256(data).hexdigest() for path, data in sorted(options.beside.items())}
+        )
     if options.people:
-        told.append([dataclasses.asdict(one) for one in options.people])
+        asked_for.append([dataclasses.asdict(one) for one in options.people])
     if cards := run_cards(run):
-        told.append({path: card_as_json(card) for path, card in cards.items()})
-    return hashlib.sha256(orjson.dumps(told)).hexdigest()
+        asked_for.append({path: card_as_json(card) for path, card in cards.items()})
+    return hashlib.sha256(orjson.dumps(asked_for)).hexdigest()
 
 
 @contextlib.contextmanager
@@ -242,7 +244,7 @@ def _write(
 
 def _carried(facts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> int:
     """How many source images came with their original, of what `run.json` says."""
-    return sum(told["carried"] for told in facts.get("originals", {}).values())
+    return sum(counts["carried"] for counts in facts.get("originals", {}).values())
 
 
 def _licences(out: Path) -> tuple[PartLicence, ...]:
@@ -283,8 +285,8 @@ def _totals(staging: Staging) -> dict[str, int]:
 def _write_facts(
     file: HashingFile, facts: RunFacts, staging: Staging, totals: dict[str, int]
 ) -> Iterator[ReleaseFile]:
-    told = {"facts": facts, "state": staging.meta("state"), "totals": totals}
-    file.write(orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    document = {"facts": facts, "state": staging.meta("state"), "totals": totals}
+    file.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     return iter(())
 
 

@@ -73,9 +73,9 @@ class Survey:
         self._reader = reader
         self._options = options
         self._staging = staging
-        told = reader.meta(IMPORTED)
-        self._imported: dict[str, JsonValue] | None = None if told is None else orjson.loads(told)
-        self._pseudonyms = Pseudonyms(run, imported=told is not None)
+        imported = reader.meta(IMPORTED)
+        self._imported: dict[str, JsonValue] | None = None if imported is None else orjson.loads(imported)
+        self._pseudonyms = Pseudonyms(run, imported=imported is not None)
         self._trees = {name: one.path_of for name, one in chosen(options.layouts).items() if one.path_of}
         self._shards = _Shards(staging, options.shard_bytes)
         self._originals = Originals({}, frozenset())
@@ -230,7 +230,7 @@ class Survey:
         picture, first, layouts = self._originals.carried[sha256], sharing[0], self._options.layouts
         ending = MEDIA[picture.media_type]
         path = self._free(f"{FOLDER}/{safe(first.dataset)}/{safe(first.id)}.{ending}", sha256[:8])
-        self._staging.add_original(picture, path, self._told(sha256, sharing))
+        self._staging.add_original(picture, path, self._description_of(sha256, sharing))
         if "parquet" in layouts or "preference" in layouts:
             stem = f"data/originals/{modality_slug(record.modality)}-{record.split}"
             self._shards.add("originals", stem, seq, -1, -1, picture.bytes + 1000)
@@ -242,7 +242,7 @@ class Survey:
         if "med-banana" in layouts or "trajectory" in layouts:
             self._shards.add_file("tree-originals", FOLDER, seq, -1, path)
 
-    def _told(self, sha256: str, sharing: list[SourceImage]) -> bytes:
+    def _description_of(self, sha256: str, sharing: list[SourceImage]) -> bytes:
         """What is said of an original: as `ORIGINAL_TABLE`, without the picture."""
         first = sharing[0]
         part = self._parts[first.dataset]
@@ -283,7 +283,7 @@ class Survey:
         terms: Mapping[str, LicenceText],
     ) -> RunFacts:
         header = self._reader.header
-        told: dict[str, JsonValue] = self._imported or {
+        stated: dict[str, JsonValue] = self._imported or {
             "run_id": header.run_id,
             "name": header.name,
             "seed": header.seed,
@@ -297,7 +297,7 @@ class Survey:
         splits = {name: self._counts["splits"][name] for name in SPLITS}
         known = {"run_id", "name", "seed", "code_version", "frozen", "models", "left_out", "method"}
         return RunFacts(
-            **{name: value for name, value in told.items() if name in known},  # type: ignore[arg-type]
+            **{name: value for name, value in stated.items() if name in known},  # type: ignore[arg-type]
             tasks=counted["tasks"],
             pairs=counted.get("pairs", {}),
             without_pair=counted.get("without_pair", {}),
@@ -326,9 +326,11 @@ def _sources(images: dict[str, SourceImage]) -> dict[str, dict[str, str | int]]:
     """Per dataset: its licence (the strictest, should they differ), version, and how many images were used."""
     sources: dict[str, dict[str, str | int]] = {}
     for image in sorted(images.values(), key=lambda image: (image.dataset, image.id)):
-        told = sources.setdefault(
+        source = sources.setdefault(
             image.dataset, {"licence": image.licence.value, "version": image.version, "images": 0}
         )
-        told["images"] = int(told["images"]) + 1
-        told["licence"] = max(Licence(str(told["licence"])), image.licence, key=STRICTEST_LAST.index).value
+        source["images"] = int(source["images"]) + 1
+        source["licence"] = max(
+            Licence(str(source["licence"])), image.licence, key=STRICTEST_LAST.index
+        ).value
     return sources

@@ -74,7 +74,7 @@ class AttemptRecord:
     @property
     def verdict(self) -> Verdict | None:
         """The verdict that decided."""
-        return next((told.verdict for told in self.verdicts if told.decisive), None)
+        return next((verdict.verdict for verdict in self.verdicts if verdict.decisive), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +182,14 @@ def make_record(
                 support=attempt.support,
                 judge_outcome=attempt.judge_outcome,
                 verdicts=tuple(
-                    VerdictRecord(told.verdict, told.draw, told.decisive)
-                    for told in verdicts
-                    if (told.generation, told.round) == (attempt.generation, attempt.round)
+                    VerdictRecord(verdict.verdict, verdict.draw, verdict.decisive)
+                    for verdict in verdicts
+                    if (verdict.generation, verdict.round) == (attempt.generation, attempt.round)
                 ),
                 scores=tuple(
-                    ScoreRecord(told.metric, told.score.value, told.score.reason, told.detail)
-                    for told in scores
-                    if (told.generation, told.round) == (attempt.generation, attempt.round)
+                    ScoreRecord(score.metric, score.score.value, score.score.reason, score.detail)
+                    for score in scores
+                    if (score.generation, score.round) == (attempt.generation, attempt.round)
                 ),
             )
             for attempt in attempts
@@ -221,38 +221,40 @@ def journal_parts(
     )
     row = TaskRow(task, record.generation, record.state, record.round or 0, record.reason)
     attempts, verdicts, scores, pictures = [], [], [], []
-    for told in record.attempts:
-        number = told.round or 0
+    for attempt in record.attempts:
+        number = attempt.round or 0
         attempts.append(
             Attempt(
                 task_id=record.task_id,
-                generation=told.generation,
+                generation=attempt.generation,
                 round=number,
-                instruction=told.instruction or "",
-                edit_outcome=told.edit_outcome,
-                edited=told.edited.sha256 if told.edited else None,
-                raw=told.raw.sha256 if told.raw else None,
-                mask=told.mask.sha256 if told.mask else None,
-                support=told.support,
-                judge_outcome=told.judge_outcome,
+                instruction=attempt.instruction or "",
+                edit_outcome=attempt.edit_outcome,
+                edited=attempt.edited.sha256 if attempt.edited else None,
+                raw=attempt.raw.sha256 if attempt.raw else None,
+                mask=attempt.mask.sha256 if attempt.mask else None,
+                support=attempt.support,
+                judge_outcome=attempt.judge_outcome,
                 verdict=None,
-                superseded=told.superseded,
+                superseded=attempt.superseded,
             )
         )
         verdicts += [
-            StoredVerdict(record.task_id, told.generation, number, v.verdict, v.draw, v.decisive)
-            for v in told.verdicts
+            StoredVerdict(record.task_id, attempt.generation, number, v.verdict, v.draw, v.decisive)
+            for v in attempt.verdicts
         ]
         scores += [
             StoredScore(
                 record.task_id,
-                told.generation,
+                attempt.generation,
                 number,
                 s.metric,
                 Score(s.value, s.reason),
                 cast("dict[str, JsonValue]", dict(s.detail)),
             )
-            for s in told.scores
+            for s in attempt.scores
         ]
-        pictures += [picture for picture in (told.edited, told.raw, told.mask) if picture is not None]
+        pictures += [
+            picture for picture in (attempt.edited, attempt.raw, attempt.mask) if picture is not None
+        ]
     return row, attempts, verdicts, scores, pictures

@@ -72,9 +72,9 @@ class PublishedTree:
     def records(self) -> Iterator[TaskRecord]:
         """Every task in the order of its key. Raises InputError for a file that is no image."""
         files = self._files()
-        told = self._conversations()
-        for key in sorted(files.keys() | told.keys()):
-            yield self._record(key, files.get(key, []), told.get(key, {}))
+        entries = self._conversations()
+        for key in sorted(files.keys() | entries.keys()):
+            yield self._record(key, files.get(key, []), entries.get(key, {}))
 
     def edits(self) -> Iterator[tuple[Path, _Key, bool]]:
         """Every picture with what its name tells, and whether it stands among the failed; none is opened."""
@@ -133,10 +133,10 @@ class PublishedTree:
             if place is None or not path.is_file():
                 continue
             try:
-                told = orjson.loads(path.read_bytes())
+                document = orjson.loads(path.read_bytes())
             except orjson.JSONDecodeError as error:
                 raise InputError(f"{path}: not JSON ({error})") from error
-            entries = list(told.values()) if isinstance(told, dict) else told
+            entries = list(document.values()) if isinstance(document, dict) else document
             if not isinstance(entries, list):
                 raise InputError(f"{path}: expected an object or a list of tasks")
             for number, entry in enumerate(entries):
@@ -147,13 +147,13 @@ class PublishedTree:
                 found[place["dataset"], image, disease, _DIRECTION[place["task"]]] = entry
         return found
 
-    def _record(self, key: _Key, files: list[_File], told: Mapping[str, object]) -> TaskRecord:
+    def _record(self, key: _Key, files: list[_File], entry: Mapping[str, object]) -> TaskRecord:
         dataset, image_id, disease, direction = key
         finding = self._names.get(disease)
         success = next((file for file in files if not file.failed), None)
-        status = str(told.get("outcome") or told.get("status") or "")
+        status = str(entry.get("outcome") or entry.get("status") or "")
         succeeded = success is not None or status == "success"
-        rounds = _rounds(told)
+        rounds = _rounds(entry)
         last = max((number for number in rounds), default=None)
         round_of_success = last if succeeded else None
         attempts = {
@@ -165,8 +165,8 @@ class PublishedTree:
             attempts[round_of_success] = _attempt(
                 round_of_success, success.picture, rounds.get(round_of_success or 0, {})
             )
-        for number, entry in rounds.items():
-            attempts.setdefault(number, _attempt(number, None, entry))
+        for number, round_entry in rounds.items():
+            attempts.setdefault(number, _attempt(number, None, round_entry))
         tried = [number for number in attempts if number is not None]
         modality = finding.modality if finding else "unknown"
         return TaskRecord(
@@ -186,8 +186,8 @@ class PublishedTree:
         )
 
 
-def _rounds(told: Mapping[str, object]) -> dict[int, Mapping[str, object]]:
-    listed = told.get("rounds")
+def _rounds(entry: Mapping[str, object]) -> dict[int, Mapping[str, object]]:
+    listed = entry.get("rounds")
     return {
         int(entry["round"]): entry
         for entry in (listed if isinstance(listed, list) else [])
@@ -196,12 +196,12 @@ def _rounds(told: Mapping[str, object]) -> dict[int, Mapping[str, object]]:
 
 
 def _attempt(
-    number: int | None, picture: RecordedPicture | None, told: Mapping[str, object]
+    number: int | None, picture: RecordedPicture | None, entry: Mapping[str, object]
 ) -> AttemptRecord:
     """One round. A published verdict has three of the four criteria: it is kept as text, not completed by guessing."""
-    prompt = told.get("generate_prompt")
-    instruction = told.get("instruction") or (prompt.get("prompt") if isinstance(prompt, dict) else None)
-    verdict = told.get("verdict") or told.get("verification")
+    prompt = entry.get("generate_prompt")
+    instruction = entry.get("instruction") or (prompt.get("prompt") if isinstance(prompt, dict) else None)
+    verdict = entry.get("verdict") or entry.get("verification")
     text = orjson.dumps(verdict).decode() if isinstance(verdict, dict) else ""
     return AttemptRecord(
         generation=0,

@@ -236,9 +236,9 @@ class ReleaseColumns:
             "qualified_all_pass": verdict.qualified_all_pass,
             "qualified_weighted": verdict.qualified_weighted,
             "score": verdict.score,
-            **{self.criteria[name]: told.passed if told else None for name, told in results.items()},
+            **{self.criteria[name]: result.passed if result else None for name, result in results.items()},
             **{
-                column: told.value if (told := results[name]) else None
+                column: result.value if (result := results[name]) else None
                 for name, column in self._values.items()
             },
             **{column: seen.facts.get(name) for name, column in self.facts.items()},
@@ -257,35 +257,35 @@ class ReleaseColumns:
 
     def people_cells(self, record: TaskRecord, attempt: AttemptRecord) -> dict[str, Cell]:
         """Values of the columns of PEOPLE."""
-        told = rating_of(self._people, record, attempt)
-        if told is None:
+        rating = rating_of(self._people, record, attempt)
+        if rating is None:
             return dict.fromkeys(PEOPLE)
         criteria: list[dict[str, Cell]] = [
-            {"criterion": one.criterion, "held": one.held, "rating": one.rating} for one in told.criteria
+            {"criterion": one.criterion, "held": one.held, "rating": one.rating} for one in rating.criteria
         ]
         return {
-            "people_study": told.study,
-            "people_readers": told.readers,
-            "people_accepted": told.accepted,
+            "people_study": rating.study,
+            "people_readers": rating.readers,
+            "people_accepted": rating.accepted,
             "people_criteria": criteria,
         }
 
     def row_of_verdict(
-        self, record: TaskRecord, attempt: AttemptRecord, told: VerdictRecord
+        self, record: TaskRecord, attempt: AttemptRecord, stored: VerdictRecord
     ) -> dict[str, Cell]:
         """A row of the table `verdicts`: what one judge said of one attempt, whether or not it decided."""
         return {
             **task_cells(record),
-            **self.verdict_cells(told.verdict),
+            **self.verdict_cells(stored.verdict),
             "attempt_generation": attempt.generation,
             "round": attempt.round,
             "superseded": attempt.superseded,
             "instruction": attempt.instruction,
             "sha256": attempt.edited.sha256 if attempt.edited else None,
-            "draw": told.draw,
-            "decisive": told.decisive,
-            "evidence": evidence_of(told.verdict),
-            **self.card_cells(told.verdict),
+            "draw": stored.draw,
+            "decisive": stored.decisive,
+            "evidence": evidence_of(stored.verdict),
+            **self.card_cells(stored.verdict),
         }
 
     def slot_cells(self, attempt: AttemptRecord) -> dict[str, Cell]:

@@ -225,9 +225,9 @@ def _compare(record: TaskRecord, reader: JournalReader) -> Iterator[ReleaseProbl
             TRAJECTORIES, "against", f"{where} is {record.state.value} here and {row.state.value} in the run"
         )
     _, attempts, verdicts, scores, _ = journal_parts(record)
-    told = [replace(attempt, verdict=None) for attempt in reader.attempts(row.id)]
+    stored = [replace(attempt, verdict=None) for attempt in reader.attempts(row.id)]
     if (
-        told != attempts
+        stored != attempts
         or sorted(map(repr, reader.verdicts(row.id))) != sorted(map(repr, verdicts))
         or sorted(map(repr, reader.scores(row.id))) != sorted(map(repr, scores))
     ):
@@ -244,10 +244,10 @@ def _left_out(reader: JournalReader, released: int) -> Iterator[ReleaseProblem]:
 
 
 def _facts(out: Path, listed: Listed, tasks: Counter[str]) -> Iterator[ReleaseProblem]:
-    told = orjson.loads(_read(out / FACTS))
-    said = {state: n for state, n in told["facts"]["tasks"].items() if n}
-    if said != dict(tasks):
-        yield ReleaseProblem(FACTS, "count", f"says {_counts(said)}, and there are {_counts(tasks)}")
+    document = orjson.loads(_read(out / FACTS))
+    counted = {state: n for state, n in document["facts"]["tasks"].items() if n}
+    if counted != dict(tasks):
+        yield ReleaseProblem(FACTS, "count", f"says {_counts(counted)}, and there are {_counts(tasks)}")
     rows = sum(listed.trajectory_rows.values())
     if listed.trajectory_rows and rows != sum(tasks.values()):
         yield ReleaseProblem("data/trajectories", "count", f"has {rows} rows for {sum(tasks.values())} tasks")
@@ -269,16 +269,16 @@ def _tree_json(out: Path, path: str, listed: Listed) -> Iterator[ReleaseProblem]
                 )
 
 
-def _paths_in(told: object) -> Iterator[str]:
+def _paths_in(document: object) -> Iterator[str]:
     """Values of the keys that hold paths, at any depth that we write."""
-    if isinstance(told, dict):
-        for key, value in told.items():
+    if isinstance(document, dict):
+        for key, value in document.items():
             if key in ("output_path", "final_image_path") and isinstance(value, str):
                 yield value
             elif key not in ("plantain", "full_conversation"):
                 yield from _paths_in(value)
-    elif isinstance(told, list):
-        for value in told:
+    elif isinstance(document, list):
+        for value in document:
             yield from _paths_in(value)
 
 
@@ -310,9 +310,9 @@ def _matched(path: str, patterns: list[str], listed: Listed) -> Iterator[Release
 
 
 def _licences(out: Path, listed: Listed, licences: Mapping[str, set[str]]) -> Iterator[ReleaseProblem]:
-    told = orjson.loads(_read(out / PARTS))
-    parts = {part["dataset"]: part for part in told if not part["part"].startswith(PART)}
-    if listed.originals and not any(part["part"].startswith(PART) for part in told):
+    listed_parts = orjson.loads(_read(out / PARTS))
+    parts = {part["dataset"]: part for part in listed_parts if not part["part"].startswith(PART)}
+    if listed.originals and not any(part["part"].startswith(PART) for part in listed_parts):
         yield ReleaseProblem(PARTS, "licence", "says nothing of the originals that the release holds")
     for dataset in sorted(licences.keys() - parts.keys()):
         yield ReleaseProblem(PARTS, "licence", f"says nothing of images of {dataset}")

@@ -182,11 +182,11 @@ def _read_sums_file(check: _Check) -> None:
     if SUMS not in check.present:
         check.problems.append(ReleaseProblem(SUMS, "missing", NEEDED))
         return
-    for told in read_sums(check.out / SUMS):
-        if len(told) == 2:
-            check.problems.append(ReleaseProblem(SUMS, "sums", f"line {told[0]} {told[1]}"))
+    for line in read_sums(check.out / SUMS):
+        if len(line) == 2:
+            check.problems.append(ReleaseProblem(SUMS, "sums", f"line {line[0]} {line[1]}"))
         else:
-            check.sums[told[2]] = told[1]
+            check.sums[line[2]] = line[1]
 
 
 # --- the run over all files -------------------------------------------------------------------------
