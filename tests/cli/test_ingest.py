@@ -187,7 +187,10 @@ def test_wrong_use_is_one_line_and_leaves_nothing(
         (("foldr", hostile, "--out", out), "did you mean 'folder'"),
         (("folder", hostile), "--out CATALOGUE is missing"),
         (("folder", hostile, "--out", out, "--modality", "fundus", "--licence", "mine"), "--licence 'mine'"),
-        (("folder", hostile, "--out", hostile, "--modality", "chest_xray"), "neither an empty folder nor a catalogue"),
+        (
+            ("folder", hostile, "--out", hostile, "--modality", "chest_xray"),
+            "neither an empty folder nor a catalogue",
+        ),
     ):
         code, told, errors = ingest(capsys, *arguments)
         assert (code, told) == (2, "")

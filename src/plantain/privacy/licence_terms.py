@@ -155,7 +155,7 @@ def _strings(fields: object) -> dict[str, str]:
     return {str(name): value for name, value in fields.items()}
 
 
-def _licence(named: str, said: str, option: str = "--licence") -> LicenceText:
+def _licence(named: str, given: str, option: str = "--licence") -> LicenceText:
     if named in KNOWN:
         return KNOWN[named]
     if _ADDRESS.fullmatch(named):
@@ -169,7 +169,7 @@ def _licence(named: str, said: str, option: str = "--licence") -> LicenceText:
     near = nearest(named, KNOWN)
     hint = f"did you mean {near}? " if near else ""
     raise InputError(
-        f"{option} {said}: {hint}it takes an SPDX id ({', '.join(KNOWN)}), a web address, or a file with the terms; "
+        f"{option} {given}: {hint}it takes an SPDX id ({', '.join(KNOWN)}), a web address, or a file with the terms; "
         "DATASET= in front of it means one source only"
     )
 

@@ -71,7 +71,9 @@ class ExportSummary:
     complete: bool = False
 
 
-def export_run(run: Path, out: Path, options: ExportOptions, told: RowLabels | None = None) -> ExportSummary:
+def export_run(
+    run: Path, out: Path, options: ExportOptions, report_stage: RowLabels | None = None
+) -> ExportSummary:
     """Makes a release of a run's closed tasks, or continues one that was interrupted.
 
     The state of the run when the export began is what is released, even if a build goes on meanwhile.
@@ -84,7 +86,7 @@ def export_run(run: Path, out: Path, options: ExportOptions, told: RowLabels | N
     if not options.layouts:
         raise InputError(f"--layout: none is named; there are {', '.join(LAYOUTS)}")
     chosen(options.layouts)
-    say = told or (lambda stage: None)
+    say = report_stage or (lambda stage: None)
     with JournalReader.open(run) as live:
         finished = _finished(out, live, options)
         if finished is not None:

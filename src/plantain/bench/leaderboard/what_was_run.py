@@ -42,19 +42,19 @@ def editor_runs(records: Iterable[tuple[str, str]]) -> tuple[EditorRun, ...]:
     """From (label of the arm, what the editor recorded of a call); records of other editors are left out."""
     counts: dict[tuple[str, str], int] = {}
     for model, text in records:
-        said = _read(text)
-        if said is None:
+        record = _read(text)
+        if record is None:
             continue
         one = {
-            "method": str(said["method"]),
-            "weights": str(said["weights"]),
-            "licence": str(said.get("licence", "")),
-            "precision": str(said.get("precision", "")),
-            "device": str(said.get("device", "")).partition(":")[0],
-            "loras": said.get("loras", [said["lora"]] if "lora" in said else []),
-            "settings": said.get("settings", {}),
-            "running": said.get("running", {}),
-            "region": "region" in said,
+            "method": str(record["method"]),
+            "weights": str(record["weights"]),
+            "licence": str(record.get("licence", "")),
+            "precision": str(record.get("precision", "")),
+            "device": str(record.get("device", "")).partition(":")[0],
+            "loras": record.get("loras", [record["lora"]] if "lora" in record else []),
+            "settings": record.get("settings", {}),
+            "running": record.get("running", {}),
+            "region": "region" in record,
         }
         key = model, json.dumps(one, sort_keys=True)
         counts[key] = counts.get(key, 0) + 1
@@ -84,7 +84,7 @@ def _row(model: str, one: dict[str, object], outputs: int) -> EditorRun:
 def _read(text: str) -> dict[str, object] | None:
     """A record of open weights, which names its method and its weights; None for anything else."""
     try:
-        said = json.loads(text)
+        record = json.loads(text)
     except ValueError:
         return None
-    return said if isinstance(said, dict) and {"method", "weights"} <= said.keys() else None
+    return record if isinstance(record, dict) and {"method", "weights"} <= record.keys() else None

@@ -241,8 +241,8 @@ def _base_folder(model: str, terms: Terms) -> Path:
 def _print_plan(plan: StudyPlan, splits: Sequence[TaskSplit], cost: StudyCost, *, as_json: bool) -> None:
     if as_json:
         rows = [{"task": s.task, "held_out": list(s.held_out), "training": list(s.training)} for s in splits]
-        said = {"models": cost.models, "steps": cost.steps, "tasks": rows, "cost": asdict(cost)}
-        typer.echo(orjson.dumps(said).decode())
+        document = {"models": cost.models, "steps": cost.steps, "tasks": rows, "cost": asdict(cost)}
+        typer.echo(orjson.dumps(document).decode())
         return
     typer.echo(f"{cost.models} models, {cost.steps} steps in all")
     for split in splits:

@@ -152,7 +152,7 @@ class Engine:
         record: dict[str, object] = {
             "method": runner.method.name,
             "instruction": job.instruction,
-            **runner.told(job),
+            **runner.recorded(job),
             "seed": job.seed,
             "settings": batch.steering.settings,
             "geometry": original.frame.as_json(),

@@ -35,8 +35,8 @@ class Running:
     @property
     def settings(self) -> dict[str, int | bool | str | float]:
         """What is set, by name."""
-        said = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return {name: value for name, value in said if value}
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: value for name, value in values if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Steering:
     def of(cls, settings: Mapping[str, float]) -> Steering:
         """From names and numbers; counts of steps are made whole."""
         steps, text, model = (
-            None if (said := settings.get(name)) is None else int(said)
+            None if (value := settings.get(name)) is None else int(value)
             for name in ("steps", "text_steps", "model_steps")
         )
         names = "guidance", "image_guidance", "alpha", "strength"
@@ -92,8 +92,8 @@ class Steering:
     @property
     def settings(self) -> dict[str, float]:
         """What is set, by name."""
-        said = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return {name: value for name, value in said if value is not None}
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: value for name, value in values if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

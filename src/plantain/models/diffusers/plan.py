@@ -79,11 +79,11 @@ class EditorPlan:
     @property
     def fingerprint(self) -> str:
         """All that answers depend on, beside the request."""
-        said = " ".join(f"{name}={value}" for name, value in self.steering.settings.items())
+        settings = " ".join(f"{name}={value}" for name, value in self.steering.settings.items())
         lora = f" lora={self.lora.name}@{self.lora.digest}" if self.lora else ""
         lora += "".join(f" lora={each.name}@{each.digest}*{weight:g}" for each, weight in self.loras)
         return (
-            f"{self.method.name} {self.weights.name}@{self.weights.digest}{lora} {said} "
+            f"{self.method.name} {self.weights.name}@{self.weights.digest}{lora} {settings} "
             f"{self.options.sampling('side', 'dtype')} checker={self.options.safety_checker} "
             f"prompt={self.preset.prompt}{self._drawn_again}{SIDES_TOLD * self.tells_sides}{self._ran}"
         )
@@ -157,17 +157,17 @@ def plan_editor(name: str, options: ProviderOptions) -> EditorPlan:
 
 def _preset_and_weights(name: str) -> tuple[Preset, str]:
     """The preset (an empty one for plain weights), and the hub id or folder of the weights."""
-    said = name.partition("/")[2]
-    chosen, at, folder = said.partition("@")
+    named = name.partition("/")[2]
+    chosen, at, folder = named.partition("@")
     if f"diffusers/{chosen}" in presets() or at:
         found = preset(f"diffusers/{chosen}")
         if not (folder or found.weights):
             raise NotReady(f"{name}: its weights are in no hub; say where they lie: {name}@FOLDER")
         return found, folder or found.weights
-    if "/" not in said and not Path(said).is_dir():
+    if "/" not in named and not Path(named).is_dir():
         preset(name)  # says which preset is nearest
-    usual = next((row for row in presets().values() if row.weights == said and row.usual), None)
-    return (Preset(name) if usual is None else replace(usual, name=name)), said
+    usual = next((row for row in presets().values() if row.weights == named and row.usual), None)
+    return (Preset(name) if usual is None else replace(usual, name=name)), named
 
 
 def _on_disk(name: str, where: str, options: ProviderOptions) -> Weights:
@@ -209,19 +209,19 @@ def _lora(name: str, where: str, options: ProviderOptions) -> Weights | None:
     return found
 
 
-def _lora_file(name: str, said: LoraChoice, options: ProviderOptions) -> Weights:
+def _lora_file(name: str, choice: LoraChoice, options: ProviderOptions) -> Weights:
     """One of several sets of LoRA weights: a folder's file where one is named."""
-    found = _lora(name, said.weights, options)
+    found = _lora(name, choice.weights, options)
     assert found is not None
-    if not said.file:
+    if not choice.file:
         return found
-    path = found.folder / said.file
-    if Path(said.file).name != said.file or not path.is_file():
+    path = found.folder / choice.file
+    if Path(choice.file).name != choice.file or not path.is_file():
         there = sorted(file.name for file in found.folder.glob("*.safetensors")) or ["none"]
         raise InputError(
-            f"providers.diffusers.loras: {said.weights} has no file {said.file!r}; it has {', '.join(there)}"
+            f"providers.diffusers.loras: {choice.weights} has no file {choice.file!r}; it has {', '.join(there)}"
         )
-    return Weights(f"{found.name}/{said.file}", path, folder_digest(path))
+    return Weights(f"{found.name}/{choice.file}", path, folder_digest(path))
 
 
 def _bundled(folder: Path) -> str:
@@ -232,6 +232,6 @@ def _bundled(folder: Path) -> str:
 
 def _steering(chosen: Preset, method: EditingMethod, options: ProviderOptions) -> Steering:
     """The preset's settings, overridden by the provider's section."""
-    said = {name: value for name in STEERING if (value := getattr(options, name)) is not None}
+    chosen_here = {name: value for name in STEERING if (value := getattr(options, name)) is not None}
     usual = {name: value for name, value in chosen.settings.items() if name in method.takes}
-    return Steering.of({**usual, **said})
+    return Steering.of({**usual, **chosen_here})

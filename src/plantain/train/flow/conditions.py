@@ -112,7 +112,7 @@ def handed_again(row: Mapping[str, Tensor], noisy: Tensor, sigma: Tensor) -> dic
         if name not in ("source", "target", "weight", SHAPES)
     }
     for name in ("txt_ids", "img_ids"):  # Kontext's have no batch
-        if name in arguments and not _batched(row, arguments):
+        if name in arguments and not _batched(row):
             arguments[name] = arguments[name][0]
     if "guidance" in arguments:
         arguments["guidance"] = arguments["guidance"].reshape(-1).float()
@@ -131,7 +131,7 @@ def tokens_of(grid: Tensor) -> Tensor:
     return grid.flatten(2).transpose(1, 2)
 
 
-def _batched(row: Mapping[str, Tensor], said: Mapping[str, Any]) -> bool:
+def _batched(row: Mapping[str, Tensor]) -> bool:
     """Whether positions come with a batch: those of FLUX.2 do, those of FLUX.1 (which takes pooled states) do not."""
     return "pooled_projections" not in row
 

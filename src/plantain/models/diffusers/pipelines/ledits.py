@@ -25,7 +25,7 @@ class LeditsRunner(runner.Runner):
         )
         return pipe
 
-    def told(self, job: Job) -> dict[str, object]:
+    def recorded(self, job: Job) -> dict[str, object]:
         try:
             concept = concept_of(job)
         except NoConcept:

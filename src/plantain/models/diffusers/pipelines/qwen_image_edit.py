@@ -92,23 +92,23 @@ class QwenImageEditInpaintRunner(QwenImageEditRunner):
 
 
 def name_image_tokens(
-    encoder: Qwen2_5_VLForConditionalGeneration, args: tuple[object, ...], said: dict[str, Any]
+    encoder: Qwen2_5_VLForConditionalGeneration, args: tuple[object, ...], keywords: dict[str, Any]
 ) -> tuple[tuple[object, ...], dict[str, Any]]:
     """Tells the text encoder which of its tokens are patches of an image: 1, and 0 for words.
 
     Since transformers 5.20 it places patches in height and width only when it is told; the pipelines of diffusers 0.42
     do not tell it, and it then numbers them like words, without an error (diffusers issues 14189, 14194).
     """
-    if said.get("mm_token_type_ids") is None and said.get("image_grid_thw") is not None:
-        said["mm_token_type_ids"] = (said["input_ids"] == encoder.config.image_token_id).int()
-    return args, said
+    if keywords.get("mm_token_type_ids") is None and keywords.get("image_grid_thw") is not None:
+        keywords["mm_token_type_ids"] = (keywords["input_ids"] == encoder.config.image_token_id).int()
+    return args, keywords
 
 
 @contextmanager
 def reference_area(side: int | None) -> Iterator[None]:
     """Another working size holds for the reference image too, which these pipelines bring to a megapixel by constants.
 
-    Without this a smaller `side` would save neither memory nor time. Nothing changes where no side is said.
+    Without this a smaller `side` would save neither memory nor time. Nothing changes where no side is keywords.
     """
     if side is None:
         yield

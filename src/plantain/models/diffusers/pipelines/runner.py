@@ -106,7 +106,7 @@ class Runner(ABC):
     ) -> tuple[np.ndarray, Sequence[bool]]:
         """Float (N, H, W, 3) in [0, 1], and for each whether a safety checker blacked it out."""
 
-    def told(self, job: Job) -> dict[str, object]:
+    def recorded(self, job: Job) -> dict[str, object]:
         """What the record says beside the instruction, where the model is handed something else."""
         return {}
 
