@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -22,8 +24,13 @@ from plantain.rubrics import MED_BANANA
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def uncorrected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return stored_run(tmp_path_factory.mktemp("corrected") / "run", images=2)
+
+
+@pytest.fixture
+def run(uncorrected: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(uncorrected, tmp_path / "run")
 
 
 def first_task(run: Path) -> str:
@@ -82,18 +89,13 @@ def test_show_and_report_say_it_as_a_named_persons_word(
     ).items()
 
 
-def test_a_person_is_no_judge_of_a_run_that_nobody_judged(run: Path, tmp_path: Path) -> None:
-    import shutil
-    import sqlite3
-
-    bare = tmp_path / "bare"
-    shutil.copytree(run, bare)
-    with sqlite3.connect(bare / "journal.sqlite") as connection:
+def test_a_person_is_no_judge_of_a_run_that_nobody_judged(run: Path) -> None:
+    with sqlite3.connect(run / "journal.sqlite") as connection:
         connection.execute("DELETE FROM criterion")
         connection.execute("DELETE FROM verdict")
     connection.close()
-    asyncio.run(correct_verdict(bare, Correction(first_task(bare), True, "RT", "fine")))
-    with JournalReader.open(bare) as reader:
+    asyncio.run(correct_verdict(run, Correction(first_task(run), True, "RT", "fine")))
+    with JournalReader.open(run) as reader:
         assert not anything_judged(reader)
 
 

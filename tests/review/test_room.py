@@ -342,7 +342,9 @@ def test_export_is_rows_without_names(paired):
     from plantain.review.results.export import export_files
     from plantain.review.results.rows import DICTIONARY
 
-    study, ratings, _ = paired
+    study, ratings, app = paired
+    visitor = Visitor(app, ratings.invite()[1])
+    visitor.answer(visitor.get("/api/case/b1/0").json(), {"better": "left"})
     files = dict(export_files(study, ratings))
     rows = list(csv.DictReader(io.StringIO(files["answers.csv"].decode())))
     assert list(rows[0]) == list(DICTIONARY) and {row["study"] for row in rows} == {study.digest[:16]}
