@@ -20,8 +20,8 @@ from plantain.train.editor_folder import LORA
 from plantain.train.examples.pairs import ListedExample, PreferencePair, TrainingPair
 from plantain.train.finished import DONE
 from plantain.train.preference_plan import PreferenceObserver, PreferencePlan
-from plantain.train.preference_run import split_preferences, train_preferences
-from plantain.train.split import choose_tasks, split_task
+from plantain.train.preference_run import train_preferences
+from plantain.train.split import choose_tasks, split_task, split_watched
 from plantain.train.study import train_study
 from plantain.train.study_plan import StudyObserver, StudyPlan, cells_of, splits_of
 from train.moles import INSTRUCTION, pairs, preferences
@@ -196,13 +196,15 @@ def test_preferences_are_trained_watched_and_resumed(tmp_path: Path, base: Train
 
 def test_preferences_of_one_group_cannot_be_split() -> None:
     with pytest.raises(InputError, match="too few"):
-        split_preferences([ListedExample("0", "t", "c"), ListedExample("1", "t", "c")], 0.2, 0)
+        split_watched(
+            [ListedExample("0", "t", "c"), ListedExample("1", "t", "c")], 0.2, 0, "preferences", "x"
+        )
 
 
 def test_a_release_s_test_split_is_neither_learned_from_nor_watched() -> None:
     # What is watched decides when the training ends. One group has one example in the test split, and one outside.
     listed = [ListedExample(f"{n}", "t", f"c{n // 2}", reserved=n >= 14, final=n >= 17) for n in range(20)]
-    learn, observer = split_preferences(listed, 0.2, 0)
+    learn, observer = split_watched(listed, 0.2, 0, "preferences", "x")
     assert {"14", "15"} <= set(observer)  # validation
     assert not {"16", "17", "18", "19"} & {*learn, *observer}
     assert len(learn) + len(observer) == 16

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,20 +57,31 @@ def save_editor(pipe: DiffusionPipeline, base: Path, folder: Path, card: Card, *
     Raises:
         InputError: it cannot be written, as on a full disk.
     """
+    with written_whole(folder, f"the editor {folder.name}") as unfinished:
+        _write(pipe, base, unfinished, card, lora=lora)
+
+
+@contextmanager
+def written_whole(folder: Path, what: str) -> Iterator[Path]:
+    """A folder to write into that takes its place when all is written; one that exists is replaced.
+
+    Raises:
+        InputError: `what` cannot be written, as on a full disk.
+    """
     from safetensors import SafetensorError
 
     unfinished = folder.with_name(folder.name + ".part")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     try:
-        _write(pipe, base, unfinished, card, lora=lora)
+        yield unfinished
     except (
         OSError,
         RuntimeError,
         SafetensorError,
-    ) as error:  # torch and safetensors have their own words for it
+    ) as error:  # torch and safetensors have words of their own for it
         shutil.rmtree(unfinished, ignore_errors=True)
-        raise cannot_write(folder.parent, f"the editor {folder.name}", error) from error
+        raise cannot_write(folder.parent, what, error) from error
     shutil.rmtree(folder, ignore_errors=True)
     unfinished.rename(folder)
     sync_folder(folder.parent)
@@ -80,7 +93,7 @@ def _write(pipe: DiffusionPipeline, base: Path, unfinished: Path, card: Card, *,
         place = path.relative_to(base)
         changed = place.parts[0] == "unet" and (merge or not lora)
         if path.is_file() and not changed and str(place) not in (CARD, LORA, TRAINED):
-            _link(path, unfinished / place)
+            link_file(path, unfinished / place)
     if lora and not merge:
         save_lora(pipe, unfinished)
     else:
@@ -93,7 +106,8 @@ def _write(pipe: DiffusionPipeline, base: Path, unfinished: Path, card: Card, *,
     sync_folder(unfinished)
 
 
-def _link(source: Path, target: Path) -> None:
+def link_file(source: Path, target: Path) -> None:
+    """The same file under another name, without a copy where the file system allows."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source.resolve(), target)

@@ -10,20 +10,23 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from plantain.files.opening import read_inside
-from plantain.records import InputError, derive_seed
+from plantain.records import InputError
 from plantain.train.base import TrainingBase
 from plantain.train.editor_folder import Card, save_editor
-from plantain.train.examples.pairs import ListedExample, TrainingPair
+from plantain.train.examples.pairs import TrainingPair
 from plantain.train.examples.release_pairs import ReleasePreferences
 from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.latents import Encoder
 from plantain.train.loop.training import Schedule
 from plantain.train.preference import encode_preferences, prefer, standing
 from plantain.train.preference_plan import Preference, PreferenceObserver, PreferencePlan
+from plantain.train.split import split_watched
 from plantain.train.supervised import encode_pairs, fine_tune
 
 SUPERVISED, MODEL, CURVE = "supervised", "model", "curve.json"
 """In the folder of a preference training: the editor after supervised steps, the final one, and the held-out curve."""
+
+NEEDED = "a preference needs a task with both a success and a failure"
 
 BEGUN = "begun.json"
 """Which training the folder was begun with: what lies half-done in it is another's under any other settings."""
@@ -49,36 +52,6 @@ class PreferenceResult:
     step: int
 
 
-def split_preferences(
-    listed: Sequence[ListedExample], share: float, seed: int
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Ids to learn from and ids to watch; clusters stay whole, reserved ones are watched.
-
-    What is watched decides when the training ends, so that a release's test split is left for whoever measures the
-    result: it is neither learned from nor watched, nor is anything that shares a cluster with it.
-
-    Raises:
-        InputError: there are too few clusters for both.
-    """
-    final = {example.cluster for example in listed if example.final}
-    listed = [example for example in listed if example.cluster not in final]
-    clusters = sorted(
-        {example.cluster for example in listed}, key=lambda name: derive_seed(seed, "dpo", name)
-    )
-    reserved = {example.cluster for example in listed if example.reserved}
-    free = [name for name in clusters if name not in reserved]
-    wanted = max(1, round(share * len(clusters))) - len(reserved)
-    watched = reserved | set(free[: max(0, wanted)])
-    learn = tuple(example.id for example in listed if example.cluster not in watched)
-    observer = tuple(example.id for example in listed if example.cluster in watched)
-    if not learn or not observer:
-        raise InputError(
-            f"{len(listed)} preferences of {len(clusters)} groups outside the test split are too few to learn from "
-            "some and watch others: a preference needs a task with both a success and a failure"
-        )
-    return learn, observer
-
-
 def train_preferences(
     source: ReleasePreferences,
     base: TrainingBase,
@@ -94,7 +67,7 @@ def train_preferences(
         InputError: too few preferences, originals that are missing, or a folder of another training.
     """
     plan.check()
-    learn, watched = split_preferences(source.listed(), plan.held_out, plan.seed)
+    learn, watched = split_watched(source.listed(), plan.held_out, plan.seed, "preferences", NEEDED)
     wanted = _identity(source, base, plan, learn, watched)
     finished = _finished(out, wanted, len(learn), len(watched))
     if finished is not None:

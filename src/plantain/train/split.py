@@ -83,3 +83,39 @@ def split_task(
             "and hold others out; choose smaller sizes, or other tasks"
         )
     return TaskSplit(task, tuple(held_out), tuple(training))
+
+
+def split_watched(
+    listed: Sequence[ListedExample], share: float, seed: int, what: str, needed: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Ids to learn from and ids to watch; clusters stay whole, reserved ones are watched.
+
+    What is watched decides when a training ends or how it is described, so that a release's test split is left for
+    whoever measures the result: it is neither learned from nor watched, nor is anything that shares a cluster with it.
+
+    Args:
+        listed: examples.
+        share: of the clusters that are watched, in (0, 1).
+        seed: of the draw.
+        what, needed: the examples in the plural, and what such an example takes, for the message.
+
+    Raises:
+        InputError: there are too few clusters for both.
+    """
+    final = {example.cluster for example in listed if example.final}
+    listed = [example for example in listed if example.cluster not in final]
+    clusters = sorted(
+        {example.cluster for example in listed}, key=lambda name: derive_seed(seed, "dpo", name)
+    )
+    reserved = {example.cluster for example in listed if example.reserved}
+    free = [name for name in clusters if name not in reserved]
+    wanted = max(1, round(share * len(clusters))) - len(reserved)
+    held_out = reserved | set(free[: max(0, wanted)])
+    learn = tuple(example.id for example in listed if example.cluster not in held_out)
+    watched = tuple(example.id for example in listed if example.cluster in held_out)
+    if not learn or not watched:
+        raise InputError(
+            f"{len(listed)} {what} of {len(clusters)} groups outside the test split are too few to learn from "
+            f"some and watch others: {needed}"
+        )
+    return learn, watched

@@ -51,8 +51,10 @@ def terms_of(name: str, folder: Path | None, by_class: str = "") -> WeightsTerms
     return WeightsTerms(UNKNOWN, is_hub_id(name) or (folder is not None and bool(hub_name(folder))))
 
 
-def check_terms(name: str, terms: WeightsTerms, accepted: Collection[str]) -> None:
-    """Lets weights with conditions through only when the user accepts their licence by its name.
+def check_terms(
+    name: str, terms: WeightsTerms, accepted: Collection[str], provider: str = "diffusers"
+) -> None:
+    """Lets weights with conditions through only when the user accepts their licence by name, in a provider's section.
 
     Raises:
         NotReady: says which licence, and what to write once it was read.
@@ -62,11 +64,11 @@ def check_terms(name: str, terms: WeightsTerms, accepted: Collection[str]) -> No
     if terms.licence == UNKNOWN:
         raise NotReady(
             f"{name}: neither these weights' own page nor our table says under which licence they come; look at where "
-            f'they are from, and if you may use them write [providers.diffusers] accept_licence = ["{UNKNOWN}"]'
+            f'they are from, and if you may use them write [providers.{provider}] accept_licence = ["{UNKNOWN}"]'
         )
     raise NotReady(
         f"{name}: these weights come under {terms.licence!r}, which is not free for every use; read it, and if you "
-        f'may use them write [providers.diffusers] accept_licence = ["{terms.licence}"]'
+        f'may use them write [providers.{provider}] accept_licence = ["{terms.licence}"]'
     )
 
 

@@ -113,14 +113,16 @@ class ShownSmaller:
 
     async def ask(self, question: Question) -> Heard:
         """The answer, to a question whose pictures were made smaller."""
-        parts = [
-            part if isinstance(part, str) else await asyncio.to_thread(shown_at, part, self._side)
-            for part in question.parts
-        ]
-        return await self._model.ask(replace(question, parts=tuple(parts)))
+        return await self._model.ask(await asyncio.to_thread(with_smaller, question, self._side))
 
     async def aclose(self) -> None:
         await self._model.aclose()
+
+
+def with_smaller(question: Question, side: int) -> Question:
+    """A question whose pictures are no longer than `side` pixels. Decodes."""
+    parts = (part if isinstance(part, str) else shown_at(part, side) for part in question.parts)
+    return replace(question, parts=tuple(parts))
 
 
 async def ask_until_readable(

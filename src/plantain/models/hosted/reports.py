@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+import orjson
+
 from plantain.models.hosted.answers import JsonObject, Unreadable, read_object
 from plantain.models.hosted.scale_replies import DIMENSIONS, other_scale, parse_scores
 from plantain.records import CriterionResult, Observations, Rubric, RubricCriterion
@@ -61,6 +63,33 @@ def _object(properties: JsonObject) -> JsonObject:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def write_report(report: Observations, rubric: Rubric) -> str:
+    """A report as a judge would answer it, in the order of `report_schema`: what `read_report` reads as this report.
+
+    What was not said (confidence, an opinion) is left out.
+
+    Raises:
+        ValueError: a criterion is unscored, which no answer can say.
+    """
+    answer: JsonObject = {"differences": report.differences} if rubric.asked.differences else {}
+    for criterion in rubric.criteria:
+        result = report.criteria.get(criterion.name)
+        if result is None or result.passed is None:
+            raise ValueError(f"{criterion.name} is unscored")
+        codes: JsonObject = {"codes": list(result.codes)} if rubric.codes else {}
+        if criterion.scale is not None:
+            assert result.value is not None
+            answer[criterion.name] = {"reason": result.evidence, **codes, "score": int(result.value)}
+        else:
+            sure: JsonObject = {} if result.confidence is None else {"confidence": result.confidence}
+            answer[criterion.name] = {"evidence": result.evidence, **codes, "passed": result.passed, **sure}
+    answer |= {name: report.facts[name] for name in rubric.facts}
+    if rubric.asked.opinion:
+        opinion: JsonObject = {} if report.opinion is None else {"qualified": report.opinion}
+        answer |= {"reason": report.reason, **opinion}
+    return orjson.dumps(answer).decode()
 
 
 def read_report(text: str, rubric: Rubric) -> Observations:

@@ -126,6 +126,16 @@ class HostedJudge:
         ]
         return prompt, [*shown, prompt.text], ""
 
+    def question(self, request: JudgeRequest) -> Question:
+        """What it asks of an edit, in words and pictures; a judge that learns from verdicts is asked the same."""
+        return self._asked(request)[1]
+
+    def _asked(self, request: JudgeRequest) -> tuple[Prompt, Question, str]:
+        """The prompt, the question that it makes, and what was seen before in words."""
+        prompt, shown, seen = self._put(request)
+        form = report_schema(request.rubric) if self.looks_first else self._form(request.rubric)
+        return prompt, Question(prompt.system, tuple(shown), request.seed, form), seen
+
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
         """Observations per criterion; never a default. In the blind form `request.seen` is what `look` gave.
 
@@ -134,9 +144,7 @@ class HostedJudge:
         twice `malformed`.
         """
         rubric = request.rubric
-        prompt, shown, seen = self._put(request)
-        form = report_schema(rubric) if self.looks_first else self._form(rubric)
-        question = Question(prompt.system, tuple(shown), request.seed, form)
+        prompt, question, seen = self._asked(request)
         unread: list[Unreadable] = []
 
         def read(text: str) -> Observations:
@@ -147,7 +155,7 @@ class HostedJudge:
                 raise
 
         reply = await ask_until_readable(
-            self._model, question, prompt, self._library, read, 1 if form is None else MOST_ASKS
+            self._model, question, prompt, self._library, read, 1 if question.schema is None else MOST_ASKS
         )
         if reply.value is not None:
             return replace(reply, value=replace(reply.value, differences=seen or reply.value.differences))

@@ -55,11 +55,15 @@ class StoredOriginals:
 
     def read(self, prepared_sha256: str, image: str) -> Pixels:
         """The image, uint8 (H, W, 3). Raises InputError when it is not here, or damaged."""
+        return decode(self.encoded(prepared_sha256, image))
+
+    def encoded(self, prepared_sha256: str, image: str) -> bytes:
+        """The image's file. Raises InputError when it is not here, or damaged."""
         if not self.has(prepared_sha256):
             raise InputError(
                 f"{self.folder}: the original of image {image!r} ({prepared_sha256[:12]}…) is not here; {_WHERE}"
             )
-        return decode(self._store.read(prepared_sha256))
+        return self._store.read(prepared_sha256)
 
 
 class _Blobs:

@@ -173,6 +173,16 @@ class ReleasePreferences:
         return Groups(example.image for example in self._examples)
 
 
+def table_rows(release: Path, table: str, columns: list[str]) -> Iterator[Mapping[str, JsonValue]]:
+    """Rows of a release's table, a few at a time; only the columns named are read. Raises InputError."""
+    return _rows(_files(release, table), columns)
+
+
+def source_image(document: object) -> SourceImage:
+    """An image of a release's record. Raises ValueError when it is none."""
+    return _IMAGE.validate_python(document)
+
+
 def _files(release: Path, table: str) -> list[Path]:
     """A table's shards. Raises InputError when there is none, or a link in the release leads out of it."""
     check_received(release)
