@@ -6,17 +6,16 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 from plantain.engines.cluster import Need, RayEngine, Staff
-from plantain.engines.joining import join
 from plantain.records import InputError
 
-ray = pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
+pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
 T = TypeVar("T")
 
 UNPICKLABLE = """
@@ -25,17 +24,6 @@ class Unpicklable(Exception):
         raise TypeError("stays here")
 raise Unpicklable("of a worker")
 """
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    """One cluster for all tests here: it takes five seconds to begin."""
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        environment.setenv("OPENAI_API_KEY", "sk-a-key-of-nobody-in-particular")
-        join("local", processors=2)
-        yield
-        ray.shutdown()
 
 
 def on(work: Callable[[RayEngine], Awaitable[T]], workers: int = 1) -> T:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import orjson
 
@@ -39,23 +40,44 @@ class Suspicion:
     box: Box
 
 
+class Readings(Protocol):
+    """Keeps what was read in prepared images; a catalogue does."""
+
+    def reading(self, prepared_sha256: str) -> tuple[str, str] | None:
+        """(reader, what it found as JSON) of a prepared image; None where its text was never read."""
+        ...
+
+    def remember_reading(self, prepared_sha256: str, reader: str, found: str) -> None: ...
+
+
+class NoReadings:
+    """What a worker remembers of other pictures: nothing."""
+
+    def reading(self, prepared_sha256: str) -> tuple[str, str] | None:
+        """None: nobody looked."""
+        return None
+
+    def remember_reading(self, prepared_sha256: str, reader: str, found: str) -> None:
+        """The head remembers."""
+
+
 @dataclass(frozen=True, slots=True)
 class PrivacyGate:
     """Looks at prepared images; used by all worker threads.
 
     Attributes:
-        catalogue: keeps what was read, by the hash of the prepared image, so that none is read twice.
+        readings: keeps what was read, by the hash of the prepared image, so that none is read twice: the catalogue.
         reader: reads text; None where none can be read here, or nobody wants it.
     """
 
-    catalogue: Catalogue
+    readings: Readings
     reader: TextReader | None
 
     def texts(self, data: bytes, image: SourceImage) -> tuple[Text, ...] | None:
         """The text in a prepared image, from memory where it was read before; None without a reader."""
         if self.reader is None:
             return None
-        kept = self.catalogue.reading(image.prepared_sha256)
+        kept = self.readings.reading(image.prepared_sha256)
         if kept is not None and kept[0] == self.reader.name:
             return texts_from_json(kept[1])
         return read_prepared(decode(data), image.geometry, self.reader)
@@ -91,7 +113,7 @@ class PrivacyGate:
     def remember(self, image: SourceImage, texts: tuple[Text, ...]) -> None:
         """Keeps what was read in an image, its markers among it; by the thread that adds to the catalogue."""
         assert self.reader is not None
-        self.catalogue.remember_reading(image.prepared_sha256, self.reader.name, texts_to_json(texts))
+        self.readings.remember_reading(image.prepared_sha256, self.reader.name, texts_to_json(texts))
 
 
 def suspicious(texts: Iterable[Text]) -> tuple[Suspicion, ...]:

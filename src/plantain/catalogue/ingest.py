@@ -13,25 +13,22 @@ from enum import Enum
 from itertools import chain
 from pathlib import Path
 
-from plantain.catalogue.gate import PrivacyGate, Suspicion, suspicious
+from plantain.catalogue.gate import PrivacyGate, suspicious
 from plantain.catalogue.known import Again, compare
 from plantain.catalogue.near import NearPair, join_near_duplicates
+from plantain.catalogue.preparing import PreparedFile, Preparing
 from plantain.catalogue.quarantine import held, held_one, hold, hold_again
 from plantain.catalogue.store import Catalogue
 from plantain.catalogue.withdrawal import Withdrawn
+from plantain.engines.repeating import EngineThread
 from plantain.files.csv_form import csv_line, read_csv
 from plantain.files.opening import read_regular
 from plantain.files.writing import replace_file
 from plantain.pixels.decode import declared_pixels
-from plantain.pixels.likeness import likeness
-from plantain.privacy.text import Text
 from plantain.records import InputError, SourceImage
-from plantain.sources.entries import Found, LeftOut, Reader, Refused, SourceEntry, TableRead, finish
+from plantain.sources.entries import Found, LeftOut, Reader, Refused, SourceEntry, TableRead
 
 REJECTED = "rejected.csv"
-MIN_SIDE = 32
-"""Smallest side in pixels of an image worth editing."""
-
 LARGE_PIXELS = 12_000_000
 LARGE_BYTES = 16 * 1024 * 1024
 """Files above either are decoded one at a time, so that a folder of giants needs the memory of one."""
@@ -90,23 +87,6 @@ class Ingested:
         return refused
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    entry: SourceEntry
-    image: SourceImage
-    data: bytes | None
-    """None where the catalogue holds the file's bytes already."""
-    code: bytes = b""
-    texts: tuple[Text, ...] | None = None
-    seen: tuple[Suspicion, ...] = ()
-    """Faces, and letters too small for the prepared image."""
-
-    @property
-    def found(self) -> tuple[Suspicion, ...]:
-        """What may identify a person."""
-        return (*self.seen, *suspicious(self.texts or ()))
-
-
 def ingest(
     reader: Reader,
     catalogue: Catalogue,
@@ -116,6 +96,7 @@ def ingest(
     workers: int | None = None,
     on_file: Callable[[Refused | None], None] = lambda _: None,
     gate: PrivacyGate | None = None,
+    engine: EngineThread | None = None,
 ) -> Ingested:
     """Reads every image of a source into a catalogue.
 
@@ -126,16 +107,18 @@ def ingest(
         reader: lists the source.
         catalogue: where the prepared images go.
         mode, side: how they are prepared, see `pixels.prepare`.
-        workers: threads; by default one per processor, at most 4 (each may hold a decoded image).
+        workers: threads; by default one per processor, at most 4 (each may hold a decoded image), and with an engine
+            two for each of its workers.
         on_file: called in order for each file that is done, with what was refused.
         gate: looks for burned-in text and faces; what may identify somebody goes into quarantine. None looks for
             neither.
+        engine: whose workers decode, prepare and look at files; None does that in this process's threads.
     """
     done = Ingested(0, 0, [])
     known = catalogue.sources()
     withdrawn = Withdrawn(catalogue)
-    workers = workers or min(4, os.cpu_count() or 1)
-    with closing(_Workshop(known, mode, side, gate, withdrawn)) as workshop:
+    workers = workers or (min(4, os.cpu_count() or 1) if engine is None else 2 * engine.room)
+    with closing(_Workshop(known, Preparing(mode, side, gate), withdrawn, engine)) as workshop:
         for result in _in_order(reader.scan(), workshop, workers):
             if isinstance(result, LeftOut):
                 done.left_out.append(result)
@@ -173,10 +156,10 @@ def write_rejected(root: Path, dataset: str, refused: list[Refused]) -> None:
     replace_file(path, (csv_line(row).encode() for row in chain([("dataset", "file", "reason")], rows)))
 
 
-def _in_order(found: Iterator[Found], workshop: _Workshop, workers: int) -> Iterator[_Prepared | _Told]:
+def _in_order(found: Iterator[Found], workshop: _Workshop, workers: int) -> Iterator[PreparedFile | _Told]:
     """Results in the order of the scan, with at most two files per worker in memory."""
     pool = ThreadPoolExecutor(workers, thread_name_prefix="ingest")
-    waiting: deque[Future[_Prepared | Refused] | _Told] = deque()
+    waiting: deque[Future[PreparedFile | Refused] | _Told] = deque()
     try:
         for item in found:
             waiting.append(pool.submit(workshop.prepare, item) if isinstance(item, SourceEntry) else item)
@@ -188,7 +171,7 @@ def _in_order(found: Iterator[Found], workshop: _Workshop, workers: int) -> Iter
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _result(waiting: Future[_Prepared | Refused] | _Told) -> _Prepared | _Told:
+def _result(waiting: Future[PreparedFile | Refused] | _Told) -> PreparedFile | _Told:
     return waiting.result() if isinstance(waiting, Future) else waiting
 
 
@@ -196,20 +179,20 @@ class _Workshop:
     """Brings one file from disk to prepared bytes; used by all worker threads."""
 
     def __init__(
-        self, known: Known, mode: str, side: int, gate: PrivacyGate | None, withdrawn: Withdrawn
+        self, known: Known, preparing: Preparing, withdrawn: Withdrawn, engine: EngineThread | None
     ) -> None:
-        self._known, self._mode, self._side = known, mode, side
-        self._gate, self._withdrawn = gate, withdrawn
+        self._known, self._preparing = known, preparing
+        self._withdrawn, self._engine = withdrawn, engine
         # Giants go through one thread: not only one at a time, but all from the same part of the heap.
         self._large = ThreadPoolExecutor(1, thread_name_prefix="ingest-large")
 
-    def prepare(self, entry: SourceEntry) -> _Prepared | Refused:
+    def prepare(self, entry: SourceEntry) -> PreparedFile | Refused:
         """Reads, decodes and prepares; a file that cannot be used is refused, never raised."""
         try:
             data = read_regular(entry.path, entry.name)
             image = replace(entry.image, source_sha256=hashlib.sha256(data).hexdigest())
             if (image.source_sha256, image.frame) in self._known:
-                return _Prepared(entry, image, None)
+                return PreparedFile(entry, image, None)
             if self._withdrawn.holds(image):
                 return Refused(entry.name, "was withdrawn from this catalogue")
             if declared_pixels(data) > LARGE_PIXELS or len(data) > LARGE_BYTES:
@@ -221,19 +204,10 @@ class _Workshop:
     def close(self) -> None:
         self._large.shutdown(wait=True, cancel_futures=True)
 
-    def _decode(self, entry: SourceEntry, image: SourceImage, data: bytes) -> _Prepared | Refused:
-        pixels = entry.decode(data)
-        height, width = pixels.shape[:2]
-        if min(width, height) < MIN_SIDE:
-            return Refused(entry.name, f"{width}x{height} pixels; each side must have at least {MIN_SIDE}")
-        image = entry.describe(image, pixels)
-        image, prepared = finish(image, pixels, self._side, self._mode)
-        done = _Prepared(entry, image, prepared, likeness(pixels))
-        if self._gate is None:
-            return done
-        texts = self._gate.texts(prepared, image)
-        seen = (*self._gate.faces(entry, image, pixels), *self._gate.small(image, pixels, texts))
-        return replace(done, image=replace(image, text_checked=texts is not None), texts=texts, seen=seen)
+    def _decode(self, entry: SourceEntry, image: SourceImage, data: bytes) -> PreparedFile | Refused:
+        if self._engine is None:
+            return self._preparing.here(entry, image, data)
+        return self._preparing.on(self._engine, entry, image, data)
 
 
 class _Fate(Enum):
@@ -243,7 +217,7 @@ class _Fate(Enum):
 
 
 def _take(
-    result: _Prepared, catalogue: Catalogue, known: Known, mode: str, gate: PrivacyGate | None
+    result: PreparedFile, catalogue: Catalogue, known: Known, mode: str, gate: PrivacyGate | None
 ) -> _Fate | Again | Refused:
     """Adds a prepared image or puts it into quarantine; or says why it is left out."""
     name, image = result.entry.name, result.image

@@ -11,7 +11,6 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
 
 import orjson
 
@@ -22,7 +21,7 @@ from plantain.journal import Journal, JsonValue, StoredScore
 from plantain.pixels.decode import decode
 from plantain.privacy.text import Text, TextReader
 from plantain.privacy.text_changes import TextChange, text_changes
-from plantain.privacy.text_reader import open_reader
+from plantain.privacy.text_reader import reader_named
 from plantain.records import (
     Attempt,
     Criterion,
@@ -123,13 +122,8 @@ def compared_there(
     reader: str, known: Sequence[Text] | None, original: bytes, edited: bytes
 ) -> tuple[TextChange, ...] | None:
     """The same by this process's own reader; None where it has not the one of that name."""
-    own = _own_reader()
-    return None if own is None or own.name != reader else compared(own, known, original, edited)
-
-
-@cache
-def _own_reader() -> TextReader | None:
-    return open_reader()
+    own = reader_named(reader)
+    return None if own is None else compared(own, known, original, edited)
 
 
 def object_to(observations: Observations, objections: tuple[str, ...]) -> Observations:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from functools import cache
 from pathlib import Path
 
 from plantain.files.installing import install_line
@@ -28,6 +29,17 @@ def open_reader() -> TextReader | None:
     from plantain.privacy.rapid_text import RapidReader  # half a second
 
     return RapidReader(_models())
+
+
+@cache
+def _own_reader() -> TextReader | None:
+    return open_reader()
+
+
+def reader_named(name: str) -> TextReader | None:
+    """This process's own reader, kept while it lives; None where it has not the one of that name."""
+    own = _own_reader()
+    return own if own is not None and own.name == name else None
 
 
 def _models() -> dict[str, Path]:

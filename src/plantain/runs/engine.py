@@ -1,4 +1,7 @@
-"""The engine of a run: opened with it, watched while it works, and what became of it kept for `status`."""
+"""The engine of a run: opened with it, watched while it works, and what became of it kept for `status`.
+
+And of work that has no run: what is prepared or repeated there leaves no call, and may be done twice.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,12 @@ import orjson
 
 from plantain.engines.cluster import RayEngine
 from plantain.engines.contract import EngineState, WorkEngine, engine_in_place
+from plantain.engines.repeating import EngineThread, engine_thread
 from plantain.engines.shared import SharedPictures
 from plantain.journal import DiskFull, Journal, JournalReader
 from plantain.journal.disk.elsewhere import close_arrivals, open_arrivals, shared_blobs
 from plantain.runs.observer import ProgressObserver
+from plantain.runs.settings.engine import EngineSection
 from plantain.runs.settings.terms import Terms
 
 OnWorker = Callable[[str, str], Awaitable[None]]
@@ -61,6 +66,43 @@ async def engine_open(
         finally:
             engine_in_place.reset(before)
             await engine.aclose()
+
+
+@contextlib.contextmanager
+def engine_for_threads(section: EngineSection) -> Iterator[EngineThread | None]:
+    """The engine that a section asks for, for threads; None where that is this process.
+
+    Raises:
+        InputError: there is no such cluster, or no Ray.
+    """
+    if section.kind == "local":
+        yield None
+        return
+    with engine_thread(RayEngine(section.address, section.staff())) as engine:
+        yield engine
+
+
+@asynccontextmanager
+async def engine_alone(section: EngineSection) -> AsyncIterator[int]:
+    """The engine that a section asks for, in place until the block ends.
+
+    Yields:
+        Its workers; 0 where work stays in this process.
+
+    Raises:
+        InputError: there is no such cluster, or no Ray.
+    """
+    if section.kind == "local":
+        yield 0
+        return
+    engine = RayEngine(section.address, section.staff())
+    engine.open()
+    before = engine_in_place.set(engine)
+    try:
+        yield engine.room
+    finally:
+        engine_in_place.reset(before)
+        await engine.aclose()
 
 
 @contextlib.contextmanager

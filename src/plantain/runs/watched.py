@@ -2,33 +2,83 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from plantain.engines.contract import remote_engine
+from plantain.engines.repeating import repeated
 from plantain.files.installing import install_line
+from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
 from plantain.runs.opening import edition_begun
 from plantain.runs.settings.terms import Terms
 
 if TYPE_CHECKING:
-    from plantain.models.diffusers.attention.attender import Attender
+    from plantain.models.diffusers.attention.attender import Attender, AttentionLook
     from plantain.models.diffusers.attention.watching import Watching
+    from plantain.models.diffusers.plan import EditorPlan
 
 
-def watched_editor(terms: Terms, model: str, fingerprint: str, watching: Watching) -> Attender:
-    """The editor of that name, watched; to be closed by the caller. It runs here, and makes no call.
+class WatchedEditor:
+    """Watches an editor's edits: on the workers of the run's engine, else in this process, which then loads the weights
+    with the first one. No call is made.
+    """
+
+    def __init__(self, plan: EditorPlan, watching: Watching) -> None:
+        self._plan, self._watching = plan, watching
+        self._attender: Attender | None = None
+
+    @property
+    def tells_sides(self) -> bool:
+        """Whether the editor was told where the patient's sides lie in the picture."""
+        return self._plan.tells_sides
+
+    async def look(
+        self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
+    ) -> AttentionLook:
+        """See `plantain.models.diffusers.attention.attender.Attender.look`.
+
+        Raises:
+            InputError: the engine has no worker for it.
+        """
+        asked = pixels, instruction, seed, concept, parameters
+        engine = remote_engine()
+        if engine is not None:
+            from plantain.models.diffusers.remote import look_here
+
+            return await repeated(engine, "editor", look_here, self._plan, self._watching, *asked)
+        return await asyncio.to_thread(lambda: self._here().look(*asked))
+
+    def close(self) -> None:
+        """Gives the weights up that this process loaded."""
+        if self._attender is not None:
+            self._attender.close()
+
+    def _here(self) -> Attender:
+        from plantain.models.diffusers.attention.attender import Attender
+        from plantain.models.diffusers.devices import device_names
+
+        if self._attender is None:
+            device = device_names(self._plan.options.device)[0]
+            self._attender = Attender(self._plan, device, self._watching)
+        return self._attender
+
+
+def watched_editor(terms: Terms, model: str, fingerprint: str, watching: Watching) -> WatchedEditor:
+    """The editor of that name, watched; to be closed by the caller.
 
     Raises:
-        InputError: torch is missing, or weights or settings are not those of `fingerprint`.
+        InputError: torch is missing, the method cannot be looked into in this way, or weights or settings are not those
+            of `fingerprint`.
     """
     if importlib.util.find_spec("torch") is None:
         raise InputError(f"bench attend needs torch: {install_line('torch')}")
     from plantain.models.diffusers.quiet import quiet_libraries
 
     quiet_libraries()
-    from plantain.models.diffusers.attention.attender import Attender
-    from plantain.models.diffusers.devices import device_names
+    from plantain.models.diffusers.attention.attender import check_fits
     from plantain.models.diffusers.editor import fingerprint_of
     from plantain.models.diffusers.plan import plan_editor
 
@@ -38,4 +88,5 @@ def watched_editor(terms: Terms, model: str, fingerprint: str, watching: Watchin
         raise InputError(
             f"{model}: was generated with other weights or settings than these; give the same --settings"
         )
-    return Attender(plan, device_names(plan.options.device)[0], watching)
+    check_fits(plan, watching)
+    return WatchedEditor(plan, watching)

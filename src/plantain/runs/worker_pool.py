@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -45,9 +45,7 @@ class WorkerPool:
         """Carries each task, at most `limit` of them, `concurrency` at once; returns when done or stopped."""
         pending = self._until_stopped(tasks, limit)
         try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(concurrency):
-                    group.create_task(self._walk(pending, carry))
+            await together(self._walk(pending, carry) for _ in range(concurrency))
         finally:
             self.client.admission.rest()
 
@@ -82,6 +80,16 @@ class WorkerPool:
         if first and self.client.on_stop is not None:
             self.client.on_stop(why)
         self.client.request_stop(wait_for_jobs=wait_for_jobs)
+
+
+async def together(walkers: Iterable[Coroutine[None, None, None]]) -> None:
+    """Awaits them all. What the first that fails raises ends the others and is raised here, as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for walker in walkers:
+                group.create_task(walker)
+    except BaseExceptionGroup as faults:
+        raise faults.exceptions[0] from None
 
 
 @asynccontextmanager

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 
@@ -61,6 +62,10 @@ class Shelf:
         self._held: dict[bytes, Volume] = {}
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> tuple[Callable[[], Shelf], tuple[()]]:
+        """A worker that is sent a slice has one of its own for all."""
+        return _own_shelf, ()
+
     def read(self, data: bytes, name: str) -> Volume:
         """The volume of a file's bytes. Raises BadImage, as `read_volume` does."""
         key = hashlib.sha256(data).digest()
@@ -70,6 +75,11 @@ class Shelf:
             while len(self._held) > self._most:
                 del self._held[next(iter(self._held))]
         return volume
+
+
+@cache
+def _own_shelf() -> Shelf:
+    return Shelf()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ import skimage.data
 from fakes.medebench_tree import picture, spot, write_png
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.checking import check_benchmark
-from plantain.bench.prepare.pairs import PairRules, prepare_pair
+from plantain.bench.prepare.pairs import PairRules, RawFile, prepare_pair
 from plantain.bench.prepare.procedures import listed_procedures, procedures_of
-from plantain.bench.prepare.raw_pairs import read_raw
+from plantain.bench.prepare.raw_pairs import RawPair, read_raw
 from plantain.bench.prepare.regions_chosen import choose_region, proposed_regions
 from plantain.bench.prepare.regions_grounded import GroundedProposer, grounded_sam
 from plantain.cli import main
@@ -81,6 +81,10 @@ def write_raw(raw: Path) -> list[dict[str, str]]:
     ]
     write_table(raw, rows)
     return rows
+
+
+def files_of(pair: RawPair) -> tuple[RawFile, RawFile]:
+    return RawFile.read(pair.before), RawFile.read(pair.after)
 
 
 @pytest.fixture(scope="module")
@@ -205,8 +209,8 @@ def test_a_face_is_refused_unless_accepted(tmp_path: Path) -> None:
     write_png(tmp_path / "after" / "a.png", face)
     write_table(tmp_path, [row("a")])
     pair = read_raw(tmp_path)[0]
-    assert prepare_pair(pair, PairRules()) == "the image before shows a face"
-    assert not isinstance(prepare_pair(pair, PairRules(accept_faces=True)), str)
+    assert prepare_pair(*files_of(pair), PairRules()) == "the image before shows a face"
+    assert not isinstance(prepare_pair(*files_of(pair), PairRules(accept_faces=True)), str)
 
 
 def test_text_that_may_name_somebody_is_refused_unless_accepted(tmp_path: Path) -> None:
@@ -219,11 +223,11 @@ def test_text_that_may_name_somebody_is_refused_unless_accepted(tmp_path: Path) 
     for folder, pixels in (("before", clean), ("after", named)):
         write_png(tmp_path / folder / "a.png", pixels)
     write_table(tmp_path, [row("a")])
-    said = prepare_pair(read_raw(tmp_path)[0], PairRules(reader=reader))
+    said = prepare_pair(*files_of(read_raw(tmp_path)[0]), PairRules(reader=reader))
     assert isinstance(said, str)
     assert said.startswith("the image after holds text that may identify a person (")
     assert "SMITH" not in said, "what was read is not repeated"
-    accepted = prepare_pair(read_raw(tmp_path)[0], PairRules(reader=reader, accept_text=True))
+    accepted = prepare_pair(*files_of(read_raw(tmp_path)[0]), PairRules(reader=reader, accept_text=True))
     assert not isinstance(accepted, str)
 
 

@@ -30,6 +30,7 @@ from plantain.journal import JournalReader
 from plantain.models.frames import Frame, FramePolicy
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
+from plantain.runs.engine import stored_state
 from plantain.runs.observer import ProgressObserver
 from plantain.runs.settings.terms import Terms
 
@@ -58,7 +59,7 @@ class Planted:
 
     tells_sides = False
 
-    def look(
+    async def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
     ) -> PlantedLook:
         self.asked.append(instruction)
@@ -228,6 +229,7 @@ def test_a_tiny_editor_from_the_command_line(tmp_path: Path, capsys: pytest.Capt
     bench = str(tmp_path / "bench")
     assert main(["bench", "generate", bench, "--run", run, "--editor", editor, *with_settings]) == 0
     capsys.readouterr()
+    there = shutil.copytree(run, tmp_path / "there")
     assert main(["bench", "attend", run, *with_settings, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     overall = [row for row in said["rows"] if row["organ"] == "overall" and row["metric"] == "attention_iou"]
@@ -240,6 +242,24 @@ def test_a_tiny_editor_from_the_command_line(tmp_path: Path, capsys: pytest.Capt
     assert max(differs) <= 1  # grey levels: another process, with another number of threads
     assert main(["bench", "attend", run]) == 2  # other settings than it was generated with
     assert "the same --settings" in capsys.readouterr().err
+    pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
+    with settings.open("a", encoding="utf-8") as file:
+        file.write('[engine]\naddress = "local"\nworkers = 1\n')
+    assert main(["bench", "attend", str(there), *with_settings, "--engine", "ray"]) == 0
+    assert attention_of(there) == attention_of(Path(run))
+    with JournalReader.open(there) as reader:
+        engine = stored_state(reader)
+    assert engine is not None and (engine["kind"], engine["done"]) == ("ray", 2)
+
+
+def attention_of(run: Path) -> tuple[list[tuple[object, ...]], dict[str, bytes]]:
+    """Scores with their details, and maps."""
+    query = "SELECT task, generation, round, metric, value, reason, detail FROM score ORDER BY task, metric"
+    with JournalReader.open(run) as reader:
+        rows = reader.connection.execute(query).fetchall()
+    assert rows
+    maps = sorted((run / "attention").rglob("*.png"))
+    return rows, {str(path.relative_to(run)): path.read_bytes() for path in maps}
 
 
 def test_arms_say_nothing_of_attention_until_it_is_measured(tmp_path: Path) -> None:

@@ -19,11 +19,13 @@ from plantain.records import InputError, SourceImage, TaskState
 from plantain.roles import ChangeDescription, Describer, DescribeRequest
 from plantain.runs.consent import is_hosted
 from plantain.runs.door import Door
+from plantain.runs.engine import engine_alone
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
 from plantain.runs.opening import Beginning, changed_since
 from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
+from plantain.runs.worker_pool import together
 
 Describe = Callable[[DescribeRequest], Awaitable[ChangeDescription | str]]
 Carry = Callable[[int, Describe], Awaitable[None]]
@@ -55,7 +57,8 @@ async def walk_pairs(
     """
     name = terms.models[0]
     if name == AS_TOLD:
-        await _as_given(pairs, carry)
+        async with engine_alone(terms.engine) as room:
+            await _as_given(pairs, carry, max(1, 2 * room))
         return RunSummary()
     door = Door(terms)
     door.check(images=images)
@@ -74,15 +77,20 @@ async def walk_pairs(
     return opened.summary
 
 
-async def _as_given(pairs: int, carry: Carry) -> None:
+async def _as_given(pairs: int, carry: Carry, at_once: int) -> None:
     """The owner's own words: no model is asked."""
 
     async def describe(request: DescribeRequest) -> ChangeDescription | str:
         reply = await GivenDescription().describe(request)
         return reply.value if reply.value is not None else reply.outcome.reason
 
-    for number in range(pairs):
-        await carry(number, describe)
+    numbers = iter(range(pairs))
+
+    async def some() -> None:
+        for number in numbers:
+            await carry(number, describe)
+
+    await together(some() for _ in range(at_once))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,6 @@ from plantain.bench.prepare.alignment import (
     apply_alignment,
     common_rectangle,
 )
-from plantain.bench.prepare.raw_pairs import RawPair
 from plantain.files.opening import read_regular
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted
@@ -23,6 +22,7 @@ from plantain.pixels.prepare import resize
 from plantain.privacy.faces import photographed_faces
 from plantain.privacy.small_text import small_texts
 from plantain.privacy.text import TextReader
+from plantain.privacy.text_reader import reader_named
 
 SIDE = 512
 """Longest side in pixels, as in MedEBench."""
@@ -63,12 +63,25 @@ class PreparedPair:
     sha256: str
 
 
-def prepare_pair(raw: RawPair, rules: PairRules) -> PreparedPair | str:
+@dataclass(frozen=True, slots=True)
+class RawFile:
+    """A file of a pair: its bytes, and how messages name it."""
+
+    data: bytes
+    name: str
+
+    @classmethod
+    def read(cls, path: Path) -> RawFile:
+        """Of a folder of raw pairs. Raises InputError where it cannot be read."""
+        name = f"{path.parent.name}/{path.name}"
+        return cls(read_regular(path, name), name)
+
+
+def prepare_pair(before: RawFile, after: RawFile, rules: PairRules) -> PreparedPair | str:
     """The pair in one frame, or why it is refused."""
-    data = read_regular(raw.before, _named(raw.before))
     try:
-        previous = decode_untrusted(data, _named(raw.before))
-        changed = decode_untrusted(read_regular(raw.after, _named(raw.after)), _named(raw.after))
+        previous = decode_untrusted(before.data, before.name)
+        changed = decode_untrusted(after.data, after.name)
     except BadImage as error:
         return str(error)
     if min(*previous.shape[:2], *changed.shape[:2]) < 64:
@@ -81,11 +94,28 @@ def prepare_pair(raw: RawPair, rules: PairRules) -> PreparedPair | str:
     if why and not rules.keep_unaligned:
         return why
     notes = [alignment.line] if not why else [f"not aligned: {why}"]
-    before, after, cut = _in_one_frame(previous, changed, None if why else alignment, rules.side)
+    first, second, cut = _in_one_frame(previous, changed, None if why else alignment, rules.side)
     if cut < 0.999:
         notes.append(f"cut to the {cut:.0%} of the image before that both images show")
     aligned = not why and alignment.similarity >= PIXEL_ALIGNED
-    return PreparedPair(before, after, alignment, aligned, tuple(notes), hashlib.sha256(data).hexdigest())
+    sha256 = hashlib.sha256(before.data).hexdigest()
+    return PreparedPair(first, second, alignment, aligned, tuple(notes), sha256)
+
+
+def prepared_there(
+    before: RawFile, after: RawFile, rules: PairRules, reads: str
+) -> PreparedPair | str | None:
+    """`prepare_pair` on a worker of an engine; None where it has not the reader of text of that name.
+
+    Args:
+        before, after: the pair.
+        rules: without their reader.
+        reads: its name; "" for none.
+    """
+    reader = reader_named(reads) if reads else None
+    if reads and reader is None:
+        return None
+    return prepare_pair(before, after, replace(rules, reader=reader))
 
 
 def _identifying(previous: Pixels, changed: Pixels, rules: PairRules) -> str:
@@ -132,7 +162,3 @@ def _to_side(pixels: Pixels, side: int) -> Pixels:
     height, width = pixels.shape[:2]
     scale = side / max(height, width)
     return np.ascontiguousarray(resize(pixels, max(1, round(width * scale)), max(1, round(height * scale))))
-
-
-def _named(path: Path) -> str:
-    return f"{path.parent.name}/{path.name}"

@@ -16,9 +16,17 @@ from plantain.bench.benchmark.native_format import BenchmarkWriter
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.prepare.describers import chosen_rephrasing, concatenated
 from plantain.bench.prepare.descriptions import Describe, given_of, walk_pairs
-from plantain.bench.prepare.pairs import PairRules, PreparedPair, prepare_pair
+from plantain.bench.prepare.pairs import (
+    PairRules,
+    PreparedPair,
+    RawFile,
+    prepare_pair,
+    prepared_there,
+)
 from plantain.bench.prepare.raw_pairs import RawPair, read_raw
 from plantain.bench.prepare.regions_proposed import MOST, DifferenceProposer, RegionProposal, RegionProposer
+from plantain.engines.contract import remote_engine
+from plantain.engines.repeating import repeated
 from plantain.files.csv_form import written_csv
 from plantain.files.writing import replace_file
 from plantain.pixels.encode import encode_mask
@@ -29,6 +37,9 @@ from plantain.runs.summary import RunSummary
 
 PROPOSALS = "proposals"
 """Folder of the proposed regions, `proposals/ID-K.png`, and with ".json" the file that lists them."""
+
+ROLE = "prepare"
+"""Of the engine's workers that bring pairs into one frame."""
 
 NOT_CHOSEN = "region: the first of the proposals ({}); nobody has looked at it"
 
@@ -142,7 +153,7 @@ class _Making:
     async def carry(self, number: int, describe: Describe) -> None:
         """One pair through everything."""
         raw = self._pairs[number]
-        prepared = await asyncio.to_thread(prepare_pair, raw, self._plan.rules)
+        prepared = await self._in_one_frame(raw)
         if isinstance(prepared, str):
             self.rejected[raw.id] = prepared
         else:
@@ -158,6 +169,18 @@ class _Making:
         self._done += 1
         if self._progress:
             self._progress(self._done, len(self._pairs))
+
+    async def _in_one_frame(self, raw: RawPair) -> PreparedPair | str:
+        """By a worker of the engine, where there is one that has the rules' reader of text; else here."""
+        before, after = await asyncio.to_thread(lambda: (RawFile.read(raw.before), RawFile.read(raw.after)))
+        rules, engine = self._plan.rules, remote_engine()
+        if engine is not None:
+            reads = rules.reader.name if rules.reader is not None else ""
+            alone = replace(rules, reader=None)
+            made = await repeated(engine, ROLE, prepared_there, before, after, alone, reads)
+            if made is not None:
+                return made
+        return await asyncio.to_thread(prepare_pair, before, after, rules)
 
     def _request(self, raw: RawPair, prepared: PreparedPair) -> DescribeRequest:
         pair = concatenated(prepared.previous, prepared.changed)

@@ -65,14 +65,16 @@ class WatchedEdit(Protocol):
 
 
 class Watched(Protocol):
-    """An editor whose attention is recorded; see `plantain.models.diffusers.attention.attender.Attender`."""
+    """An editor whose attention is recorded; see `plantain.runs.watched.WatchedEditor`."""
 
     @property
     def tells_sides(self) -> bool: ...
 
-    def look(
+    async def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
-    ) -> WatchedEdit: ...
+    ) -> WatchedEdit:
+        """Repeats an edit; here one after the other, on the run's engine as many at once as there are workers."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,20 +167,70 @@ async def attend(
             raise InputError(f"{run}: {arm_label} has no outputs yet; plantain bench generate makes them")
         observer.begun(arm_label, len(made))
 
+        repeating = _Repeating(run, recorded, benchmark, arm, watched, measuring)
+
         async def carry(output: Output) -> None:
             concept = concept_of(benchmark.sample(output.sample_id))
             if _is_there(opened.journal, run, arm, output, concept, measuring):
                 opened.summary.kept += 1
             else:
-                scores = await asyncio.to_thread(
-                    _measured, run, recorded, benchmark, arm, output, watched, measuring
-                )
+                scores = await repeating.scores(output)
                 await opened.journal.add_scores(scores)
                 opened.summary.measured += 1
             observer.advanced(1)
 
-        await opened.walk(made, carry, at_once=1)
+        await opened.walk(made, carry, at_once=max(1, 2 * opened.terms.room))
     return opened.summary
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeating:
+    """The outputs of an arm, each edited once more and measured."""
+
+    folder: Path
+    run: BenchRun
+    benchmark: Benchmark
+    arm: Arm
+    watched: Watched
+    measuring: Measuring
+
+    async def scores(self, output: Output) -> list[StoredScore]:
+        """What the journal is to keep of an output; its map lies there by then."""
+        sample = self.benchmark.sample(output.sample_id)
+        if sample.roi is None:
+            none = unscored_all("the sample has no region")
+            return _stored(output, none, _asked(sample, self.measuring))
+        words = self.arm.instruction(sample)
+        sides = sides_to_name(words, sample.image) if self.watched.tells_sides else ""
+        point = self.arm.grid[output.k]
+        seen = await self.watched.look(
+            await asyncio.to_thread(self.benchmark.previous, sample),
+            f"{words} {sides}".rstrip(),  # as the editor had it
+            output_seed(self.run.reader.header.seed, sample.id, point.seed),
+            concept_of(sample),
+            dict(point.parameters),
+        )
+        return await asyncio.to_thread(self._measured, sample, output, seen)
+
+    def _measured(self, sample: Sample, output: Output, seen: WatchedEdit) -> list[StoredScore]:
+        measuring = self.measuring
+        detail = _asked(sample, measuring)
+        detail |= {
+            "tokens": list(seen.tokens),
+            "differs": _differs(self.run, output, seen.edited),
+            "what": seen.what,
+        }
+        if seen.attention is None:
+            return _stored(output, unscored_all(seen.reason), detail)
+        roi = self.benchmark.roi(sample)
+        found = (
+            grounding(seen.on_image(), roi, alpha=measuring.alpha)
+            if measuring.size == "image"
+            else grounding(seen.attention, _on_latents(seen, roi), alpha=measuring.alpha)
+        )
+        detail |= {"threshold": found.threshold, "selected": found.selected, **measuring.watching}
+        _keep_map(map_path(self.folder, self.arm, sample.id, output.k), seen.on_image())
+        return _stored(output, found, detail)
 
 
 def map_path(run: Path, arm: Arm, sample_id: str, k: int) -> Path:
@@ -205,42 +257,9 @@ def _rows(journal: Journal, output: Output) -> Iterator[StoredScore]:
             yield row
 
 
-def _measured(
-    run: Path,
-    opened: BenchRun,
-    benchmark: Benchmark,
-    arm: Arm,
-    output: Output,
-    watched: Watched,
-    measuring: Measuring,
-) -> list[StoredScore]:
-    sample = benchmark.sample(output.sample_id)
-    point = arm.grid[output.k]
-    instruction = arm.instruction(sample)
-    detail: dict[str, JsonValue] = {"options": measuring.digest, "concept": concept_of(sample)}
-    if sample.roi is None:
-        return _stored(output, unscored_all("the sample has no region"), detail)
-    pixels = benchmark.previous(sample)
-    seed = output_seed(opened.reader.header.seed, sample.id, point.seed)
-    sides = sides_to_name(instruction, sample.image) if watched.tells_sides else ""
-    words = f"{instruction} {sides}".rstrip()  # as the editor had it
-    seen = watched.look(pixels, words, seed, concept_of(sample), dict(point.parameters))
-    detail |= {
-        "tokens": list(seen.tokens),
-        "differs": _differs(opened, output, seen.edited),
-        "what": seen.what,
-    }
-    if seen.attention is None:
-        return _stored(output, unscored_all(seen.reason), detail)
-    roi = benchmark.roi(sample)
-    found = (
-        grounding(seen.on_image(), roi, alpha=measuring.alpha)
-        if measuring.size == "image"
-        else grounding(seen.attention, _on_latents(seen, roi), alpha=measuring.alpha)
-    )
-    detail |= {"threshold": found.threshold, "selected": found.selected, **measuring.watching}
-    _keep_map(map_path(run, arm, sample.id, output.k), seen.on_image())
-    return _stored(output, found, detail)
+def _asked(sample: Sample, measuring: Measuring) -> dict[str, JsonValue]:
+    """What was measured, for the record."""
+    return {"options": measuring.digest, "concept": concept_of(sample)}
 
 
 def concept_of(sample: Sample) -> str:

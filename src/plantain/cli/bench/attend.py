@@ -45,8 +45,15 @@ def attend_outputs(
         Path | None, typer.Option("--bench", metavar="PATH", help="where the benchmark is now")
     ] = None,
     settings: Annotated[
-        Path | None, typer.Option("--settings", help="TOML with [providers.diffusers], as for generate")
+        Path | None,
+        typer.Option("--settings", help="TOML with [providers.diffusers], [engine], as for generate"),
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND", help="where edits are repeated: local, or ray; instead of the settings' [engine]"
+        ),
+    ] = "",
     parts: Annotated[str, typer.Option(help="parts of the UNet whose layers count")] = "down,mid,up",
     resolutions: Annotated[
         str, typer.Option(help="heights of attention maps that count, e.g. 16,32; all if empty")
@@ -88,7 +95,7 @@ def attend_outputs(
         arms = attended_arms(opened, tuple(dict.fromkeys(editor or ())))
         root = bench or opened.benchmark_root
     benchmark = Benchmark.load(root)
-    terms = load_terms(settings, tuple(arm.model for arm in arms))
+    terms = load_terms(settings, tuple(arm.model for arm in arms), engine=engine)
     watching = Watching(
         _words(parts),
         _numbers("--resolutions", resolutions),

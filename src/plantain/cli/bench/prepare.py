@@ -68,8 +68,13 @@ def prepare(
         bool, typer.Option("--keep-urls", help="Keep addresses, which can name patients; else hashes only.")
     ] = False,
     settings: Annotated[
-        Path | None, typer.Option("--settings", help="TOML with [limits], [providers.NAME], [consent].")
+        Path | None,
+        typer.Option("--settings", help="TOML with [limits], [providers.NAME], [consent], [engine]."),
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(metavar="KIND", help="Where pairs are aligned: local, or ray; instead of [engine]."),
+    ] = "",
     calls: Annotated[
         Path | None,
         typer.Option("--calls", "--run", metavar="DIR", help="Run of a hosted describer; default: OUT.calls"),
@@ -95,7 +100,7 @@ def prepare(
     Pairs that cannot be aligned well enough, or that show what may identify a person, are left out and listed in
     rejected.csv with the reason.
     """
-    terms = load_terms(settings, (describer,))
+    terms = load_terms(settings, (describer,), engine=engine)
     if columns:
         _print_columns()
         return 0

@@ -25,10 +25,13 @@ from plantain.catalogue.store import NAME, Catalogue
 from plantain.cli.images.ingest_table import group_remarks, table_line
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.tables import print_table
+from plantain.engines.repeating import EngineThread
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
+from plantain.runs.engine import engine_for_threads
+from plantain.runs.settings.terms import load_terms
 from plantain.sources.entries import Reader, Refused, SourceOptions
 from plantain.sources.naming import NamingReader
 from plantain.sources.registry import kinds, load
@@ -72,6 +75,10 @@ def command(
     skip_text: bool = typer.Option(
         False, "--skip-text", help="Do not look for burned-in text (about a second an image); recorded."
     ),
+    config: Path | None = typer.Option(None, "--settings", metavar="FILE", help="TOML with [engine]."),
+    engine: str = typer.Option(
+        "", metavar="KIND", help="Where files are prepared: local, or ray; instead of the settings' [engine]."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
     list_kinds: bool = typer.Option(False, "--list", help="Name the kinds of source and stop."),
 ) -> None:
@@ -105,8 +112,11 @@ def command(
     labels_file = (
         table or (path if path.is_dir() else path.parent) / "labels.csv" if source.label_table else None
     )
+    elsewhere = load_terms(config, (), engine=engine).engine
+    mode = "stretch" if stretch else "pad"
     try:
-        done = _run(reader, out, name, "stretch" if stretch else "pad", skip_text, labels_file, as_json)
+        with engine_for_threads(elsewhere) as workers:
+            done = _run(reader, out, name, mode, skip_text, labels_file, as_json, workers)
     except KeyboardInterrupt:
         print(f"plantain: interrupted; what is done stays in {out}. Go on with:", file=sys.stderr)
         print(f"  {shlex.join(['plantain', *sys.argv[1:]])}", file=sys.stderr)
@@ -132,7 +142,14 @@ def _permission(licence: str, by: str, agreement: str) -> Consent | None:
 
 
 def _run(
-    reader: Reader, out: Path, name: str, mode: str, skip_text: bool, table: Path | None, as_json: bool
+    reader: Reader,
+    out: Path,
+    name: str,
+    mode: str,
+    skip_text: bool,
+    table: Path | None,
+    as_json: bool,
+    workers: EngineThread | None,
 ) -> Ingested:
     """Ingests under a dataset's name, writes both lists, and prints the summary.
 
@@ -141,7 +158,7 @@ def _run(
     with Catalogue.create(out) as catalogue:
         gate = PrivacyGate(catalogue, None if skip_text else open_reader())
         with _Watch(reader.count(), quiet=as_json) as observer:
-            done = ingest(reader, catalogue, mode=mode, on_file=observer.file, gate=gate)
+            done = ingest(reader, catalogue, mode=mode, on_file=observer.file, gate=gate, engine=workers)
         if gate.reader is not None:
             _read_earlier(catalogue, gate, done)
         write_rejected(out, name, done.refused)

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING
 from plantain.models.diffusers.devices import device_names
 from plantain.models.diffusers.jobs import Batch, Done, Job, Loading, Steering
 from plantain.models.remote import normal_form
+from plantain.pixels.arrays import Pixels
 from plantain.roles import NormalForm
 
 if TYPE_CHECKING:
+    from plantain.models.diffusers.attention.attender import Attender, AttentionLook
+    from plantain.models.diffusers.attention.watching import Watching
     from plantain.models.diffusers.engine import Engine
+    from plantain.models.diffusers.plan import EditorPlan
 
 
 def edit_here(
@@ -34,10 +38,44 @@ def edit_here(
     return done, normal_form(done.picture) if normal and done.picture is not None else None
 
 
+def look_here(
+    plan: EditorPlan,
+    watching: Watching,
+    pixels: Pixels,
+    instruction: str,
+    seed: int,
+    concept: str,
+    parameters: dict[str, float],
+) -> AttentionLook:
+    """Watches one edit; see `Attender.look`. Ends the process when its device is lost."""
+    try:
+        return _attender(plan, watching).look(pixels, instruction, seed, concept, parameters)
+    except RuntimeError:
+        traceback.print_exc()
+        os._exit(1)
+
+
 def device_here(named: str) -> str:
     """The device of this worker: its first GPU, or what was named."""
     first = device_names(named)[0]
     return "cuda:0" if first.startswith("cuda") else first
+
+
+_watched: list[tuple[tuple[EditorPlan, Watching], Attender]] = []
+"""The watched editor that this process has loaded, the last one asked for."""
+
+
+def _attender(plan: EditorPlan, watching: Watching) -> Attender:
+    from plantain.models.diffusers.attention.attender import Attender
+    from plantain.models.diffusers.quiet import quiet_libraries
+
+    if _watched and _watched[0][0] == (plan, watching):
+        return _watched[0][1]
+    for _, earlier in _watched:
+        earlier.close()
+    quiet_libraries()
+    _watched[:] = [((plan, watching), Attender(plan, device_here(plan.options.device), watching))]
+    return _watched[0][1]
 
 
 @cache

@@ -81,7 +81,7 @@ class Attender:
 
     def __init__(self, plan: EditorPlan, device: str, watching: Watching) -> None:
         watching.check()
-        _check_fits(plan, watching)
+        check_fits(plan, watching)
         self.plan, self.watching = plan, watching
         self._runner: Runner = runner_for(plan.loading, device)
 
@@ -193,7 +193,7 @@ class Attender:
             torch.cuda.empty_cache()
 
 
-def _check_fits(plan: EditorPlan, watching: Watching) -> None:
+def check_fits(plan: EditorPlan, watching: Watching) -> None:
     """Raises InputError where the method cannot be looked into, or an option means nothing to it."""
     name = plan.method.name
     if name in JOINT_ATTENDING:
