@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plantain.journal.disk.blobs import sync_folder
 from plantain.models.diffusers.weights import TRAINED
-from plantain.train.loop.checkpoints import cannot_write
 from plantain.train.weights import save_lora
+from plantain.train.written import CARD, link_file, written_whole
 
 if TYPE_CHECKING:
     from diffusers import DiffusionPipeline
 
-CARD = "README.md"
 LORA = "pytorch_lora_weights.safetensors"
 """Adapters, under the name that diffusers gives them; an editor's folder that holds them is loaded with them."""
 
@@ -61,32 +56,6 @@ def save_editor(pipe: DiffusionPipeline, base: Path, folder: Path, card: Card, *
         _write(pipe, base, unfinished, card, lora=lora)
 
 
-@contextmanager
-def written_whole(folder: Path, what: str) -> Iterator[Path]:
-    """A folder to write into that takes its place when all is written; one that exists is replaced.
-
-    Raises:
-        InputError: `what` cannot be written, as on a full disk.
-    """
-    from safetensors import SafetensorError
-
-    unfinished = folder.with_name(folder.name + ".part")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    try:
-        yield unfinished
-    except (
-        OSError,
-        RuntimeError,
-        SafetensorError,
-    ) as error:  # torch and safetensors have words of their own for it
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise cannot_write(folder.parent, what, error) from error
-    shutil.rmtree(folder, ignore_errors=True)
-    unfinished.rename(folder)
-    sync_folder(folder.parent)
-
-
 def _write(pipe: DiffusionPipeline, base: Path, unfinished: Path, card: Card, *, lora: bool) -> None:
     merge = lora and (base / LORA).is_file()  # adapters on top of adapters: the UNet takes both
     for path in sorted(base.rglob("*")):
@@ -104,15 +73,6 @@ def _write(pipe: DiffusionPipeline, base: Path, unfinished: Path, card: Card, *,
     (unfinished / CARD).write_text(_readme(card), encoding="utf-8")
     (unfinished / TRAINED).write_text(json.dumps({"side": card.side}), encoding="utf-8")
     sync_folder(unfinished)
-
-
-def link_file(source: Path, target: Path) -> None:
-    """The same file under another name, without a copy where the file system allows."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(source.resolve(), target)
-    except OSError:  # another file system, or one without hard links
-        shutil.copyfile(source, target)
 
 
 def _readme(card: Card) -> str:

@@ -14,13 +14,12 @@ from plantain.models.diffusers.weights import TRAINED
 from plantain.models.hosted.writer_and_judge import HostedJudge
 from plantain.models.vlm.local import ADAPTER, LocalModel, open_local
 from plantain.records import InputError, Licence
-from plantain.train.editor_folder import CARD, link_file, written_whole
 from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.judge.conversations import HELD_OUT, TRAIN, Conversations, write_conversations
 from plantain.train.judge.judge_plan import JudgeObserver, JudgePlan
 from plantain.train.judge.verdicts import StoredJudgement, VerdictSource, judgements_listed
-from plantain.train.loop.training import Schedule
 from plantain.train.split import split_watched
+from plantain.train.written import CARD, link_file, written_whole
 
 CONVERSATIONS, MODEL = "conversations", "judge"
 """In the folder of a training: what was learned from, and the judge."""
@@ -113,6 +112,7 @@ def train_judge(
     if done is not None:
         return _measured(result, done["held_out_loss"]["before"], done["held_out_loss"]["after"])
     from plantain.train.judge.tuning import make_adapters, mean_loss, tune
+    from plantain.train.loop.training import Schedule
 
     vlm = open_local(base)
     model, weights = make_adapters(vlm, plan.lora_rank, plan.seed)

@@ -17,6 +17,7 @@ from plantain.files.opening import check_received
 from plantain.journal.disk.blobs import sync_folder
 from plantain.records import InputError
 from plantain.train.loop.averages import Averages
+from plantain.train.written import cannot_write
 
 NAME = "checkpoint"
 AVERAGES = "averages.safetensors"
@@ -68,15 +69,6 @@ def save(
     new.rename(whole)
     sync_folder(folder)
     shutil.rmtree(old, ignore_errors=True)
-
-
-def cannot_write(folder: Path, what: str, error: Exception) -> InputError:
-    """The error to raise for what could not be written to a folder; what was there before is whole."""
-    free = shutil.disk_usage(folder).free / 1e6
-    return InputError(
-        f"{folder}: {what} cannot be written ({free:.1f} MB free): {' '.join(str(error).split())[:200]}; what was "
-        "there before is whole: make room and run the same command again"
-    )
 
 
 def _write(
