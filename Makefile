@@ -39,8 +39,8 @@ hostile: $(VENV)/.dev debian
 	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests $(BIN)/python -m hostile.trace $(ARGS)
 
 check: $(VENV)/.dev
-	$(BIN)/ruff format --check src tests benchmarks docs/conf.py docs/reference_from_code
-	$(BIN)/ruff check src tests benchmarks docs/conf.py docs/reference_from_code
+	$(BIN)/ruff format --check src tests benchmarks docs/conf.py docs/gallery_pictures.py docs/reference_from_code
+	$(BIN)/ruff check src tests benchmarks docs/conf.py docs/gallery_pictures.py docs/reference_from_code
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file benchmarks/mypy.ini benchmarks
 	$(BIN)/lint-imports
@@ -72,8 +72,8 @@ stale: $(VENV)/.dev
 	@$(VENV)/bin/python -m plantain.models.hosted.known
 
 format: $(VENV)/.dev
-	$(BIN)/ruff format src tests benchmarks docs/conf.py docs/reference_from_code
-	$(BIN)/ruff check --fix src tests benchmarks docs/conf.py docs/reference_from_code
+	$(BIN)/ruff format src tests benchmarks docs/conf.py docs/gallery_pictures.py docs/reference_from_code
+	$(BIN)/ruff check --fix src tests benchmarks docs/conf.py docs/gallery_pictures.py docs/reference_from_code
 
 # --- set-up ---------------------------------------------------------------------------------------
 

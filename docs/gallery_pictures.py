@@ -5,6 +5,7 @@ The demos are gone on with where they are, so that a second time takes seconds.
 
 from __future__ import annotations
 
+import io
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import uvicorn
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
@@ -20,18 +22,26 @@ from playwright.sync_api import Page, sync_playwright
 from plantain.review.ratings import Ratings
 from plantain.review.room.server import create_app
 from plantain.review.serving import listen
-from plantain.review.study import Study
+from plantain.review.study import Study, open_study
 
 IMAGES = Path(__file__).parent / "images"
-WIDTH, HEIGHT = 1200, 780
+SITE = IMAGES.parent.parent / "build/site"
+WIDTH, HEIGHT, TALL = 1200, 780, 1230
+TELEPHONE = 400
 PICTURES = {
     # picture: page below the folder, what is scrolled to, dark
-    "report": ("demo/run/report.html", "#gallery", False),
+    "report": ("demo/run/report.html", "#gallery", False),  # taller than the others: both rounds
     "report-tables": ("demo/run/report.html", "", False),
     "report-findings": ("demo/run/report.html", "#findings", True),
     "leaderboard": ("bench-demo/leaderboard/leaderboard.html", "#table", False),
-    "site": ("site/index.html", "", False),
+    "site": (str(SITE / "tutorial/3-pilot.html"), "", False),
 }
+NARROW = (
+    ("demo/run/report.html", "#gallery", False),
+    ("bench-demo/leaderboard/leaderboard.html", "#table", True),
+    (str(SITE / "tutorial/2-catalogue.html"), "", False),
+)
+"""What stands side by side in `narrow.png`, and the reading room in the dark after it."""
 SHEETS = ("chest_xray-add", "brain_mri-add", "fundus-add")
 
 
@@ -42,21 +52,31 @@ def plantain(*words: str, folder: Path) -> None:
     )
 
 
-def take(page: Page, folder: Path, name: str) -> None:
-    """One picture of a page."""
-    file, anchor, dark = PICTURES[name]
+def look_at(page: Page, folder: Path, file: str, anchor: str, dark: bool) -> bytes:
+    """What a page shows, as a PNG."""
     page.emulate_media(color_scheme="dark" if dark else "light")
     page.goto(f"{(folder / file).resolve().as_uri()}{anchor}")
     page.wait_for_timeout(300)
-    path = IMAGES / f"{name}.png"
-    page.screenshot(path=path)
-    shrink(path)
+    # where these demos lie is nobody's business
+    page.evaluate(
+        "for (const run of document.querySelectorAll('.command .run')) run.textContent = 'demo-run'"
+    )
+    return page.screenshot()
 
 
 def shrink(path: Path) -> None:
-    """In 128 colours: pages have few, and radiographs are grey."""
-    Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
-    print(f"{path.relative_to(IMAGES.parent.parent)}: {path.stat().st_size // 1024} KB")
+    """In 256 colours, 64 of them for the few dots and lines that are not grey, which would else be dulled."""
+    image = Image.open(path).convert("RGB")
+    pixels = np.asarray(image).astype(int)
+    coloured = Image.fromarray(pixels[np.ptp(pixels, axis=2) > 40][None].astype(np.uint8))
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(colours(image, 192) + colours(coloured, 64))
+    image.quantize(palette=palette, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+def colours(image: Image.Image, most: int) -> list[int]:
+    """Red, green and blue of the colours that stand for an image."""
+    return (image.quantize(most).getpalette() or [])[: 3 * most]
 
 
 @contextmanager
@@ -75,18 +95,39 @@ def room(study: Study) -> Iterator[str]:
         ratings.close()
 
 
-def take_room(page: Page, link: str) -> None:
-    """The first edit that is to be accepted or rejected, with its difference."""
+def press(page: Page, key: str) -> None:
+    """A key that shows something new, and waits for it."""
+    turn = page.evaluate("document.body.dataset.turn ?? ''")
+    page.keyboard.press(key)
+    page.wait_for_selector(f'body[data-turn]:not([data-turn="{turn}"])', state="attached")
+
+
+def look_into(page: Page, link: str) -> bytes:
+    """The first pneumothorax that is to be accepted or rejected, with its difference."""
     page.goto(link)
     page.wait_for_selector("#sheet canvas")
-    for key in ("y", "Enter"):
-        turn = page.evaluate("document.body.dataset.turn ?? ''")
-        page.keyboard.press(key)
-        page.wait_for_selector(f'body[data-turn]:not([data-turn="{turn}"])', state="attached")
+    press(page, "y")
+    press(page, "Enter")
+    while "Add: Pneumothorax" not in page.inner_text("#about"):
+        page.keyboard.press("a")
+        press(page, "Enter")
     page.keyboard.press("d")
     page.wait_for_timeout(300)
-    path = IMAGES / "review.png"
-    page.screenshot(path=path)
+    return page.screenshot()
+
+
+def keep(name: str, *shown: bytes) -> None:
+    """One picture, or several side by side."""
+    pictures = [Image.open(io.BytesIO(one)).convert("RGB") for one in shown]
+    gap = 24
+    width = sum(one.width for one in pictures) + gap * (len(pictures) - 1)
+    joined = Image.new("RGB", (width, max(one.height for one in pictures)), "white")
+    left = 0
+    for one in pictures:
+        joined.paste(one, (left, 0))
+        left += one.width + gap
+    path = IMAGES / f"{name}.png"
+    joined.save(path)
     shrink(path)
 
 
@@ -98,19 +139,29 @@ def main(folder: Path) -> None:
     plantain("review", "demo", "review-demo", "--no-serve", folder=folder)
     sheet = IMAGES.parent.parent / "benchmarks/contact_sheet.py"
     subprocess.run(
-        [sys.executable, sheet, "--each", "1", "--to", folder / "sheet"], check=True, stdout=subprocess.DEVNULL
+        [sys.executable, sheet, "--each", "1", "--to", folder / "sheet"],
+        check=True,
+        stdout=subprocess.DEVNULL,
     )
     for name in SHEETS:
-        shrink(shutil.copy(folder / "sheet" / f"{name}.png", IMAGES / f"sheet-{name}.png"))
-    if not (folder / "site").exists():
-        (folder / "site").symlink_to(IMAGES.parent.parent / "build/site")
-    study = next((folder / "review-demo").rglob("study.json")).parent
-    with sync_playwright() as running, room(Study.open(study)) as link:
+        with Image.open(folder / "sheet" / f"{name}.png") as drawn:
+            photographs = drawn.convert("RGB")  # they keep their colours
+        photographs.save(IMAGES / f"sheet-{name}.png", optimize=True)
+    study = open_study(next((folder / "review-demo").rglob("study.json")).parent)
+    with sync_playwright() as running:
         browser = running.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
-        for name in PICTURES:
-            take(page, folder, name)
-        take_room(page, link)
+        for name, shown in PICTURES.items():
+            page.set_viewport_size({"width": WIDTH, "height": TALL if name == "report" else HEIGHT})
+            keep(name, look_at(page, folder, *shown))
+        page.emulate_media(color_scheme="light")
+        with room(study) as link:
+            keep("review", look_into(page, link))
+        narrow = browser.new_page(viewport={"width": TELEPHONE, "height": HEIGHT})
+        shown = [look_at(narrow, folder, *one) for one in NARROW]
+        narrow.emulate_media(color_scheme="dark")
+        with room(study) as link:
+            keep("narrow", *shown, look_into(narrow, link))
         browser.close()
 
 

@@ -54,6 +54,11 @@ class Gate:
         """In a word: "may qualify", "may rank", "neither"."""
         return MAY_QUALIFY if self.qualify else MAY_RANK if self.rank else NEITHER
 
+    @property
+    def phrase(self) -> str:
+        """The same for readers who do not know the other two words."""
+        return "may neither qualify nor rank" if self.standing == NEITHER else self.standing
+
 
 @dataclass(frozen=True, slots=True)
 class JudgeCard:
@@ -98,7 +103,7 @@ class JudgeCard:
     @property
     def line(self) -> str:
         """The card in one line, to stand beside every number that comes from the judge."""
-        parts = [f"{self.judge}: {self.gate.standing}"]
+        parts = [f"{self.judge}: {self.gate.phrase}"]
         if not self.gate.qualify and self.gate.why:
             parts[0] += f" ({self.gate.why[0]})"
         gap = self.gaps.get("all", {}).get("instruction_compliance") or next(
