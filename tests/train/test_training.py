@@ -18,7 +18,8 @@ from plantain.train.latents import Encoder
 from plantain.train.loop import checkpoints
 from plantain.train.loop.training import Schedule, batch_of
 from plantain.train.noise import Denoising, draw, dropped
-from plantain.train.preference import encode_preferences, prefer, standing
+from plantain.train.preference import prefer, standing
+from plantain.train.preference_denoising import DenoisingPreference, encode_preferences
 from plantain.train.supervised import encode_pairs, fine_tune, fixed_loss
 from plantain.train.weights import digest, make_trainable, save_lora
 from train.moles import INSTRUCTION, pairs, preferences
@@ -140,8 +141,9 @@ def test_preference_training_helps_held_out_pairs_within_its_bound(
     learn = encode_preferences(encoder, preferences(6))
     observer = encode_preferences(encoder, preferences(6, first=20))
     seen: list[int] = []
-    trained = prefer(
-        pipe,
+    model = DenoisingPreference(pipe)
+    prefer(
+        model,
         learn,
         observer,
         Schedule(20, 4e-4, batch=4, checkpoint_every=10),
@@ -151,8 +153,7 @@ def test_preference_training_helps_held_out_pairs_within_its_bound(
         beta=1000.0,
         on_standing=lambda step, where: seen.append(step),
     )
-    where = standing(pipe, observer)
-    print(trained.stopped, where)
+    where = standing(model, observer)
     assert seen == [10, 20]
     assert where.accuracy > 0.6  # nothing learned: 0, as no gap differs from the reference's
     assert where.winner_ratio <= 1.05
@@ -164,13 +165,15 @@ def test_the_brake_ends_a_training_that_spoils_the_winner(
     pipe = after_supervision(supervised)
     data = encode_preferences(Encoder(pipe, SIZE), preferences(2))
     schedule = Schedule(12, 3e-2, batch=2, checkpoint_every=3)
-    trained = prefer(pipe, data, data, schedule, tmp_path, base="tiny", lora_rank=4, bound=1.05)
+    model = DenoisingPreference(pipe)
+    trained = prefer(model, data, data, schedule, tmp_path, base="tiny", lora_rank=4, bound=1.05)
     assert "over the bound 1.05" in trained.stopped
     assert trained.step < 12
-    assert standing(pipe, data).winner_ratio <= 1.05  # the weights before it went wrong
+    assert standing(model, data).winner_ratio <= 1.05  # the weights before it went wrong
     again = prefer(
-        after_supervision(supervised), data, data, schedule, tmp_path, base="tiny", lora_rank=4, bound=1.05
-    )
+        DenoisingPreference(after_supervision(supervised)), data, data, schedule, tmp_path,
+        base="tiny", lora_rank=4, bound=1.05,
+    )  # fmt: skip
     assert (again.step, again.stopped) == (trained.step, trained.stopped)
 
 
@@ -267,8 +270,7 @@ def test_what_is_held_out_is_measured_alike_in_any_chunks(
     )
     found = []
     for most in (1, 2, 8):
-        monkeypatch.setattr("plantain.train.preference.AT_ONCE", most)
-        found.append(standing(pipe, data, draws=2))
+        found.append(standing(DenoisingPreference(pipe, most), data, draws=2))
         assert max(calls) == 2 * min(most, 5)
         calls.clear()
     assert found[0].winner_ratio == pytest.approx(found[2].winner_ratio, rel=1e-5)

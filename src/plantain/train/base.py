@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,8 @@ class TrainingBase:
         licence: "unknown" where nobody says.
         device: of torch.
         method: in which it edits.
-        loading: how an editor of a flow-matching method is loaded.
+        loading: how an editor of a flow-matching method is loaded, without what a training left beside it.
+        adapters: file of LoRA weights that a training left in the folder of a flow-matching editor.
     """
 
     name: str
@@ -41,6 +42,7 @@ class TrainingBase:
     device: str
     method: str = METHOD
     loading: Loading | None = None
+    adapters: Path | None = None
 
     def runner(self) -> Runner:
         """The editor itself, fresh, in its own precision; for flow-matching methods.
@@ -111,8 +113,6 @@ def open_base(name: str, options: ProviderOptions, *, adapters: bool = False) ->
             f"--model {name}: is run by {found.method.name}; only {able} and what was trained from it can be "
             "trained here"
         )
-    if flow and found.lora is not None:
-        raise InputError(f"--model {name}: has LoRA weights already; merge them into its weights first")
     if found.lora is not None and found.lora.folder.parent != found.weights.folder:
         raise InputError(
             f"--model {name}: LoRA weights from elsewhere cannot be trained on; merge them first"
@@ -125,5 +125,6 @@ def open_base(name: str, options: ProviderOptions, *, adapters: bool = False) ->
         found.terms.licence,
         options.device or usual,
         found.method.name,
-        found.loading if flow else None,
+        replace(found.loading, lora=None) if flow else None,
+        found.weights.folder / LORA if flow and found.lora is not None else None,
     )

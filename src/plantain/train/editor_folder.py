@@ -57,7 +57,10 @@ def save_editor(pipe: DiffusionPipeline, base: Path, folder: Path, card: Card, *
 
 
 def _write(pipe: DiffusionPipeline, base: Path, unfinished: Path, card: Card, *, lora: bool) -> None:
-    merge = lora and (base / LORA).is_file()  # adapters on top of adapters: the UNet takes both
+    unet = "unet" in pipe.components
+    merge = (
+        unet and lora and (base / LORA).is_file()
+    )  # adapters on top of adapters: the UNet takes both; a transformer goes on with the same ones
     for path in sorted(base.rglob("*")):
         place = path.relative_to(base)
         changed = place.parts[0] == "unet" and (merge or not lora)

@@ -133,6 +133,7 @@ class FlowLearner:
             rank=self._rank,
             weighting=self._plan.weighting,
             checkpointing=self._plan.gradient_checkpointing,
+            start=self._base.adapters,
             on_step=on_step,
             stop=stop,
         )

@@ -1,90 +1,91 @@
-"""Diffusion-DPO (Wallace et al. 2024) on successes and failures of the same image and task, with a brake.
+"""Direct preference optimisation on successes and failures of the same image and task, with a brake.
 
-The loss rewards a gap between winner and loser, which can also grow by making both worse. So the winner's own denoising
-error is watched on held-out pairs against the reference model's, and the training ends when it exceeds a stated bound.
+Diffusion-DPO (Wallace et al. 2024, eq. 14) and Flow-DPO (Liu et al. 2025, with its constant beta) have one loss over
+squared errors: of noise in the one, of velocity in the other. It rewards a gap between winner and loser, which can also
+grow by making both worse. So the winner's own error is watched on held-out pairs against the reference model's, and the
+training ends when it exceeds a stated bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
-from plantain.train.encoded import Encoded, encode
-from plantain.train.examples.pairs import PreferencePair
-from plantain.train.latents import Encoder, InstructionPipeline
+from plantain.train.encoded import Encoded
 from plantain.train.loop.training import Schedule, Trained, batch_of, identity_of, run
-from plantain.train.noise import Denoising, Draw, draw, same_draw
 from plantain.train.preference_plan import BETA, BOUND, Preference
-from plantain.train.supervised import AT_ONCE
-from plantain.train.weights import make_trainable, with_adapters, without_adapters
 
 
-def encode_preferences(encoder: Encoder, pairs: Iterable[PreferencePair]) -> Encoded:
-    """Encodes preferences one by one; neither pixels nor latents are kept in memory.
+@dataclass(frozen=True, slots=True)
+class PreferenceErrors:
+    """Squared errors, averaged over the part that shows the picture, under one noise for all four: float32 (n,) each.
 
-    Raises:
-        ValueError: there is none.
+    Attributes:
+        winner, loser: of the model.
+        winner_reference, loser_reference: of its reference, without a gradient.
     """
-    return encode(
-        (
-            pair.id,
-            {
-                "source": encoder.condition(pair.before),
-                "winner": encoder.target(pair.winner),
-                "loser": encoder.target(pair.loser),
-                "weight": encoder.weight(pair.before),
-                "text": encoder.texts([pair.instruction])[0],
-            },
-        )
-        for pair in pairs
-    )
+
+    winner: Tensor
+    loser: Tensor
+    winner_reference: Tensor
+    loser_reference: Tensor
+
+    @property
+    def gap(self) -> Tensor:
+        """How much more the winner's error grew than the loser's; below 0 where the winner is preferred."""
+        return (self.winner - self.winner_reference) - (self.loser - self.loser_reference)
 
 
-class _Gap:
-    """Errors of winner and loser under the same noise, of the model and of its reference (adapters off)."""
+class PreferenceModel(Protocol):
+    """A model that learns beside the reference that it was."""
 
-    def __init__(self, pipe: InstructionPipeline) -> None:
-        self.denoising, self.unet = Denoising(pipe), pipe.unet
+    @property
+    def kind(self) -> str:
+        """Of its training: "dpo" or "flow-dpo"; a part of what a checkpoint is of."""
+        ...
 
-    def model(self, some: Mapping[str, Tensor], drawn: Draw) -> tuple[Tensor, Tensor]:
-        both = torch.cat([some["winner"], some["loser"]])
-        twice = Draw(*(torch.cat([part, part]) for part in (drawn.noise, drawn.timestep, drawn.chance)))
-        source, text, weight = (torch.cat([some[part], some[part]]) for part in ("source", "text", "weight"))
-        winner, loser = self.denoising.errors(both, source, text, weight, twice).chunk(2)
-        return winner, loser
+    @property
+    def at_once(self) -> int:
+        """Examples that go through the network together."""
+        ...
 
-    def reference(self, some: Mapping[str, Tensor], drawn: Draw) -> tuple[Tensor, Tensor]:
-        without_adapters(self.unet)
-        try:
-            with torch.no_grad():
-                return self.model(some, drawn)
-        finally:
-            with_adapters(self.unet)
+    def make_adapters(self, rank: int, seed: int) -> dict[str, nn.Parameter]:
+        """What learns, by name; until it is changed the model is its own reference."""
+        ...
+
+    def errors(
+        self, pairs: Encoded, numbers: Sequence[int], seed: int, what: str, draw: int
+    ) -> PreferenceErrors:
+        """Errors of some examples of one canvas; the noise of each hangs on seed, `what`, its id and `draw` alone."""
+        ...
 
 
-def standing(pipe: InstructionPipeline, pairs: Encoded, *, draws: int = 8, seed: int = 0) -> Preference:
+def preference_loss(errors: PreferenceErrors, beta: float) -> Tensor:
+    """-log sigmoid(-beta / 2 ((w - w0) - (l - l0))) of each example: float32 (n,), log 2 where nothing was learned."""
+    return -functional.logsigmoid(-0.5 * beta * errors.gap)
+
+
+def standing(model: PreferenceModel, pairs: Encoded, *, draws: int = 8, seed: int = 0) -> Preference:
     """Where the model stands on these pairs, a few at a time; the same noise for each pair every time."""
-    gap, right, errors = _Gap(pipe), 0.0, torch.zeros(4)
-    for chunk in pairs.chunks(AT_ONCE):
-        some, ids = pairs.rows(chunk, pipe.device), [pairs.ids[row] for row in chunk]
+    right, sums = 0.0, torch.zeros(4)
+    for chunk in pairs.chunks(model.at_once):
         for number in range(draws):
-            shape = tuple(some["winner"].shape[1:])
-            drawn = same_draw(seed, "standing", ids, number, shape, gap.denoising.timesteps)
             with torch.no_grad():
-                (winner, loser), (winner0, loser0) = gap.model(some, drawn), gap.reference(some, drawn)
-            right += float(((winner - loser) < (winner0 - loser0)).float().sum())
-            errors += torch.stack([part.sum().cpu() for part in (winner, winner0, loser, loser0)])
-    return Preference(
-        right / (draws * len(pairs)), float(errors[0] / errors[1]), float(errors[2] / errors[3])
-    )
+                found = model.errors(pairs, chunk, seed, "standing", number)
+            right += float((found.gap < 0).float().sum())
+            each = (found.winner, found.winner_reference, found.loser, found.loser_reference)
+            sums += torch.stack([part.sum().cpu() for part in each])
+    return Preference(right / (draws * len(pairs)), float(sums[0] / sums[1]), float(sums[2] / sums[3]))
 
 
 def prefer(
-    pipe: InstructionPipeline,
+    model: PreferenceModel,
     pairs: Encoded,
     held_out: Encoded,
     schedule: Schedule,
@@ -101,7 +102,7 @@ def prefer(
     """Trains adapters in place so that winners are preferred, or goes on where `folder` stands.
 
     Args:
-        pipe: after supervised steps; without them the loss does not learn (its weights are the reference).
+        model: after supervised steps; without them the loss does not learn (it is the reference).
         pairs, held_out: preferences to learn and to watch; no cluster in both.
         schedule: how; its checkpoints are where the held-out pairs are looked at.
         folder: of the checkpoint.
@@ -119,12 +120,11 @@ def prefer(
     Raises:
         InputError: as `plantain.train.loop.training.run`.
     """
-    weights = make_trainable(pipe, lora_rank, schedule.seed)
-    gap = _Gap(pipe)
+    weights = model.make_adapters(lora_rank, schedule.seed)
     identity = identity_of(
         schedule,
         {
-            "kind": "dpo",
+            "kind": model.kind,
             "base": base,
             "pairs": pairs.ids,
             "canvases": pairs.canvases,
@@ -135,15 +135,25 @@ def prefer(
     )
 
     def loss_of(step: int) -> tuple[Tensor, dict[str, float]]:
-        some = pairs.rows(batch_of(schedule, step, pairs.canvases), pipe.device)
-        drawn = draw(schedule.seed, "step", step, tuple(some["winner"].shape), gap.denoising.timesteps)
-        (winner, loser), (winner0, loser0) = gap.model(some, drawn), gap.reference(some, drawn)
-        inside = -0.5 * beta * ((winner - loser) - (winner0 - loser0))
-        loss = -functional.logsigmoid(inside).mean()
-        return loss, {"loss": float(loss.detach()), "winner": float(winner.detach().mean())}
+        batch = batch_of(schedule, step, pairs.canvases)
+        *others, last = [batch[at : at + model.at_once] for at in range(0, len(batch), model.at_once)]
+
+        def part(chunk: list[int]) -> tuple[Tensor, float]:
+            errors = model.errors(pairs, chunk, schedule.seed, "step", step)
+            loss = preference_loss(errors, beta).sum() / len(batch)
+            return loss, float(errors.winner.detach().sum()) / len(batch)
+
+        total, winner = 0.0, 0.0
+        for chunk in others:
+            loss, of_winner = part(chunk)
+            loss.backward()
+            total, winner = total + float(loss.detach()), winner + of_winner
+        loss, of_winner = part(last)
+        loss = loss + total
+        return loss, {"loss": float(loss.detach()), "winner": winner + of_winner}
 
     def enough(step: int) -> str:
-        where = standing(pipe, held_out, seed=schedule.seed)
+        where = standing(model, held_out, seed=schedule.seed)
         on_standing(step, where)
         if where.winner_ratio <= bound:
             return ""

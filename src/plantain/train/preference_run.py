@@ -5,23 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from plantain.files.opening import read_inside
 from plantain.records import InputError
 from plantain.train.base import TrainingBase
-from plantain.train.editor_folder import Card, save_editor
-from plantain.train.examples.pairs import TrainingPair
+from plantain.train.editor_folder import Card
+from plantain.train.encoded import Encoded
+from plantain.train.examples.pairs import PreferencePair, TrainingPair
 from plantain.train.examples.release_pairs import ReleasePreferences
 from plantain.train.finished import DONE, read_finished, write_json
-from plantain.train.latents import Encoder
-from plantain.train.loop.training import Schedule
-from plantain.train.preference import encode_preferences, prefer, standing
+from plantain.train.flow.methods import FLOW_METHODS
+from plantain.train.flow.preferences import FlowPreferenceLearner
+from plantain.train.loop.training import Schedule, Trained
+from plantain.train.preference import PreferenceModel, prefer, standing
+from plantain.train.preference_denoising import DenoisingPreferenceLearner
 from plantain.train.preference_plan import Preference, PreferenceObserver, PreferencePlan
 from plantain.train.split import split_watched
-from plantain.train.supervised import encode_pairs, fine_tune
 
 SUPERVISED, MODEL, CURVE = "supervised", "model", "curve.json"
 """In the folder of a preference training: the editor after supervised steps, the final one, and the held-out curve."""
@@ -30,6 +33,44 @@ NEEDED = "a preference needs a task with both a success and a failure"
 
 BEGUN = "begun.json"
 """Which training the folder was begun with: what lies half-done in it is another's under any other settings."""
+
+
+class PreferenceLearner(Protocol):
+    """An editor that learns from winners, and then to prefer them to losers."""
+
+    form: str
+    """Of its loss, as its paper calls it."""
+
+    def supervise(
+        self,
+        winners: Iterable[TrainingPair],
+        schedule: Schedule,
+        work: Path,
+        *,
+        on_step: Callable[[int, dict[str, float]], None],
+        stop: Callable[[], bool],
+    ) -> Trained:
+        """Learns winners from fresh weights, or goes on where the checkpoint in `work` stands."""
+        ...
+
+    def begin(self, start: Path) -> PreferenceModel:
+        """Fresh from a folder, the base's own or that of the editor after supervised steps; this is the reference."""
+        ...
+
+    def encode(self, pairs: Iterable[PreferencePair]) -> Encoded:
+        """Preferences as the model sees them when it edits."""
+        ...
+
+    def save(self, folder: Path, card: Card) -> None:
+        """Writes the folder that is an editor by itself."""
+        ...
+
+
+def preference_learner(base: TrainingBase, plan: PreferencePlan) -> PreferenceLearner:
+    """What learns preferences in the base's way."""
+    if base.method in FLOW_METHODS:
+        return FlowPreferenceLearner(base, plan)
+    return DenoisingPreferenceLearner(base, plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +83,7 @@ class PreferenceResult:
         curve: (step, where the model stood on the held-out pairs).
         stopped: why it ended before its last step; "" when it did not.
         step: steps of preference training that the model has seen.
+        form: of the loss.
     """
 
     model: Path | None
@@ -50,6 +92,7 @@ class PreferenceResult:
     curve: tuple[tuple[int, Preference], ...]
     stopped: str
     step: int
+    form: str = "Diffusion-DPO"
 
 
 def train_preferences(
@@ -77,10 +120,9 @@ def train_preferences(
     start = _supervised(source, base, plan, learn, out, observer, stop)
     if start is None:
         return PreferenceResult(None, len(learn), len(watched), (), "interrupted", 0)
-    pipe = start.load()
-    encoder = Encoder(pipe, plan.side)
-    pairs = encode_preferences(encoder, source.read(learn))
-    held_out = encode_preferences(encoder, source.read(watched))
+    learner = preference_learner(base, plan)
+    model = learner.begin(start)
+    pairs, held_out = learner.encode(source.read(learn)), learner.encode(source.read(watched))
     work = out / "preference.training"
     curve = dict(_read_curve(work))
 
@@ -93,12 +135,12 @@ def train_preferences(
     if not curve:
         stands(0, Preference(0.0, 1.0, 1.0))  # the model is its own reference
     trained = prefer(
-        pipe,
+        model,
         pairs,
         held_out,
         Schedule(plan.steps, plan.rate, plan.batch, seed=plan.seed, checkpoint_every=plan.every),
         work,
-        base=start.digest,
+        base=f"{base.digest}+{plan.supervised_steps}" if plan.supervised_steps else base.digest,
         lora_rank=plan.lora_rank,
         beta=plan.beta,
         bound=plan.bound,
@@ -107,11 +149,13 @@ def train_preferences(
         stop=stop,
     )
     points = tuple(sorted(curve.items()))
-    result = PreferenceResult(out / MODEL, len(learn), len(watched), points, trained.stopped, trained.step)
+    result = PreferenceResult(
+        out / MODEL, len(learn), len(watched), points, trained.stopped, trained.step, learner.form
+    )
     if trained.stopped == "interrupted":
         return replace(result, model=None)
-    final = standing(pipe, held_out, seed=plan.seed)
-    save_editor(pipe, start.folder, out / MODEL, _card(base, plan, source, result, final), lora=True)
+    final = standing(model, held_out, seed=plan.seed)
+    learner.save(out / MODEL, _card(base, plan, source, result, final))
     record = _record(source, base, plan, learn, watched, result, final)
     write_json(out / DONE, {"identity": wanted, **record})
     shutil.rmtree(work, ignore_errors=True)
@@ -134,6 +178,7 @@ def _record(
         "plan": asdict(plan),
         "learned_from": list(learn),
         "watched": list(watched),
+        "form": result.form,
         "curve": [[step, asdict(where)] for step, where in result.curve],
         "final": asdict(final),
         "stopped": result.stopped,
@@ -149,42 +194,32 @@ def _supervised(
     out: Path,
     observer: PreferenceObserver,
     stop: Callable[[], bool],
-) -> TrainingBase | None:
-    """The model after supervised steps on the winners; None when interrupted."""
+) -> Path | None:
+    """The editor after supervised steps on the winners; the base where there are none; None when interrupted."""
     if not plan.supervised_steps:
-        return base
+        return base.folder
     folder, work = out / SUPERVISED, out / f"{SUPERVISED}.training"
-    after = replace(base, folder=folder, digest=f"{base.digest}+{plan.supervised_steps}")
     if folder.is_dir():
-        return after
+        return folder
     observer.begin("supervised", plan.supervised_steps)
-    pipe = base.load()
+    learner = preference_learner(base, plan)
     winners = (
         TrainingPair(pair.id, pair.task, pair.cluster, pair.instruction, pair.before, pair.winner)
         for pair in source.read(learn)
     )
-    trained = fine_tune(
-        pipe,
-        encode_pairs(Encoder(pipe, plan.side), winners),
+    trained = learner.supervise(
+        winners,
         Schedule(plan.supervised_steps, plan.supervised_rate, plan.batch, seed=plan.seed),
         work,
-        base=base.digest,
-        lora_rank=plan.lora_rank,
         on_step=lambda step, noted: observer.step(step, noted["loss"]),
         stop=stop,
     )
     if trained.stopped:
         return None
     text = f"{plan.supervised_steps} supervised steps on {len(learn)} successful edits of `{source.name}`."
-    save_editor(
-        pipe,
-        base.folder,
-        folder,
-        Card(f"{base.name}, supervised", base.name, base.licence, text, plan.side),
-        lora=True,
-    )
+    learner.save(folder, Card(f"{base.name}, supervised", base.name, base.licence, text, plan.side))
     shutil.rmtree(work, ignore_errors=True)
-    return after
+    return folder
 
 
 def _card(
@@ -195,7 +230,7 @@ def _card(
     final: Preference,
 ) -> Card:
     text = (
-        f"{plan.supervised_steps} supervised steps, then {result.step} steps of Diffusion-DPO (beta {plan.beta:g}, "
+        f"{plan.supervised_steps} supervised steps, then {result.step} steps of {result.form} (beta {plan.beta:g}, "
         f"LoRA rank {plan.lora_rank}, learning rate {plan.rate:g}, seed {plan.seed}) on {result.pairs} preferences of "
         f"`{source.name}` ({source.digest[:12]}…). On {result.held_out} held-out preferences: implicit accuracy "
         f"{final.accuracy:.3f}, the winner's error {final.winner_ratio:.3f} of the reference's."
@@ -220,7 +255,13 @@ def _finished(out: Path, wanted: str, pairs: int, held_out: int) -> PreferenceRe
     if found is None:
         return None
     return PreferenceResult(
-        out / MODEL, pairs, held_out, _points(found["curve"]), str(found["stopped"]), int(found["step"])
+        out / MODEL,
+        pairs,
+        held_out,
+        _points(found["curve"]),
+        str(found["stopped"]),
+        int(found["step"]),
+        str(found.get("form", "Diffusion-DPO")),
     )
 
 

@@ -27,7 +27,11 @@ STOPPED = 3
 def dpo(
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="a release with the preference table")],
     model: Annotated[
-        str, typer.Option("--model", help="an InstructPix2Pix: diffusers/FOLDER or diffusers/HUB-ID")
+        str,
+        typer.Option(
+            "--model",
+            help="an InstructPix2Pix, Kontext, FLUX.2 klein or Qwen-Image-Edit: diffusers/FOLDER or diffusers/HUB-ID",
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="made, or gone on with")],
     originals: Annotated[
@@ -54,7 +58,7 @@ def dpo(
     settings: Annotated[Path | None, typer.Option(help="TOML with [providers.diffusers]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="how it ended, as JSON")] = False,
 ) -> int:
-    """Trains an editor to prefer what a judge let pass over what it did not.
+    """Trains an editor to prefer what a judge let pass over what it did not: Diffusion-DPO, or Flow-DPO by the model.
 
     Ends early when the winner's own error on held-out pairs grows beyond the bound. Ctrl-C keeps what is trained; the
     same command goes on.
@@ -82,7 +86,7 @@ def dpo(
     from plantain.train.preference_run import train_preferences
 
     source = ReleasePreferences(release, StoredOriginals(originals or release))
-    base = open_base(model, load_terms(settings, (model,)).provider(model).options())
+    base = open_base(model, load_terms(settings, (model,)).provider(model).options(), adapters=True)
     with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar.say) as stop:
         result = train_preferences(source, base, plan, out, observer=_Watch(bar), stop=stop)
     if result.model is None:

@@ -19,12 +19,15 @@ from plantain.models.diffusers.pipelines.runner import Runner
 from plantain.models.frames import Frame
 from plantain.pixels.arrays import Pixels
 from plantain.train.encoded import Encoded, encode
-from plantain.train.examples.pairs import TrainingPair
+from plantain.train.examples.pairs import PreferencePair, TrainingPair
 
 PATCH = 16
 """Pixels along a token's side: two by two latents of an eighth of the picture."""
 
 SHAPES = "img_shapes"
+
+SOURCE, TARGET, WINNER, LOSER, WEIGHT = "source", "target", "winner", "loser", "weight"
+"""Parts of an example that the transformer is not handed by name."""
 
 
 class _Handed(Exception):  # no error: it ends the pipeline where its work for us is done
@@ -57,9 +60,15 @@ class FlowEncoder:
             "source" and "target" (channels, h, w), tokens of the pictures before and after; "weight" (1, h, w), which
             share of each token shows the picture, not the border; and what else the transformer takes, by name.
         """
-        frame = self.frame(pair.before)
-        arguments = self._handed(frame.enter(pair.before), pair.instruction)
-        after = self._handed(frame.enter(pair.after), pair.instruction)
+        return self._parts(pair.before, pair.instruction, {TARGET: pair.after})
+
+    def preference_parts(self, pair: PreferencePair) -> dict[str, Tensor]:
+        """A preference as the transformer sees it: as `parts`, with "winner" and "loser" in place of "target"."""
+        return self._parts(pair.before, pair.instruction, {WINNER: pair.winner, LOSER: pair.loser})
+
+    def _parts(self, before: Pixels, instruction: str, others: Mapping[str, Pixels]) -> dict[str, Tensor]:
+        frame = self.frame(before)
+        arguments = self._handed(frame.enter(before), instruction)
         height, width = frame.canvas_height // PATCH, frame.canvas_width // PATCH
         places = height * width
         if arguments["hidden_states"].shape[1] != 2 * places:
@@ -71,10 +80,10 @@ class FlowEncoder:
         }
         if SHAPES in arguments:
             parts[SHAPES] = torch.tensor(arguments[SHAPES][0])
-        for name, handed in (("source", arguments), ("target", after)):
-            tokens = handed["hidden_states"][0, places:]
-            parts[name] = tokens.T.reshape(-1, height, width)
-        return {**parts, "weight": _weight(frame)}
+        handed = {name: self._handed(frame.enter(pixels), instruction) for name, pixels in others.items()}
+        for name, given in {SOURCE: arguments, **handed}.items():
+            parts[name] = given["hidden_states"][0, places:].T.reshape(-1, height, width)
+        return {**parts, WEIGHT: _weight(frame)}
 
     def _handed(self, canvas: Pixels, instruction: str) -> dict[str, Any]:
         """What the transformer is handed for an edit of that picture."""
@@ -109,7 +118,7 @@ def handed_again(row: Mapping[str, Tensor], noisy: Tensor, sigma: Tensor) -> dic
     arguments: dict[str, Any] = {
         name: value if name.endswith("_ids") else value.to(precision)
         for name, value in row.items()
-        if name not in ("source", "target", "weight", SHAPES)
+        if name not in (SOURCE, TARGET, WEIGHT, SHAPES)
     }
     for name in ("txt_ids", "img_ids"):  # Kontext's have no batch
         if name in arguments and not _batched(row):
@@ -120,7 +129,7 @@ def handed_again(row: Mapping[str, Tensor], noisy: Tensor, sigma: Tensor) -> dic
         arguments[SHAPES] = [[tuple(int(side) for side in shape) for shape in row[SHAPES][0].tolist()]]
     return {
         **arguments,
-        "hidden_states": torch.cat([noisy, tokens_of(row["source"]).to(precision)], dim=1),
+        "hidden_states": torch.cat([noisy, tokens_of(row[SOURCE]).to(precision)], dim=1),
         "timestep": sigma.to(precision),
         "return_dict": False,
     }

@@ -6,13 +6,12 @@ the reference and is to say e - x (Lipman et al. 2023; Esser et al. 2024). s is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
 from diffusers import FlowMatchEulerDiscreteScheduler
 from diffusers.training_utils import (
-    cast_training_params,
     compute_density_for_timestep_sampling,
     compute_loss_weighting_for_sd3,
 )
@@ -21,29 +20,10 @@ from torch import Tensor, nn
 from plantain.models.diffusers.pipelines.runner import Runner
 from plantain.records import InputError, derive_seed
 from plantain.train.encoded import Encoded
-from plantain.train.flow.conditions import handed_again, tokens_of
+from plantain.train.flow.adapters import make_adapters
+from plantain.train.flow.conditions import TARGET, handed_again, tokens_of
 from plantain.train.flow.methods import WEIGHTINGS
 from plantain.train.loop.training import Schedule, Trained, batch_of, identity_of, run
-
-TARGETS = ("to_q", "to_k", "to_v", "to_out.0", "to_qkv_mlp_proj")
-"""Layers that get adapters: the projections of every attention; the last is that of FLUX.2's single blocks."""
-
-
-def make_adapters(runner: Runner, rank: int, seed: int) -> dict[str, nn.Parameter]:
-    """Freezes everything and hangs LoRA adapters on the transformer, in float32; these by name."""
-    from peft import LoraConfig
-
-    for part in runner.pipe.components.values():
-        if isinstance(part, nn.Module):
-            part.requires_grad_(False)
-            part.eval()
-    torch.manual_seed(seed)
-    transformer = runner.pipe.transformer
-    transformer.add_adapter(
-        LoraConfig(r=rank, lora_alpha=rank, init_lora_weights="gaussian", target_modules=list(TARGETS))
-    )
-    cast_training_params(transformer, dtype=torch.float32)
-    return {name: weight for name, weight in transformer.named_parameters() if weight.requires_grad}
 
 
 class FlowMatching:
@@ -75,22 +55,42 @@ class FlowMatching:
             seed, what, draw: name the noise and the share of it; both are drawn on the processor from them alone.
         """
         row = pairs.rows([number], self.device)
-        target = tokens_of(row["target"])
-        generator = torch.Generator().manual_seed(
-            derive_seed(seed, f"{what} {pairs.ids[number]}", draw) % 2**63
-        )
-        noise = torch.randn(target.shape, generator=generator).to(self.device)
+        noise, sigma = self.drawn(pairs.ids[number], tuple(row[TARGET].shape), seed, what, draw)
+        factor = compute_loss_weighting_for_sd3(self.weighting, sigma).mean()
+        return factor * self.squared(row, noise, sigma)
+
+    def drawn(
+        self, name: str, shape: tuple[int, ...], seed: int, what: str, draw: int
+    ) -> tuple[Tensor, Tensor]:
+        """Noise in the tokens' order, (1, places, channels), and its share, (1,), for the example of that name.
+
+        Args:
+            name: of the example.
+            shape: of its target, (1, channels, h, w).
+            seed, what, draw: with the name, all that both hang on.
+        """
+        generator = torch.Generator().manual_seed(derive_seed(seed, f"{what} {name}", draw) % 2**63)
+        _, channels, height, width = shape
+        noise = torch.randn((1, height * width, channels), generator=generator).to(self.device)
         share = compute_density_for_timestep_sampling(
             self.weighting, 1, logit_mean=0.0, logit_std=1.0, generator=generator
         )
         last = len(self.sigmas) - 1
-        sigma = self.sigmas[(share * last).long().clamp(max=last)].to(self.device)
+        return noise, self.sigmas[(share * last).long().clamp(max=last)].to(self.device)
+
+    def squared(self, row: Mapping[str, Tensor], noise: Tensor, sigma: Tensor) -> Tensor:
+        """Squared error of the velocity, averaged over the tokens that show the picture: float32, a scalar.
+
+        Args:
+            row: of `Encoded.rows`, one example with a target.
+            noise, sigma: of `drawn`.
+        """
+        target = tokens_of(row[TARGET])
         noisy = ((1.0 - sigma) * target + sigma * noise).to(self.precision)
         predicted = self.transformer(**handed_again(row, noisy, sigma))[0][:, : target.shape[1]]
         errors = (predicted.float() - (noise - target)).pow(2).mean(dim=2)
         weight = row["weight"].flatten(1)
-        factor = compute_loss_weighting_for_sd3(self.weighting, sigma).mean()
-        return factor * (errors * weight).sum() / weight.sum()
+        return (errors * weight).sum() / weight.sum()
 
 
 def flow_fine_tune(
@@ -103,6 +103,7 @@ def flow_fine_tune(
     rank: int,
     weighting: str = "none",
     checkpointing: bool = False,
+    start: Path | None = None,
     on_step: Callable[[int, dict[str, float]], None] = lambda step, noted: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Trained:
@@ -120,13 +121,14 @@ def flow_fine_tune(
         rank: of the adapters.
         weighting: one of `WEIGHTINGS`.
         checkpointing: activations are computed again on the way back instead of kept; the weights become the same.
+        start: a file of adapters to go on from; None for fresh ones.
         on_step, stop: as for `plantain.train.loop.training.run`.
 
     Raises:
-        InputError: as `plantain.train.loop.training.run`.
+        InputError: as `plantain.train.loop.training.run` and `make_adapters`.
     """
     matching = FlowMatching(runner, weighting)
-    weights = make_adapters(runner, rank, schedule.seed)
+    weights = make_adapters(runner, rank, schedule.seed, start)
     if checkpointing:
         runner.pipe.transformer.enable_gradient_checkpointing()
     identity = identity_of(
