@@ -9,9 +9,9 @@ import pytest
 from plantain.engines.joining import join
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
-    """One for all tests of this room: it takes five seconds to begin."""
+    """One for all tests of a file: it takes five seconds to begin. It ends before a test asks for another."""
     ray = pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("RAY_USAGE_STATS_ENABLED", "0")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 from plantain.engines.cluster import Need, RayEngine, Staff
+from plantain.engines.joining import join
 from plantain.records import InputError
 
 pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
@@ -77,6 +79,21 @@ def test_a_wrong_address_is_refused_with_a_line(address: str) -> None:
         InputError, match=r"engine\.address: no Ray cluster at .*start one with `ray start --head`"
     ):
         engine.open()
+
+
+def test_a_process_that_has_a_cluster_works_for_no_other(cluster: None) -> None:
+    import ray
+
+    connected = ray.get_runtime_context().gcs_address
+    port = int(connected.rpartition(":")[2])
+    for here in ("auto", connected, f"127.0.0.1:{port}"):
+        assert join(here) == (ray, False)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(
+            InputError, match=f"connected to the Ray cluster at {connected} already, not {address}"
+        ):
+            RayEngine(address, {"": Staff(Need())}).open()
 
 
 def test_work_without_room_is_said_and_starts_when_there_is_some(

@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ipaddress import ip_address
 from typing import Any
 
 from plantain.files.installing import install_line
@@ -17,7 +18,7 @@ REACH_S = 5.0
 
 
 def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
-    """Connects this process to a cluster; one that it is connected to already stays.
+    """Connects this process to a cluster; where it is connected already and no other is named, that stays.
 
     Args:
         address: "auto", "host:port", or "local" for a cluster of this machine that ends with this process. Its workers
@@ -28,13 +29,14 @@ def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
         The package ray, and whether the connection was made here.
 
     Raises:
-        InputError: there is no such cluster, or no Ray.
+        InputError: there is no such cluster, this process is connected to another one, or no Ray.
     """
     ray = _import_ray()
     there = os.environ.get("RAY_ADDRESS", "") or address if address == "auto" else address
     try:
         _reach(there)
         if ray.is_initialized():
+            _not_another(ray, there)
             return ray, False
         if address == "local":
             with _without_keys():
@@ -68,6 +70,22 @@ def _reach(address: str) -> None:
         raise ValueError("Ray's client protocol has no workers of our own; name host:port of the head")
     if address not in ("auto", "local"):
         socket.create_connection(host_and_port(address), REACH_S).close()
+
+
+def _not_another(ray: Any, address: str) -> None:
+    """A process has one cluster: work that is meant for another must not go to it unseen."""
+    connected = ray.get_runtime_context().gcs_address
+    if address not in ("auto", "local") and not _same(host_and_port(address), host_and_port(connected)):
+        raise InputError(
+            f"engine.address: this process is connected to the Ray cluster at {connected} already, not {address}; end "
+            "that connection (ray.shutdown()), or build in a process of its own"
+        )
+
+
+def _same(one: tuple[str, int], other: tuple[str, int]) -> bool:
+    """Whether two addresses are one; Ray calls a head on this machine by its address in the network."""
+    first, second = (ip_address(socket.gethostbyname(host)) for host, _ in (one, other))
+    return one[1] == other[1] and (first == second or first.is_loopback or second.is_loopback)
 
 
 @contextmanager
