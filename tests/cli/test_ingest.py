@@ -343,7 +343,7 @@ def test_interrupt_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> N
     while process.poll() is None and not added(out):
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == 3, errors
     assert "plantain ingest folder" in errors
     with Catalogue.open(out) as catalogue:

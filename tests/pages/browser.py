@@ -113,6 +113,6 @@ def open_browser(profile: Path) -> Iterator[Page]:
         yield page
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=300)
         os.close(command_start)
         os.close(answer_end)

@@ -312,7 +312,7 @@ def start_slow_run(catalogue: Path, tmp_path: Path, seconds: float) -> subproces
 def test_first_interrupt_finishes_what_is_in_flight(catalogue: Path, tmp_path: Path) -> None:
     process = start_slow_run(catalogue, tmp_path, seconds=1.0)
     os.kill(process.pid, signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=300)
     assert "stopped interrupted" in out
     with JournalReader.open(tmp_path / "run") as reader:
         assert reader.open_calls() == []
