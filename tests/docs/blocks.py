@@ -4,6 +4,9 @@ A comment above a block says what else is to be known of it:
 
     <!-- needs: a key -->          it is read, not run: its commands, options, extras and make targets must exist
     <!-- file: pilot.toml -->      the block is what stands in that file
+
+An id of a task depends on bytes that an encoder wrote. Where output that a page shows has an id, the run's own takes its place in
+what stands further down.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ _BLOCK = re.compile(
     re.M | re.S,
 )
 _NUMBER = re.compile(r"(?<![\w.])\$?\d[\d,.]*(?:e-?\d+)?")
+_TASK = re.compile(r"\b[0-9a-f]{20}\b")
+_BEGINNING = re.compile(r"(?<= )[0-9a-f]{4,20}(?= )")
 _HASH = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b")
 
 
@@ -72,6 +77,27 @@ def shape(line: str) -> str:
     return " ".join(_NUMBER.sub("N", _HASH.sub("H", line)).split())
 
 
+def ids_in(expected: list[str], output: str) -> dict[str, str]:
+    """The ids of tasks that a page shows, each with the one that stands in the same line of the output."""
+    found: dict[str, str] = {}
+    for line in expected:
+        for got in output.splitlines():
+            shown, own = _TASK.findall(line), _TASK.findall(got)
+            if shown and shape(line) in shape(got) and not set(own) & set(found.values()):
+                found.update(zip(shown, own, strict=False))
+                break
+    return found
+
+
+def with_own_ids(command: str, ids: dict[str, str]) -> str:
+    """A command with a run's own ids for the page's, or for their beginnings."""
+
+    def own(match: re.Match[str]) -> str:
+        return next((id for shown, id in ids.items() if shown.startswith(match[0])), match[0])
+
+    return _BEGINNING.sub(own, command)
+
+
 def missing(expected: list[str], output: str) -> list[str]:
     """Lines that should be there, in this order, and are not; "..." stands for any lines."""
     lines = iter(shape(line) for line in output.splitlines())
@@ -90,8 +116,8 @@ def run(command: str) -> tuple[int, str]:
     return code, said.getvalue()
 
 
-def perform(block: Block) -> Iterator[str]:
-    """Runs a block in the present folder; yields what is wrong."""
+def perform(block: Block, ids: dict[str, str]) -> Iterator[str]:
+    """Runs a block in the present folder; yields what is wrong. Ids that pages show are kept in `ids`."""
     where = f"{block.page}:{block.line}"
     if block.file:
         path = Path(block.file)
@@ -102,7 +128,8 @@ def perform(block: Block) -> Iterator[str]:
             if block.needs or not command.startswith("plantain "):
                 yield from (f"{where}: {problem}" for problem in parsed(command))
                 continue
-            code, output = run(command)
+            code, output = run(with_own_ids(command, ids))
+            ids.update(ids_in(expected, output))
             if code != 0:
                 yield f"{where}: {command}: exit code {code}: {output[-300:]}"
             yield from (

@@ -1,6 +1,7 @@
 """Every block of commands in README and on the site runs, offline, in a fresh folder, and says what its page says.
 
-The tutorial comes first. The other pages find what it made: `catalogue`, `pilot.toml`, a run, a release, a benchmark.
+The tutorial comes first. The other pages find what it made: `catalogue`, `pilot.toml`, a run, a release, a benchmark. README stands alone:
+it has a folder of its own, with pictures and nothing else.
 """
 
 from __future__ import annotations
@@ -10,35 +11,37 @@ from pathlib import Path
 
 import pytest
 
-from docs.blocks import ROOT, Block, blocks, inside, missing, parsed, perform, shape
+from docs.blocks import ROOT, Block, blocks, ids_in, inside, missing, parsed, perform, shape, with_own_ids
 from plantain.offline.workers import close_workers
 
 TUTORIAL = sorted((ROOT / "docs/tutorial").glob("[0-9]*.md"))
 OTHERS = sorted(
     page
-    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    for page in (ROOT / "docs").rglob("*.md")
     if page not in TUTORIAL and "generated" not in page.parts and "design" not in page.parts
 )
 """Design pages are for reading: they show parts of files, not walks."""
+README = ROOT / "README.md"
+WALKS = ((*TUTORIAL, *OTHERS), (TUTORIAL[0], README))
 
 
 @pytest.fixture(scope="session")
 def walked(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, list[str]]:
-    """What went wrong on each page, all of them in one folder, in this order."""
+    """What went wrong on each page, by page; the pages of a walk in one folder, in its order."""
     problems: dict[Path, list[str]] = {}
     try:
-        with inside(tmp_path_factory.mktemp("walk")):
-            for page in [*TUTORIAL, *OTHERS]:
-                if page.name == "README.md":
-                    Path("pilot.toml").unlink()  # it makes its own
-                problems[page] = [problem for block in blocks(page) for problem in perform(block)]
+        for walk in WALKS:
+            ids: dict[str, str] = {}
+            with inside(tmp_path_factory.mktemp("walk")):
+                for page in walk:
+                    problems[page] = [problem for block in blocks(page) for problem in perform(block, ids)]
     finally:
         close_workers()
     return problems
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [*TUTORIAL, *OTHERS], ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [*TUTORIAL, *OTHERS, README], ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_stands_on_a_page_runs(page: Path, walked: dict[Path, list[str]]) -> None:
     assert walked[page] == []
 
@@ -59,6 +62,41 @@ def test_output_is_compared_by_its_shape() -> None:
     assert shape("cost $1,234.50, round 2") == "cost N round N"
 
 
+def test_ids_that_a_page_shows_stand_for_those_of_the_run() -> None:
+    shown = [
+        "66b3abac427ad34c7c6b  success  1  add meningioma",
+        "de8986bd6677a87a4f2c  success  1  add glioma",
+    ]
+    own = "0e1f" + 16 * "a" + "  success  2  add meningioma\n" + 20 * "b" + "  success  1  add glioma\n"
+    ids = ids_in(shown, own)
+    assert list(ids.values()) == ["0e1f" + 16 * "a", 20 * "b"]
+    assert (
+        with_own_ids("plantain show runs/x de89 --to t.html", ids)
+        == f"plantain show runs/x {20 * 'b'} --to t.html"
+    )
+    assert (
+        with_own_ids("plantain show runs/x dead --to t.html", ids) == "plantain show runs/x dead --to t.html"
+    )
+
+
+def test_what_is_not_run_says_what_it_needs() -> None:
+    """What a page shows runs, but for what needs a key, hardware, data or somebody who is not here."""
+    needs = {block.needs for page in [*TUTORIAL, *OTHERS, README] for block in blocks(page)} - {""}
+    assert needs == {
+        "a bill",
+        "a cluster",
+        "a key",
+        "a key, ratings, and twenty sources",
+        "a minute, which tests/bench/test_bench_demo.py has",
+        "a probe",
+        "an installation",
+        "data of yours",
+        "labelled pictures",
+        "somebody who stops it",
+        "weights",
+    }
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
@@ -76,5 +114,5 @@ def test_what_is_only_read_must_exist(line: str, problem: str) -> None:
 
 def test_a_command_that_fails_is_a_problem(tmp_path: Path) -> None:
     with inside(tmp_path):
-        (problem,) = perform(Block("page.md", 3, "console", "$ plantain plan nothing.toml\n"))
+        (problem,) = perform(Block("page.md", 3, "console", "$ plantain plan nothing.toml\n"), {})
     assert problem.startswith("page.md:3: plantain plan nothing.toml: exit code 2")
