@@ -192,7 +192,7 @@ def test_ingest_says_that_what_waits_takes_no_part(
     asked = ["ingest", "folder", str(scans), "--modality", "chest_xray", "--out", str(root), "--skip-text"]
     assert main(asked) == 0
     told = capsys.readouterr().out
-    says = "1 images in quarantine, 1 of them new; they take no part in a build until released or masked:"
+    says = "1 image in quarantine, 1 of them new; none takes part in a build until it is released or masked:"
     assert f"{says}\n  plantain quarantine '{root}'\n" in told
 
 

@@ -5,8 +5,8 @@ A comment above a block says what else is to be known of it:
     <!-- needs: a key -->          it is read, not run: its commands, options, extras and make targets must exist
     <!-- file: pilot.toml -->      the block is what stands in that file
 
-An id of a task depends on bytes that an encoder wrote. Where output that a page shows has an id, the run's own takes its place in
-what stands further down.
+An id of a task depends on bytes that an encoder wrote. Where output that a page shows has an id, the run's own takes
+its place in what stands further down.
 """
 
 from __future__ import annotations

@@ -274,7 +274,7 @@ def test_a_patients_last_image_takes_the_patients_name_with_it(case: Path) -> No
 def test_an_image_is_found_by_what_a_release_calls_it(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
     known = json.loads((case / "run" / CROSSWALK).read_bytes())["ids"]
     assert main(["withdraw", str(case / "run"), "--image", known["scikit-image/retina-0"], "--dry-run"]) == 0
-    assert "would take out 1 images" in capsys.readouterr().out
+    assert "would take out 1 image" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

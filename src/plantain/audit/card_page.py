@@ -12,6 +12,7 @@ from plantain.audit.gate import thresholds
 from plantain.pages.publishing import page_environment, write_page
 from plantain.pages.wording import DASH
 from plantain.records import Figure, JudgeCard
+from plantain.records.counts import counted
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -44,7 +45,7 @@ def markdown(card: JudgeCard) -> str:
     pictures = ", ".join(f"{n} of {modality}" for modality, n in card.pictures.items()) or "none"
     lines += [
         "",
-        f"Independent pictures: {pictures} ({_cell(card.set)}). {card.verdicts} verdicts, "
+        f"Independent pictures: {pictures} ({_cell(card.set)}). {counted(card.verdicts, 'verdict')}, "
         f"{card.unanswered} unanswered.",
     ]
     lines += [f"Rubric {card.rubric}; fingerprint `{_cell(card.fingerprint)}`; cost {_cost(card)}.", ""]
@@ -62,7 +63,12 @@ def markdown(card: JudgeCard) -> str:
         ]
         lines.append("")
     if card.left_out:
-        lines += ["## Left out", "", *(f"- {n} times: {_cell(why)}" for why, n in card.left_out.items()), ""]
+        lines += [
+            "## Left out",
+            "",
+            *(f"- {counted(n, 'time')}: {_cell(why)}" for why, n in card.left_out.items()),
+            "",
+        ]
     return "\n".join(lines)
 
 

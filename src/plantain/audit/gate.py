@@ -22,6 +22,7 @@ from plantain.metrics.statistics.clusters import clustered_rate
 from plantain.metrics.statistics.gap import Gap, gap_of, shares
 from plantain.records import Figure, Gate
 from plantain.records.card import MAY_QUALIFY, MAY_RANK, NEITHER
+from plantain.records.counts import counted
 
 DATA = Path(__file__).with_name("gate.toml")
 
@@ -203,7 +204,7 @@ def gate_of(
     if few < needed:
         rank = False
         fewest = min(over_all, key=lambda name: over_all[name].pictures, default="any criterion")
-        why.append(f"n = {few} independent pictures for {_words(fewest)}, {needed} are needed")
+        why.append(f"n = {counted(few, 'independent picture')} for {_words(fewest)}, {needed} are needed")
     elif answered < limits.rank["answered"].least:
         rank = False
         why.append(f"answered {100 * answered:.0f} % of what it was asked")

@@ -16,6 +16,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.files.writing import replace_file
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
+from plantain.records.counts import counted
 
 PAGE = "quarantine.html"
 SHOWN_PX = 640
@@ -38,7 +39,8 @@ def write_preview(catalogue: Catalogue, waiting: Sequence[Held]) -> Path | None:
     articles = "".join(_article(catalogue, one) for one in waiting[:MOST])
     page = (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Quarantine</title><style>{_STYLE}</style>'
-        f"<h1>{len(waiting)} images in quarantine</h1><p>They may show who somebody is. Do not pass this page on.</p>"
+        f"<h1>{counted(len(waiting), 'image')} in quarantine</h1><p>They may show who somebody is. Do not pass "
+        f"this page on.</p>"
         f"<p>They take no part in a build until released or masked. All at once: {_commands(path.parent, 'all')}.</p>"
         f"{articles}</html>\n"
     )

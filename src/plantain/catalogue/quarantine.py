@@ -20,6 +20,7 @@ from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_source
 from plantain.privacy.text import TextReader
 from plantain.records import InputError, SourceImage
+from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
 
 _RECORD = TypeAdapter(SourceImage)
@@ -142,7 +143,7 @@ def mask(catalogue: Catalogue, image_id: str, reader: TextReader | None) -> bool
             f"{catalogue.root}: {image_id}: text is still legible after masking; it stays in quarantine"
         )
     blob, _ = catalogue.blobs.put(data, "image/jpeg")
-    note = "; ".join(filter(None, (waiting.image.note, f"{len(boxes)} places masked")))
+    note = "; ".join(filter(None, (waiting.image.note, f"{counted(len(boxes), 'place')} masked")))
     image = replace(waiting.image, prepared_sha256=blob.sha256, note=note)
     if reader is not None:
         catalogue.remember_reading(blob.sha256, reader.name, texts_to_json(texts))

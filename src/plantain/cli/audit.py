@@ -37,6 +37,7 @@ from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.offline.workers import close_workers
 from plantain.pipeline.piloting.decision import PEOPLE
 from plantain.records import Criterion, Figure, InputError, JudgeCard, Rubric, TaskKind
+from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here
@@ -243,17 +244,19 @@ def _print_plan(
         return 0
     spread = ", ".join(f"{n} of {modality}" for modality, n in found.pictures.items())
     print(
-        f"{judge}: at most {found.edits} edits on {spread or 'no pictures'} ({found.independent} independent)"
+        f"{judge}: at most {counted(found.edits, 'edit')} on {spread or 'no pictures'} ({found.independent} "
+        f"independent)"
     )
     for model, n in found.calls.items():
-        print(f"{model}: at most {n} calls")
+        print(f"{model}: at most {counted(n, 'call')}")
     cost = found.cost_usd
     print(
         "cost: unknown, a price is missing" if cost is None else f"cost: {cost[0]:.2f} to {cost[1]:.2f} USD"
     )
     if found.independent < thresholds().rank["pictures"].least:
         print(
-            f"the card will say neither: {found.independent} independent pictures are too few for any other answer"
+            f"the card will say neither: it has {counted(found.independent, 'independent picture')}, too few for any "
+            "other answer"
         )
     return 0
 
@@ -279,7 +282,7 @@ def print_card(card: JudgeCard) -> None:
     gaps = {f"{m}, {c.replace('_', ' ')}": f for m, own in card.gaps.items() for c, f in own.items()}
     print_table(_table("right minus wrong, by modality and criterion", gaps))
     for reason, n in card.left_out.items():
-        print(f"left out {n} times: {reason}")
+        print(f"left out {counted(n, 'time')}: {reason}")
 
 
 def _table(title: str, rows: Mapping[str, Figure]) -> Table:
@@ -322,7 +325,7 @@ def _print_opinions(judge: str, opinions: list[Opinion]) -> None:
     print_table(table)
     unasked = [opinion for opinion in opinions if opinion.observations is None]
     for reason in sorted({opinion.reason for opinion in unasked}):
-        print(f"not judged: {sum(o.reason == reason for o in unasked)} edits ({reason})")
+        print(f"not judged: {counted(sum(o.reason == reason for o in unasked), 'edit')} ({reason})")
 
 
 def _opinion_json(folder: Path, opinion: Opinion) -> dict[str, object]:

@@ -29,6 +29,7 @@ from plantain.cli.terminal.tables import print_table
 from plantain.files.writing import replace_file
 from plantain.journal import JournalReader
 from plantain.records import InputError
+from plantain.records.counts import counted
 from plantain.runs.settings.terms import load_terms
 
 app = application()
@@ -107,17 +108,19 @@ def compare(
 
 def _print(came: PromptComparison, run: Path) -> None:
     a, b = came.names
-    table = Table(title=f"{came.judge}: {len(came.both)} of {came.sampled} edits judged under both")
+    table = Table(
+        title=f"{came.judge}: {len(came.both)} of {counted(came.sampled, 'edit')} judged under both"
+    )
     for heading in ("passes", a, b, "no to yes", "yes to no", "same", "kappa (95 %)"):
         table.add_column(heading, justify="left" if heading == "passes" else "right", overflow="fold")
     for name, counts in {"qualified": came.qualified(), **came.criteria()}.items():
         table.add_row(name.replace("_", " "), *_cells(counts))
     print_table(table)
     for name, cost, calls in zip(came.names, came.cost_usd, came.calls, strict=True):
-        print(f"{name}: {calls} calls, {'cost unknown' if cost is None else f'${cost:.4f}'}")
+        print(f"{name}: {counted(calls, 'call')}, {'cost unknown' if cost is None else f'${cost:.4f}'}")
     for name, missing in came.unjudged.items():
         if missing:
-            print(f"{name}: {missing} edits without a report")
+            print(f"{name}: {counted(missing, 'edit')} without a report")
     print(f"flips with their pictures: {run / 'prompts.html'}")
 
 
@@ -131,13 +134,13 @@ def _cells(counts: PassCounts) -> tuple[str, ...]:
 
 
 def _plan_lines(document: Mapping[str, object]) -> str:
-    lines = [f"{document['attempts']} edits, each judged twice"]
+    lines = [f"{counted(document['attempts'], 'edit')}, each judged twice"]
     rows, cost = document["calls_by"], document["cost_usd"]
     assert isinstance(rows, list)
     for row in rows:
         tokens = row.get("tokens_per_call")
         each = f", about {tokens['read']} tokens read and {tokens['written']} written each" if tokens else ""
-        lines.append(f"{row['calls']} {row['step']} calls to {row['model']}{each}")
+        lines.append(f"{counted(row['calls'], row['step'] + ' call')} to {row['model']}{each}")
     if isinstance(cost, dict):
         lines.append(f"cost ${cost['low']:.2f} to ${cost['high']:.2f}, expected ${cost['expected']:.2f}")
     else:

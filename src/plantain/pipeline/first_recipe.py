@@ -15,6 +15,7 @@ from plantain.pipeline.plan import candidates, chosen_findings
 from plantain.pipeline.recipe import Data, Recipe
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import Direction, Finding, InputError
+from plantain.records.counts import counted
 
 PILOT = 2
 """Tasks of each finding and direction: enough to look at, little enough to pay for."""
@@ -53,7 +54,7 @@ def first_recipe(
             "see `plantain findings` for the labels that count, and `plantain quarantine` for what is held back"
         )
     lines = [
-        f"# A first recipe for {len(catalogue)} images: {_tally(catalogue.count_by('modality'))}.",
+        f"# A first recipe for {counted(len(catalogue), 'image')}: {_tally(catalogue.count_by('modality'))}.",
         "# Before anything is called:  plantain plan FILE.  Then:  plantain build FILE --run runs/pilot",
         "",
         'name = "pilot"',

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 
-def counted(number: int, one: str, more: str = "") -> str:
+def counted(number: object, one: str, more: str = "") -> str:
     """A number with its noun.
 
     Args:
+        number: a whole number, also where it stands in a document for `--json`.
         one: the noun, and what stands before it, for a single thing.
         more: the same for any other number; default: `one` with an s.
 

@@ -16,6 +16,7 @@ import orjson
 import pyarrow.parquet as pq
 
 from plantain.models.extras import require_extra
+from plantain.records.counts import counted
 
 FILES_AT_MOST, IN_A_FOLDER_AT_MOST = 100_000, 10_000
 LARGEST_FILE, LARGEST_ROW_GROUP = 50_000_000_000, 300_000_000
@@ -80,7 +81,10 @@ def _files(out: Path) -> Iterator[str]:
             yield f"{path.relative_to(out)}: {path.stat().st_size:,} bytes; a file may have {LARGEST_FILE:,}"
     for folder, entries in sorted(folders.items()):
         if entries > IN_A_FOLDER_AT_MOST:
-            yield f"{folder.relative_to(out)}: {entries:,} entries; a folder may have {IN_A_FOLDER_AT_MOST:,}"
+            yield (
+                f"{folder.relative_to(out)}: {counted(entries, 'entry', 'entries')}; a folder may have "
+                f"{IN_A_FOLDER_AT_MOST:,}"
+            )
     if (total := sum(folders.values())) > FILES_AT_MOST:
         yield f"{total:,} files and folders; a repository may have {FILES_AT_MOST:,}: leave out the layout med-banana"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from plantain.pages.publishing import html_target, page_environment, write_page
+from plantain.records.counts import counted
 from plantain.review.planning import WANTED, ReaderStudyPlan, by_readers
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -41,7 +42,7 @@ def power_figure(plan: ReaderStudyPlan) -> str:
                 [rows[readers][cases].power for readers in rows],
                 color=colour,
                 lw=2.2 if mine else 1.2,
-                label=f"{cases} cases",
+                label=f"{counted(cases, 'case')}",
             )
         axes.plot(plan.asked.readers, plan.asked.power, "o", color=INK, ms=6)
         axes.set_xticks(list(rows))

@@ -21,6 +21,7 @@ from plantain.engines.repeating import EngineThread, engine_thread
 from plantain.engines.shared import SharedPictures
 from plantain.journal import DiskFull, Journal, JournalReader
 from plantain.journal.disk.elsewhere import close_arrivals, open_arrivals, shared_blobs
+from plantain.records.counts import counted
 from plantain.runs.observer import ProgressObserver
 from plantain.runs.settings.engine import EngineSection
 from plantain.runs.settings.terms import Terms
@@ -187,4 +188,4 @@ def state_in_words(state: EngineState) -> str:
     """For the progress line."""
     lost = f", {state.lost} lost" if state.lost else ""
     room = f", no room in the cluster for a worker of {state.no_room_for}" if state.no_room_for else ""
-    return f"{state.kind}: {state.workers} workers, {state.busy} busy, {state.queued} queued{lost}{room}"
+    return f"{state.kind}: {counted(state.workers, 'worker')}, {state.busy} busy, {state.queued} queued{lost}{room}"

@@ -14,6 +14,7 @@ from plantain.files.opening import is_inside, read_regular
 from plantain.findings import Taxonomy
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
+from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
 from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
 from plantain.sources.label_table import NAMES, NO_LABEL, LabelTable, RowLabels
@@ -164,7 +165,7 @@ class FolderReader:
         files = sum(
             Path(file).suffix.lower() in PICTURES for _, _, files in os.walk(folder) for file in files
         )
-        why = f"{reason}; {files} pictures in it" if files else reason
+        why = f"{reason}; {counted(files, 'picture')} in it" if files else reason
         self._refused.append(Refused(name, why, max(1, files)))
 
     def _refuse(self, name: str, reason: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from plantain.records.counts import counted
 from plantain.train.base import TrainingBase
 from plantain.train.editor_folder import Card
 from plantain.train.encoded import Encoded
@@ -155,11 +156,13 @@ def _keep(
 ) -> None:
     way = "the whole UNet" if plan.lora_rank is None else f"LoRA adapters of rank {plan.lora_rank}"
     text = (
-        f"Fine-tuned on {cell.size} samples of the task “{cell.task}” of `{source.name}` ({source.digest[:12]}…), "
-        f"{len(log)} steps of {plan.batch}, {way}, learning rate {plan.rate:g}, seed {plan.seed}/{cell.seed}, "
+        f"Fine-tuned on {counted(cell.size, 'sample')} of the task “{cell.task}” of `{source.name}` "
+        f"({source.digest[:12]}…), "
+        f"{counted(len(log), 'step')} of {plan.batch}, {way}, learning rate {plan.rate:g}, seed "
+        f"{plan.seed}/{cell.seed}, "
         f"images at {plan.side} pixels, no augmentation"
         + (
-            f", learning rate {plan.rates} after {plan.warmup} steps of warm-up"
+            f", learning rate {plan.rates} after {counted(plan.warmup, 'step')} of warm-up"
             if plan.rates != "constant"
             else ""
         )

@@ -92,7 +92,7 @@ def rated(yes: int, n: int) -> object:
         ({"not_applicable": rated(30, 50)}, "cannot be shown"),
         ({"accepted": rated(3, 30)}, "people accept 3 of 30"),
         ({"free": 1}, "GB of disk"),
-        ({"states": {"pending": 2, "success": 48}}, "2 of 50 tasks of the pilot are still to be done"),
+        ({"states": {"pending": 2, "success": 48}}, "2 of 50 tasks of the pilot still to be done"),
     ],
 )
 def test_stop_has_a_stated_reason(

@@ -21,6 +21,7 @@ from plantain.metrics.ssim import ssim
 from plantain.pixels.arrays import Field, Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted
 from plantain.records import Direction, Licence
+from plantain.records.counts import counted
 
 ALIGNED = 0.9
 """SSIM of previous and changed image outside the region from which a pair counts as aligned pixel by pixel. Published
@@ -237,7 +238,9 @@ def _dependence(reading: Reading) -> Iterator[BenchmarkProblem]:
     for cluster, ids in members.items():
         if len(ids) > 1:
             shown = ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
-            detail = f"{len(ids)} samples share one source and are drawn together in intervals: {shown}"
+            detail = (
+                f"{counted(len(ids), 'sample')} share one source and are drawn together in intervals: {shown}"
+            )
             yield BenchmarkProblem(reading.metadata, f"cluster {cluster}", detail, warning=True)
 
 
@@ -246,7 +249,7 @@ def _addresses(reading: Reading) -> Iterator[BenchmarkProblem]:
     if not sourced:
         return
     naming = [sample.id for sample in sourced if _NAMING.search(sample.source)]
-    detail = f"{len(sourced)} samples state where they come from; addresses are kept as hashes only"
+    detail = f"{counted(len(sourced), 'sample')} with the place that they come from; addresses are kept as hashes only"
     if naming:
         shown = ", ".join(naming[:8]) + (" …" if naming[8:] else "")
         detail += f"; {len(naming)} hold words that often stand beside a person's name (samples {shown})"
@@ -256,7 +259,10 @@ def _addresses(reading: Reading) -> Iterator[BenchmarkProblem]:
 def _licences(reading: Reading) -> Iterator[BenchmarkProblem]:
     unknown = sum(sample.image.licence is Licence.UNKNOWN for sample in reading.samples)
     if unknown:
-        detail = f"{unknown} images have no stated licence: hosted models need their owner's recorded consent"
+        detail = (
+            f"{counted(unknown, 'image has', 'images have')} no stated licence: hosted models need their "
+            f"owner's recorded consent"
+        )
         yield BenchmarkProblem(reading.metadata, "licence", detail, warning=True)
 
 

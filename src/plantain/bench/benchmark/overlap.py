@@ -31,6 +31,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_untrusted
 from plantain.pixels.likeness import BITS, LIMIT, Codes, distances, likeness
 from plantain.records import InputError
+from plantain.records.counts import counted
 
 META = "bench.overlap"
 """Meta key under which a bench run keeps what was found, by arm and place."""
@@ -109,9 +110,10 @@ class Overlap:
     def in_words(self) -> str:
         """One line for a table."""
         if not self.pairs:
-            return f"no sample is a near duplicate of {self.seen:,} pictures in {self.place}"
+            return f"no sample is a near duplicate of {counted(self.seen, 'picture')} in {self.place}"
         return (
-            f"{self.clusters_found:,} of {self.clusters:,} originals ({self.samples_found:,} samples) are near "
+            f"{self.clusters_found:,} of {counted(self.clusters, 'original')} "
+            f"({counted(self.samples_found, 'sample')}) are near "
             f"duplicates of pictures in {self.place}"
         )
 

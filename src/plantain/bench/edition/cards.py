@@ -13,6 +13,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.edition.versions import Edition
 from plantain.files.croissant import CONFORMS_TO, CONTEXT
 from plantain.privacy.licence_texts import SourcePart
+from plantain.records.counts import counted
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"))
 
@@ -51,7 +52,7 @@ def readme(bench: Benchmark, parts: Sequence[SourcePart], history: Sequence[Edit
     lines = [
         f"# {bench.name} {history[-1].version}",
         "",
-        f"A benchmark of text-guided edits of medical images: {len(bench.samples):,} samples from "
+        f"A benchmark of text-guided edits of medical images: {counted(len(bench.samples), 'sample')} from "
         f"{len({sample.cluster for sample in bench.samples}):,} sources. {truths:,} have an image after"
         + (f", {synthetic:,} of them synthetic" if synthetic else "")
         + f"; {sum(sample.roi is not None for sample in bench.samples):,} have a region. Not for clinical use.",
@@ -128,7 +129,7 @@ def croissant(
                 "@type": "cr:RecordSet",
                 "@id": "samples",
                 "name": "samples",
-                "description": f"{len(bench.samples)} samples",
+                "description": f"{counted(len(bench.samples), 'sample')}",
                 "field": [_field(name, "sc:Text") for name in _TEXTS]
                 + [_field(name, "sc:ImageObject") for name in _PICTURES],
             }

@@ -28,6 +28,7 @@ from plantain.bench.edition.versions import EDITION, Edition
 from plantain.files.opening import read_regular
 from plantain.files.writing import create, replace_file
 from plantain.records import InputError
+from plantain.records.counts import counted
 
 HIDDEN = "truth and region are hidden: their holder scores"
 _KEY_BYTES = 32
@@ -135,7 +136,8 @@ def _drawn(bench: Benchmark, fraction: float, key: bytes) -> list[Sample]:
         chosen += able[name]
     if not chosen or len(chosen) == sum(len(own) for own in able.values()):
         raise InputError(
-            f"{bench.root}: {len(able)} sources with a truth; too few to hide {100 * fraction:g} % and show the rest"
+            f"{bench.root}: {counted(len(able), 'source')} with a truth; too few to hide {100 * fraction:g} % "
+            f"and show the rest"
         )
     place = {sample.id: i for i, sample in enumerate(bench.samples)}
     return sorted(chosen, key=lambda sample: place[sample.id])

@@ -11,6 +11,7 @@ from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.leaderboard.table_rows import Scores, barred, baseline, given_region
 from plantain.bench.leaderboard.tables import Table
 from plantain.metrics.statistics.bradley_terry import Comparison, Strengths, bradley_terry
+from plantain.records.counts import counted
 
 MOST_PAIRS = 50_000
 """Comparisons that are fitted at most."""
@@ -38,7 +39,7 @@ def pairwise_tables(table: Table, people: Sequence[Comparison] = ()) -> list[Pai
     found = []
     by_people = fitted_strengths(people)
     if by_people is not None:
-        found.append(PairwiseTable("people", f"{by_people.readers} readers", by_people))
+        found.append(PairwiseTable("people", f"{counted(by_people.readers, 'reader')}", by_people))
     for judge, strengths in sorted(judged_strengths(table.scores).items()):
         trusted = not barred(table.scores, Measure("EA", f"ea@{judge}", "editing accuracy"))
         found.append(PairwiseTable(judge, "the higher EA of a sample wins", strengths, trusted))

@@ -19,6 +19,7 @@ from plantain.files.csv_form import whole
 from plantain.files.opening import read_inside
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, Licence
+from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
 
 TABLE = "pairs.csv"
@@ -116,7 +117,7 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
                 continue
             if len(values) != len(header):
                 raise InputError(
-                    f"{path}: line {reader.line_num}: {len(values)} cells, the header has {len(header)}"
+                    f"{path}: line {reader.line_num}: {counted(len(values), 'cell')}, the header has {len(header)}"
                 )
             yield reader.line_num, dict(zip(header, (whole(value.strip()) for value in values), strict=True))
     except csv.Error as error:
@@ -163,6 +164,6 @@ def _file(folder: Path, row: dict[str, str], column: str) -> Path:
     found = [folder / f"{row['id']}{s}" for suffix in SUFFIXES for s in (suffix, suffix.upper())]
     found = [path for path in found if path.is_file()]
     if len(found) != 1:
-        what = "no picture" if not found else f"{len(found)} pictures"
+        what = "no picture" if not found else f"{counted(len(found), 'picture')}"
         raise InputError(f"{column}: {what} {folder.name}/{row['id']}.* ({', '.join(SUFFIXES)})")
     return found[0]

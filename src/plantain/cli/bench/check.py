@@ -11,6 +11,7 @@ import typer
 
 from plantain.bench.benchmark.samples import BenchmarkProblem
 from plantain.cli.terminal.application import application
+from plantain.records.counts import counted
 
 app = application()
 
@@ -56,13 +57,15 @@ def check(
             typer.echo(f"warning: {problem}")
     hidden = 0 if everything else sum(max(0, count - SHOWN) for count in kinds.values())
     if hidden:
-        typer.echo(f"and {hidden:,} more warnings of the same kinds (--all names them)")
-    usable = f"{len(checked.reading.samples):,} samples"
+        typer.echo(f"and {counted(hidden, 'more warning')} of the same kinds (--all names them)")
+    usable = counted(len(checked.reading.samples), "sample")
     if checked.errors:
-        typer.echo(f"NOT OK: {len(checked.errors):,} problems; {usable} could be read")
+        typer.echo(f"NOT OK: {counted(len(checked.errors), 'problem')}; {usable} could be read")
         return 1
     clusters = len({sample.cluster for sample in checked.reading.samples})
-    typer.echo(f"OK: {usable} from {clusters:,} sources, {len(checked.warnings):,} warnings")
+    typer.echo(
+        f"OK: {usable} from {counted(clusters, 'source')}, {counted(len(checked.warnings), 'warning')}"
+    )
     return 0
 
 

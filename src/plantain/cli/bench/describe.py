@@ -24,6 +24,7 @@ from plantain.cli.terminal.bar import progress_bar
 from plantain.cli.terminal.tables import print_table
 from plantain.files.csv_form import written_csv
 from plantain.files.writing import replace_file
+from plantain.records.counts import counted
 
 app = application()
 
@@ -63,7 +64,9 @@ def describe(
 
 
 def _print(description: Description, more_than: int) -> None:
-    organs = Table(title=f"{escape(description.name)}: {description.samples:,} samples", title_justify="left")
+    organs = Table(
+        title=f"{escape(description.name)}: {counted(description.samples, 'sample')}", title_justify="left"
+    )
     for heading in ("organ", "samples", "tasks", "sources", "mean region", "shows"):
         organs.add_column(heading, justify="left" if heading == "organ" else "right")
     for row in description.organs:
@@ -74,7 +77,7 @@ def _print(description: Description, more_than: int) -> None:
     print_table(organs)
     listed = description.table5(more_than)
     if listed:
-        tasks = Table(title=f"Tasks with more than {more_than} samples", title_justify="left")
+        tasks = Table(title=f"Tasks with more than {counted(more_than, 'sample')}", title_justify="left")
         for heading in ("organ", "task", "samples"):
             tasks.add_column(heading, justify="right" if heading == "samples" else "left")
         for task in listed:
@@ -82,8 +85,8 @@ def _print(description: Description, more_than: int) -> None:
         print_table(tasks)
     directions = ", ".join(f"{n} {name}" for name, n in description.directions.items())
     print(
-        f"{description.samples} samples from {description.clusters} independent sources; "
-        f"{len(description.tasks)} tasks; "
+        f"{counted(description.samples, 'sample')} from {counted(description.clusters, 'independent source')}; "
+        f"{counted(len(description.tasks), 'task')}; "
         f"{directions}; {_truths(description)}, {description.with_roi} with a region, "
         f"{description.with_detailed} with a description of the change."
     )
@@ -102,7 +105,10 @@ def _detectable(description: Description) -> str:
     """What differences a benchmark of this size can show."""
     two, seven = description.detectable, description.detectable_of_seven
     if None in two.values():
-        return f"{description.clusters} independent sources can show no difference between models: five are needed."
+        return (
+            f"{counted(description.clusters, 'independent source')} can show no difference between models: "
+            f"five are needed."
+        )
 
     def joined(found: dict[float, float | None]) -> str:
         return ", ".join(f"{value:.3f}" for value in found.values() if value is not None)

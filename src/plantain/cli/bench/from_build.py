@@ -13,6 +13,7 @@ from plantain.bench.benchmark.from_build import benchmark_from_build, restricted
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.bar import progress_bar
 from plantain.findings import load_taxonomy
+from plantain.records.counts import counted
 
 app = application()
 
@@ -51,7 +52,8 @@ def from_build(
         typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return 0
     typer.echo(
-        f"{made.real + made.synthetic} samples from {made.successes} successes: {made.real} with a real image as "
+        f"{counted(made.real + made.synthetic, 'sample')} from "
+        f"{counted(made.successes, 'success', 'successes')}: {made.real} with a real image as "
         f"ground truth, {made.synthetic} with a synthetic one; {made.regions} with an exact region"
     )
     for reason, n in made.left_out.items():

@@ -25,6 +25,7 @@ from plantain.cli.terminal.application import application
 from plantain.cli.terminal.progress import BuildProgress
 from plantain.offline.workers import close_workers
 from plantain.records import InputError, OutcomeKind
+from plantain.records.counts import counted
 from plantain.runs.settings.terms import load_terms
 from plantain.runs.summary import RunSummary
 
@@ -122,7 +123,8 @@ def generate_outputs(
     for intake in wanted.outputs:
         if intake.strangers:
             print(
-                f"plantain: warning: {intake.label}: {len(intake.strangers)} files belong to no sample of this "
+                f"plantain: warning: {intake.label}: "
+                f"{counted(len(intake.strangers), 'file belongs', 'files belong')} to no sample of this "
                 f"benchmark and were left out, e.g. {intake.strangers[0]}",
                 file=sys.stderr,
             )
@@ -229,5 +231,5 @@ def generate_progress(*, quiet: bool) -> BuildProgress:
         what="generate",
         success="complete",
         failed="lack an image",
-        steps=lambda tasks, outputs: f"{outputs} outputs" if outputs != tasks else "one output each",
+        steps=lambda tasks, outputs: counted(outputs, "output") if outputs != tasks else "one output each",
     )

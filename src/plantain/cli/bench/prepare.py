@@ -22,6 +22,7 @@ from plantain.cli.terminal.application import application
 from plantain.cli.terminal.bar import progress_bar
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError
+from plantain.records.counts import counted
 from plantain.runs.settings.terms import Terms, load_terms
 
 app = application()
@@ -195,7 +196,7 @@ def _print_made(made: Prepared, out: Path) -> None:
     for sample, reason in sorted(made.undescribed.items())[:5]:
         typer.echo(f"not described {sample}: {reason}")
     if made.path is not None:
-        typer.echo(f"{made.samples} samples, {len(made.rejected)} pairs left out")
+        typer.echo(f"{counted(made.samples, 'sample')}, {counted(len(made.rejected), 'pair')} left out")
         typer.echo(str(made.path))
 
 
@@ -222,5 +223,5 @@ def _take_chosen(benchmark: Path | None, study: Path, in_json: bool) -> int:
 
         print(orjson.dumps({"chosen": found}, option=orjson.OPT_INDENT_2).decode())
     else:
-        print(f"{benchmark}: {len(found)} regions are now those that readers chose")
+        print(f"{benchmark}: {counted(len(found), 'region is', 'regions are')} now those that readers chose")
     return 0

@@ -9,6 +9,7 @@ import typer
 
 from plantain.cli.terminal.application import application
 from plantain.records import InputError
+from plantain.records.counts import counted
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -99,7 +100,7 @@ def correlations(found: Ranking) -> RichTable:
     dimensions = list(found.images)
     shown = RichTable(
         title="Table 3: rank correlation with people, mean over images",
-        caption=f"{len(found.raters)} raters, {len(found.models)} models; images "
+        caption=f"{counted(len(found.raters), 'rater')}, {counted(len(found.models), 'model')}; images "
         + ", ".join(f"{name} {n}" for name, n in found.images.items())
         + "\nSpearman's rho with ties as ties and half of its 95 % interval / Kendall's tau-b",
         caption_justify="left",

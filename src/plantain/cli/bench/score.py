@@ -20,6 +20,7 @@ from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress
 from plantain.metrics.networks.available import CLIP, find_networks
 from plantain.offline.workers import close_workers
+from plantain.records.counts import counted
 from plantain.rubrics import MEDEBENCH, rubric_named
 from plantain.runs.settings.terms import load_terms
 from plantain.runs.summary import RunSummary
@@ -158,7 +159,9 @@ def _print_end(run: Path, summary: RunSummary, *, as_json: bool) -> int:
             print(f"{row.metric:<32} {row.scored:>6} scored {row.unscored:>6} unscored")
             if why:
                 print(f"  {why}")
-        print(f"{summary.measured + summary.judged} scores stored, {summary.made} judge calls made")
+        print(
+            f"{counted(summary.measured + summary.judged, 'score')} stored, {counted(summary.made, 'judge call')} made"
+        )
     if summary.stopped is None:
         return 0
     if summary.left:

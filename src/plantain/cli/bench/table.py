@@ -12,6 +12,7 @@ import typer
 
 from plantain.cli.terminal.application import application
 from plantain.records import InputError
+from plantain.records.counts import counted
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -198,9 +199,9 @@ def leaderboard(made: Table) -> RichTable:
     judged = f"EA, VQ: {made.judge}" if made.judge else "no judge has scored this run"
     synthetic, truths = made.scores.truths
     if synthetic:
-        judged += f"\n{synthetic} of {truths} true images are synthetic"
+        judged += f"\nsynthetic: {synthetic} of {counted(truths, 'true image')}"
     shown = RichTable(
-        title=f"{plain(made.scores.benchmark)}: {len(made.scores.samples)} samples",
+        title=f"{plain(made.scores.benchmark)}: {counted(len(made.scores.samples), 'sample')}",
         caption=f"{judged}\nmean and 95 % interval; bold: best, underlined: second, where told apart",
         caption_justify="left",
         box=SIMPLE_HEAD,

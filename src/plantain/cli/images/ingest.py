@@ -30,6 +30,7 @@ from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
+from plantain.records.counts import counted
 from plantain.runs.engine import engine_for_threads
 from plantain.runs.settings.terms import load_terms
 from plantain.sources.entries import Reader, Refused, SourceOptions
@@ -185,7 +186,10 @@ def _read_earlier(catalogue: Catalogue, gate: PrivacyGate, done: Ingested) -> No
     """Reads what an earlier ingest, without the extra, put into the catalogue unread."""
     unread = catalogue.count_by("text_checked").get("0", 0)
     if unread:
-        print(f"plantain: looking for text in {unread} images that were never read", file=sys.stderr)
+        print(
+            f"plantain: looking for text in {counted(unread, 'image that was', 'images that were')} never read",
+            file=sys.stderr,
+        )
         done.newly_quarantined += check_earlier(catalogue, gate)
         done.near = join_near_duplicates(catalogue)
         done.quarantined = [waiting.image.id for waiting in held(catalogue)]
@@ -197,15 +201,17 @@ def _why_unread(catalogue: Catalogue, skipped: bool) -> str:
     if not unread:
         return ""
     why = "--skip-text" if skipped else why_no_reader() or "rendered or edited"
-    return f"burned-in text was not checked in {unread} images ({why}): look for names and dates before you share."
+    return (
+        f"burned-in text was not checked in {counted(unread, 'image')} ({why}): look for names and dates "
+        f"before you share."
+    )
 
 
 def _unlabelled(images: int, table: Path | None) -> str:
     """That no task is made of images without a label, and where a person can tell labels."""
-    counted = "1 image" if images == 1 else f"{images} images"
     how = "" if table is None else f"; tell labels in {table} (file,labels[,group,split]), and ingest again"
     made = "no task is made of " + ("it" if images == 1 else "them")
-    return f"{counted} without a label: {made}{how}"
+    return f"{counted(images, 'image')} without a label: {made}{how}"
 
 
 def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_json: bool) -> None:
@@ -234,19 +240,23 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         return
     changed = f", {done.labelled} labelled now" if done.labelled else ""
     changed += f", {done.regrouped} of another group or split now" if done.regrouped else ""
-    print(f"{out}: {len(catalogue)} images, {done.added} of them new{changed}; {_files(done)} files rejected")
+    print(
+        f"{out}: {counted(len(catalogue), 'image')}, {done.added} of them new{changed}; "
+        f"{counted(_files(done), 'file')} rejected"
+    )
     for table in done.tables:
         print(table_line(table))
     for label, count in counts["by_label"].items():
         print(f"  {count:6d}  {label}")
     if done.near:
-        print(f"{len(done.near)} pairs of near duplicates, each kept in one group: {out / NEAR}")
+        print(f"{counted(len(done.near), 'pair')} of near duplicates, each kept in one group: {out / NEAR}")
     for item in done.left_out:
         print(f"left out {item.count}: {item.reason}")
     if done.quarantined:
         new = f", {done.newly_quarantined} of them new" if done.newly_quarantined else ""
         print(
-            f"{len(done.quarantined)} images in quarantine{new}; they take no part in a build until released or masked:"
+            f"{counted(len(done.quarantined), 'image')} in quarantine{new}; none takes part in a build until it "
+            f"is released or masked:"
         )
         print(f"  plantain quarantine {shlex.quote(str(out))}")
     if done.refused:

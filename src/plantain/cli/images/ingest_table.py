@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from plantain.catalogue.ingest import Ingested
 from plantain.pixels.decode import one_line
+from plantain.records.counts import counted
 from plantain.sources.entries import TableRead
 
 _MOST = 12
@@ -25,7 +26,9 @@ def table_line(table: TableRead) -> str:
     if columns.marked:
         used += f", labels from the columns {_some(columns.marked)} (1: there; 0, -1 or empty: not)"
     unused = f"; not used: {_some(columns.unused)}" if columns.unused else ""
-    grouped = f"; {table.grouped} pictures of {table.groups} groups" if table.grouped else ""
+    grouped = (
+        f"; {counted(table.grouped, 'picture')} of {counted(table.groups, 'group')}" if table.grouped else ""
+    )
     return f"{one_line(table.name)}: {used}{grouped}{unused}"
 
 
@@ -49,7 +52,6 @@ def group_remarks(
         if table.groups == 1 < table.grouped:
             yield f"{one_line(table.name)}: every picture is of one and the same group, so that no split can part them"
     if done.ungrouped:
-        counted = "1 image" if done.ungrouped == 1 else f"{done.ungrouped} images"
         without_groups = [table for table in done.tables if table.columns.group is None]
         if without_groups:
             how = f"; {one_line(without_groups[0].name)} has no column of patients" + _other(
@@ -58,13 +60,14 @@ def group_remarks(
         else:
             how = "; tell whose they are in the table's column group, and ingest again" if takes_table else ""
         yield (
-            f"{counted} without a known patient: pictures of one patient may come to both sides of a split, "
+            f"{counted(done.ungrouped, 'image')} without a known patient: pictures of one patient may come to "
+            f"both sides of a split, "
             f"and a patient who withdraws must be found picture by picture (plantain withdraw --image){how}"
         )
     if crossed:
         named = "; ".join(f"{one_line(group)} in {' and '.join(splits)}" for group, splits in crossed[:_MOST])
         rest = f"; and {len(crossed) - _MOST} more" if len(crossed) > _MOST else ""
-        number = "1 group crosses" if len(crossed) == 1 else f"{len(crossed)} groups cross"
+        number = counted(len(crossed), "group crosses", "groups cross")
         yield f"{number} the splits that the source gave: {named}{rest}"
 
 

@@ -16,6 +16,7 @@ from plantain.catalogue.store import NAME, Catalogue
 from plantain.cli.terminal.application import application
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError
+from plantain.records.counts import counted
 
 app = application()
 
@@ -62,10 +63,10 @@ def quarantine(
         if names:
             print(f"{word} {len(names)}: {', '.join(names[:SHOWN])}{', ...' if len(names) > SHOWN else ''}")
     for one in waiting[:SHOWN]:
-        print(f"  {one.image.id}  {one.why} ({len(one.found)} places)")
+        print(f"  {one.image.id}  {one.why} ({counted(len(one.found), 'place')})")
     if len(waiting) > SHOWN:
         print(f"  and {len(waiting) - SHOWN} more")
-    print(f"{len(waiting)} images in quarantine" + (f"; look at them in {page}" if page else ""))
+    print(f"{counted(len(waiting), 'image')} in quarantine" + (f"; look at them in {page}" if page else ""))
 
 
 def _one_decision_each(releases: list[str], masks: list[str]) -> None:

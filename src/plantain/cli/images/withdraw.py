@@ -32,6 +32,7 @@ from plantain.catalogue.withdrawal import (
 from plantain.cli.terminal.application import application
 from plantain.journal.withdrawal import Extent
 from plantain.records import InputError, SourceImage, Withdrawal
+from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
 from plantain.release.withdraw import (
     WithdrawnRun,
@@ -272,15 +273,16 @@ def _line(row: dict[str, object], dry_run: bool) -> str:
         return f"{row['folder']}: withdrawn before; nothing of it is left"
     word = "would take out" if dry_run else "took out"
     if row["kind"] == "benchmark":
-        return f"{row['folder']}: {word} {len(cast('list[str]', row['samples']))} samples"
+        return f"{row['folder']}: {word} {counted(len(cast('list[str]', row['samples'])), 'sample')}"
     if row["kind"] == "training":
-        return f"{row['folder']}: {len(cast('list[str]', row['models']))} models learned from it"
+        return f"{row['folder']}: {counted(len(cast('list[str]', row['models'])), 'model')} learned from it"
     more = ""
     if row["kind"] == "run":
         more = (
-            f", {row['tasks']} tasks, {row['attempts']} attempts, {row['calls']} calls, {row['blobs']} files"
+            f", {counted(row['tasks'], 'task')}, {counted(row['attempts'], 'attempt')}, "
+            f"{counted(row['calls'], 'call')}, {counted(row['blobs'], 'file')}"
         )
-    return f"{row['folder']}: {word} {row['images']} images{more}"
+    return f"{row['folder']}: {word} {counted(row['images'], 'image')}{more}"
 
 
 def _name_jobs(runs: dict[Path, WithdrawnRun | None]) -> None:

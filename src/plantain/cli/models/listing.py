@@ -118,7 +118,11 @@ def _preset_facts(preset: Preset) -> dict[str, object]:
     published = {"settings": dict(preset.settings), "sweep": {k: list(v) for k, v in preset.sweep.items()}}
     about: dict[str, object] = {"preset": published, "prompt": preset.prompt, "source": preset.source}
     if preset.model:
-        return {**about, "model": preset.model, "note": f"for the benchmark; {preset.model} answers"}
+        return {
+            **about,
+            "model": preset.model,
+            "note": f"for the benchmark; {preset.model} answers",
+        }
     facts = facts_of(preset)
     return {
         **about,

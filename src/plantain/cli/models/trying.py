@@ -9,6 +9,7 @@ from typing import Annotated
 import orjson
 import typer
 
+from plantain.records.counts import counted
 from plantain.runs.settings.terms import load_terms
 from plantain.runs.trial import Tried, try_editor
 
@@ -98,7 +99,11 @@ def _print(tried: Tried, document: dict[str, object]) -> None:
         canvas = document["canvas"]
         assert isinstance(canvas, list)
         step = "" if trial.step_s is None else f"; {trial.step_s:.3g} s a step"
-        usual = "" if tried.usual_s is None else f"; about {tried.usual_s:.3g} s at {tried.usual_steps} steps"
+        usual = (
+            ""
+            if tried.usual_s is None
+            else f"; about {tried.usual_s:.3g} s at {counted(tried.usual_steps, 'step')}"
+        )
         rows += [
             ("device", f"{tried.device}, {document['precision']}, canvas {canvas[0]} x {canvas[1]}"),
             ("loading", f"{trial.load_s:.3g} s"),

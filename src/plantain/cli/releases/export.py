@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 from plantain.cli.terminal.application import application
 from plantain.files.installed import installed
 from plantain.records import InputError
+from plantain.records.counts import counted
 
 app = application()
 LAYOUTS = "plantain.layouts"
@@ -205,11 +206,12 @@ def _lines(summary: ExportSummary) -> str:
     pairs = sum(facts.pairs.values())
     reasons = ", ".join(f"{n} {why}" for why, n in facts.without_pair.items()) or "none"
     lines = [
-        f"{summary.out}: {summary.files} data files, {summary.bytes / 1e6:,.1f} MB, {summary.images} images in them",
+        f"{summary.out}: {counted(summary.files, 'data file')}, {summary.bytes / 1e6:,.1f} MB, "
+        f"{counted(summary.images, 'image')} in them",
         "tasks: " + ", ".join(f"{n} {state.replace('_', ' ')}" for state, n in facts.tasks.items()),
         "splits: "
         + ", ".join(f"{n} {name}" for name, n in facts.splits.items())
-        + f" (tasks, in {facts.split_groups} groups that are never split)",
+        + f" (tasks, in {counted(facts.split_groups, 'group')}, never split)",
         f"preference pairs: {pairs}, from tasks with both a success and a failure; tasks without: {reasons}",
     ]
     if none := empty_splits(facts.splits, facts.split_groups):
@@ -219,14 +221,14 @@ def _lines(summary: ExportSummary) -> str:
         )
     if facts.ungrouped_images:
         lines.append(
-            f"{facts.ungrouped_images} images have no patient or study id in their source: "
+            f"{counted(facts.ungrouped_images, 'image has', 'images have')} no patient or study id in their source: "
             "only equal files are kept on one side of the split"
         )
     lines.append(_licence_line(summary))
     if facts.originals:
         lines.append(_originals_line(facts.originals))
     if facts.left_out:
-        lines.append(f"left out: {facts.left_out} tasks that are not closed yet")
+        lines.append(f"left out: {counted(facts.left_out, 'task that is', 'tasks that are')} not closed yet")
     if summary.complete:
         lines.insert(0, "This release was already whole; nothing was written.")
     return "\n".join(lines)

@@ -11,6 +11,7 @@ import typer
 
 from plantain.cli.terminal.application import application
 from plantain.records import InputError
+from plantain.records.counts import counted
 
 app = application()
 EVERY_S = 2.0
@@ -58,16 +59,17 @@ def import_run(
         print(orjson.dumps({**asdict(summary), "run": str(run)}).decode())
         return
     print(
-        f"{run}: {summary.tasks} tasks, {summary.attempts} attempts, {summary.images} images ({summary.kind})"
+        f"{run}: {counted(summary.tasks, 'task')}, {counted(summary.attempts, 'attempt')}, "
+        f"{counted(summary.images, 'image')} ({summary.kind})"
     )
     if summary.signed:
         print(
-            f"{summary.signed} images were signed: they are kept as they were judged, without their manifests; the "
+            f"{counted(summary.signed, 'image was', 'images were')} signed and kept as judged, without manifest; the "
             "signatures were not checked here (plantain verify does that)"
         )
     if summary.originals or summary.without_original:
         print(
-            f"{summary.originals} originals came along, {summary.without_original} did not"
+            f"{counted(summary.originals, 'original')} came along, {summary.without_original} did not"
             + (
                 "; `plantain release attach` puts your own back before an import"
                 if summary.without_original
@@ -75,7 +77,9 @@ def import_run(
             )
         )
     if summary.missing:
-        print(f"{summary.missing} images are named but did not come along; their hashes are kept")
+        print(
+            f"{counted(summary.missing, 'image is', 'images are')} named but did not come along; the hash is kept"
+        )
 
 
 def _pairs(path: Path, run: Path, column: list[str], originals: Path | None, *, as_json: bool) -> None:
@@ -92,7 +96,7 @@ def _pairs(path: Path, run: Path, column: list[str], originals: Path | None, *, 
         nonlocal last
         if not as_json and time.monotonic() - last >= EVERY_S:
             last = time.monotonic()
-            print(f"plantain: {rows} rows", file=sys.stderr, flush=True)
+            print(f"plantain: {counted(rows, 'row')}", file=sys.stderr, flush=True)
 
     columns = {role: name for role, _, name in (one.partition("=") for one in column)}
     summary = import_pairs(path, run, columns=columns, originals=originals, on_row=progress)
@@ -100,10 +104,12 @@ def _pairs(path: Path, run: Path, column: list[str], originals: Path | None, *, 
         print(orjson.dumps(summary.as_json()).decode())
         return
     published = ", ".join(f"{n} {verdict}" for verdict, n in sorted(summary.published.items()))
-    print(f"{run}: {summary.tasks} edits of {summary.rows} rows; published verdicts: {published}")
+    print(
+        f"{run}: {counted(summary.tasks, 'edit')} of {counted(summary.rows, 'row')}; published verdicts: {published}"
+    )
     if summary.without_original:
         print(
             f"{summary.without_original} without their original: no judge can judge them (--join-originals DIR)"
         )
     for reason, n in summary.left_out.most_common(5):
-        print(f"left out {n} rows: {reason}")
+        print(f"left out {counted(n, 'row')}: {reason}")

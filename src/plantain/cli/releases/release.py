@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from plantain.cli.terminal.application import application
+from plantain.records.counts import counted
 
 app = application()
 
@@ -90,7 +91,8 @@ def attach(
         typer.echo(json.dumps(asdict(done)))
         return 0
     typer.echo(
-        f"{done.attached:,} originals attached, {done.there:,} were there, {done.missing:,} not found in {source}"
+        f"{counted(done.attached, 'original')} attached, {done.there:,} were there, {done.missing:,} not found "
+        f"in {source}"
     )
     if done.missing:
         typer.echo(

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from plantain.cli.terminal.application import application
+from plantain.records.counts import counted
 
 app = application()
 
@@ -66,9 +67,12 @@ def verify(
         }
         typer.echo(json.dumps(document, indent=1))
         return 0 if proof.ok else 1
-    size = f"{proof.files:,} files, {proof.bytes / 1e6:,.1f} MB, {proof.images:,} edited images"
+    size = f"{counted(proof.files, 'file')}, {proof.bytes / 1e6:,.1f} MB, {counted(proof.images, 'edited image')}"
     if proof.attached:
-        size += f", beside {proof.attached:,} attached originals that are not part of it"
+        size += (
+            f", beside "
+            f"{counted(proof.attached, 'attached original that is', 'attached originals that are')} not part of it"
+        )
     if proof.ok:
         typer.echo(f"OK: {size}; release {proof.release[:16]}")
         return 0

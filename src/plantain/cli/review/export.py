@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from plantain.cli.terminal.application import application
+from plantain.records.counts import counted
 
 app = application()
 
@@ -37,4 +38,4 @@ def export(
     if as_json:
         print(summary_of(names, target, answers, opened).decode())
         return
-    print(f"{target}: {answers} answers; {', '.join(name for name in names if '/' not in name)}")
+    print(f"{target}: {counted(answers, 'answer')}; {', '.join(name for name in names if '/' not in name)}")

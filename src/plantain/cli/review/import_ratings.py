@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from plantain.cli.terminal.application import application
+from plantain.records.counts import counted
 
 app = application()
 
@@ -45,4 +46,4 @@ def import_(
         print(orjson.dumps({"imported": found}, option=orjson.OPT_INDENT_2).decode())
         return
     for reader, answers in found.items():
-        print(f"{reader}: {answers} answers")
+        print(f"{reader}: {counted(answers, 'answer')}")

@@ -9,6 +9,7 @@ import typer
 
 from plantain.cli.terminal.application import application
 from plantain.records import InputError
+from plantain.records.counts import counted
 
 if TYPE_CHECKING:
     from plantain.review.study import ReaderTask
@@ -127,9 +128,9 @@ def new(
         }
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return
-    print(f"{study}: {len(made.cases)} cases, frozen as {made.digest[:16]}")
+    print(f"{study}: {counted(len(made.cases), 'case')}, frozen as {made.digest[:16]}")
     for block in made.blocks:
-        print(f"  {block.title}: {len(block.items)} items")
+        print(f"  {block.title}: {counted(len(block.items), 'item')}")
     print(f"next: plantain review invite {study} --readers 3, then plantain review serve {study}")
 
 

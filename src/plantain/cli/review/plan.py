@@ -10,6 +10,7 @@ import typer
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.tables import print_table
 from plantain.records import InputError
+from plantain.records.counts import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -81,16 +82,20 @@ def plan(
         print(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())
         return
     asked = made.asked
-    split = f" in {groups} groups" if groups > 1 else ""
+    split = f" in {counted(groups, 'group')}" if groups > 1 else ""
     print(
-        f"{readers} readers x {cases} cases{split}: power {100 * asked.power:.0f} % for a difference of {effect:g},"
+        f"{counted(readers, 'reader')} x {counted(cases, 'case')}{split}: power {100 * asked.power:.0f} % for a "
+        f"difference of {effect:g},"
     )
     print(f"type-1 error {100 * asked.type_1:.1f} %, {asked.hours:.1f} hours of reading in all")
     print(f"variances of the difference: {source}")
     print_table(table_of(made))
     for design in made.split:
         found = f"power {100 * design.power:.0f} %"
-        print(f"split-plot, the same hours: {design.groups} groups, {design.cases} cases in all: {found}")
+        print(
+            f"split-plot, the same hours: {counted(design.groups, 'group')}, {counted(design.cases, 'case')} in "
+            f"all: {found}"
+        )
     if page:
         print(f"page: {page}")
 
@@ -150,7 +155,7 @@ def table_of(plan: ReaderStudyPlan) -> Table:
     table.add_column("readers", justify="right")
     cases = [c for c in next(iter(rows.values())) if c in (25, 50, 100, 200, 400, plan.asked.cases)]
     for c in cases:
-        table.add_column(f"{c} cases", justify="right")
+        table.add_column(counted(c, "case"), justify="right")
     for readers, row in rows.items():
         cells = []
         for c in cases:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from plantain.cli.terminal.application import application
+from plantain.records.counts import counted
 
 app = application()
 
@@ -49,7 +50,9 @@ def results(
         return
     page = write_results(found, to or study / "results.html")
     for block in found["blocks"]:
-        print(f"{block['title']}: {block['judged']} answers by {block['readers']} readers")
+        print(
+            f"{block['title']}: {counted(block['judged'], 'answer')} by {counted(block['readers'], 'reader')}"
+        )
         for name, one in (
             block.get("models") or block.get("strengths") or block.get("by_model") or {}
         ).items():

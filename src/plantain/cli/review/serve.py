@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plantain.cli.terminal.application import application
+from plantain.records.counts import counted
 
 if TYPE_CHECKING:
     from plantain.review.serving import Served
@@ -55,7 +56,7 @@ def serve(
             document = {"url": served.url, "administrator": served.administrator, "readers": served.readers}
             print(orjson.dumps(document).decode(), flush=True)
             return
-        print(f"reading room: {served.url}   ({served.readers} readers are invited)")
+        print(f"reading room: {served.url}   ({counted(served.readers, 'reader')} invited)")
         print(f"administrator: {served.administrator}")
         if not is_loopback(host):
             print(

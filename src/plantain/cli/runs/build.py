@@ -23,6 +23,7 @@ from plantain.pipeline.consent import warnings
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.pipeline.shards import Shard
+from plantain.records.counts import counted
 from plantain.release.register import releases_with
 from plantain.report.task_list import unsuccessful
 from plantain.runs.settings.engine import engine_named
@@ -96,8 +97,11 @@ def _regrouped(run: Path, images: Sequence[str]) -> Iterator[str]:
     """What groups that were learned or corrected mean for releases that were made before."""
     if not images:
         return
-    counted = "1 image has" if len(images) == 1 else f"{len(images)} images have"
-    yield f"{counted} another group or split now than when the run took them; splits and withdrawals go by the new ones"
+    how_many = counted(len(images), "image has", "images have")
+    yield (
+        f"{how_many} another group or split now than when the run took them; splits and withdrawals go by the "
+        f"new ones"
+    )
     for release in releases_with(run, images):
         yield f"  {release} was made before: one group may stand in several of its splits; export it anew"
 

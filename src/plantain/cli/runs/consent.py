@@ -13,6 +13,7 @@ import typer
 from plantain.cli.terminal.application import application
 from plantain.journal import JournalReader
 from plantain.journal.sending import SentPicture, connections, sent_pictures
+from plantain.records.counts import counted
 from plantain.runs.engine import stored_state
 
 app = application()
@@ -51,8 +52,9 @@ def consent(
         connected = _connected(ips.get(str(line["address"]), []))
         print(
             f"{line['model']} at {line['address']}{connected}, under {line['agreement']}:\n"
-            f"  {line['dataset']} ({line['licence'] or 'licence unknown'}): {line['images']} images, "
-            f"{line['pictures']} pictures, in {line['requests']} requests from {line['from']} to {line['to']}"
+            f"  {line['dataset']} ({line['licence'] or 'licence unknown'}): {counted(line['images'], 'image')}, "
+            f"{counted(line['pictures'], 'picture')}, in {counted(line['requests'], 'request')} from "
+            f"{line['from']} to {line['to']}"
         )
 
 

@@ -15,6 +15,7 @@ from plantain.models.hosted.known import today
 from plantain.pipeline.first_recipe import first_recipe
 from plantain.pipeline.recipe import load_recipe
 from plantain.records import InputError
+from plantain.records.counts import counted
 
 app = application()
 
@@ -51,4 +52,4 @@ def init(
     if as_json:
         print(orjson.dumps({"recipe": str(to), "findings": recipe.data.findings}).decode())
         return
-    print(f"{to}: a pilot of {len(recipe.data.findings)} findings; next: plantain plan {to}")
+    print(f"{to}: a pilot of {counted(len(recipe.data.findings), 'finding')}; next: plantain plan {to}")

@@ -13,6 +13,7 @@ import typer
 
 from plantain.cli.terminal.application import application
 from plantain.pipeline.merge import Merged, merge
+from plantain.records.counts import counted
 from plantain.release.register import copy_register
 
 app = application()
@@ -44,7 +45,8 @@ def merge_runs(
 def _in_words(run: Path, merged: Merged) -> str:
     states = ", ".join(f"{n:,} {state}" for state, n in merged.tasks.items() if n)
     line = (
-        f"{run}: {sum(merged.tasks.values()):,} tasks of {merged.shards} shards ({states}); {merged.blobs:,} pictures "
+        f"{run}: {counted(sum(merged.tasks.values()), 'task')} of {counted(merged.shards, 'shard')} ({states}); "
+        f"{counted(merged.blobs, 'picture')} "
         f"({merged.linked:,} linked, not copied), all of them verified; ${merged.spent_usd:,.2f} spent"
     )
     pending = merged.tasks.get("pending", 0)

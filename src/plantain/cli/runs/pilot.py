@@ -25,6 +25,7 @@ from plantain.pipeline.ready import forecast
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, TaskState
+from plantain.records.counts import counted
 from plantain.runs.summary import RunSummary
 
 app = application()
@@ -91,7 +92,7 @@ def _walked(recipe: Recipe, run: Path, tasks: int, *, quiet: bool, accept_model_
 
 def _print_decision(numbers: PilotNumbers, decision: PilotDecision, page: Path, whole: str) -> None:
     rate = numbers.qualified
-    print(f"{rate.successes} of {rate.n} judged tasks qualify (95 % interval {interval(rate)})")
+    print(f"qualified: {rate.successes} of {counted(rate.n, 'judged task')} (95 % interval {interval(rate)})")
     for part in numbers.parts:
         if part.standing == "does not work":
             print(f"  {part.direction} {part.finding}: {part.rate.successes} of {part.rate.n}: does not work")

@@ -20,6 +20,7 @@ from plantain.pipeline.forecast import BuildPlan
 from plantain.pipeline.ready import forecast
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.records import Step
+from plantain.records.counts import counted
 
 app = application()
 
@@ -89,7 +90,7 @@ def _tokens(made: BuildPlan, step: Step, model: str) -> dict[str, object]:
 
 
 def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> None:
-    tasks = Table(title=f"{recipe.name}: {made.tasks} tasks on {made.images} images")
+    tasks = Table(title=f"{recipe.name}: {counted(made.tasks, 'task')} on {counted(made.images, 'image')}")
     for heading in ("modality", "finding", "direction"):
         tasks.add_column(heading, overflow="fold")
     tasks.add_column("tasks", justify="right")

@@ -11,6 +11,7 @@ import orjson
 import typer
 
 from plantain.cli.terminal.application import application
+from plantain.records.counts import counted
 from plantain.runs.money.reconcile import reconcile as reconcile_run
 
 app = application()
@@ -38,7 +39,8 @@ def reconcile(
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return
     print(
-        f"{found.settled} calls of unknown cost settled at ${found.settled_usd:.4f}, {found.still_held} still held; "
+        f"{counted(found.settled, 'call')} of unknown cost settled at ${found.settled_usd:.4f}, "
+        f"{found.still_held} still held; "
         f"{found.changed} costs changed"
     )
     if found.foreign_usd:

@@ -17,6 +17,7 @@ from plantain.cli.terminal.tables import print_table
 from plantain.journal import Journal, JournalReader
 from plantain.pipeline.retry import ENDINGS, RetryChoice, ended_tasks
 from plantain.records import InputError, Step
+from plantain.records.counts import counted
 
 app = application()
 
@@ -78,7 +79,10 @@ def retry(
         }
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return
-    table = Table(title=f"{len(chosen)} tasks {'would be' if dry_run else 'are'} pending again")
+    if not chosen:
+        print("no task ended so")
+        return
+    table = Table(title=f"{'to be ' if dry_run else ''}pending again: {counted(len(chosen), 'task')}")
     for heading in ("ended as", "step", "finding", "direction"):
         table.add_column(heading)
     table.add_column("tasks", justify="right")

@@ -22,6 +22,7 @@ from plantain.journal.questions.tasks import why_not_done
 from plantain.journal.questions.telemetry import status_summary
 from plantain.pipeline.shards import share_of
 from plantain.pixels.decode import one_line
+from plantain.records.counts import counted
 from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.runs.engine import state_in_words, stored_state
 from plantain.runs.money.spending import costs_of
@@ -68,7 +69,7 @@ def status(
     table.add_column("what", style="bold")
     table.add_column("how many", overflow="fold")
     if share is not None:
-        table.add_row("shard", f"{share.shard}: {share.tasks:,} of {share.of:,} tasks")
+        table.add_row("shard", f"{share.shard}: {share.tasks:,} of {counted(share.of, 'task')}")
     if engine is not None:
         table.add_row("engine", engine_line(engine, document))
     for section in ("tasks", "rounds", "calls", "outcomes"):
@@ -89,12 +90,14 @@ def status(
     table.add_row("cost", "unknown" if cost is None else f"${cost:.4f}")
     if document["calls_held"]:
         table.add_row(
-            "held", f"${document['held_usd']:.4f} for {document['calls_held']} calls of unknown cost"
+            "held",
+            f"${document['held_usd']:.4f} for {counted(document['calls_held'], 'call')} of unknown cost",
         )
     for job in jobs:
         trouble = f" ({job['trouble']})" if job["trouble"] else ""
         table.add_row(
-            "batch job", f"{job['id'] or job['key']}: {job['state']}, {job['requests']} requests{trouble}"
+            "batch job",
+            f"{job['id'] or job['key']}: {job['state']}, {counted(job['requests'], 'request')}{trouble}",
         )
     print_table(table)
     print_unsuccessful(ended, run)
@@ -135,7 +138,7 @@ def tasks_line(summary: dict[str, object]) -> str:
         for state, n in tasks.items()
         if n and state not in (*always, "total")
     ]
-    return f"{tasks['total']} tasks: {', '.join(parts)}"
+    return f"{counted(tasks['total'], 'task')}: {', '.join(parts)}"
 
 
 def reasons(reader: JournalReader, most: int = 4) -> list[str]:

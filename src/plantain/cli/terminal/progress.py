@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from plantain.calls import Budget
 from plantain.engines.contract import EngineState
 from plantain.records import TaskState
+from plantain.records.counts import counted
 from plantain.runs.engine import state_in_words
 from plantain.runs.observer import ProgressObserver
 
@@ -130,7 +131,7 @@ class BuildProgress(ProgressObserver):
         if self._plain:
             pending = self._counts.get(TaskState.PENDING, 0)
             print(
-                f"plantain: {pending} of {self._total} tasks to do; {self._waits_for}",
+                f"plantain: {pending} of {counted(self._total, 'task')} to do; {self._waits_for}",
                 file=sys.stderr,
                 flush=True,
             )
@@ -166,7 +167,11 @@ class BuildProgress(ProgressObserver):
     def waiting(self, why: str) -> None:
         """Says that the command has not got stuck."""
         left = self._in_jobs()
-        jobs = f"; {left} calls wait in batch jobs (Ctrl-C leaves them to the next build)" if left else ""
+        jobs = (
+            f"; {counted(left, 'call waits', 'calls wait')} in batch jobs (Ctrl-C leaves them to the next build)"
+            if left
+            else ""
+        )
         self._waits_for = why
         self._bar.update(self._task, tally=self._tally())
         if not self._live or left:
@@ -193,7 +198,7 @@ class BuildProgress(ProgressObserver):
         if self._closed_here:
             parts.append(self._steps(self._closed_here, self._rounds))
         if self._in_jobs():
-            parts.append(f"{self._in_jobs()} calls in batch jobs")
+            parts.append(f"{counted(self._in_jobs(), 'call')} in batch jobs")
         if self._engine is not None:
             parts.append(state_in_words(self._engine()))
         if self._budget is not None and (self._budget.committed_usd or self._budget.budget_usd):

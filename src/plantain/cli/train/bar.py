@@ -9,6 +9,8 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from plantain.records.counts import counted
+
 PLAIN_EVERY_S = 10.0
 
 
@@ -49,7 +51,7 @@ class TrainingBar:
         self._what, self._steps = what, steps
         self._bar.reset(self._task, total=steps or None, description=what, tally="")
         if steps:
-            self.say(f"{what}: {steps} steps")
+            self.say(f"{what}: {counted(steps, 'step')}")
 
     def step(self, step: int, loss: float | None = None) -> None:
         """A step is done, one of a training with its loss."""

@@ -20,6 +20,7 @@ from plantain.cli.train.bar import TrainingBar
 from plantain.cli.train.measuring import MeasuredModel, measure_trained
 from plantain.models.extras import require_extra
 from plantain.records import InputError
+from plantain.records.counts import counted
 from plantain.runs.settings.terms import Terms, load_terms
 from plantain.train.examples.benchmark_pairs import BenchmarkPairs
 from plantain.train.examples.originals import StoredOriginals
@@ -244,7 +245,7 @@ def _print_plan(plan: StudyPlan, splits: Sequence[TaskSplit], cost: StudyCost, *
         document = {"models": cost.models, "steps": cost.steps, "tasks": rows, "cost": asdict(cost)}
         typer.echo(orjson.dumps(document).decode())
         return
-    typer.echo(f"{cost.models} models, {cost.steps} steps in all")
+    typer.echo(f"{counted(cost.models, 'model')}, {counted(cost.steps, 'step')} in all")
     for split in splits:
         sizes = ", ".join(str(size) for size in plan.sizes)
         typer.echo(
@@ -255,7 +256,7 @@ def _print_plan(plan: StudyPlan, splits: Sequence[TaskSplit], cost: StudyCost, *
         return
     each, written = _gb(cost.checkpoint_gb), _gb(cost.written_gb)
     checkpoints = (
-        f"a checkpoint of {each} every {cost.checkpoint_every} steps, {written} written in all"
+        f"a checkpoint of {each} every {counted(cost.checkpoint_every, 'step')}, {written} written in all"
         if cost.checkpoint_every
         else f"a checkpoint of {each} only when it is stopped (--checkpoint-gb {plan.checkpoint_gb:g})"
     )

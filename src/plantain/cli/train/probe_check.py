@@ -14,6 +14,7 @@ from plantain.cli.terminal.tables import print_table
 from plantain.cli.train.probe import interval
 from plantain.models.extras import require_extra
 from plantain.models.probe.folder import Probe
+from plantain.records.counts import counted
 from plantain.train.probe.pictures import labelled_frames
 
 app = application()
@@ -52,7 +53,9 @@ def probe_check(
         }
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return 0
-    table = Table(title=f"{probe} on {catalogue}: {found.pictures} pictures, {found.groups} groups")
+    table = Table(
+        title=f"{probe} on {catalogue}: {counted(found.pictures, 'picture')}, {counted(found.groups, 'group')}"
+    )
     for heading in ("finding", "AUC", "cases"):
         table.add_column(heading, justify="left" if heading == "finding" else "right")
     for (name, area), cases in zip(found.findings.items(), pictures.labels.sum(axis=0), strict=True):

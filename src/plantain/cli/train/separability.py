@@ -13,6 +13,7 @@ from rich.table import Table
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.tables import print_table
 from plantain.cli.train.probe import interval
+from plantain.records.counts import counted
 from plantain.train.probe.edits import MOST, made_edits
 from plantain.train.probe.page import write_separability_page
 from plantain.train.probe.separability import separabilities
@@ -60,7 +61,9 @@ def separability(
         if row.why_not:
             print(f"{row.editor}: no result: {row.why_not}")
         elif row.left_out:
-            print(f"{row.editor}: {row.left_out} edits left too little of the picture untouched to compare")
+            print(
+                f"{row.editor}: {counted(row.left_out, 'edit')} left too little of the picture untouched to compare"
+            )
     if page is not None:
         print(f"page: {page}")
     return 0

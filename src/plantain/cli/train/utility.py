@@ -15,6 +15,7 @@ from plantain.cli.terminal.tables import print_table
 from plantain.cli.train.bar import TrainingBar
 from plantain.cli.train.probe import interval, named
 from plantain.models.extras import require_extra
+from plantain.records.counts import counted
 from plantain.train.probe.edits import MOST, made_edits
 from plantain.train.probe.page import write_utility_page
 from plantain.train.probe.pictures import labelled_frames
@@ -73,7 +74,12 @@ def utility(
     if as_json:
         print(orjson.dumps(asdict(found), option=orjson.OPT_INDENT_2).decode())
         return 0
-    table = Table(title=f"AUC on {found.held_out} real held-out pictures, {found.seeds} seeds, n = {found.n}")
+    table = Table(
+        title=(
+            f"AUC on {counted(found.held_out, 'real held-out picture')}, {counted(found.seeds, 'seed')}, n = "
+            f"{found.n}"
+        )
+    )
     for heading in ("learned from", *pictures.findings):
         table.add_column(heading, justify="left" if heading == "learned from" else "right")
     for arm, areas in found.areas.items():

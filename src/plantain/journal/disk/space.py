@@ -11,6 +11,7 @@ from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.errors import DiskFull
 from plantain.journal.reader import JournalReader
 from plantain.records import InputError, Step, TaskState
+from plantain.records.counts import counted
 
 EDIT_ROOM = 8 << 20
 """Bytes kept free for each edit in flight: the provider's file, the normalised image, a mask. Paid answers
@@ -49,7 +50,7 @@ def disk_full(run: Path, wanted: int) -> DiskFull:
     pending, needed = _rest_of(run)
     needed = max(wanted, needed)
     return DiskFull(
-        f"{run}: the disk is full, or a quota used up ({free / 1e6:.1f} MB free); the {pending} tasks left "
+        f"{run}: the disk is full, or a quota used up ({free / 1e6:.1f} MB free); the {counted(pending, 'task')} left "
         f"need about {needed / 1e6:.0f} MB. Nothing recorded is lost: make room and run the same command again",
         free,
         needed,

@@ -17,6 +17,7 @@ from plantain.pipeline.estimate import CallEstimate
 from plantain.pipeline.forecast import BuildPlan
 from plantain.records import InputError, SourceImage, TaskState
 from plantain.records.card import SELF_CONSISTENCY
+from plantain.records.counts import counted
 
 PEOPLE = "people/"
 """What stands before a study's name where its readers judged a run's edits (`rejudge --judge people/STUDY`)."""
@@ -193,9 +194,9 @@ def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecisi
     """Go or stop, by the constants of this module; every reason is a line."""
     rate, why, mind = numbers.qualified, list[str](), list[str]()
     if numbers.open:
-        why.append(f"{numbers.open} of {numbers.asked} tasks of the pilot are still to be done")
+        why.append(f"{numbers.open} of {counted(numbers.asked, 'task')} of the pilot still to be done")
     if rate.n < FEWEST:
-        why.append(f"only {rate.n} tasks were judged; at least {FEWEST} say something")
+        why.append(f"only {counted(rate.n, 'task')} judged; at least {FEWEST} say something")
     elif rate.high is not None and rate.high < LEAST_QUALIFIED:
         why.append(f"{_in_words(rate)} qualify: all of the interval lies below {LEAST_QUALIFIED:.0%}")
     if numbers.stopped.value is not None and numbers.stopped.value > MOST_STOPPED:

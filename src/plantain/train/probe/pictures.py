@@ -15,6 +15,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.models.probe.frame import SIDE, framed
 from plantain.pixels.decode import decode
 from plantain.records import InputError, SourceImage, derive_seed
+from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
 
 LEAST = 60
@@ -153,6 +154,7 @@ def _enough(
         found = len(set(groups[has].tolist()))
         if found < least:
             raise InputError(
-                f"{folder}: {found} independent pictures with {name}; a probe needs {least} of each finding and as "
+                f"{folder}: {counted(found, 'independent picture')} with {name}; a probe needs {least} of each "
+                f"finding and as "
                 "many without any, or nothing could be said of how good it is"
             )

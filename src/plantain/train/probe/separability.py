@@ -13,6 +13,7 @@ from plantain.models.probe.card import Area
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg
 from plantain.records import InputError, derive_seed
+from plantain.records.counts import counted
 from plantain.train.probe.edits import MadeEdit
 from plantain.train.probe.traces import LEAST_TILES, tile_count, traces, untouched
 
@@ -64,7 +65,7 @@ def _of(editor: str, edits: Sequence[MadeEdit], seed: int) -> Separability:
     groups = {edit.group for edit in edits}
     nothing = Area(None, None, None, 2 * len(edits), len(groups))
     if len(groups) < FEWEST:
-        why = f"{len(groups)} independent originals; {FEWEST} are needed"
+        why = f"{counted(len(groups), 'independent original')}; {FEWEST} are needed"
         return Separability(editor, nothing, nothing, len(edits), 0, why)
     whole, outside, kept = [], [], []
     for edit in edits:

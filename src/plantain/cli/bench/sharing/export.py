@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from plantain.cli.terminal.application import application
+from plantain.records.counts import counted
 
 app = application()
 
@@ -35,8 +36,8 @@ def export(
 
     require_extra("plantain bench export", "release", "pyarrow")
     done = export_benchmark(Benchmark.load(path), to, leave_out=leave_out, licences=tuple(licences or ()))
-    left = f", {done.left_out:,} samples left out" if done.left_out else ""
+    left = f", {counted(done.left_out, 'sample')} left out" if done.left_out else ""
     typer.echo(
-        f"{done.path}: version {done.version}, {done.samples:,} samples{left}, {done.files} files, "
+        f"{done.path}: version {done.version}, {counted(done.samples, 'sample')}{left}, {counted(done.files, 'file')}, "
         f"{done.bytes / 1e6:.1f} MB"
     )

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from plantain.cli.terminal.application import application
+from plantain.records.counts import counted
 
 app = application()
 
@@ -46,7 +47,8 @@ def hide(
         done = split(
             bench, fraction, read_key(key, path, public), public, private, places=places or (), watch=bar
         )
-    typer.echo(f"{public}: {done.samples:,} samples, truths of {done.hidden:,} hidden")
+    typer.echo(f"{public}: {counted(done.samples, 'sample')}, truths of {done.hidden:,} hidden")
     typer.echo(
-        f"{private}: {done.hidden:,} samples of {done.clusters:,} sources; for scoring with `plantain bench rescore`"
+        f"{private}: {counted(done.hidden, 'sample')} of {counted(done.clusters, 'source')}; for scoring with "
+        f"`plantain bench rescore`"
     )

@@ -9,6 +9,7 @@ import typer
 
 from plantain.cli.terminal.application import application
 from plantain.records import InputError
+from plantain.records.counts import counted
 
 app = application()
 
@@ -59,6 +60,7 @@ def pack(
     )
     lost = f", {packed.without_image:,} without an image" if packed.without_image else ""
     typer.echo(
-        f"{packed.path}: {packed.arms} arms, {packed.outputs:,} outputs{lost}, {packed.scores:,} scores, "
+        f"{packed.path}: {counted(packed.arms, 'arm')}, {counted(packed.outputs, 'output')}{lost}, "
+        f"{counted(packed.scores, 'score')}, "
         f"{packed.replies:,} judge replies"
     )

@@ -9,6 +9,7 @@ import orjson
 import typer
 
 from plantain.cli.terminal.application import application
+from plantain.records.counts import counted
 
 app = application()
 
@@ -73,7 +74,7 @@ def rescore(
     for name, why in found.not_compared.items():
         typer.echo(f"not recomputed: {name}: {why}")
     typer.echo(
-        f"NOT OK: {len(found.problems):,} problems"
+        f"NOT OK: {counted(len(found.problems), 'problem')}"
         if found.problems
         else "OK: every recomputable score follows from its output"
     )

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from plantain.cli.terminal.application import application
+from plantain.records.counts import counted
 
 app = application()
 
@@ -40,4 +41,4 @@ def site(
         [Benchmark.load(path) for path in benches or ()],
         space=space,
     )
-    typer.echo(f"{to / 'index.html'}: {written} files from {len(bundles)} submissions")
+    typer.echo(f"{to / 'index.html'}: {counted(written, 'file')} from {counted(len(bundles), 'submission')}")

@@ -9,6 +9,7 @@ import orjson
 import typer
 
 from plantain.cli.terminal.application import application
+from plantain.records.counts import counted
 
 app = application()
 
@@ -52,9 +53,9 @@ def submit_check(
     if header is not None and checked.bundle is not None:
         version = f" {header.edition}" if header.edition else ""
         typer.echo(
-            f"{header.name}: {len(header.arms)} arms on {header.benchmark}{version} ({header.digest[:12]}), "
-            f"{sum(bool(row.file) for row in checked.bundle.outputs):,} pictures"
+            f"{header.name}: {counted(len(header.arms), 'arm')} on {header.benchmark}{version} ({header.digest[:12]}), "
+            f"{counted(sum(bool(row.file) for row in checked.bundle.outputs), 'picture')}"
         )
         typer.echo(f"metrics: {', '.join(f'{name} {n}' for name, n in checked.metrics.items())}")
-    typer.echo(f"NOT OK: {len(checked.problems):,} problems" if checked.problems else "OK")
+    typer.echo(f"NOT OK: {counted(len(checked.problems), 'problem')}" if checked.problems else "OK")
     return 1 if checked.problems else 0

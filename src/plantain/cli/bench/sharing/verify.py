@@ -9,6 +9,7 @@ import typer
 
 from plantain.cli.terminal.application import application
 from plantain.records import InputError
+from plantain.records.counts import counted
 
 app = application()
 
@@ -36,11 +37,11 @@ def verify(
             raise InputError(f"--key {key}: no such file")
         private = Benchmark.load(path)
         problems = verify_revealed(private, Benchmark.load(public), read_key(key, path))
-        proven = f"{len(private)} hidden samples are the ones that were promised"
+        proven = f"{counted(len(private), 'hidden sample is', 'hidden samples are')} as promised"
     else:
         problems = verify_benchmark(path)
         proven = "every file, the content and the table are what they say"
     for line in problems:
         typer.echo(line)
-    typer.echo(f"NOT OK: {len(problems):,} problems" if problems else f"OK: {proven}")
+    typer.echo(f"NOT OK: {counted(len(problems), 'problem')}" if problems else f"OK: {proven}")
     return 1 if problems else 0

@@ -11,6 +11,7 @@ from plantain.models.hosted.batch.files import JobFiles
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, BatchService, JobState
 from plantain.models.hosted.faults import Fault
 from plantain.records import InputError, Outcome, OutcomeKind
+from plantain.records.counts import counted
 from plantain.roles.batch_rules import BatchRules
 
 FOLDER = "batch"
@@ -69,7 +70,7 @@ class BatchClient:
         if batcher is None:
             provider = job.model.partition("/")[0]
             raise InputError(
-                f"providers.{provider}.transport: {requests} requests to {job.model} still wait in batch job "
+                f"providers.{provider}.transport: {counted(requests, 'request')} to {job.model} still in batch job "
                 f'{job.provider_id or job.key}, and would be paid for again; resume with transport = "batch" until '
                 "their answers are in"
             )
@@ -142,6 +143,7 @@ def left_behind(jobs: list[tuple[JobRow, int]]) -> str:
     named = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
     total = sum(requests for _, requests in jobs)
     return (
-        f"{total} requests wait in {len(jobs)} batch job{'s' if len(jobs) > 1 else ''} at the provider, which "
+        f"{counted(total, 'request waits', 'requests wait')} in {counted(len(jobs), 'batch job')} at the "
+        f"provider, which "
         f"go{'' if len(jobs) > 1 else 'es'} on without us: {named}; resume to collect the answers"
     )
