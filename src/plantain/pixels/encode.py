@@ -110,6 +110,22 @@ def encode_png(pixels: Pixels) -> bytes:
     return bytes(data.tobytes())
 
 
+def holds_pixels_only(data: bytes) -> bool:
+    """Whether a file is a PNG of 8-bit RGB with no chunk but its pixels' and nothing after its end."""
+    if data[:8] != b"\x89PNG\r\n\x1a\n" or data[24:26] != b"\x08\x02":  # depth 8, colour type RGB
+        return False
+    at, kinds = 8, []
+    while at + 12 <= len(data):
+        kinds.append(data[at + 4 : at + 8])
+        at += 12 + int.from_bytes(data[at : at + 4], "big")
+    return (
+        at == len(data)
+        and len(kinds) > 2
+        and (kinds[0], kinds[-1]) == (b"IHDR", b"IEND")
+        and set(kinds[1:-1]) == {b"IDAT"}
+    )
+
+
 def encode_mask(mask: Mask) -> bytes:
     """A mask as a PNG of one 8-bit channel: 0 outside, 255 inside. Lossless and deterministic."""
     done, data = cv2.imencode(".png", mask.astype(np.uint8) * 255, [cv2.IMWRITE_PNG_COMPRESSION, 6])

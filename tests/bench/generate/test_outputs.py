@@ -12,6 +12,7 @@ import skimage.data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from plantain.bench.benchmark.native_format import encode_png, plain_image
 from plantain.bench.generate.baselines import COPY_INPUT, JPEG_75, RESIZE_ONLY, Trick, Truth
@@ -39,18 +40,35 @@ def given_back(reply: Reply[EditedImage]) -> np.ndarray:
 
 def test_output_of_the_own_size_is_kept_to_the_pixel() -> None:
     pixels = picture(65, 101)
-    data, note = at_own_size(encode_png(pixels), (65, 101))
-    assert np.array_equal(decode(data), pixels)
-    assert note == ""
+    own = at_own_size(encode_png(pixels), (65, 101))
+    assert np.array_equal(decode(own.png), pixels)
+    assert np.array_equal(own.pixels, pixels)
+    assert own.note == ""
+
+
+def test_a_png_of_pixels_alone_is_kept_as_it_came() -> None:
+    """Pillow's file, not ours; one with words, or bytes behind its end is written anew."""
+    pixels, plain = picture(65, 101), io.BytesIO()
+    Image.fromarray(pixels).save(plain, "PNG", compress_level=9)
+    assert at_own_size(plain.getvalue(), (65, 101)).png == plain.getvalue()
+    words, said = PngInfo(), io.BytesIO()
+    words.add_text("patient", "somebody")
+    Image.fromarray(pixels).save(said, "PNG", pnginfo=words)
+    for data in (said.getvalue(), plain.getvalue() + b"behind"):
+        own = at_own_size(data, (65, 101))
+        assert own.png != data
+        assert b"somebody" not in own.png
+        assert b"behind" not in own.png
+        assert np.array_equal(decode(own.png), pixels)
 
 
 def test_other_size_is_resized_as_pillow_does_and_said() -> None:
     pixels = picture(130, 202)
-    data, note = at_own_size(encode_png(pixels), (65, 101))
+    own = at_own_size(encode_png(pixels), (65, 101))
     expected = np.asarray(Image.fromarray(pixels).resize((65, 101), Image.Resampling.BICUBIC))
-    assert np.array_equal(decode(data), expected)
+    assert np.array_equal(decode(own.png), expected)
     assert (
-        note
+        own.note
         == "resized from 130x202: bicubic to the size of the previous image (antialiased, as Pillow does it)"
     )
 
@@ -63,14 +81,14 @@ def test_another_ratio_of_sides_is_malformed_from_one_percent_on(w: int, h: int,
         with pytest.raises(BadImage, match="another ratio of sides"):
             at_own_size(data, (w, h))
     else:
-        assert decode(at_own_size(data, (w, h))[0]).shape == (h, w, 3)
+        assert decode(at_own_size(data, (w, h)).png).shape == (h, w, 3)
 
 
 def test_transparent_and_grey_outputs_become_rgb() -> None:
     for mode in ("RGBA", "L", "P", "I;16"):
         file = io.BytesIO()
         Image.new(mode, (64, 64)).save(file, "PNG")
-        assert decode(at_own_size(file.getvalue(), (64, 64))[0]).shape == (64, 64, 3)
+        assert decode(at_own_size(file.getvalue(), (64, 64)).png).shape == (64, 64, 3)
 
 
 @pytest.mark.parametrize("data", [b"", b"no picture", b"\x89PNG\r\n\x1a\n" + b"\0" * 40])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import torch
 from plantain.models.diffusers.engine import Engine
 from plantain.models.diffusers.jobs import Batch, Done, Job, Loading, Running, Steering
 from plantain.models.diffusers.methods import METHODS
+from plantain.models.diffusers.pipelines.running import quantization
 from plantain.models.diffusers.plan import RUNNING, EditorPlan, plan_editor
 from plantain.pixels.encode import encode_mask, encode_png
 from plantain.records import InputError
@@ -61,6 +63,20 @@ def test_what_a_processor_cannot_do_is_said(tiny_loading: Callable[[str], Loadin
         done = edit(replace(tiny_loading(method), running=running))
         assert done.outcome.fatal
         assert said in done.outcome.reason
+
+
+def test_four_bits_by_torchao_ask_for_a_kernel_that_torch_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torchao 0.18's usual packing raises "Requires mslk" on every GPU without that package; no GPU ran it here."""
+    pytest.importorskip("torchao.quantization")
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda n, *a: None if n == "bitsandbytes" else find(n, *a)
+    )
+    four = Running(bits=4)
+    told = quantization(four, "cuda:0", torch.bfloat16, "transformer")["quantization_config"]
+    assert told.quant_mapping["transformer"].quant_type.int4_packing_format == "tile_packed_to_4d"
+    with pytest.raises(InputError, match=r"torchao's 4 bits go with dtype = \"bfloat16\" only"):
+        quantization(four, "cuda:0", torch.float16, "transformer")
 
 
 @pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.caches])

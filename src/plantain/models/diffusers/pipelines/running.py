@@ -45,12 +45,27 @@ def quantization(running: Running, device: str, precision: torch.dtype, part: st
             else BitsAndBytesConfig(load_in_8bit=True)
         )
     elif importlib.util.find_spec("torchao") is not None:
-        from torchao.quantization import Int4WeightOnlyConfig, Int8WeightOnlyConfig
-
-        how = TorchAoConfig(Int4WeightOnlyConfig() if running.bits == 4 else Int8WeightOnlyConfig())
+        how = TorchAoConfig(_torchao_bits(running.bits, precision))
     else:
         raise InputError(f"{WHERE}.bits: needs torchao or bitsandbytes: {install_line('bits')}")
     return {"quantization_config": PipelineQuantizationConfig(quant_mapping={part: how})}
+
+
+def _torchao_bits(bits: int, precision: torch.dtype) -> object:
+    """Of torchao's ways of 4 bits the one whose kernel is torch's own: its usual one needs a package of its own (mslk).
+
+    Raises:
+        InputError: 4 bits beside another precision than bfloat16, which that kernel does not take.
+    """
+    from torchao.quantization import Int4WeightOnlyConfig, Int8WeightOnlyConfig
+
+    if bits == 8:
+        return Int8WeightOnlyConfig()
+    if precision is not torch.bfloat16:
+        raise InputError(
+            f'{WHERE}.bits: torchao\'s 4 bits go with dtype = "bfloat16" only; or install bitsandbytes'
+        )
+    return Int4WeightOnlyConfig(int4_packing_format="tile_packed_to_4d")
 
 
 def denoiser_name(pipeline_class: type[DiffusionPipeline]) -> str:
