@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from dataclasses import replace
 
+import orjson
 import pytest
 
 from audit.stored_run import FINDINGS, RuleJudge, seen, stored_run
@@ -11,7 +14,7 @@ from plantain.audit.rejudging.rejudge import RejudgeRequest, run_rejudge
 from plantain.audit.rejudging.stored import stored_attempts
 from plantain.journal import JournalReader
 from plantain.journal.questions.tables import call_outcomes, table1
-from plantain.records import InputError, TaskState
+from plantain.records import InputError, TaskState, Usage
 from plantain.runs.settings.terms import Terms
 
 
@@ -107,3 +110,26 @@ def test_one_decides_and_no_name_twice(tmp_path):
         with pytest.raises(InputError, match=told):
             rejudged(run, *judges, **wish)
     assert yes.asked == 0
+
+
+def test_a_judge_of_another_edition_is_asked_only_where_that_is_accepted(tmp_path):
+    run = stored_run(tmp_path / "run", images=1)
+    rejudged(run, edition(1))
+    stopped = rejudged(run, edition(2))
+    assert "rule/one@2" in stopped.summary.stopped and "--accept-model-change" in stopped.summary.stopped
+    # Another one again, whose answers are not yet among those that were in flight when it stopped.
+    done = rejudged(run, edition(3), accept_model_change=True)
+    assert done.summary.stopped is None
+    columns = Counter(v.draw for v in verdicts(run) if v.verdict.judge == "rule/one")
+    assert (columns[min(columns)], columns[max(columns)]) == (4, 4)
+    with JournalReader.open(run) as reader:
+        (change,) = orjson.loads(reader.meta("model_changes"))
+    assert (change["from"], change["to"]) == (["rule/one@1"], "rule/one@3")
+
+
+def edition(number):
+    class Edition(RuleJudge):
+        async def judge(self, request):
+            return replace(await super().judge(request), usage=Usage(served_model=f"rule/one@{number}"))
+
+    return Edition("rule/one", lambda request: seen(True), fingerprint=str(number))

@@ -18,10 +18,11 @@ class ModelDrift:
 
     Args:
         journal: of the run.
-        accept_changes: a new one is accepted and recorded instead of stopping the run.
+        accept_changes: a new one is accepted and recorded instead of stopping the run; None where nobody can be asked,
+            because the command has no option for it.
     """
 
-    def __init__(self, journal: Journal, *, accept_changes: bool = False) -> None:
+    def __init__(self, journal: Journal, *, accept_changes: bool | None = None) -> None:
         self._journal = journal
         self._accept = accept_changes
         self._known: dict[str, list[str]] = orjson.loads(journal.reader.meta(META) or "{}")
@@ -36,9 +37,10 @@ class ModelDrift:
         if not served or served in known:
             return
         if known and not self._accept:
+            way = "" if self._accept is None else "go on with --accept-model-change (it is recorded), or "
             raise RunHalted(
                 f"{model} is now served by {served}, and this run was made with {', '.join(known)}: the answers would "
-                "not be of one model; go on with --accept-model-change (it is recorded), or start a new run folder"
+                f"not be of one model; {way}start a new run folder"
             )
         before = list(known)
         known.append(served)

@@ -158,7 +158,7 @@ class Door:
         *,
         observer: ProgressObserver = SILENT,
         on_commit: Callable[[int], None] | None = None,
-        accept_model_change: bool = False,
+        accept_model_change: bool | None = None,
         also_close: Iterable[object] = (),
     ) -> AsyncIterator[OpenRun]:
         """A run, open for calls until the block ends; then its summary says what was done.
@@ -168,7 +168,8 @@ class Door:
             beginning: what a new run begins with and a resumed one must repeat; None for a run that has to be there.
             observer: told how the run goes on.
             on_commit: told the number of durable events so far.
-            accept_model_change: go on, and record it, when a provider serves another model than before.
+            accept_model_change: go on, and record it, when a provider serves another model than before; None:
+                stop, and name no option.
             also_close: models of the caller's own.
 
         Raises:

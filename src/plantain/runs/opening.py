@@ -88,7 +88,7 @@ def _shown(value: JsonValue) -> str:
 
 
 async def open_client(
-    terms: Terms, journal: Journal, jobs: BatchClient, *, accept_model_change: bool = False
+    terms: Terms, journal: Journal, jobs: BatchClient, *, accept_model_change: bool | None = None
 ) -> tuple[ModelClient, AdmissionController]:
     """The client for all calls of a run, and the controller that admits them.
 
@@ -96,7 +96,8 @@ async def open_client(
         terms: under which they are made.
         journal: the run's.
         jobs: the batch client that the run's models were made with; opened here, closed by the caller.
-        accept_model_change: go on, and record it, when a provider serves another model than before.
+        accept_model_change: go on, and record it, when a provider serves another model than before; None: stop,
+            and name no option.
     """
     alarm = Alarm(
         terms.limits.on_stop, journal.run, [section.api_key_env for section in terms.providers.values()]

@@ -30,6 +30,7 @@ class RejudgeRequest:
         retry: ask again where a judge gave no answer before.
         prompts: for each judge the folder of its own prompts, or None; empty for ours.
         labels: for each judge what its verdicts are stored under, where that is not its name.
+        accept_model_change: go on, and record it, where a judge answers in another edition or version than before.
     """
 
     judges: Sequence[str | Judge]
@@ -38,6 +39,7 @@ class RejudgeRequest:
     retry: bool = False
     prompts: Sequence[Path | None] = ()
     labels: Sequence[str] = ()
+    accept_model_change: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,9 @@ async def run_rejudge(
     door.check()
     juries = _juries(door, wish, rubric)
     policy, threshold = policy_of(frozen, rubric)
-    async with door.open(run, observer=observer, on_commit=on_commit) as opened:
+    async with door.open(
+        run, observer=observer, on_commit=on_commit, accept_model_change=wish.accept_model_change
+    ) as opened:
         seated = await seat(opened.journal, juries)
         judging = StoredJudging(opened, taxonomy or load_taxonomy(), policy, threshold, wish.retry)
         observer.begun("attempts judged", total * len(seated))

@@ -44,6 +44,13 @@ def rejudge(
     to: Annotated[
         Path | None, typer.Option("--to", metavar="FILE", help="The page. Default: rejudged.html in the run.")
     ] = None,
+    accept_model_change: Annotated[
+        bool,
+        typer.Option(
+            "--accept-model-change",
+            help="Go on when a judge answers in another edition or version than this run knows it by.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Judges, rows and flips as JSON.")] = False,
 ) -> int:
     """Judge stored attempts again, beside the verdicts that are there. Nothing is generated.
@@ -59,7 +66,7 @@ def rejudge(
 
     hired = [_people(name) if name.startswith(PEOPLE) else name for name in judges]
     terms = load_terms(settings, models_named([name for name in hired if isinstance(name, str)]))
-    wish = RejudgeRequest(tuple(hired), sample, decisive, retry)
+    wish = RejudgeRequest(tuple(hired), sample, decisive, retry, accept_model_change=accept_model_change)
     with StageProgress(quiet=as_json) as progress:
         try:
             done = asyncio.run(run_rejudge(run, wish, terms, observer=progress))
