@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import shutil
@@ -22,12 +23,15 @@ from plantain.models.registry import provider
 from plantain.models.vlm.conversation import LocalConversation, answer, as_messages
 from plantain.models.vlm.local import find_local, open_local
 from plantain.pipeline.run import run_build
-from plantain.records import InputError, OutcomeKind
+from plantain.records import InputError, Observations, OutcomeKind
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
+from plantain.roles import JudgeRequest, Reply
 from plantain.roles.options import ProviderOptions
 from plantain.rubrics import MED_BANANA
+from plantain.train.finished import DONE
 from plantain.train.judge.conversations import HELD_OUT, TRAIN, Conversations
+from plantain.train.judge.decisions import held_out_decisions
 from plantain.train.judge.judge_plan import JudgePlan
 from plantain.train.judge.judge_run import CONVERSATIONS, export_verdicts, train_judge
 from plantain.train.judge.tuning import answer_loss, make_adapters, tune
@@ -118,7 +122,7 @@ def test_too_little_is_refused(run: Path, base: Path, tmp_path: Path) -> None:
     (tmp_path / "trained" / "adapter").mkdir()
     local = find_local(f"vlm/{tmp_path / 'trained'}", OPTIONS)
     with pytest.raises(InputError, match="was trained here already"):
-        train_judge(verdicts_of(run), local, words(base), PLAN, tmp_path)
+        train_judge(verdicts_of(run), local, OPTIONS, PLAN, tmp_path)
 
 
 def test_the_loss_is_transformers_own_on_the_answer_alone(run: Path, base: Path, tmp_path: Path) -> None:
@@ -176,7 +180,16 @@ def test_a_trained_judge_judges_and_gets_its_card_beside_its_base(
     assert main([str(arg) for arg in args]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["held_out_loss"]["after"] < told["held_out_loss"]["before"]
+    decisions = told["held_out_decisions"]
+    assert (decisions["asked"], decisions["answered"], decisions["kappa"]) == (told["held_out"], 0, None)
     made = Path(told["model"])
+    assert f"0 of {told['held_out']} answered" in " ".join(
+        (made / "README.md").read_text(encoding="utf-8").split()
+    )
+    record = json.loads((tmp_path / "out" / DONE).read_text(encoding="utf-8"))
+    with JournalReader.open(run) as reader:
+        tasks = {row.id for row in reader.tasks()}
+    assert {*record["trained_on"], *record["held_out"]} <= tasks  # what a withdrawal names
     assert "CC-BY" not in (made / "README.md").read_text(encoding="utf-8")
     assert "under: open (" in (made / "README.md").read_text(encoding="utf-8")
     before = sorted((path, path.stat().st_mtime_ns) for path in made.rglob("*"))
@@ -204,6 +217,38 @@ def test_a_trained_judge_judges_and_gets_its_card_beside_its_base(
     assert card["judge"] == f"vlm/{made}"
     assert (card["verdicts"], card["unanswered"] > 0) == (0, True)  # noise that was trained for four steps
     assert f"vlm/{base}" in card["agreement"]
+
+
+class Sure:
+    """Says the same of every edit, or what the verdict said."""
+
+    def __init__(self, known: dict[str, Observations], always: bool | None = None) -> None:
+        self._known, self._always = known, always
+
+    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
+        seen = self._known[hashlib.sha256(request.edited.data).hexdigest()]
+        if self._always is not None:
+            seen = replace(
+                seen, criteria={n: replace(r, passed=self._always) for n, r in seen.criteria.items()}
+            )
+        return Reply(seen)
+
+
+def test_decisions_stand_beside_chance(run: Path) -> None:
+    """A judge that always says the commoner decision agrees often and has kappa 0; one that is right has 1."""
+    source = verdicts_of(run)
+    some = source.judgements()
+    known = {one.edited: one.verdict.observations for one in some}
+    passed = sum(one.verdict.qualified for one in some)
+    assert 0 < passed < len(some)
+    right = asyncio.run(held_out_decisions(source, some, Sure(known)))
+    assert right is not None
+    assert (right.asked, right.answered, right.same, right.kappa) == (len(some), len(some), len(some), 1.0)
+    always = asyncio.run(held_out_decisions(source, some, Sure(known, always=True)))
+    assert always is not None
+    assert (always.same, always.kappa) == (passed, 0.0)
+    assert always.commoner == max(passed, len(some) - passed)
+    assert asyncio.run(held_out_decisions(source, some, Sure(known), stop=lambda: True)) is None
 
 
 @pytest.mark.slow

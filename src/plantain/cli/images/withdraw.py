@@ -175,12 +175,15 @@ def _learned(
     tasks: Collection[str],
 ) -> list[Path]:
     """Models that learned from what goes; where a training tells no examples, from a release that holds some of it."""
-    releases = {Path(path).name for run in runs.values() if run is not None for path in run.releases}
+    sources = {Path(path).name for run in runs.values() if run is not None for path in run.releases}
+    sources |= {
+        folder.resolve().name for folder, run in runs.items() if run is not None
+    }  # judges learn from runs
     gone = {*tasks, *(sample for ids in samples.values() for sample in ids)}
     return [
         learned.folder
         for learned in trainings(folder)
-        if learned.source in releases | samples.keys()
+        if learned.source in sources | samples.keys()
         and (learned.examples is None or learned.examples & gone or not gone)
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -75,7 +76,7 @@ def judge(
     require_extra("plantain train judge", "torch", "torch", "transformers", "peft")
     with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar.say) as stop:
         observer = JudgeObserver(bar.begin, bar.step)
-        result = train_judge(source, local, words, plan, out, observer=observer, stop=stop)
+        result = train_judge(source, local, options, plan, out, observer=observer, stop=stop)
     if result.model is None:
         typer.echo("plantain: stopped (interrupted); type the same command to go on", err=True)
         return STOPPED
@@ -90,6 +91,7 @@ def _print(result: JudgeResult, as_json: bool) -> int:
             "learned": result.learned,
             "held_out": result.held_out,
             "held_out_loss": {"before": result.before, "after": result.after},
+            "held_out_decisions": asdict(result.decisions) if result.decisions else None,
         }
         typer.echo(orjson.dumps(document).decode())
         return 0
@@ -98,5 +100,6 @@ def _print(result: JudgeResult, as_json: bool) -> int:
     )
     if result.model is not None:
         typer.echo(f"held-out loss: {result.before:.4f} before, {result.after:.4f} after")
+        typer.echo(f"held-out edits: {result.decisions}")
         typer.echo(f"judge: vlm/{result.model}\nits card: plantain audit --judge vlm/{result.model}")
     return 0

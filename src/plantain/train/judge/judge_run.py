@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from plantain.files.writing import replace_file
 from plantain.models.diffusers.weights import TRAINED
 from plantain.models.hosted.writer_and_judge import HostedJudge
-from plantain.models.vlm.local import ADAPTER, LocalModel, open_local
+from plantain.models.vlm.conversation import LocalConversation
+from plantain.models.vlm.local import ADAPTER, LocalModel, find_local, open_local
 from plantain.records import InputError, Licence
+from plantain.roles.options import ProviderOptions
 from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.judge.conversations import HELD_OUT, TRAIN, Conversations, write_conversations
+from plantain.train.judge.decisions import HeldOutDecisions, held_out_decisions
 from plantain.train.judge.judge_plan import JudgeObserver, JudgePlan
 from plantain.train.judge.verdicts import StoredJudgement, VerdictSource, judgements_listed
 from plantain.train.split import split_watched
@@ -34,6 +39,7 @@ class JudgeResult:
         conversations: folder of these.
         learned, held_out: how many verdicts.
         before, after: mean negative log-likelihood of the held-out answers' tokens, in nats.
+        decisions: of the judge on held-out edits, asked as it will be.
     """
 
     model: Path | None
@@ -42,6 +48,7 @@ class JudgeResult:
     held_out: int
     before: float | None = None
     after: float | None = None
+    decisions: HeldOutDecisions | None = None
 
 
 def export_verdicts(
@@ -77,7 +84,7 @@ def export_verdicts(
 def train_judge(
     source: VerdictSource,
     base: LocalModel,
-    judge: HostedJudge,
+    options: ProviderOptions,
     plan: JudgePlan,
     out: Path,
     *,
@@ -89,7 +96,7 @@ def train_judge(
     Args:
         source: of verdicts.
         base: the model.
-        judge: the same as a judge, whose words are learned.
+        options: with which it was found, and with which it will judge.
         plan: how.
         out: folder of conversations, checkpoint and judge.
         observer: told how it goes on.
@@ -102,7 +109,8 @@ def train_judge(
     told.begin("conversations", 0)
     if (base.folder / ADAPTER).is_dir():
         raise InputError(f"{base.name}: was trained here already; start from what it was trained from")
-    learned, held_out = export_verdicts(source, judge, plan, out)
+    words = HostedJudge(LocalConversation(base), options)
+    learned, held_out = export_verdicts(source, words, plan, out)
     folder = out / CONVERSATIONS
     training, watched = (Conversations.open(folder / name) for name in (TRAIN, HELD_OUT))
     settings = [base.digest, training.digest, watched.digest, asdict(plan)]
@@ -110,7 +118,9 @@ def train_judge(
     done = read_finished(out / DONE, wanted)
     result = JudgeResult(out / MODEL, folder, len(learned), len(held_out))
     if done is not None:
-        return _measured(result, done["held_out_loss"]["before"], done["held_out_loss"]["after"])
+        measured = _measured(result, done["held_out_loss"]["before"], done["held_out_loss"]["after"])
+        decisions = done.get("held_out_decisions")
+        return replace(measured, decisions=HeldOutDecisions.read(decisions) if decisions else None)
     from plantain.train.judge.tuning import make_adapters, mean_loss, tune
     from plantain.train.loop.training import Schedule
 
@@ -138,13 +148,21 @@ def train_judge(
     with written_whole(out / MODEL, "the judge") as unfinished:
         _write(base, plan, source, learned, result, unfinished)
         model.save_pretrained(unfinished / ADAPTER)
+    del model, vlm, weights
+    told.begin("held-out decisions", 0)
+    decisions = asyncio.run(_decisions(source, held_out, options, plan, out / MODEL, stop))
+    if decisions is None:
+        return JudgeResult(None, folder, len(learned), len(held_out), before)
+    result = replace(result, decisions=decisions)
+    replace_file(out / MODEL / CARD, _card(base, plan, source, learned, result).encode())
     record = {
         "source": {"name": source.name},
         "base": {"name": base.name, "digest": base.digest, "licence": base.licence},
         "plan": asdict(plan),
-        "trained_on": [one.id for one in learned],
-        "held_out": [one.id for one in held_out],
+        "trained_on": sorted({one.task for one in learned}),
+        "held_out": sorted({one.task for one in held_out}),
         "held_out_loss": {"before": before, "after": result.after},
+        "held_out_decisions": asdict(decisions),
         "log": [entry["loss"] for entry in trained.log],
     }
     write_json(out / DONE, {"identity": wanted, **record})
@@ -152,10 +170,22 @@ def train_judge(
     return result
 
 
+async def _decisions(
+    source: VerdictSource,
+    held_out: Sequence[StoredJudgement],
+    options: ProviderOptions,
+    plan: JudgePlan,
+    folder: Path,
+    stop: Callable[[], bool],
+) -> HeldOutDecisions | None:
+    """Those of the judge as it lies in its folder, shown pictures as it will be."""
+    conversation = LocalConversation(find_local(f"vlm/{folder}", options))
+    judge = HostedJudge(conversation, replace(options, shown_side=options.shown_side or plan.side))
+    return await held_out_decisions(source, held_out, judge, stop)
+
+
 def _measured(result: JudgeResult, before: float, after: float) -> JudgeResult:
-    return JudgeResult(
-        result.model, result.conversations, result.learned, result.held_out, float(before), float(after)
-    )
+    return replace(result, before=float(before), after=float(after))
 
 
 def _write(
@@ -171,6 +201,18 @@ def _write(
         place = path.relative_to(base.folder)
         if path.is_file() and str(place) not in (CARD, TRAINED):
             link_file(path, folder / place)
+    (folder / CARD).write_text(_card(base, plan, source, learned, result), encoding="utf-8")
+    if plan.side is not None:
+        (folder / TRAINED).write_text(json.dumps({"side": plan.side}), encoding="utf-8")
+
+
+def _card(
+    base: LocalModel,
+    plan: JudgePlan,
+    source: VerdictSource,
+    learned: Sequence[StoredJudgement],
+    result: JudgeResult,
+) -> str:
     judges = ", ".join(sorted({one.verdict.judge for one in learned}))
     licences = Counter(one.image.licence for one in learned)
     head = f"---\nlicense: {base.licence}\n---\n\n" if base.licence != "unknown" else ""
@@ -178,7 +220,9 @@ def _write(
         f"{head}# Judge trained on {source.name}\n\nLoRA adapters of rank {plan.lora_rank} on `{base.name}`, "
         f"{plan.steps} steps of {plan.batch}, learning rate {plan.rate:g}, seed {plan.seed}, on {result.learned} "
         f"verdicts of {judges}. On {result.held_out} held-out verdicts of other groups the answer's tokens have a mean "
-        f"negative log-likelihood of {result.after:.4f} nats, {result.before:.4f} before.\n\nLearned from pictures "
+        f"negative log-likelihood of {result.after:.4f} nats, {result.before:.4f} before."
+        + (f" Asked about held-out edits: {result.decisions}." if result.decisions else "")
+        + "\n\nLearned from pictures "
         f"under: {', '.join(f'{licence.value} ({n})' for licence, n in sorted(licences.items()))}.\n\n"
         "A judge that learned from another's verdicts repeats its mistakes. Before it decides anything, `plantain "
         "audit --judge vlm/FOLDER --beside vlm/BASE` makes its card beside its base's.\n"
@@ -188,6 +232,4 @@ def _write(
             "\nSome of these pictures are under a data-use agreement: weights can give away what they learned from, so "
             "these may go only where the pictures may.\n"
         )
-    (folder / CARD).write_text(text, encoding="utf-8")
-    if plan.side is not None:
-        (folder / TRAINED).write_text(json.dumps({"side": plan.side}), encoding="utf-8")
+    return text

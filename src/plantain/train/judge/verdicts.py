@@ -50,6 +50,11 @@ class StoredJudgement:
     verdict: Verdict
     split: str = ""
 
+    @property
+    def task(self) -> str:
+        """Whose attempt it is."""
+        return self.id.rsplit("-g", 1)[0]
+
     def listed(self, groups: Groups) -> ListedExample:
         """As splits take it."""
         reserved = self.split not in ("", TRAINING)
