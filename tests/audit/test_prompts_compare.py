@@ -114,7 +114,9 @@ def test_flips_agreement_and_cost_are_those_of_the_answers(
     assert {flip["recorded"] for flip in told["flips"]} == {False}  # no stored attempt had qualified
 
     page = Path(told["report"]).read_text()
-    assert page.count("<article>") == flips and page.count("<img src=") == 2 * flips
+    assert page.count("<article ") == flips and page.count("<img src=") == 2 * flips
+    assert page.count("<figcaption>edit, synthetic</figcaption>") == flips
+    assert str(mine) not in page and "<h1>shipped and mine</h1>" in page  # a page that is shown says no path
     assert json.loads((run / "prompts.json").read_text())["flips"] == told["flips"]
     before = len(server.calls)
     assert compare(capsys, "shipped", mine, *options) == told and len(server.calls) == before

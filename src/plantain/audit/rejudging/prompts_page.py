@@ -49,6 +49,7 @@ def write_prompts_page(comparison: PromptComparison, run: Path, original_of: dic
         path,
         page.render(
             comparison=comparison,
+            names=_shown_names(comparison.names),
             qualified=comparison.qualified(),
             criteria=comparison.criteria(),
             flips=flips,
@@ -57,6 +58,12 @@ def write_prompts_page(comparison: PromptComparison, run: Path, original_of: dic
         ),
     )
     return path
+
+
+def _shown_names(names: tuple[str, str]) -> tuple[str, str]:
+    """The two sets of prompts as the page calls them: a folder by its own name, not by where it lies, if that tells."""
+    short = tuple(Path(name).name or name for name in names)
+    return (short[0], short[1]) if short[0] != short[1] else names
 
 
 def _flips(
