@@ -13,7 +13,7 @@ APT_TEST := chromium strace
 # Tests start hundreds of processes; where bytecode is not kept, each of them compiles plantain anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast fuzz hostile stale check bench docs gallery dist format clean
+.PHONY: shapes demo test test-fast fuzz hostile stale check bench docs gallery dist format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/plantain demo $(DEMO_DIR)
@@ -63,6 +63,10 @@ dist: $(VENV)/.dist
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W --keep-going -j 2 -b html docs build/site
 	@echo "Look at it: build/site/index.html"
+
+# Writes the shapes of what commands print with --json, for the reference, after a walk through the pages.
+shapes: $(VENV)/.dev debian
+	PYTHONPATH=tests $(BIN)/python -m docs.shapes
 
 # Takes the pictures of the gallery anew (docs/images), from demos that it makes in build/gallery.
 gallery: docs $(VENV)/.dev debian

@@ -10,6 +10,7 @@ from pathlib import Path
 from reference_from_code.commands import command_pages
 from reference_from_code.files import finding_page, rubric_page
 from reference_from_code.installed import installed_pages
+from reference_from_code.json_shapes import json_page
 from reference_from_code.keys import recipe_page, settings_page
 
 ABOUT = "<!-- written from the code by docs/reference_from_code; do not edit -->\n\n"
@@ -23,6 +24,7 @@ def pages() -> dict[str, str]:
         "settings-file.md": settings_page(),
         "rubric-file.md": rubric_page(),
         "finding-file.md": finding_page(),
+        "json-shapes.md": json_page(),
         **installed_pages(),
     }
 

@@ -18,7 +18,7 @@ import os
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -144,6 +144,12 @@ def perform(block: Block, ids: dict[str, str]) -> Iterator[str]:
         tomllib.loads(block.text)
     elif block.language == "json":
         json.loads(block.text)
+
+
+def walk(pages: Iterable[Path]) -> dict[Path, list[str]]:
+    """What is wrong on each page, one after the other in the present folder."""
+    ids: dict[str, str] = {}
+    return {page: [problem for block in blocks(page) for problem in perform(block, ids)] for page in pages}
 
 
 def parsed(line: str) -> Iterator[str]:

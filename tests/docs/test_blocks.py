@@ -6,12 +6,27 @@ README stands alone: it has a folder of its own, with pictures and nothing else.
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from docs.blocks import ROOT, Block, blocks, ids_in, inside, missing, parsed, perform, shape, with_own_ids
+from docs.blocks import (
+    ROOT,
+    Block,
+    blocks,
+    ids_in,
+    inside,
+    missing,
+    parsed,
+    perform,
+    shape,
+    walk,
+    with_own_ids,
+)
+from docs.shapes import COMMANDS, KEPT, shape_of, shapes
 from plantain.offline.workers import close_workers
 
 TUTORIAL = sorted((ROOT / "docs/tutorial").glob("[0-9]*.md"))
@@ -22,28 +37,56 @@ OTHERS = sorted(
 )
 """Design pages are for reading: they show parts of files, not walks."""
 README = ROOT / "README.md"
-WALKS = ((*TUTORIAL, *OTHERS), (TUTORIAL[0], README))
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What a walk left: what is wrong on each page, and the shapes of what `--json` prints in its folder."""
+
+    problems: dict[Path, list[str]]
+    shapes: dict[str, dict[str, str]]
 
 
 @pytest.fixture(scope="session")
-def walked(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, list[str]]:
-    """What went wrong on each page, by page; the pages of a walk in one folder, in its order."""
-    problems: dict[Path, list[str]] = {}
+def walked(tmp_path_factory: pytest.TempPathFactory) -> Walked:
+    """The pages in one folder, in this order; README in another, where there are pictures and nothing else."""
     try:
-        for walk in WALKS:
-            ids: dict[str, str] = {}
-            with inside(tmp_path_factory.mktemp("walk")):
-                for page in walk:
-                    problems[page] = [problem for block in blocks(page) for problem in perform(block, ids)]
+        with inside(tmp_path_factory.mktemp("readme")):
+            problems = walk((TUTORIAL[0], README))
+        with inside(tmp_path_factory.mktemp("walk")):
+            problems |= walk((*TUTORIAL, *OTHERS))
+            return Walked(problems, shapes())
     finally:
         close_workers()
-    return problems
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [*TUTORIAL, *OTHERS, README], ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_stands_on_a_page_runs(page: Path, walked: dict[Path, list[str]]) -> None:
-    assert walked[page] == []
+def test_what_stands_on_a_page_runs(page: Path, walked: Walked) -> None:
+    assert walked.problems[page] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_json_has_the_shape_that_the_reference_says(command: str, walked: Walked) -> None:
+    kept, found = json.loads(KEPT.read_text(encoding="utf-8"))[command], walked.shapes[command]
+    assert found == kept, "`make shapes` writes them anew"
+
+
+def test_shapes_name_what_is_always_there_and_what_is_keyed_by_data() -> None:
+    document = {
+        "ok": True,
+        "by_label": {"glioma": 2},
+        "rows": [{"id": "a", "p": None}, {"id": "b", "p": 0.5}],
+        "why": [],
+    }
+    assert shape_of(document) == {
+        "ok": {"true or false"},
+        "by_label.NAME": {"number"},
+        "rows[].id": {"text"},
+        "rows[].p": {"null", "number"},
+        "why": {"list"},
+    }
 
 
 def test_a_block_is_read_with_its_comment(tmp_path: Path) -> None:

@@ -1,0 +1,127 @@
+"""The shapes of what commands print with `--json`, as the walk of the pages finds them.
+
+`make shapes` walks the pages, asks every command below, and writes what it finds; the reference's page is made of that
+file, and a test holds the file against another walk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+
+from docs.blocks import ROOT, inside, walk
+from plantain.cli import main as plantain
+
+KEPT = ROOT / "docs/reference_from_code/json_shapes.json"
+COMMANDS = """
+ingest folder scans --modality brain_mri --licence open --out catalogue
+quarantine films-catalogue
+findings --modality brain_mri
+init catalogue --to other.toml
+plan pilot.toml
+status runs/pilot
+show runs/pilot
+report runs/pilot
+retry runs/pilot --outcome refused
+consent runs/pilot
+pilot pilot.toml --run runs/small --tasks 4
+rejudge runs/again --judge offline/instruments
+audit runs/pilot --judge offline/instruments --plan
+models
+export runs/pilot --to releases/json --licence CC-BY-4.0
+verify releases/pilot
+import releases/pilot --run runs/json
+release diff releases/v1 releases/v2
+release attach releases/pilot --from catalogue
+merge runs/part-1 runs/part-2 --run runs/whole
+withdraw runs/whole --group nilearn:mni152 --dry-run
+bench check my-bench
+bench describe my-bench
+bench from-build runs/pilot --out other-bench
+bench generate my-bench --run runs/bench
+bench score runs/bench --judge none
+bench table runs/bench --to leaderboard
+bench submit-check submissions/mine --bench my-bench
+bench overlap my-bench catalogue
+review plan --readers 5 --cases 100 --effect 0.15
+review results studies/pilot
+train separability runs/pilot --to figures
+""".strip().splitlines()
+BY_NAME = frozenset(
+    {"by_label", "by_split", "by_modality", "crossed_splits", "rounds", "outcomes", "pictures", "directions"}
+    | {
+        "longest_sides",
+        "licences",
+        "left_out",
+        "without_image",
+        "without_pair",
+        "reasons",
+        "metrics",
+        "criteria",
+    }
+    | {"unjudged", "prices", "limits", "failed_criteria"}
+)
+"""Keys whose objects are keyed by what there is, not by names that are always the same."""
+_FIXED = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def shape_of(document: object, path: str = "") -> dict[str, set[str]]:
+    """The types that stand under each path of a document; `[]` is any item of a list, `NAME` any key."""
+    found: dict[str, set[str]] = {}
+    if isinstance(document, dict):
+        name = path.rpartition(".")[2].removesuffix("[]")
+        by_name = name in BY_NAME or not all(_FIXED.fullmatch(key) for key in document)
+        for key, value in document.items():
+            below = "NAME" if by_name else key
+            _join(found, shape_of(value, f"{path}.{below}" if path else below))
+        return found or {path: {"object"}}
+    if isinstance(document, list):
+        for item in document:
+            _join(found, shape_of(item, f"{path}[]"))
+        return found or {path: {"list"}}
+    kinds = {bool: "true or false", int: "number", float: "number", str: "text", type(None): "null"}
+    return {path: {kinds[type(document)]}}
+
+
+def _join(found: dict[str, set[str]], more: dict[str, set[str]]) -> None:
+    for path, kinds in more.items():
+        found.setdefault(path, set()).update(kinds)
+
+
+def shapes() -> dict[str, dict[str, str]]:
+    """The shape of every command's document, in the folder of a walk.
+
+    Raises:
+        ValueError: a command failed, or printed no JSON.
+    """
+    found = {}
+    for command in COMMANDS:
+        output, errors = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+            code = plantain([*shlex.split(command), "--json"])
+        if code != 0:
+            raise ValueError(f"plantain {command} --json: exit code {code}: {errors.getvalue()[-300:]}")
+        document = json.loads(output.getvalue())
+        found[command] = {path: ", ".join(sorted(kinds)) for path, kinds in shape_of(document).items()}
+    return found
+
+
+def main() -> None:
+    """Walks the pages in a fresh folder, and writes the shapes."""
+    from docs.test_blocks import OTHERS, TUTORIAL
+
+    with tempfile.TemporaryDirectory() as folder, inside(Path(folder)):
+        problems = [problem for found in walk((*TUTORIAL, *OTHERS)).values() for problem in found]
+        if problems:
+            sys.exit("\n".join(problems))
+        KEPT.write_text(json.dumps(shapes(), indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
