@@ -14,7 +14,7 @@ def json_page() -> str:
     """The page: a table of paths and types for each command."""
     parts = [
         "# Shapes of JSON output\n",
-        "What each command printed at the end of a walk through these pages, as paths. `rows[].id` is the `id` of every "
+        "What each command printed after a walk through these pages, as paths. `rows[].id` is the `id` of every "
         "item of the list `rows`. `NAME` stands for a key that says what there is, such as a finding or model. Below "
         "a list or an object that was empty there are no paths. What all commands have in common: "
         "[JSON output](../json.md).\n",
