@@ -6,6 +6,7 @@ import asyncio
 import math
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -234,6 +235,29 @@ def test_gate_waits_for_calls_in_flight_before_it_calls_the_budget_spent() -> No
         return sum(d is None for d in done)
 
     assert run_simulated(scene()) == 9
+
+
+def test_gate_prices_a_call_by_the_day_on_which_it_is_sent() -> None:
+    """A dollar a picture until the new year, two from then on: five calls of 10 hours, one after another."""
+    old = replace(DOLLAR, until="2027-01-01")
+    new = Price(image_out_each=2.0, since="2027-01-01")
+
+    async def scene() -> list[float]:
+        loop = asyncio.get_running_loop()
+        budget = Budget(100.0)
+        rules = ModelLimits(1, price=old, max_output_tokens=1)
+        gate = AdmissionController(
+            lambda model: rules if loop.time() < 24 * 3600 else replace(rules, price=new), budget
+        )
+        spent, usage = [], Usage(input_tokens=0, images=1)
+        waiting = [asyncio.create_task(call(gate, seconds=36_000.0, usage=usage)) for _ in range(5)]
+        for task in waiting:
+            await task
+            spent.append(budget.spent_usd)
+        return spent
+
+    # begun after 0, 10 and 20 hours at the old price, after 30 and 40 hours at the new one
+    assert run_simulated(scene()) == pytest.approx([1.0, 2.0, 3.0, 5.0, 7.0])
 
 
 def test_gate_call_whose_answer_never_came_stays_held() -> None:

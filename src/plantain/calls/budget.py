@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from plantain.calls.ledger import Ledger
-from plantain.records import Outcome, OutcomeKind, Price, Step, Usage
+from plantain.records import Outcome, Price, Step, Usage
 
 TOLERANCE_USD = 1e-9
 """Sums of many small floats are compared with the cap to within this."""
@@ -217,10 +217,6 @@ class Budget:
         costs.learn(cost_usd)
 
 
-UNBILLED = frozenset({OutcomeKind.RATE_LIMITED, OutcomeKind.REFUSED, OutcomeKind.CANCELLED})
-"""Ended before the model worked, unless the provider's usage says otherwise."""
-
-
 def cost_of(price: Price | None, outcome: Outcome, usage: Usage) -> float | None:
     """Dollars that a call cost; None where that cannot be known (no price, or an answer that never arrived)."""
     if price is None:
@@ -228,6 +224,6 @@ def cost_of(price: Price | None, outcome: Outcome, usage: Usage) -> float | None
     if price == Price():
         return 0.0
     known = price.cost(usage)
-    if known is None and (outcome.fatal or outcome.unbilled or outcome.kind in UNBILLED):
+    if known is None and outcome.costs_nothing and not usage.asks:
         return 0.0
     return None if known is None else max(0.0, known)  # no provider pays us, whatever a model reports

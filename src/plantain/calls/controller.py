@@ -20,7 +20,7 @@ class AdmissionController:
     `on_outage` is told of each pause in which a model answers nobody, and whether that has lasted long by now.
 
     Args:
-        rules: what the recipe says of a model, by its name; asked once for each.
+        rules: what the recipe says of a model, by its name; asked once for each, and again where its price has an end.
         budget: the run's money and calls.
     """
 
@@ -87,6 +87,15 @@ class AdmissionController:
             self.limiters[model] = RateLimiter(model, self._rules(model), self.budget, self._pump)
         return self.limiters[model]
 
+    def _price_by_day(self, limiter: RateLimiter) -> None:
+        """Takes up the price that has followed since the last call; one that nobody follows up goes on."""
+        price = limiter.rules.price
+        if price is None or not price.until:
+            return
+        rules = self._rules(limiter.model)
+        if rules.price is not None and rules.price.since != price.since:
+            limiter.priced(rules.price, rules.tier_factor)
+
     def _hand_in(self, ticket: LimiterTicket) -> None:
         ticket.hand_in()
         outage = ticket.limiter.outage
@@ -98,6 +107,7 @@ class AdmissionController:
 
     def _pump(self, limiter: RateLimiter) -> None:
         self._short_of_money.discard(limiter)
+        self._price_by_day(limiter)
         try:
             if limiter.pump():
                 self._short_of_money.add(limiter)

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from plantain.calls.adaptive_rate import AdaptiveRate
 from plantain.calls.admission import Ticket
@@ -72,6 +72,7 @@ class LimiterTicket(Ticket):
     tokens: float = field(kw_only=True)
     sent_at: float = field(kw_only=True)
     level: int = field(kw_only=True)
+    price: Price | None = field(kw_only=True)
     gap_s: float = field(kw_only=True, default=math.inf)
     settled: bool = False
 
@@ -136,8 +137,20 @@ class RateLimiter:
         costs.in_flight += 1
         level = self.window.start()
         return LimiterTicket(
-            usd, started=True, limiter=self, step=step, tokens=0.0, sent_at=_now(), level=level
+            usd,
+            started=True,
+            limiter=self,
+            step=step,
+            tokens=0.0,
+            sent_at=_now(),
+            level=level,
+            price=self.rules.price,
         )
+
+    def priced(self, price: Price, tier_factor: float) -> None:
+        """Another day's price holds from now on, for what is set aside too; calls under way keep theirs."""
+        self.rules = replace(self.rules, price=price, tier_factor=tier_factor)
+        self._costs = {step: self._step_costs(step) for step in Step}
 
     def fail(self, error: Exception) -> None:
         """Sends everybody who waits away."""
@@ -229,6 +242,7 @@ class RateLimiter:
                 tokens=tokens,
                 sent_at=now,
                 level=level,
+                price=self.rules.price,
                 gap_s=gap,
             )
         )
@@ -243,8 +257,8 @@ class RateLimiter:
             self._tokens.refund(ticket.tokens - used)
         if used:
             self._usual[ticket.step] += int(SMOOTHING * (used - self._usual[ticket.step]))
-        cost = cost_of(self.rules.price, outcome, usage)
-        self._budget.settle(self._costs[ticket.step], cost if self.rules.price is not None else 0.0)
+        cost = cost_of(ticket.price, outcome, usage)
+        self._budget.settle(self._costs[ticket.step], cost if ticket.price is not None else 0.0)
         return cost
 
     def announced(self, limit: AnnouncedLimit) -> None:
@@ -262,7 +276,7 @@ class RateLimiter:
         self.outage.lost(ticket.sent_at)
         if not ticket.started:
             self._budget.calls -= 1
-        unknown = ticket.started and self.rules.price is not None
+        unknown = ticket.started and ticket.price is not None
         self._budget.settle(self._costs[ticket.step], None if unknown else 0.0)
 
     def _learn(self, ticket: LimiterTicket, outcome: Outcome) -> None:

@@ -67,6 +67,8 @@ def plain(record: object) -> dict[str, object]:
     row = {field.name: getattr(record, field.name) for field in fields(record)}
     if isinstance(record, CriterionResult) and record.value is None:
         del row["value"]
+    if isinstance(record, Usage) and not record.asks:
+        del row["asks"]
     if isinstance(record, Observations):
         criteria, facts, differences = row.pop("criteria"), row.pop("facts"), row.pop("differences")
         row = {"criteria": criteria, **facts, **row}

@@ -23,6 +23,8 @@ class Usage:
         tier: the service tier that served the call, in the provider's word and small letters; "" where it is the usual
             one or none was named.
         ran_on: the kind of worker that computed the answer, where one of ours did: processor or GPU, library versions.
+        asks: what each request consumed, where the call took more than one: each is billed for itself, by its own tier
+            and length. One without counts was sent, and nobody knows what it came to. The counts above are their sums.
     """
 
     served_model: str = ""
@@ -40,6 +42,7 @@ class Usage:
     cache_write_tokens: int | None = None
     tier: str = ""
     ran_on: str = ""
+    asks: tuple[Usage, ...] = ()
 
     @property
     def total_tokens(self) -> int:

@@ -59,5 +59,14 @@ class Outcome:
     def ok(self) -> bool:
         return self.kind is OutcomeKind.OK
 
+    @property
+    def costs_nothing(self) -> bool:
+        """Whether it ended before the model worked, unless the provider's usage says otherwise."""
+        return self.fatal or self.unbilled or self.kind in BEFORE_WORK
+
+
+BEFORE_WORK = frozenset({OutcomeKind.RATE_LIMITED, OutcomeKind.REFUSED, OutcomeKind.CANCELLED})
+"""Outcomes of calls on which no model has worked."""
+
 
 OK = Outcome(OutcomeKind.OK)

@@ -51,8 +51,11 @@ class Price:
         """Dollars for what a call consumed, by the token convention of `Usage`; None where it cannot be known.
 
         That is where the usage leaves open what was billed, or names a service tier whose factor nobody has stated. An
-        image with a price of its own is not billed by its tokens as well.
+        image with a price of its own is not billed by its tokens as well. Of several requests, each has its own bill.
         """
+        if usage.asks:
+            bills = [bill for ask in usage.asks if (bill := self.cost(ask)) is not None]
+            return sum(bills) if len(bills) == len(usage.asks) else None
         counted = usage.input_tokens is not None or usage.output_tokens is not None
         if not counted and not (usage.images and self.image_out_each is not None):
             return None

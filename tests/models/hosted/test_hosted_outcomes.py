@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,11 +14,13 @@ from fakes.faults import FAULTS, STEPS
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, judge_request, write_request
-from fakes.server import KEY, FakeProvider
+from fakes.server import KEY, Answer, FakeProvider, Request, Spoil
+from plantain.calls.budget import cost_of
+from plantain.journal.payload import to_json, usage_from_json
 from plantain.models.hosted.pictures import UNCHANGED
 from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_editor, resolve_judge, resolve_writer
-from plantain.records import OutcomeKind
+from plantain.records import OutcomeKind, Price
 from plantain.roles import Reply
 from plantain.roles.options import ProviderOptions
 
@@ -224,6 +228,75 @@ def test_second_ask_repairs_and_both_are_billed(
     assert once.usage.input_tokens == 2 * plain.usage.input_tokens
 
 
+PRICE = Price(input_per_m=2.0, output_per_m=12.0, tiers=(("flex", 0.5), ("priority", 2.0)))
+ONE_ASK = {"gemini": (1_200 * 2 + 190 * 12) / 1e6, "openai": (900 * 2 + 120 * 12) / 1e6}
+"""Dollars of the servers' usual answer at that price, by hand (`fakes.gemini_format`, `fakes.openai_format`)."""
+
+
+def told_tier(form: str, tier: str, spoil: Spoil | None) -> Spoil:
+    """An answer that names its service tier."""
+
+    def named(request: Request, good: Answer) -> Answer:
+        answer = spoil(request, good) if spoil else good
+        body = json.loads(answer.body)
+        if form == "gemini":
+            body["usageMetadata"]["serviceTier"] = tier
+        else:
+            body["service_tier"] = tier
+        return replace(answer, body=json.dumps(body).encode())
+
+    return named
+
+
+@pytest.mark.parametrize("provider", ["gemini", "openai"])
+@pytest.mark.parametrize(
+    ("first", "second", "asks"),
+    [
+        ("flex", "standard", 1.5),
+        ("standard", "flex", 1.5),
+        ("priority", "standard", 3.0),
+        ("flex", "flex", 1.0),
+    ],
+)
+def test_each_ask_of_a_call_is_billed_by_the_tier_that_served_it(
+    server: FakeProvider, call: Caller, provider: str, first: str, second: str, asks: float
+) -> None:
+    cut = FAULTS["cut words"](provider)
+    server.spoil, server.script = None, [told_tier(provider, first, cut), told_tier(provider, second, None)]
+    reply = call(provider, "judge")
+    assert reply.outcome.ok
+    kept = usage_from_json(to_json(reply.usage))  # as the journal keeps it
+    assert kept == reply.usage
+    assert PRICE.cost(kept) == pytest.approx(asks * ONE_ASK[provider])
+
+
+def without_usage(spoil: Spoil) -> Spoil:
+    def silent(request: Request, good: Answer) -> Answer:
+        answer = spoil(request, good)
+        body = json.loads(answer.body)
+        return replace(answer, body=json.dumps({k: v for k, v in body.items() if "usage" not in k}).encode())
+
+    return silent
+
+
+@pytest.mark.parametrize("provider", ["gemini", "openai"])
+@pytest.mark.parametrize(
+    ("name", "silent", "asks"),
+    [("dropped", False, None), ("503", False, 1.0), ("429 bare", False, 1.0), ("429 bare", True, None)],
+)
+def test_second_ask_that_brings_nothing_is_free_only_where_the_provider_said_no(
+    server: FakeProvider, call: Caller, provider: str, name: str, silent: bool, asks: float | None
+) -> None:
+    """A lost answer may have been billed, so its call is held; an error is not. The first ask is billed either way."""
+    cut, then = FAULTS["cut words"](provider), FAULTS[name](provider)
+    assert cut is not None and then is not None
+    server.spoil, server.script = None, [without_usage(cut) if silent else cut, then]
+    reply = call(provider, "judge")
+    assert not reply.outcome.ok
+    cost = cost_of(PRICE, reply.outcome, reply.usage)
+    assert cost == (None if asks is None else pytest.approx(asks * ONE_ASK[provider]))
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("step", ["write", "judge"])
 def test_answer_cut_at_its_limit_is_never_asked_for_under_the_same_limit(
@@ -258,7 +331,6 @@ def test_wrong_key_halts_and_is_not_repeated(
 
 def test_compatible_server_without_schemas_is_asked_without_one(server: FakeProvider, call: Caller) -> None:
     from fakes.openai_format import error
-    from fakes.server import Answer, Request
 
     def refuse_schema(request: Request, good: Answer) -> Answer:
         if "response_format" in request.fields:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Protocol, TypeVar
 
@@ -144,11 +144,15 @@ async def ask_until_readable(
     Returns:
         The value, or the outcome; usage and raw are those of all asks together.
     """
-    usage, raws, problem = Usage(), [], ""
+    usages: list[Usage] = []
+    raws: list[str] = []
+    problem = ""
     asked = question
     for _ in range(asks):
         heard = await model.ask(asked)
-        usage = add_usage(usage, heard.usage)
+        if heard.usage != Usage() or not heard.outcome.costs_nothing:
+            usages.append(heard.usage)
+        usage = together(usages, several=len(raws) > 0)
         raws.append(heard.raw)
         raw = record(prompt.label, model.sampling, raws)
         if not heard.outcome.ok:
@@ -167,19 +171,26 @@ async def ask_until_readable(
     return failed(Outcome(OutcomeKind.MALFORMED, problem), usage, raw)
 
 
-def add_usage(before: Usage, after: Usage) -> Usage:
-    """Usage of two asks together: counts added where either is known, names of the later one where it has any."""
+def together(usages: Sequence[Usage], *, several: bool) -> Usage:
+    """Usage of several asks: counts added where any is known, names of the latest one that has any, and each ask."""
+    if not usages or not several:
+        return usages[0] if usages else Usage()
+
+    def latest(name: str) -> str:
+        return next((value for usage in reversed(usages) if (value := getattr(usage, name))), "")
+
     sums: dict[str, int | None] = {}
     for name in _ADDED:
-        counts = [n for n in (getattr(before, name), getattr(after, name)) if n is not None]
+        counts = [n for usage in usages if (n := getattr(usage, name)) is not None]
         sums[name] = sum(counts) if counts else None
     return Usage(
-        served_model=after.served_model or before.served_model,
-        tier=after.tier or before.tier,
-        finish_reason=after.finish_reason or before.finish_reason,
-        response_id=after.response_id or before.response_id,
-        thought_summary="\n".join(filter(None, (before.thought_summary, after.thought_summary))),
-        ran_on=after.ran_on or before.ran_on,
+        served_model=latest("served_model"),
+        tier=latest("tier"),
+        finish_reason=latest("finish_reason"),
+        response_id=latest("response_id"),
+        thought_summary="\n".join(usage.thought_summary for usage in usages if usage.thought_summary),
+        ran_on=latest("ran_on"),
+        asks=tuple(replace(usage, thought_summary="") for usage in usages),
         **sums,
     )
 
