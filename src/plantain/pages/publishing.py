@@ -33,6 +33,7 @@ def plain_environment(*folders: Path) -> Environment:
         "percent": wording.percent,
         "decimal": wording.decimal,
         "count": wording.count,
+        "counted": wording.counted,
         "words": wording.words,
         "plain": wording.plain,
     }

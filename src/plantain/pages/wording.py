@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from plantain.records import counts
+
 DASH = "–"
 
 
@@ -23,6 +25,11 @@ def decimal(value: float | None, digits: int = 2) -> str:
 def count(value: int) -> str:
     """A count with thin spaces between thousands."""
     return f"{value:,}".replace(",", "\u202f")
+
+
+def counted(value: int, one: str, more: str = "") -> str:
+    """A count with its noun: "1 edit", "2 edits"; the same words as in a terminal."""
+    return counts.counted(value, one, more).replace(",", "\u202f")
 
 
 def plain(text: str) -> str:

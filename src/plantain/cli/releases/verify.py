@@ -76,7 +76,7 @@ def verify(
     if proof.ok:
         typer.echo(f"OK: {size}; release {proof.release[:16]}")
         return 0
-    typer.echo(f"NOT OK: {len(proof.problems):,} problem{'s' * (len(proof.problems) != 1)} in {size}")
+    typer.echo(f"NOT OK: {counted(len(proof.problems), 'problem')} in {size}")
     shown = sorted(proof.problems, key=lambda problem: problem.kind not in _CAUSES)
     for problem in shown[:SHOWN]:
         typer.echo(f"  {problem}")

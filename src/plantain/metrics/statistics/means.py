@@ -18,6 +18,7 @@ import numpy.typing as npt
 from plantain.metrics.inputs import check_numbers, check_range
 from plantain.metrics.statistics.intervals import LEVEL, Sampling
 from plantain.pixels.arrays import Floats
+from plantain.records.counts import counted
 
 METHOD = "Student t over sources, within its range, corrected for skewness"
 
@@ -181,7 +182,7 @@ def too_few(
     share: what others would have said is anybody's guess.
     """
     if values.size < FEWEST:
-        return f"{values.size} independent source{'s' * (values.size != 1)}, {FEWEST} are needed"
+        return f"{counted(values.size, 'independent source')}, {FEWEST} are needed"
     for common in (0.0, low, high):
         if common is not None and (different := _different(values - common, max(1.0, abs(common)))) < FEWEST:
             return f"{different} of {values.size} sources differ from {common:g}, {FEWEST} are needed"
