@@ -141,7 +141,7 @@ def test_a_probe_without_a_passing_card_judges_nothing(folder: Path, tmp_path: P
     ("changes", "said"),
     [
         ({"synthetic": True}, "all 60 pictures are drawn or edited"),
-        ({"group": "one patient"}, "1 independent pictures with glioma"),
+        ({"group": "one patient"}, "1 independent picture with glioma"),
     ],
 )
 def test_edits_alone_and_too_few_patients_are_refused(
