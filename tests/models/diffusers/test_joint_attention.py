@@ -19,7 +19,7 @@ from diffusers.models.transformers import (  # noqa: E402
 
 from plantain.models.diffusers.attention.attender import Attender  # noqa: E402
 from plantain.models.diffusers.attention.joint import JointAttentionRecorder  # noqa: E402
-from plantain.models.diffusers.attention.watching import Watching, chosen  # noqa: E402
+from plantain.models.diffusers.attention.watching import Watching, chosen, usual_steps  # noqa: E402
 from plantain.models.diffusers.jobs import Job, Steering  # noqa: E402
 from plantain.models.diffusers.methods import FLUX_DEV  # noqa: E402
 from plantain.models.diffusers.plan import plan_editor  # noqa: E402
@@ -137,6 +137,19 @@ def test_layers_steps_and_heads_are_chosen(watched: Callable[..., Attender]) -> 
     with pytest.raises(InputError, match="--heads: a layer has 2"):
         look(heads=(2,))
     assert chosen("some", 28, some=4) == (3, 10, 17, 24)
+
+
+def test_by_default_at_most_a_twelfth_of_all_attention_is_recorded(
+    watched: Callable[..., Attender],
+) -> None:
+    """Each call that is recorded costs about itself again; one step is the least, as of these few layers and steps."""
+    for layers, total in ((57, 28), (25, 4), (60, 40), (12, 8), (60, 4)):
+        steps = usual_steps(layers, 4, total)
+        assert steps == 4 or 12 * 4 * (steps + 1) > layers * total
+        assert 12 * 4 * steps <= layers * total
+    assert usual_steps(2, 2, 3) == 1
+    look = watched("flux-kontext").look(PICTURE, "remove the mole", 3, "mole", {})
+    assert "(2 layers, 1 of 3 steps)" in look.what
 
 
 def test_a_phrase_may_be_too_long_or_absent(watched: Callable[..., Attender]) -> None:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plantain.models.diffusers.attention.recorder import AttentionRecorder, last_output
-from plantain.models.diffusers.attention.watching import MOST_TOKENS, SOME, Choice, chosen
+from plantain.models.diffusers.attention.watching import MOST_TOKENS, SOME, Choice, chosen, usual_steps
 
 NORMS = ("norm_q", "norm_k", "norm_added_q", "norm_added_k")
 
@@ -32,7 +32,8 @@ class JointAttentionRecorder(AttentionRecorder):
         grid: (height, width) of the output in tokens.
         tokens: of the phrase among the text's; negative ones count from the text's end.
         total: how many steps there will be; asked when the first begins.
-        layers, steps: which count; "some" are `SOME` evenly spaced ones.
+        layers, steps: which count; "some" are `SOME` evenly spaced ones, of steps fewer where a run is short
+            (`usual_steps`), unless layers were chosen.
         heads: which count.
 
     Raises:
@@ -86,7 +87,9 @@ class JointAttentionRecorder(AttentionRecorder):
     def _begin(self, _module: nn.Module, _args: tuple[Any, ...], arguments: dict[str, Any]) -> None:
         self._words = int(arguments["encoder_hidden_states"].shape[1])
         if self.step == 0 and not self._repeated:
-            self._steps = chosen(self._planned, self._ask(), some=SOME)
+            total = self._ask()
+            some = SOME if self._choice != "some" else usual_steps(self.count, len(self.layers), total)
+            self._steps = chosen(self._planned, total, some=some)
 
     def _add(
         self, waiting: dict[str, Tensor], rotation: list[Any]

@@ -23,6 +23,9 @@ Choice: TypeAlias = tuple[int, ...] | Literal["some", "all"]
 SOME = 4
 """Layers, and steps, of a transformer that are recorded unless others are chosen."""
 
+SHARE = 12
+"""By default at most one of so many calls of a transformer's attention is recorded: each costs about itself again."""
+
 MOST_TOKENS = 32
 """Of a phrase in joint attention."""
 
@@ -39,6 +42,16 @@ def chosen(choice: Choice, count: int, *, some: int | None = None) -> tuple[int,
     if choice == "all" or some is None or count <= some:
         return tuple(range(count))
     return tuple((2 * part + 1) * count // (2 * some) for part in range(some))
+
+
+def usual_steps(layers: int, recorded: int, total: int) -> int:
+    """How many of `total` steps are recorded by default, in `recorded` of `layers` layers: from 1 to `SOME`.
+
+    Example:
+        >>> usual_steps(57, 4, 28), usual_steps(25, 4, 4), usual_steps(12, 4, 8)
+        (4, 2, 2)
+    """
+    return max(1, min(SOME, layers * total // (SHARE * recorded)))
 
 
 @dataclass(frozen=True, slots=True)
