@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -19,7 +20,10 @@ LOST = Outcome(OutcomeKind.TRANSPORT, "the connection failed (ReadError)")
 
 
 async def make(run: Path, monkeypatch: pytest.MonkeyPatch, calls: Sequence[tuple[str, float | None]]) -> None:
-    """A run of judge calls with a second between them; (response id, cost), the last one left open by a kill."""
+    """A run of judge calls with a second between them; (response id, cost), the last one left open by a kill.
+
+    Of a call that took two requests, both ids with a + between them; "" for an answer that was lost.
+    """
     moments = iter(f"{TODAY}T10:00:{second:02d}.000+00:00" for second in range(60))
     async with Journal.create(run, RunHeader("r", "r", 1, {}, "0")) as journal:
         await journal.add_tasks(
@@ -32,7 +36,10 @@ async def make(run: Path, monkeypatch: pytest.MonkeyPatch, calls: Sequence[tuple
             monkeypatch.undo()
             if response != "open":
                 usage = Usage(response_id=response, output_tokens=1)
-                outcome = OK if response else LOST
+                if "+" in response:
+                    asks = tuple(Usage(response_id=name) for name in response.split("+"))
+                    usage = replace(asks[-1], asks=asks)
+                outcome = OK if usage.response_id else LOST
                 await journal.settle_call(CallResult(call, outcome, True, usage, cost))
 
 
@@ -75,6 +82,22 @@ def test_days_total_settles_what_was_lost_on_it_and_twice_is_as_good_as_once(
         assert settle(run, f"Date,Cost (USD)\n{TODAY},${total}\n2026-11-21,99.5\n") == 0
         assert money(run) == (pytest.approx(spent), 0)
     assert "0 costs changed" in capsys.readouterr().out
+
+
+def test_bill_of_a_call_that_took_two_requests_is_the_sum_of_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "twice"
+    asyncio.run(make(run, monkeypatch, (("a+b", 0.20), ("c+", None), ("d+", None), ("e", 0.10))))
+    rows = [("a", "0.05", 0), ("b", "0.10", 0), ("c", "0.08", 1), ("lost", "0.07", 1), ("d", "0.04", 2)]
+    rows.append(("e", "0.11", 3))
+    bill = "".join(f"{name},{usd},{TODAY}T10:00:{second:02d}Z\n" for name, usd, second in rows)
+    for _ in range(2):
+        assert settle(run, f"request_id,cost,timestamp\n{bill}") == 0
+        with JournalReader.open(run) as reader:
+            costs = [cost for (cost,) in reader.connection.execute("SELECT cost_usd FROM call ORDER BY id")]
+        # a and b; c and the lost one beside it; d, whose second request is on no bill yet; e
+        assert costs == [pytest.approx(0.15), pytest.approx(0.15), None, pytest.approx(0.11)]
 
 
 def test_corrected_bill_counts_instead_of_the_first(run: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sqlite3
 from collections import defaultdict
@@ -24,6 +25,12 @@ _STILL_IN_JOBS = (
     "SELECT model, step, 0, TOTAL(reserved_usd) FROM call WHERE state = 'started' AND reserved_usd IS NOT NULL "
     f"AND id IN ({_IN_JOBS}) GROUP BY 1, 2"
 )
+_ANSWERS = (
+    "CASE WHEN json_array_length(c.usage, '$.asks') > 0 THEN (SELECT json_group_array(COALESCE(json_extract(a.value, "
+    "'$.response_id'), '')) FROM json_each(c.usage, '$.asks') a) "
+    "ELSE json_array(COALESCE(json_extract(c.usage, '$.response_id'), '')) END"
+)
+"""The names of a call's answers, a JSON list."""
 _LATEST = "SELECT model, step, cost_usd FROM call WHERE cost_usd > 0 ORDER BY id DESC LIMIT ?"
 
 
@@ -89,7 +96,7 @@ class BilledCall:
 
     Attributes:
         id: in this journal.
-        response_id: the provider's name for its answer, "" where none came.
+        response_ids: the provider's names for its answers, one for each request; "" for one that did not come.
         cost_usd: as the journal has it, None while it is not known.
         reserved_usd: the most that was set aside for it.
         lost: its cost is not known, or only from a bill.
@@ -97,7 +104,7 @@ class BilledCall:
 
     id: int
     model: str
-    response_id: str
+    response_ids: tuple[str, ...]
     started_at: datetime
     cost_usd: float | None
     reserved_usd: float
@@ -107,12 +114,15 @@ class BilledCall:
 def billed_calls(reader: JournalReader) -> list[BilledCall]:
     """The calls that a provider may have billed, in the order in which they were sent; not those still in jobs."""
     rows = reader.connection.execute(
-        "SELECT c.id, c.model, COALESCE(json_extract(c.usage, '$.response_id'), ''), c.started_at, c.cost_usd, "
+        f"SELECT c.id, c.model, {_ANSWERS}, c.started_at, c.cost_usd, "
         "c.reserved_usd, c.cost_usd IS NULL OR COALESCE(b.was_unknown, 0) FROM call c "
         "LEFT JOIN billed b ON b.call = c.id "
         f"WHERE c.reserved_usd IS NOT NULL AND (c.state = 'settled' OR c.id NOT IN ({_IN_JOBS})) ORDER BY c.id"
     )
-    return [BilledCall(row[0], row[1], row[2], _moment(row[3]), row[4], row[5], bool(row[6])) for row in rows]
+    return [
+        BilledCall(row[0], row[1], tuple(json.loads(row[2])), _moment(row[3]), row[4], row[5], bool(row[6]))
+        for row in rows
+    ]
 
 
 def settle_by_bill(connection: sqlite3.Connection, costs: Mapping[int, float]) -> int:

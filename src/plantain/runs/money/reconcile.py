@@ -94,14 +94,15 @@ def _is_of(call: BilledCall, row: BillRow, provider: str) -> bool:
 
 
 def _by_id(rows: list[BillRow], calls: list[BilledCall], provider: str, found: Reconciled) -> None:
-    ours = {call.response_id: call for call in calls if call.response_id}
-    unnamed: list[BillRow] = []
-    for row in rows:
-        if row.id in ours:
-            found.costs[ours[row.id].id] = row.usd
-        else:
-            unnamed.append(row)
+    billed = {row.id: row.usd for row in rows}
+    ours = {name for call in calls for name in call.response_ids}
+    unnamed = [row for row in rows if row.id not in ours]
+    for call in calls:
+        if all(name in billed for name in call.response_ids):
+            found.costs[call.id] = sum(billed[name] for name in call.response_ids)
     lost = [call for call in calls if call.lost and call.id not in found.costs]
+    # What the bill says of a lost call's answers that did come.
+    came = {call.id: sum(billed.get(name, 0.0) for name in call.response_ids) for call in lost}
     for row in sorted(unnamed, key=lambda row: (row.at is None, row.at, row.number)):
         fits = (
             call
@@ -116,11 +117,11 @@ def _by_id(rows: list[BillRow], calls: list[BilledCall], provider: str, found: R
             found.foreign_usd += row.usd
         else:
             lost.remove(call)
-            found.costs[call.id] = row.usd
+            found.costs[call.id] = came[call.id] + row.usd
     times = [row.at for row in rows if row.at is not None and not row.whole_day]
     for call in lost:  # a bill of every call around this one that does not have it: it was not billed
         if times and min(times) <= call.started_at and call.started_at + NEAR <= max(times):
-            found.costs[call.id] = 0.0
+            found.costs[call.id] = came[call.id]
 
 
 def _by_day(rows: list[BillRow], calls: list[BilledCall], provider: str, found: Reconciled) -> None:
