@@ -112,6 +112,33 @@ def shapes() -> dict[str, dict[str, str]]:
     return found
 
 
+def differences(found: dict[str, str], kept: dict[str, str]) -> list[str]:
+    """Paths that one shape has and the other has not, or with another type.
+
+    What is empty or null says nothing of what would stand below it, on either side: how full a disk is, and which
+    keys somebody has, is not in the shape.
+    """
+    either = found.keys() ^ kept.keys()
+    odd = [path for path in either if not _open_above(path, found) and not _open_above(path, kept)]
+    odd = [path for path in odd if not _is_open((found | kept)[path])]
+    known = [
+        path for path in found.keys() & kept.keys() if not _is_open(found[path]) and not _is_open(kept[path])
+    ]
+    return sorted(odd + [path for path in known if _kinds(found[path]) != _kinds(kept[path])])
+
+
+def _open_above(path: str, shape: dict[str, str]) -> bool:
+    return any(_is_open(kinds) and re.match(rf"{re.escape(one)}[.\[]", path) for one, kinds in shape.items())
+
+
+def _is_open(kinds: str) -> bool:
+    return bool({"list", "object", "null"} & _kinds(kinds))
+
+
+def _kinds(kinds: str) -> set[str]:
+    return set(kinds.split(", "))
+
+
 def main() -> None:
     """Walks the pages in a fresh folder, and writes the shapes."""
     from docs.test_blocks import OTHERS, TUTORIAL
