@@ -271,6 +271,17 @@ def test_a_patients_last_image_takes_the_patients_name_with_it(case: Path) -> No
     assert main(["withdraw", str(case / "catalogue"), "--group", GONE]) == 0  # withdrawn before
 
 
+@pytest.mark.parametrize("what", ["--image", "--group"])
+def test_where_no_image_is_left_the_message_says_so(
+    tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Catalogue.create(tmp_path / "empty"):
+        pass
+    assert main(["withdraw", str(tmp_path / "empty"), what, "retina-0"]) == 2
+    told = capsys.readouterr().err
+    assert "'retina-0'; no image is left there" in told and "has a group" not in told
+
+
 def test_an_image_is_found_by_what_a_release_calls_it(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
     known = json.loads((case / "run" / CROSSWALK).read_bytes())["ids"]
     assert main(["withdraw", str(case / "run"), "--image", known["scikit-image/retina-0"], "--dry-run"]) == 0

@@ -212,13 +212,15 @@ def _unknown(folders: Sequence[Path], asked: Withdrawal, known: frozenset[str]) 
             rest = f" and {len(missing) - _MOST} more" if len(missing) > _MOST else ""
             several = "s" if len(missing) > 1 else ""
             lines.append(
-                f"no {what}{several} {', '.join(map(repr, missing[:_MOST]))}{rest}; {_near(missing[0], there)}"
+                f"no {what}{several} {', '.join(map(repr, missing[:_MOST]))}{rest}; {_near(missing[0], there, images)}"
             )
     return InputError(f"{', '.join(map(str, folders))}: {'; '.join(lines)}")
 
 
-def _near(name: str, there: Sequence[str]) -> str:
+def _near(name: str, there: Sequence[str], images: Sequence[str]) -> str:
     """The nearest name that there is, else some of those."""
+    if not images:
+        return "no image is left there"
     if not there:
         return "none of its images has a group: withdraw them with --image"
     known = f"known: {', '.join(there[:_MOST])}{', ...' if len(there) > _MOST else ''}"
