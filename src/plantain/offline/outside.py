@@ -8,7 +8,9 @@ told, the answer stays as it came, with the reason.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
@@ -26,7 +28,7 @@ from plantain.pixels.registration import register
 from plantain.pixels.tone import match_tone
 from plantain.records import Direction, Finding, SourceImage
 
-VERSION = "outside 1"
+VERSION = "outside 2"
 """What a run freezes; changes whenever a picture could be restored otherwise."""
 
 SURE, FAINT = 5.0, 2.5
@@ -51,6 +53,9 @@ is taken for noise."""
 BEYOND = 40.0
 """Pixels of a 1024-pixel frame by which a change may reach beyond where the finding lies; further on something else has
 run into it."""
+
+SHARES = (0.0, 0.25, 0.5, 0.7, 0.8, 0.87, 0.92, 0.96, 0.985, 1.0)
+"""Shares of a picture, from its plainest places to those with most texture, that each say what is usual there."""
 
 MARGIN, SOFT = 10.0, 8.0
 """Pixels of a 1024-pixel frame that are kept around the change, and over which it fades into the original."""
@@ -113,7 +118,7 @@ def put_back(
         return _as_it_came(answer, laid.residual, core)
     unit = max(original.shape[:2]) / 1024
     soft = feather(_full(grow(core, MARGIN * unit / FACTOR), original.shape), SOFT * unit)
-    changed = original.astype(np.float32) + _above_noise(toned - original.astype(np.float32), soft > 0)
+    changed = original.astype(np.float32) + _above_noise(original.astype(np.float32), toned, soft > 0)
     pixels = composite(original, np.clip(np.rint(changed), 0, 255).astype(np.uint8), soft)
     mask = _blocks(soft > 0)
     return Restored(pixels, mask, float(1.0 - mask.mean()), laid.residual)
@@ -164,24 +169,57 @@ def _found(
     return toned, core
 
 
-def _above_noise(delta: Field, near: Mask) -> Field:
+def _above_noise(original: Field, toned: Field, near: Mask) -> Field:
     """The difference without what it also has elsewhere, band by band: the original's own texture stays in its place.
 
     Args:
-        delta: float32 (H, W, 3).
-        near: bool (H, W), the change and its margin; the rest of the picture says what is usual.
+        original, toned: float32 (H, W, 3), the latter the answer in the original's place and tones.
+        near: bool (H, W), the change and its margin; the rest of the picture says what is usual where there is as much
+            texture.
     """
     unit = max(near.shape) / 1024
-    usual = ~near
-    kept, coarse = np.zeros_like(delta), delta
+    elsewhere = ~near
+    delta = toned - original
+    kept, coarse, own, other = np.zeros_like(delta), delta, original, toned
     for width in BANDS:
-        smooth = cv2.GaussianBlur(delta, (0, 0), width * unit)
-        band, coarse = coarse - smooth, smooth
-        power = blur(np.asarray((band**2).mean(axis=2), np.float32), 2.0 * width * unit)
-        noise = float(power[usual].mean()) if usual.any() else 0.0
+        bands = []
+        for plane in (coarse, own, other):
+            smooth = cv2.GaussianBlur(plane, (0, 0), width * unit)
+            bands.append((plane - smooth, smooth))
+        (band, coarse), (_, own), (_, other) = bands
+        power, *texture = (
+            blur(np.asarray((fine**2).mean(axis=2), np.float32), 2.0 * width * unit) for fine, _ in bands
+        )
+        noise = usual_at(power, np.minimum(*texture), elsewhere, middle=np.mean)
         gain = np.clip(1.0 - OVER * noise / np.maximum(power, 1e-3), 0.0, 1.0)
         kept += gain[..., None] * band
     return np.asarray(kept + coarse, np.float32)
+
+
+def usual_at(
+    strength: Field, texture: Field, where: Mask, middle: Callable[[Field], np.floating[Any]] = np.median
+) -> Field:
+    """What strength a difference usually has at places with as much texture, by the picture itself; rising with it.
+
+    Args:
+        strength, texture: float32 (h, w), not negative.
+        where: bool (h, w), the places that say what is usual.
+        middle: mean or median of the places with about one texture.
+
+    Returns:
+        float32 (h, w), for every place.
+    """
+    known, values = texture[where], strength[where]
+    if not known.size:
+        return np.zeros_like(strength)
+    edges = np.quantile(known, SHARES)
+    which = np.clip(np.searchsorted(edges, known, side="right") - 1, 0, len(SHARES) - 2)
+    levels, usual = [], []
+    for number in np.unique(which):
+        of = which == number
+        levels.append(float(known[of].mean()))
+        usual.append(float(middle(values[of])))
+    return np.asarray(np.interp(texture, levels, np.maximum.accumulate(usual)), np.float32)
 
 
 def _asked_for(
@@ -223,6 +261,7 @@ def coherent_change(pair: ImagePair, field: Mask, place: Mask) -> Change:
     # Cut, so that a finding of small spots does not pass for a place with coarse grain.
     grain = np.minimum(grain, 3.0 * float(np.median(grain[field])) if field.any() else 0.0)
     rough = cv2.sqrt(blur(np.asarray(grain**2, np.float32), 12.0 * pair.unit)) + np.float32(0.1)
+    texture = np.minimum(*(_texture(level, pair.unit) for level in (pair.before_level, pair.after_level)))
     sure = np.zeros(field.shape, bool)
     faint = np.zeros(field.shape, bool)
     for number, width in enumerate(SCALES):
@@ -231,6 +270,7 @@ def coherent_change(pair: ImagePair, field: Mask, place: Mask) -> Change:
         usual = float(1.4826 * np.median(strength[field])) if field.any() else 0.0
         share = float(np.median((strength / rough)[field])) * 1.4826 if field.any() else 0.0
         here = np.clip(share * rough, 0.7 * usual, 2.5 * usual)
+        here = np.maximum(here, 1.4826 * usual_at(strength, texture, field))
         sure |= strength > np.maximum(SURE * here, LEAST_LEVELS)
         faint |= strength > np.maximum((FAINT + number * 0.5) * here, 0.7 * LEAST_LEVELS)
     joined = cv2.morphologyEx((faint & field).astype(np.uint8), cv2.MORPH_CLOSE, _disc(pair.px(4)))
@@ -246,6 +286,12 @@ def coherent_change(pair: ImagePair, field: Mask, place: Mask) -> Change:
     )
     noise = float(1.4826 * np.median(np.abs(within - shift)))
     return Change(shift, noise, smooth, labels, parts, float(changed.sum() / max(1, int(field.sum()))))
+
+
+def _texture(level: Field, unit: float) -> Field:
+    """How much fine structure a picture has around each place, at half size: borders and grain alike."""
+    fine = level - blur(level, 2.0 * unit)
+    return np.asarray(cv2.sqrt(blur(shrink(fine**2, FACTOR), 3.0 * unit)), np.float32)
 
 
 def _as_it_came(answer: Pixels, residual: float, why: str) -> Restored:
