@@ -166,7 +166,7 @@ def _evidence(clean: CleanEdit, edited: Pixels) -> Evidence:
 
 
 def _lost(meant: Evidence, seen: Evidence) -> tuple[str, ...]:
-    """What is not as in the clean edit: where the finding lies, how far it reaches, how strong it is, which way it goes."""
+    """What is not as in the clean edit: where the finding lies, how far it reaches, how strong it is, its direction."""
     kept = {
         "height": abs(meant.height - seen.height) <= 0.1,
         "left": meant.left is None or seen.left is None or abs(meant.left - seen.left) <= 0.2,

@@ -97,9 +97,9 @@ def _by_id(rows: list[BillRow], calls: list[BilledCall], provider: str, found: R
     billed = {row.id: row.usd for row in rows}
     ours = {name for call in calls for name in call.response_ids}
     unnamed = [row for row in rows if row.id not in ours]
-    for call in calls:
-        if all(name in billed for name in call.response_ids):
-            found.costs[call.id] = sum(billed[name] for name in call.response_ids)
+    for answered in calls:
+        if all(name in billed for name in answered.response_ids):
+            found.costs[answered.id] = sum(billed[name] for name in answered.response_ids)
     lost = [call for call in calls if call.lost and call.id not in found.costs]
     # What the bill says of a lost call's answers that did come.
     came = {call.id: sum(billed.get(name, 0.0) for name in call.response_ids) for call in lost}
