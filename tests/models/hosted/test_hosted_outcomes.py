@@ -175,6 +175,14 @@ def call(server: FakeProvider, runner: asyncio.Runner) -> Iterator[Caller]:
         runner.run(close_models(*caller.roles.values()))
 
 
+@pytest.fixture
+def fresh(call: Caller) -> Iterator[Caller]:
+    """Roles that no call before has left anything with."""
+    caller = Caller(call.server, call.runner)
+    yield caller
+    call.runner.run(close_models(*caller.roles.values()))
+
+
 def test_every_fault_has_an_expected_outcome() -> None:
     assert set(EXPECTED) == set(FAULTS)
 
@@ -259,11 +267,11 @@ def told_tier(form: str, tier: str, spoil: Spoil | None) -> Spoil:
     ],
 )
 def test_each_ask_of_a_call_is_billed_by_the_tier_that_served_it(
-    server: FakeProvider, call: Caller, provider: str, first: str, second: str, asks: float
+    server: FakeProvider, fresh: Caller, provider: str, first: str, second: str, asks: float
 ) -> None:
     cut = FAULTS["cut words"](provider)
     server.spoil, server.script = None, [told_tier(provider, first, cut), told_tier(provider, second, None)]
-    reply = call(provider, "judge")
+    reply = fresh(provider, "judge")
     assert reply.outcome.ok
     kept = usage_from_json(to_json(reply.usage))  # as the journal keeps it
     assert kept == reply.usage
@@ -285,13 +293,13 @@ def without_usage(spoil: Spoil) -> Spoil:
     [("dropped", False, None), ("503", False, 1.0), ("429 bare", False, 1.0), ("429 bare", True, None)],
 )
 def test_second_ask_that_brings_nothing_is_free_only_where_the_provider_said_no(
-    server: FakeProvider, call: Caller, provider: str, name: str, silent: bool, asks: float | None
+    server: FakeProvider, fresh: Caller, provider: str, name: str, silent: bool, asks: float | None
 ) -> None:
     """A lost answer may have been billed, so its call is held; an error is not. The first ask is billed either way."""
     cut, then = FAULTS["cut words"](provider), FAULTS[name](provider)
     assert cut is not None and then is not None
     server.spoil, server.script = None, [without_usage(cut) if silent else cut, then]
-    reply = call(provider, "judge")
+    reply = fresh(provider, "judge")
     assert not reply.outcome.ok
     cost = cost_of(PRICE, reply.outcome, reply.usage)
     assert cost == (None if asks is None else pytest.approx(asks * ONE_ASK[provider]))
@@ -312,6 +320,25 @@ def test_answer_cut_at_its_limit_is_never_asked_for_under_the_same_limit(
     limits = [next(said[name] for name in named if name in said) for said in fields]
     assert limits == [8_192, 16_384]
     assert reply.usage.output_tokens is not None  # both are billed
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("name", ["503", "429 bare", "dropped"])
+def test_try_after_a_failed_second_ask_does_not_buy_the_cut_answer_again(
+    server: FakeProvider, fresh: Caller, provider: str, name: str
+) -> None:
+    form = "gemini" if provider == "gemini" else "openai"
+    cut, fault = FAULTS["cut words"](form), FAULTS[name](form)
+    assert cut is not None and fault is not None
+    server.spoil, server.script, before = None, [cut, fault], len(server.calls)
+    assert not fresh(provider, "judge").outcome.ok
+    assert fresh(provider, "judge").outcome.ok  # the next try of the same call
+    fields = [request.fields.get("generationConfig", request.fields) for request in server.calls[before:]]
+    named = ("maxOutputTokens", "max_output_tokens", "max_tokens")
+    limits = [next(said[name] for name in named if name in said) for said in fields]
+    assert limits == [8_192, 16_384, 16_384]
+    assert fresh(provider, "judge").outcome.ok  # another call begins as usual
+    assert len(server.calls) - before == 4
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

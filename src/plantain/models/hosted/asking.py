@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 import orjson
 
@@ -125,6 +126,22 @@ def with_smaller(question: Question, side: int) -> Question:
     return replace(question, parts=tuple(parts))
 
 
+@dataclass(frozen=True, slots=True)
+class _SecondAsk:
+    """What a second ask has beside the first: room, and what was said of the first answer."""
+
+    room: int
+    parts: tuple[str | EncodedImage, ...]
+
+    def asked(self, question: Question) -> Question:
+        return replace(question, room=self.room, parts=(*question.parts, *self.parts))
+
+
+_PASSING = frozenset({OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
+_SECOND_ASKS: WeakKeyDictionary[Conversation, dict[tuple[object, ...], _SecondAsk]] = WeakKeyDictionary()
+"""Second asks that the wire has failed, by the seed and words of their questions, until their calls are tried again."""
+
+
 async def ask_until_readable(
     model: Conversation,
     question: Question,
@@ -135,7 +152,8 @@ async def ask_until_readable(
 ) -> Reply[T]:
     """Asks, and asks once more where the answer is unusable; then it is malformed.
 
-    An empty or unreadable answer is asked for again with the error, a cut one with twice the room.
+    An empty or unreadable answer is asked for again with the error, a cut one with twice the room. Where the wire fails
+    the second ask, the next try of the call begins with that ask: what the first one brought is not bought again.
 
     Args:
         read: makes the value of a text, or raises `Unreadable`.
@@ -147,8 +165,11 @@ async def ask_until_readable(
     usages: list[Usage] = []
     raws: list[str] = []
     problem = ""
-    asked = question
-    for _ in range(asks):
+    left = _SECOND_ASKS.setdefault(model, {})
+    words = (question.seed, *(part for part in question.parts if isinstance(part, str)))
+    second = left.pop(words, None)
+    asked = second.asked(question) if second else question
+    for number in range(1 if second else 0, asks):
         heard = await model.ask(asked)
         if heard.usage != Usage() or not heard.outcome.costs_nothing:
             usages.append(heard.usage)
@@ -156,6 +177,8 @@ async def ask_until_readable(
         raws.append(heard.raw)
         raw = record(prompt.label, model.sampling, raws)
         if not heard.outcome.ok:
+            if number and heard.outcome.kind in _PASSING:
+                left[words] = _SecondAsk(asked.room, asked.parts[len(question.parts) :])
             return failed(heard.outcome, usage, raw)
         problem = heard.problem
         if not problem:
