@@ -33,12 +33,18 @@ OF_THE_USER = (
 """Left out, in capitals or not: no test reaches a provider with somebody's key, or loopback through a proxy."""
 
 SLOW = (
-    "attending audit batch_kill batch_run bench_demo brain_renderers build cards chest_renderers crash "
-    "demo diffusers_editor diffusers_engine engine evaluating export from_build front_door fundus_disc_vessels "
-    "fundus_local fuzz generate generate_hosted generate_open hosted_run hostile_releases importing "
-    "ingest judge layouts leaderboard limits near online_kill open_run page pituitary power_loss "
-    "preparing_hosted private provenance quarantine release_terms retry run score score_command "
-    "score_kill stateful stopping tables tampering train training workers"
+    "attending audit batch_kill batch_run bench_demo blind_run blocks brain_removal brain_renderers "
+    "build cards cataract chest_renderers clouds cluster consent_gate control crash croissant demo "
+    "dicom diffusers_editor diffusers_engine distributions door effusion engine evaluating export "
+    "feeding flow_preferences frames from_build front_door fundus_disc_vessels fundus_local fuzz "
+    "gallery generate generate_hosted generate_open hosted_outcomes hosted_run hostile "
+    "hostile_releases imagic importing ingest judge judge_agreement keys_in_runs layouts "
+    "leaderboard limits means memory near nifti online_kill open_run originals outside page paired "
+    "pituitary planning planted_defects power_loss preparing preparing_hosted private probe "
+    "prompts_compare provenance publish quarantine reference release_terms restore retry room run "
+    "run_invoice run_tables score score_command score_kill seed_x_worker separability shards "
+    "simulated_day site slow_server stateful stopping study tables tampering text_changes "
+    "text_check train training two_nodes verify what_travels workers"
 )
 """Files test_*.py that start processes, train, draw many pictures or walk whole runs: `--fast` leaves them out."""
 
