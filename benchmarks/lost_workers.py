@@ -1,7 +1,8 @@
 """A build on two Ray nodes of this machine whose workers and nodes are killed at random, held to one that was not.
 
 Every worker notes what it was asked before it answers, in one write. Shown: how often it was done is what the journal
-records plus what it knows to be lost; no task is lost or stopped; the release is the same, byte for byte.
+records plus what it knows to be lost; no task is lost or stopped; the release is the same, byte for byte. Calls have
+prices: what the workers' notes come to, as if each were billed, is no more than what the journal has spent and holds.
 
 Run: python benchmarks/lost_workers.py --scratch FOLDER [--tasks 2000] [--workers 50] [--nodes 10]
 """
@@ -20,25 +21,46 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
 from simulated.million import make_catalogue, pictures, recipe_for
 from simulated.workers import HERE, OnWorkers
 
+if TYPE_CHECKING:
+    from plantain.pipeline.recipe import Recipe
+
 PICTURES = 200
 ON_EACH = 2
 """Workers on each of the two nodes."""
 
+PRICES = {"input_per_m": 2.0, "output_per_m": 12.0, "image_out_each": 0.134}
+EDIT_USD = 1200 * 2.0 / 1e6 + 0.134
+"""What one edit is billed at these prices: 1,200 tokens read, one picture."""
 
-def build(scratch: Path, name: str, address: str) -> int:
+ROOM_USD = 50.0
+"""Of the budget, for what is set aside while calls are in flight; one dollar more for each task."""
+
+
+def priced(scratch: Path, tasks: int) -> Recipe:
+    """The build's recipe, with prices and a budget."""
+    from plantain.pipeline.recipe import Recipe
+
+    told = recipe_for(scratch / "catalogue").model_dump()
+    told["limits"]["budget_usd"] = ROOM_USD + tasks
+    told["providers"]["simulated"]["prices"] = {"all": PRICES}
+    return Recipe.model_validate(told)
+
+
+def build(scratch: Path, name: str, address: str, tasks: int) -> int:
     """The build, on the cluster at an address; on this machine's processes for "" ."""
     from plantain.pipeline.recipe import Recipe
     from plantain.pipeline.rounds import Method
     from plantain.pipeline.run import run_build
     from plantain.rubrics import MED_BANANA
 
-    recipe = recipe_for(scratch / "catalogue")
+    recipe = priced(scratch, tasks)
     if address:
         engine = {"kind": "ray", "address": address, "workers": 2 * ON_EACH}
         recipe = Recipe.model_validate({**recipe.model_dump(), "engine": engine})
@@ -73,7 +95,8 @@ def killed(scratch: Path, tasks: int, actors: int, nodes: int, dice: random.Rand
     head = {"num_cpus": 0, "include_dashboard": False, "_system_config": seen}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     standing = [cluster.add_node(num_cpus=ON_EACH) for _ in range(2)]
-    command = [sys.executable, __file__, "--scratch", str(scratch), "--step", "killed", cluster.address]
+    command = [sys.executable, __file__, "--scratch", str(scratch), "--tasks", str(tasks)]
+    command += ["--step", "killed", cluster.address]
     process = subprocess.Popen(command)
     whom = ["worker"] * actors + ["node"] * nodes
     dice.shuffle(whom)
@@ -121,6 +144,32 @@ def count(run: Path, where: str) -> int:
         return int(database.execute(f"SELECT count(*) FROM {where}").fetchone()[0])
 
 
+def money(run: Path, recipe: Recipe, served: int, lost: int) -> bool:
+    """Prints what edits cost, what is held for lost ones, and what workers would have billed; whether it holds."""
+    from plantain.journal import JournalReader
+    from plantain.records import Step
+    from plantain.runs.money.spending import budget_of, costs_of
+
+    with JournalReader.open(run) as reader:
+        budget = budget_of(recipe.limits, reader)
+        edits = [costs for (_, step), costs in costs_of(recipe.limits, reader).items() if step is Step.EDIT]
+        known = sum(
+            row.cost_usd or 0.0
+            for task in reader.tasks()
+            for row in reader.calls(task.task.id)
+            if row.key.step is Step.EDIT
+        )
+    held, billed = sum(costs.held_usd for costs in edits), served * EDIT_USD
+    counted = sum(costs.lost for costs in edits) == lost
+    print(
+        f"spent {budget.spent_usd:.2f} USD ({known:.2f} on edits) + held {budget.held_usd:.2f} "
+        f"({held / max(1, lost):.4f} for each of {lost} lost workers' calls) "
+        f"of {recipe.limits.budget_usd:.0f}; workers' edits come to {billed:.2f}"
+    )
+    assert recipe.limits.budget_usd is not None
+    return billed <= known + held + 1e-6 and budget.committed_usd <= recipe.limits.budget_usd and counted
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scratch", type=Path, required=True)
@@ -132,14 +181,14 @@ def main() -> int:
     args = parser.parse_args()
     scratch: Path = args.scratch.absolute()
     if args.step:
-        return build(scratch, *args.step)
+        return build(scratch, *args.step, args.tasks)
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     make_catalogue(scratch / "catalogue", args.tasks)
     pictures(scratch / "pictures", PICTURES)
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", PYTHONPATH=str(Path(__file__).parent))
     ended = killed(scratch, args.tasks, args.workers, args.nodes, random.Random(args.seed))
-    ended |= build(scratch, "whole", "")
+    ended |= build(scratch, "whole", "", args.tasks)
     run = scratch / "killed"
     edits, whole = (
         count(run, "call WHERE step = 'edit'"),
@@ -154,7 +203,15 @@ def main() -> int:
         f"done by workers {served:,}, so {edits - served} lost were not begun; unfinished {unfinished}; releases "
         f"{'equal' if same else 'DIFFER'}"
     )
-    good = not ended and edits == recorded + lost and recorded <= served <= edits and not unfinished and same
+    paid = money(run, priced(scratch, args.tasks), served, lost)
+    good = (
+        paid
+        and not ended
+        and edits == recorded + lost
+        and recorded <= served <= edits
+        and not unfinished
+        and same
+    )
     print("targets met" if good else "a target was MISSED")
     return 0 if good else 1
 
