@@ -181,7 +181,7 @@ def main() -> int:
     args = parser.parse_args()
     scratch: Path = args.scratch.absolute()
     if args.step:
-        return build(scratch, *args.step, args.tasks)
+        return build(scratch, args.step[0], args.step[1], args.tasks)
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     make_catalogue(scratch / "catalogue", args.tasks)
