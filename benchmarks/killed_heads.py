@@ -56,7 +56,7 @@ def main() -> int:
     args = parser.parse_args()
     scratch: Path = args.scratch.absolute()
     if args.address:
-        return build(scratch, "killed", args.address)
+        return build(scratch, "killed", args.address, TASKS_A_KILL * args.kills)
     from ray.cluster_utils import Cluster
 
     from plantain.journal.disk.elsewhere import keep_blobs_in
@@ -70,7 +70,8 @@ def main() -> int:
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", PYTHONPATH=os.pathsep.join(filter(None, paths)))
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
     cluster.add_node(num_cpus=2)
-    command = [sys.executable, __file__, "--scratch", str(scratch), "--address", cluster.address]
+    command = [sys.executable, __file__, "--scratch", str(scratch), "--kills", str(args.kills)]
+    command += ["--address", cluster.address]
     dice, run = random.Random(args.seed), scratch / "killed"
     kills = left = lost = recorded = 0
     try:
@@ -90,10 +91,10 @@ def main() -> int:
                     f"{kills} kills: {recorded:,} calls recorded, {left} workers left, {lost} lost",
                     flush=True,
                 )
-        ended = build(scratch, "killed", cluster.address)
+        ended = build(scratch, "killed", cluster.address, TASKS_A_KILL * args.kills)
     finally:
         cluster.shutdown()
-    ended |= build(scratch, "whole", "")
+    ended |= build(scratch, "whole", "", TASKS_A_KILL * args.kills)
     served, asked = lines(scratch / "killed.log"), count(run, "call WHERE step = 'edit'")
     late = len(list((scratch / "shared").glob("*/arriving/*")))
     same = pictures_of(run) == pictures_of(scratch / "whole")
