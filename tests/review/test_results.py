@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -120,3 +121,20 @@ def test_invite_and_refusals(read, capsys, tmp_path: Path):
         assert main(["review", *words]) == 2
         err = capsys.readouterr().err
         assert line in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("always", ["edited", "real"])
+def test_who_always_says_the_same_does_not_tell_edited_pictures_from_real_ones(tmp_path: Path, always: str):
+    """Three models and one original a case: of the pictures alone, "edited" is right three times in four."""
+    study = small_study(tmp_path / "s", ReaderTask.REAL_OR_EDITED, cases=6)
+    block = study.blocks[0]
+    with closing(Ratings.open(study)) as ratings:
+        for _ in range(3):
+            reader, _ = ratings.invite()
+            for place, item in enumerate(block.items):
+                slots = slot_order(study, item, reader.number)
+                value = {"real": always == "real"}
+                ratings.save(reader.code, item.id, "k" * 8, block.id, slots, place, value, 1000)
+        found = analyse(study, rows_of(study, ratings))["blocks"][0]
+    assert found["accuracy"]["value"] == 0.5
+    assert {model: one["value"] for model, one in found["by_model"].items()} == dict.fromkeys(MODELS, 0.5)

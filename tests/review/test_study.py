@@ -13,11 +13,13 @@ import pytest
 from PIL import Image
 
 from plantain.records import InputError
+from plantain.review.freezing import Wanted, new_study
 from plantain.review.orders import reader_order, slot_order
 from plantain.review.pictures import blinded
 from plantain.review.ratings import Ratings
 from plantain.review.study import PICTURES, STUDY, ItemKind, ReaderTask, open_study
-from review.study_on_paper import MODELS, drawn, small_study
+from plantain.rubrics import MED_BANANA
+from review.study_on_paper import MODELS, drawn, material, small_study
 
 
 @pytest.fixture(scope="module")
@@ -154,11 +156,35 @@ def test_a_full_disk_leaves_nothing_half(tmp_path: Path):
     ],
 )
 def test_tasks_that_the_material_does_not_allow(tmp_path: Path, task: ReaderTask, line: str):
-    from plantain.review.freezing import Wanted, new_study
-    from plantain.rubrics import MED_BANANA
-    from review.study_on_paper import material
-
     poor = [type(one)(**{**vars(one), "description": ""}) for one in material(3, MODELS[:1])]
     with pytest.raises(InputError, match=line):
         new_study(tmp_path / "s", poor, [], Wanted("x", 0, (task,), MED_BANANA))
+    assert not list(tmp_path.iterdir())
+
+
+def test_training_is_on_cases_of_its_own(tmp_path: Path):
+    made = new_study(
+        tmp_path / "s", material(5), ["p"], Wanted("x", 0, (ReaderTask.ACCEPT,), MED_BANANA, training=2)
+    )
+    told = {item.case for item in made.blocks[0].items if item.kind is ItemKind.TRAINING}
+    read = {item.case for item in made.blocks[0].items if item.kind is ItemKind.MAIN}
+    assert len(told) == 2 and len(read) == 3 and not told & read
+
+
+@pytest.mark.parametrize(
+    ("wanted", "line"),
+    [
+        ({"cases": 9}, r"--cases 9: there are 5$"),
+        ({"cases": 4, "training": 2}, r"--cases 4: there are 3 beside 2 for training"),
+        ({"training": 5}, r"--training 5: of 5 cases none is left"),
+        ({"groups": 6}, r"--groups 6: of 5 cases"),
+        ({"pass_mark": 0.5}, r"--pass 0.5: there is no training"),
+        ({"name": f"Is {MODELS[0].upper()} good?"}, rf"tells the model {MODELS[0]}"),
+        ({"name": f"{MODELS[0].split('/')[-1]}: good?"}, "readers see it, and it tells the model"),
+    ],
+)
+def test_numbers_and_names_that_cannot_be_kept_are_refused(tmp_path: Path, wanted: dict, line: str):
+    asked = {"name": "x", "seed": 0, "tasks": (ReaderTask.ACCEPT,), "rubric": MED_BANANA} | wanted
+    with pytest.raises(InputError, match=line):
+        new_study(tmp_path / "s", material(5), ["p"], Wanted(**asked))
     assert not list(tmp_path.iterdir())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from plantain.pixels.decode import BadImage
 from plantain.pixels.encode import encode_mask
 from plantain.pixels.wide import packed
 from plantain.records import InputError, Rubric
+from plantain.records.counts import counted
 from plantain.review.pictures import blinded, fitted_mask
 from plantain.review.ratings import Ratings
 from plantain.review.sources import Material
@@ -45,8 +47,8 @@ class Wanted:
 
     Attributes:
         tasks: one block each, in this order.
-        cases: main cases to draw, at most; None: all.
-        training: cases of the training, drawn beside the main ones.
+        cases: main cases to draw; None: all that the training leaves.
+        training: items of the training, on cases of their own: feedback tells their truth.
         repeats: share of each block's main items that are read again.
         anchors, attention: items of known truth, and checks of attention, in each block.
         scale: of ratings.
@@ -80,12 +82,14 @@ def new_study(
     """Makes a study in a folder that does not exist; nothing stays where that fails.
 
     Raises:
-        InputError: the folder is there, or the material does not allow the tasks.
+        InputError: the folder is there, the material does not allow the tasks or has too few cases, or the name tells a
+            model.
     """
     if folder.exists():
         raise InputError(f"{folder}: already exists; a study needs a new folder")
     _check(found, wanted)
     drawn = _drawn(found, wanted)
+    _check_numbers(len(drawn), wanted)
     unfinished = folder.with_name(folder.name + ".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
@@ -94,8 +98,7 @@ def new_study(
         for number, material in enumerate(drawn):
             cases.append(_freeze_case(unfinished, number, material, wanted.longest))
             progress(number + 1, len(drawn))
-        main = cases if wanted.cases is None else cases[: min(wanted.cases, len(cases) - wanted.training)]
-        spare = cases[len(main) :] or cases
+        main, spare = cases[: len(cases) - wanted.training], cases[len(cases) - wanted.training :]
         blocks = tuple(_block(f"b{n}", task, main, spare, wanted) for n, task in enumerate(wanted.tasks, 1))
         study = freeze(
             Study(
@@ -121,6 +124,11 @@ def new_study(
 def _check(found: Sequence[Material], wanted: Wanted) -> None:
     if not wanted.tasks:
         raise InputError(f"--task: name at least one of {', '.join(ReaderTask)}")
+    models = {model for material in found for model in material.pictures} - {ORIGINAL}
+    parts = {part for model in models for part in (model, *model.split("/")) if len(part) > 2}
+    for told in sorted(parts, key=lambda part: (-len(part), part)):
+        if re.search(rf"(?<!\w){re.escape(told)}(?!\w)", wanted.name, re.IGNORECASE):
+            raise InputError(f"--name {wanted.name!r}: readers see it, and it tells the model {told}")
     for task in wanted.tasks:
         if not any(_fits(material, task) for material in found):
             why = {
@@ -130,6 +138,22 @@ def _check(found: Sequence[Material], wanted: Wanted) -> None:
                 ReaderTask.WHICH_FINDING: "cases whose modality has findings",
             }.get(task, "cases with an edited picture")
             raise InputError(f"--task {task.value}: needs {why}; there are none")
+
+
+def _check_numbers(drawn: int, wanted: Wanted) -> None:
+    """A study that has fewer cases than it was planned with shows less than it was planned to show."""
+    main = drawn - wanted.training
+    if wanted.cases is not None and main < wanted.cases:
+        beside = f" beside {wanted.training} for training" if wanted.training else ""
+        raise InputError(f"--cases {wanted.cases}: there are {max(0, main)}{beside}")
+    if main < 1:
+        raise InputError(f"--training {wanted.training}: of {counted(drawn, 'case')} none is left to be read")
+    if wanted.groups > main:
+        raise InputError(f"--groups {wanted.groups}: of {counted(main, 'case')} not every group gets one")
+    if wanted.pass_mark and not wanted.training:
+        raise InputError(
+            f"--pass {wanted.pass_mark:g}: there is no training to pass; say how much with --training"
+        )
 
 
 def _fits(material: Material, task: ReaderTask) -> bool:
@@ -255,7 +279,7 @@ def _items(case: Case, task: ReaderTask, draw: random.Random) -> Iterator[Item]:
         case ReaderTask.RANK if len(models) > 1:
             yield item(*models)
         case ReaderTask.REAL_OR_EDITED:
-            # as many real as edited pictures, whatever the number of models
+            # the original once, whatever the number of models: results weigh edited and real ones alike
             yield from (item(model, reference=False, truth="edited") for model in models)
             yield item(ORIGINAL, reference=False, truth="real")
         case ReaderTask.TWO_CHOICES:

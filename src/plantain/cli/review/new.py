@@ -41,7 +41,10 @@ def new(
         ),
     ],
     cases: Annotated[
-        int | None, typer.Option(min=1, help="Cases, drawn by seed in turn from the strata; default: all.")
+        int | None,
+        typer.Option(
+            min=1, help="Cases, drawn by seed in turn from the strata; default: all that training leaves."
+        ),
     ] = None,
     seed: Annotated[
         int, typer.Option(help="Of the draw; the same material and seed draw the same cases.")
@@ -53,7 +56,12 @@ def new(
     groups: Annotated[
         int, typer.Option(min=1, help="Groups of readers with cases of their own (split-plot).")
     ] = 1,
-    training: Annotated[int, typer.Option(min=0, help="Training items with feedback before each block.")] = 0,
+    training: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Training items with feedback before each block, on as many cases of their own."
+        ),
+    ] = 0,
     pass_mark: Annotated[
         float, typer.Option("--pass", min=0, max=1, help="Share of the training that must be right.")
     ] = 0.0,

@@ -26,7 +26,7 @@ from plantain.pixels.arrays import Floats
 from plantain.review.answers import region_of
 from plantain.review.results.agreeing import between_readers, number_of, of_scores, with_themselves
 from plantain.review.results.rows import Row
-from plantain.review.study import Block, ItemKind, ReaderTask, Study
+from plantain.review.study import ORIGINAL, Block, ItemKind, ReaderTask, Study
 
 Found = dict[str, Any]
 
@@ -86,15 +86,7 @@ def _block(block: Block, rows: list[Row]) -> Found:
         case ReaderTask.PAIR | ReaderTask.RANK:
             found |= _strengths(judged)
         case ReaderTask.REAL_OR_EDITED | ReaderTask.TWO_CHOICES:
-            found["accuracy"] = mean_over_readers(_table(judged, number_of), null=0.5, ends=(0.0, 1.0))
-            found["by_model"] = {
-                model: mean_over_readers(
-                    _table([row for row in judged if model in row.slots], number_of),
-                    null=0.5,
-                    ends=(0.0, 1.0),
-                )
-                for model in sorted({slot for row in judged for slot in row.slots})
-            }
+            found |= _told_apart(judged)
         case ReaderTask.WHICH_FINDING:
             found["confusion"] = _confusion(judged)
         case ReaderTask.CHOOSE_ROI:
@@ -114,34 +106,54 @@ def mean_over_readers(table: Floats, *, null: float | None = None, ends: tuple[f
     return asdict(found) | {"reason": found.how if found.low is None else ""}
 
 
-def _table(rows: Sequence[Row], value: Any) -> Floats:
-    """(readers, clusters): a reader's mean answer to the cases of each patient, who count as one; NaN without any."""
-    readers = {name: i for i, name in enumerate(sorted({row.reader for row in rows}))}
-    clusters = {name: i for i, name in enumerate(sorted({row.cluster for row in rows}))}
-    total, count = np.zeros((len(readers), len(clusters))), np.zeros((len(readers), len(clusters)))
-    for row in rows:
-        number = value(row)
-        if number is not None:
-            total[readers[row.reader], clusters[row.cluster]] += number
-            count[readers[row.reader], clusters[row.cluster]] += 1
-    with np.errstate(invalid="ignore"):
-        table: Floats = np.where(count > 0, total / count, np.nan)
-    return table
+def _tables(parts: Sequence[Sequence[Row]], value: Any) -> list[Floats]:
+    """Of each part, (readers, clusters): a reader's mean answer to the cases of each patient, who count as one.
+
+    All are over the readers and patients of all parts; NaN where there is no answer.
+    """
+    readers = {name: i for i, name in enumerate(sorted({row.reader for rows in parts for row in rows}))}
+    clusters = {name: i for i, name in enumerate(sorted({row.cluster for rows in parts for row in rows}))}
+    tables: list[Floats] = []
+    for rows in parts:
+        total, count = np.zeros((len(readers), len(clusters))), np.zeros((len(readers), len(clusters)))
+        for row in rows:
+            number = value(row)
+            if number is not None:
+                total[readers[row.reader], clusters[row.cluster]] += number
+                count[readers[row.reader], clusters[row.cluster]] += 1
+        with np.errstate(invalid="ignore"):
+            tables.append(np.where(count > 0, total / count, np.nan))
+    return tables
+
+
+def _told_apart(rows: Sequence[Row]) -> Found:
+    """How often edited pictures were told from real ones, of all models and of each: 0.5 is guessing.
+
+    Of pictures shown one at a time it is the mean of the rates on edited and on real ones (balanced accuracy): with
+    several models most pictures are edited, and who always says "edited" must not come out above chance.
+    """
+
+    def rate(mine: Sequence[Row]) -> Found:
+        real = [row for row in mine if row.slots == (ORIGINAL,)]
+        edited = [row for row in mine if row.slots != (ORIGINAL,)]
+        tables = _tables([edited, real] if real else [edited], number_of)
+        return mean_over_readers(np.mean(tables, axis=0), null=0.5, ends=(0.0, 1.0))
+
+    models = sorted({slot for row in rows for slot in row.slots} - {ORIGINAL})
+    return {
+        "accuracy": rate(rows),
+        "by_model": {
+            model: rate([row for row in rows if model in row.slots or row.slots == (ORIGINAL,)])
+            for model in models
+        },
+    }
 
 
 def _by_model(rows: Sequence[Row], value: Any, ends: tuple[float, ...]) -> Found:
     """Means of each model, and differences of all pairs on what readers saw of both, corrected by Holm."""
     models = sorted({row.model for row in rows})
-    everyone, patients = sorted({row.reader for row in rows}), sorted({row.cluster for row in rows})
-    tables = {}
-    for model in models:
-        mine = [row for row in rows if row.model == model]
-        table = np.full((len(everyone), len(patients)), np.nan)
-        part = _table(mine, value)
-        who = [everyone.index(name) for name in sorted({row.reader for row in mine})]
-        whom = [patients.index(name) for name in sorted({row.cluster for row in mine})]
-        table[np.ix_(who, whom)] = part
-        tables[model] = table
+    parts = [[row for row in rows if row.model == model] for model in models]
+    tables = dict(zip(models, _tables(parts, value), strict=True))
     pairs = [
         {"first": a, "second": b, "how": "", "p_holm": None, **mean_over_readers(tables[a] - tables[b])}
         for a, b in itertools.combinations(models, 2)
