@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
-from plantain.pixels.arrays import Mask, Pixels
-
-Values = npt.NDArray[np.float32]
+from plantain.pixels.arrays import Field, Mask, Pixels
 
 
 def content(pixels: Pixels) -> Mask:
@@ -26,12 +23,12 @@ def middle_column(pixels: Pixels) -> float:
     return float(columns[0] + columns[-1]) / 2 if columns.size else pixels.shape[1] / 2
 
 
-def mirrored(values: Values, axis: float) -> Values:
+def mirrored(values: Field, axis: float) -> Field:
     """The values reflected about a column."""
     return moved(np.ascontiguousarray(values[:, ::-1]), round(2 * axis - (values.shape[1] - 1)), 0)
 
 
-def moved(values: Values, dx: int, dy: int) -> Values:
+def moved(values: Field, dx: int, dy: int) -> Field:
     """The values shifted right and down; what enters is 0."""
     matrix = np.array([[1, 0, dx], [0, 1, dy]], np.float32)
     return np.asarray(
@@ -54,7 +51,7 @@ def deep_area(mask: Mask, depth: float) -> int:
     return int((cv2.distanceTransform(mask.astype(np.uint8), cv2.DIST_L2, 3) > depth).sum())
 
 
-def soft(mask: Mask, width: float) -> Values:
+def soft(mask: Mask, width: float) -> Field:
     """A weight that is 1 inside the mask and falls to 0 within `width` pixels outside."""
     distance = cv2.distanceTransform((~mask).astype(np.uint8), cv2.DIST_L2, 3)
     return np.asarray(np.clip(1.0 - distance / width, 0.0, 1.0), np.float32)
@@ -105,7 +102,7 @@ def written(pixels: Pixels, text: str, place: tuple[int, int], height: float, le
 
 def with_copies(
     pixels: Pixels, mask: Mask, side: int, copies: int, opacity: float, rng: np.random.Generator
-) -> Values:
+) -> Field:
     """The image with one textured patch from elsewhere pasted over the mask's middle, side by side, levels matched."""
     ys, xs = np.nonzero(mask)
     cy, cx = int(np.median(ys)), int(np.median(xs))
@@ -161,7 +158,7 @@ def elsewhere(
     return int(xs[pick]), int(ys[pick])
 
 
-def blob(shape: tuple[int, ...], place: tuple[int, int], radius: float) -> Values:
+def blob(shape: tuple[int, ...], place: tuple[int, int], radius: float) -> Field:
     """A smooth hill of height 1 that ends at `radius` pixels."""
     ys, xs = np.mgrid[: shape[0], : shape[1]]
     squared = ((xs - place[0]) ** 2 + (ys - place[1]) ** 2) / radius**2
@@ -204,7 +201,7 @@ def foreign_place(pixels: Pixels, modality: str, finding: str, mask: Mask) -> tu
     return x, y
 
 
-def at_dura(pixels: Pixels, delta: Values) -> float:
+def at_dura(pixels: Pixels, delta: Field) -> float:
     """Share of a change's core that lies within a twentieth of the head's width of its border or middle column."""
     lit = content(pixels)
     width = float(np.ptp(np.flatnonzero(lit.any(axis=0)))) + 1

@@ -13,7 +13,7 @@ from plantain.models.diffusers.devices import device_names
 from plantain.models.diffusers.jobs import Done, Job
 from plantain.models.diffusers.plan import EditorPlan, plan_editor
 from plantain.models.diffusers.quiet import OFFLINE, quiet_libraries
-from plantain.models.diffusers.trial import Trial, run_trial
+from plantain.models.diffusers.trial import EditTrial, run_trial
 from plantain.models.diffusers.weights import NotReady, is_noise, size_gb
 from plantain.models.extras import require_extra
 from plantain.models.facts import facts_of
@@ -54,7 +54,7 @@ class Tried:
     missing: str = ""
     plan: EditorPlan | None = None
     device: str = ""
-    trial: Trial | None = None
+    trial: EditTrial | None = None
     usual_steps: int | None = None
 
     @property
@@ -114,7 +114,7 @@ def try_editor(editor: str, options: ProviderOptions, steps: int) -> Tried:
             trial = process.submit(run_trial, plan.loading, steering, job, device).result()
         except BrokenProcessPool:
             why = f"the process of {device} was killed, or crashed, while it ran (out of memory?)"
-            trial = Trial(Done(None, Outcome(OutcomeKind.TRANSPORT, why), {}))
+            trial = EditTrial(Done(None, Outcome(OutcomeKind.TRANSPORT, why), {}))
     return Tried(
         name,
         tuple(each.name for each in weights),

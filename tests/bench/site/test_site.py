@@ -19,7 +19,7 @@ from bench.submission.tampering import read_rows, reseal, write_rows
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.site.assembling import boards
 from plantain.bench.site.pages import write_site
-from plantain.bench.submission.bundle import PairRow, open_bundle
+from plantain.bench.submission.bundle import ComparisonRow, open_bundle
 from plantain.bench.submission.packing import pack_run
 from plantain.cli import main
 from plantain.records import InputError
@@ -32,7 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pack_run(run, folder / "first", name="first")
     labels = list(open_bundle(folder / "first").header.arms)
     pairs = [
-        PairRow(
+        ComparisonRow(
             left=labels[0], right=labels[1], outcome=1 if n % 4 else -1, reader=f"r{n % 3}", case=f"c{n % 5}"
         )
         for n in range(30)

@@ -23,13 +23,13 @@ from plantain.records import Direction, InputError
 from plantain.roles import EncodedImage, Judge, JudgeRequest
 from plantain.roles.options import ProviderOptions
 from plantain.rubrics import MED_BANANA, majority
-from plantain.train.probe.learning import Schedule, calibrate, fit
+from plantain.train.probe.learning import ProbeSchedule, calibrate, fit
 from plantain.train.probe.pictures import labelled_frames
 from plantain.train.probe.training import train_probe
 
 from .heads import catalogue_of, head, labelled, record
 
-QUICK = Schedule(epochs=5, batch=16, width=16, shares=None)
+QUICK = ProbeSchedule(epochs=5, batch=16, width=16, shares=None)
 
 
 def test_a_ring_is_learned_and_a_seed_repeats_itself(tmp_path: Path) -> None:

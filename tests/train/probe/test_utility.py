@@ -10,13 +10,13 @@ import pytest
 from plantain.metrics.statistics.areas import clustered_area, paired_areas
 from plantain.records import Direction, InputError
 from plantain.train.probe.edits import MadeEdit
-from plantain.train.probe.learning import Schedule
+from plantain.train.probe.learning import ProbeSchedule
 from plantain.train.probe.page import write_utility_page
 from plantain.train.probe.utility import ARMS, EDITS, edited_frames, utility
 
 from .heads import head, labelled
 
-QUICK = Schedule(epochs=2, batch=16, width=16)
+QUICK = ProbeSchedule(epochs=2, batch=16, width=16)
 
 
 def _edits(count: int, finding: str = "ring") -> list[MadeEdit]:

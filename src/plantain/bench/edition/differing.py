@@ -12,7 +12,7 @@ _FILES = ("previous", "changed", "roi")
 _TEXTS = ("organ", "task", "prompt", "rephrased", "detailed", "key_concept", "finding", "cluster", "notes")
 
 
-class Step(Enum):
+class VersionStep(Enum):
     """The number of a semantic version that a change moves."""
 
     NONE = "no"
@@ -22,7 +22,7 @@ class Step(Enum):
 
     @property
     def rank(self) -> int:
-        return list(Step).index(self)
+        return list(VersionStep).index(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ class Differing:
     same: int
 
     @property
-    def step(self) -> Step:
+    def step(self) -> VersionStep:
         """First number: scores of the two cannot be compared sample by sample; second: there are more samples."""
         scored = any(set(fields) - {"notes"} for fields in self.changed.values())
         if self.removed or scored:
-            return Step.MAJOR
+            return VersionStep.MAJOR
         if self.added:
-            return Step.MINOR
-        return Step.PATCH if self.changed else Step.NONE
+            return VersionStep.MINOR
+        return VersionStep.PATCH if self.changed else VersionStep.NONE
 
 
 def differences(first: Benchmark, second: Benchmark) -> Differing:

@@ -11,7 +11,7 @@ import orjson
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import OWN
-from plantain.bench.edition.differing import Differing, Step, differences
+from plantain.bench.edition.differing import Differing, VersionStep, differences
 from plantain.files.opening import read_inside
 from plantain.files.writing import replace_file
 from plantain.records import InputError
@@ -77,28 +77,28 @@ def name_edition(bench: Benchmark, version: str, note: str, before: Benchmark | 
 
 
 _WHY = {
-    Step.PATCH: "nothing that is scored changed",
-    Step.MINOR: "samples were added",
-    Step.MAJOR: "samples were changed or taken out, or nobody knows which (--from names the older copy)",
+    VersionStep.PATCH: "nothing that is scored changed",
+    VersionStep.MINOR: "samples were added",
+    VersionStep.MAJOR: "samples were changed or taken out, or nobody knows which (--from names the older copy)",
 }
 
 
-def _least(newest: Edition, bench: Benchmark, before: Benchmark | None) -> Step:
+def _least(newest: Edition, bench: Benchmark, before: Benchmark | None) -> VersionStep:
     """Which number has to grow at least."""
     if newest.digest == bench.digest:
-        return Step.PATCH
+        return VersionStep.PATCH
     if before is None:
-        return Step.MAJOR
+        return VersionStep.MAJOR
     if before.digest != newest.digest:
         raise InputError(f"--from {before.root}: is not version {newest.version}: its content differs")
     found: Differing = differences(before, bench)
     return found.step
 
 
-def _grown(old: tuple[int, ...], new: tuple[int, ...]) -> Step:
+def _grown(old: tuple[int, ...], new: tuple[int, ...]) -> VersionStep:
     if new[0] > old[0]:
-        return Step.MAJOR
-    return Step.MINOR if new[1] > old[1] else Step.PATCH
+        return VersionStep.MAJOR
+    return VersionStep.MINOR if new[1] > old[1] else VersionStep.PATCH
 
 
 def _numbers(version: str) -> tuple[int, ...]:

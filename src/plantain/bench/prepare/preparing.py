@@ -45,7 +45,7 @@ NOT_CHOSEN = "region: the first of the proposals ({}); nobody has looked at it"
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedBenchmark:
     """What came of a folder of raw pairs.
 
     Attributes:
@@ -90,7 +90,7 @@ class PreparePlan:
 
 async def prepare_benchmark(
     raw: Path, out: Path, plan: PreparePlan, progress: Callable[[int, int], None] | None = None
-) -> Prepared:
+) -> PreparedBenchmark:
     """Makes a benchmark in our own format from `pairs.csv`, `before/` and `after/`.
 
     Args:
@@ -109,12 +109,14 @@ async def prepare_benchmark(
     images = [_image(pair, plan.name, (1, 1), "") for pair in pairs]
     walked = await walk_pairs(len(pairs), images, making.carry, plan.terms, plan.calls, plan.seed)
     if walked.stopped:
-        return Prepared(None, making.writer.count, making.rejected, making.undescribed, walked)
+        return PreparedBenchmark(None, making.writer.count, making.rejected, making.undescribed, walked)
     if not making.writer.count:
         first, reason = min(making.rejected.items(), key=lambda item: id_order(item[0]))
         raise InputError(f"{raw}: no pair can become a sample; the first one, {first}: {reason}")
     making.write_beside(out)
-    return Prepared(making.writer.close(), making.writer.count, making.rejected, making.undescribed, walked)
+    return PreparedBenchmark(
+        making.writer.close(), making.writer.count, making.rejected, making.undescribed, walked
+    )
 
 
 def _facts(plan: PreparePlan) -> dict[str, object]:

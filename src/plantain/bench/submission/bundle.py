@@ -81,7 +81,7 @@ class ReplyRow(_Strict):
     reason: str = ""
 
 
-class PairRow(_Strict):
+class ComparisonRow(_Strict):
     """One reader's comparison of two arms on a case: `outcome` is 1 for left, 0 for a tie, -1 for right."""
 
     left: str
@@ -178,7 +178,7 @@ class Bundle:
     outputs: tuple[OutputRow, ...]
     scores: tuple[ScoreRow, ...]
     replies: tuple[ReplyRow, ...]
-    pairs: tuple[PairRow, ...]
+    pairs: tuple[ComparisonRow, ...]
     sums: Mapping[str, str]
 
     def read(self, output: OutputRow) -> bytes:
@@ -200,7 +200,7 @@ def open_bundle(root: Path) -> Bundle:
         tuple(_rows(root, OUTPUTS, OutputRow, sums)),
         tuple(_rows(root, SCORES, ScoreRow, sums)),
         tuple(_rows(root, REPLIES, ReplyRow, sums) if REPLIES in sums else ()),
-        tuple(_rows(root, PAIRS, PairRow, sums) if PAIRS in sums else ()),
+        tuple(_rows(root, PAIRS, ComparisonRow, sums) if PAIRS in sums else ()),
         sums,
     )
 

@@ -24,8 +24,8 @@ from plantain.bench.submission.bundle import (
     SCORES,
     BundleHeader,
     BundleWriter,
+    ComparisonRow,
     OutputRow,
-    PairRow,
     ReplyRow,
     ScoreRow,
 )
@@ -56,7 +56,7 @@ def pack_run(
     arms: Collection[str] = (),
     name: str = "",
     models: Mapping[str, str] | None = None,
-    pairs: Sequence[PairRow] = (),
+    pairs: Sequence[ComparisonRow] = (),
     restricted: bool = False,
 ) -> Packed:
     """Writes a submission.

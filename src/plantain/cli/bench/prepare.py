@@ -14,7 +14,7 @@ import typer
 from plantain.bench.prepare.alignment import LEAST_QUALITY
 from plantain.bench.prepare.describers import AS_TOLD
 from plantain.bench.prepare.pairs import SIDE, PairRules
-from plantain.bench.prepare.preparing import Prepared, PreparePlan, prepare_benchmark
+from plantain.bench.prepare.preparing import PreparedBenchmark, PreparePlan, prepare_benchmark
 from plantain.bench.prepare.procedures import listed_procedures, procedures_of, propose_procedures
 from plantain.bench.prepare.raw_pairs import COLUMNS, NEEDED, TABLE
 from plantain.bench.prepare.regions_proposed import DifferenceProposer, RegionProposer
@@ -176,7 +176,7 @@ def _print_procedures(organ: str, terms: Terms, run: Path | None, seed: int, in_
     return 0
 
 
-def _as_dict(made: Prepared) -> dict[str, object]:
+def _as_dict(made: PreparedBenchmark) -> dict[str, object]:
     return {
         "path": str(made.path) if made.path else None,
         "samples": made.samples,
@@ -188,7 +188,7 @@ def _as_dict(made: Prepared) -> dict[str, object]:
     }
 
 
-def _print_made(made: Prepared, out: Path) -> None:
+def _print_made(made: PreparedBenchmark, out: Path) -> None:
     for sample, reason in sorted(made.rejected.items())[:10]:
         typer.echo(f"left out {sample}: {reason}")
     if len(made.rejected) > 10:
@@ -200,7 +200,7 @@ def _print_made(made: Prepared, out: Path) -> None:
         typer.echo(str(made.path))
 
 
-def _ended(made: Prepared, raw: Path, out: Path) -> int:
+def _ended(made: PreparedBenchmark, raw: Path, out: Path) -> int:
     if made.walked.stopped is None:
         return 0
     print(

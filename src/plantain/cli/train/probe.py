@@ -55,7 +55,7 @@ def probe(
     Example: plantain train probe catalogue --findings glioma,meningioma,pituitary --out probes/brain
     """
     require_extra("plantain train probe", "torch", "torch", "safetensors")
-    from plantain.train.probe.learning import Schedule
+    from plantain.train.probe.learning import ProbeSchedule
     from plantain.train.probe.page import write_probe_page
     from plantain.train.probe.training import train_probe
 
@@ -70,7 +70,7 @@ def probe(
                 begun[0] = of
             bar.step(step, loss)
 
-        card = train_probe(pictures, Schedule(epochs=epochs, width=width), seed, out, advanced)
+        card = train_probe(pictures, ProbeSchedule(epochs=epochs, width=width), seed, out, advanced)
     page = write_probe_page(card, out)
     if as_json:
         card_json = TypeAdapter(ProbeCard).dump_python(card, mode="json")

@@ -54,7 +54,7 @@ def utility(
     Example: plantain train utility runs/pilot --real catalogue --findings glioma,meningioma --n 200 --to figures
     """
     require_extra("plantain train utility", "torch", "torch", "safetensors")
-    from plantain.train.probe.learning import Schedule
+    from plantain.train.probe.learning import ProbeSchedule
     from plantain.train.probe.utility import edited_frames
     from plantain.train.probe.utility import utility as measured
 
@@ -62,7 +62,7 @@ def utility(
         bar.begin("reading pictures", 0)
         pictures = labelled_frames(real, named(findings), least=10)
         edits = edited_frames(made_edits(folder, originals, most), pictures)
-        schedule = Schedule(epochs=epochs, batch=32, width=width)
+        schedule = ProbeSchedule(epochs=epochs, batch=32, width=width)
 
         def advanced(done: int, of: int) -> None:
             if done == 0:

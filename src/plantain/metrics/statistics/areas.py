@@ -10,11 +10,10 @@ import numpy.typing as npt
 
 from plantain.metrics.statistics.intervals import Z95, wilson_share
 from plantain.metrics.statistics.ranks import average_ranks
+from plantain.pixels.arrays import Floats
 
 FEWEST = 5
 """Groups of cases, and of others, below which no interval is given."""
-
-Floats = npt.NDArray[np.float64]
 
 
 def clustered_area(

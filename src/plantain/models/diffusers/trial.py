@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class EditTrial:
     """What one edit took on a device.
 
     Attributes:
@@ -52,7 +52,7 @@ class _Clock:
         return (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1)
 
 
-def run_trial(loading: Loading, steering: Steering, job: Job, device: str) -> Trial:
+def run_trial(loading: Loading, steering: Steering, job: Job, device: str) -> EditTrial:
     """Loads weights onto a device and makes one edit with them; meant for a process of its own."""
     from plantain.models.diffusers.engine import Engine
     from plantain.models.diffusers.quiet import quiet_libraries
@@ -62,13 +62,13 @@ def run_trial(loading: Loading, steering: Steering, job: Job, device: str) -> Tr
     began = time.perf_counter()
     fault = engine.load(loading)
     if fault is not None:
-        return Trial(Done(None, fault, {"method": loading.method, "device": device}))
+        return EditTrial(Done(None, fault, {"method": loading.method, "device": device}))
     loaded = time.perf_counter()
     with _timed_steps(engine.pipeline(loading), device) as clock:
         (done,) = engine.run(Batch(loading, steering, (job,)))
     ended = time.perf_counter()
     memory_gb, whose = _most_memory(device)
-    return Trial(
+    return EditTrial(
         done, loaded - began, ended - loaded, clock.step_s, len(clock.ends), round(memory_gb, 3), whose
     )
 

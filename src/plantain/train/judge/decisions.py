@@ -22,7 +22,7 @@ MOST = 200
 """Held-out edits that are asked about."""
 
 
-class Asked(Protocol):
+class AskedJudge(Protocol):
     """A judge."""
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
@@ -67,7 +67,7 @@ class HeldOutDecisions:
 async def held_out_decisions(
     source: VerdictSource,
     some: Sequence[StoredJudgement],
-    judge: Asked,
+    judge: AskedJudge,
     stop: Callable[[], bool] = lambda: False,
 ) -> HeldOutDecisions | None:
     """Asks about held-out edits, one after the other; None when stopped.

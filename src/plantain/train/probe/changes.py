@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from plantain.models.probe.frame import SIDE, Frame, Inside, inside_of
+from plantain.pixels.arrays import Field
 
-Alpha = npt.NDArray[np.float32]
 
-
-def core(one: Frame, other: Frame, depth: float, soft: float) -> Alpha:
+def core(one: Frame, other: Frame, depth: float, soft: float) -> Field:
     """A soft mask of what lies inside both contents, in [0, 1].
 
     Args:
@@ -27,14 +25,14 @@ def core(one: Frame, other: Frame, depth: float, soft: float) -> Alpha:
     return np.asarray(cv2.GaussianBlur(deep.astype(np.float32), (0, 0), soft), np.float32)
 
 
-def disc(at: tuple[float, float], radius: float, soft: float) -> Alpha:
+def disc(at: tuple[float, float], radius: float, soft: float) -> Field:
     """A soft disc about (x, y), all in pixels."""
     ys, xs = np.mgrid[:SIDE, :SIDE]
     away = np.hypot(xs - at[0], ys - at[1])
     return np.asarray(1.0 / (1.0 + np.exp((away - radius) / soft)), np.float32)
 
 
-def blended(rim: Frame, inside: Frame, alpha: Alpha, *, matched: bool = True) -> Frame:
+def blended(rim: Frame, inside: Frame, alpha: Field, *, matched: bool = True) -> Frame:
     """What `inside` shows where `alpha` is 1, `rim` elsewhere; if `matched`, in the tones that the rim had there."""
     donor = inside.astype(np.float32)
     where = alpha > 0.5
@@ -161,7 +159,7 @@ def _place(frame: Frame, rng: np.random.Generator) -> tuple[float, float]:
     return float(xs[chosen]), float(ys[chosen])
 
 
-def _lifted(frame: Frame, alpha: Alpha, rng: np.random.Generator, sign: float | None = None) -> Frame:
+def _lifted(frame: Frame, alpha: Field, rng: np.random.Generator, sign: float | None = None) -> Frame:
     inside: Inside = inside_of(frame)
     spread = float(np.ptp(np.percentile(frame[inside], (10, 90)))) if inside.any() else 40.0
     up = sign or (1.0 if rng.random() < 0.7 else -1.0)

@@ -29,7 +29,7 @@ from plantain.train.probe.changes import (
 )
 from plantain.train.probe.pictures import LabelledFrames
 
-Asked = Callable[[list[Frame]], npt.NDArray[np.float64]]
+FindingLogits = Callable[[list[Frame]], npt.NDArray[np.float64]]
 """Calibrated logits (N, findings) of frames."""
 
 Seen = Callable[[LabelledFrames], npt.NDArray[np.float32]]
@@ -45,7 +45,12 @@ ControlRates = dict[str, dict[str, ControlRate]]
 
 
 def control_rates(
-    pictures: LabelledFrames, asked: Asked, seen: Seen, margins: Sequence[float], seed: int, most: int = 200
+    pictures: LabelledFrames,
+    asked: FindingLogits,
+    seen: Seen,
+    margins: Sequence[float],
+    seed: int,
+    most: int = 200,
 ) -> ControlRates:
     """How often a probe is right, by control and finding.
 
@@ -91,7 +96,7 @@ class _Cases:
     column: int
     cases: npt.NDArray[np.intp]
     others: npt.NDArray[np.intp]
-    asked: Asked
+    asked: FindingLogits
     margin: float
 
     @property
@@ -136,7 +141,7 @@ def _covered(case: _Cases, seen: Seen, rng: np.random.Generator) -> _Answers:
     yield "another place covered", case.logits(away) >= 0
 
 
-def exchanged_areas(pictures: LabelledFrames, asked: Asked, seed: int) -> dict[str, dict[str, Area]]:
+def exchanged_areas(pictures: LabelledFrames, asked: FindingLogits, seed: int) -> dict[str, dict[str, Area]]:
     """AUC by finding after borders, codec, sharpness or tones were exchanged between cases and others."""
     rng = np.random.default_rng(seed)
     healthy, cases = np.flatnonzero(pictures.healthy), np.flatnonzero(~pictures.healthy)

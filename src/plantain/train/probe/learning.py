@@ -25,7 +25,7 @@ _LOOK_FROM, _LOOK_EVERY = 3, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class ProbeSchedule:
     """How long and how fast.
 
     Attributes:
@@ -58,7 +58,7 @@ class Calibration:
 
 def fit(
     pictures: LabelledFrames,
-    schedule: Schedule,
+    schedule: ProbeSchedule,
     seed: int,
     advanced: Callable[[int, int, float], None] = lambda step, of, loss: None,
 ) -> ProbeNetwork:

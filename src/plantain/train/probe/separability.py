@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from plantain.metrics.statistics.areas import clustered_area
 from plantain.models.probe.card import Area
+from plantain.pixels.arrays import Floats
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg
 from plantain.records import InputError, derive_seed
@@ -22,8 +23,6 @@ FEWEST = 20
 
 FOLDS = 5
 RIDGE = 1.0
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

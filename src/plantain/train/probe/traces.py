@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.arrays import Floats, Mask, Pixels
 
 BANDS = 12
 TILE = 64
@@ -17,8 +17,6 @@ LEAST_TILES = 8
 
 CHANGED = 2.0
 """Grey levels, smoothed, above which a place counts as edited."""
-
-Floats = npt.NDArray[np.float64]
 
 
 def traces(pixels: Pixels, where: Mask) -> Floats:

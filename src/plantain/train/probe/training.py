@@ -16,7 +16,7 @@ from plantain.models.probe.frame import Frame
 from plantain.models.probe.network import ProbeNetwork
 from plantain.records import InputError, derive_seed
 from plantain.train.probe.controls import areas_of, control_rates, exchanged_areas
-from plantain.train.probe.learning import Calibration, Schedule, calibrate, fit, where_seen
+from plantain.train.probe.learning import Calibration, ProbeSchedule, calibrate, fit, where_seen
 from plantain.train.probe.pictures import LabelledFrames
 
 PARTS = ("training", "calibration", "held out")
@@ -40,7 +40,7 @@ class ProbeCheck:
 
 def train_probe(
     pictures: LabelledFrames,
-    schedule: Schedule,
+    schedule: ProbeSchedule,
     seed: int,
     out: Path,
     advanced: Callable[[int, int, float], None] = lambda step, of, loss: None,
@@ -70,7 +70,7 @@ def check_probe(probe: Probe, pictures: LabelledFrames) -> ProbeCheck:
 
 
 def _carded(
-    network: ProbeNetwork, found: Calibration, parts: list[LabelledFrames], schedule: Schedule, seed: int
+    network: ProbeNetwork, found: Calibration, parts: list[LabelledFrames], schedule: ProbeSchedule, seed: int
 ) -> ProbeCard:
     held_out = parts[2]
 

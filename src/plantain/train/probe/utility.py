@@ -11,16 +11,15 @@ import numpy.typing as npt
 from plantain.metrics.statistics.areas import PairedArea, paired_areas
 from plantain.models.probe.folder import logits_of
 from plantain.models.probe.frame import framed
+from plantain.pixels.arrays import Floats
 from plantain.records import Direction, InputError, derive_seed
 from plantain.train.probe.edits import MadeEdit
-from plantain.train.probe.learning import Schedule, fit
+from plantain.train.probe.learning import ProbeSchedule, fit
 from plantain.train.probe.pictures import LabelledFrames
 
 REAL, EDITS, AUGMENTED = "real", "real + edits", "real + standard augmentation"
 ARMS = (REAL, EDITS, AUGMENTED)
 HELD_OUT = 0.4
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def utility(
     edits: LabelledFrames,
     n: int,
     seeds: int,
-    schedule: Schedule,
+    schedule: ProbeSchedule,
     advanced: Callable[[int, int], None] = lambda done, of: None,
 ) -> Utility:
     """Trains each arm several times and measures all by the same real pictures.

@@ -28,20 +28,20 @@ def diff(
     It says which number of the version has to grow, and with that whether their scores may be compared.
     """
     from plantain.bench.benchmark.benchmark import Benchmark
-    from plantain.bench.edition.differing import Step, differences
+    from plantain.bench.edition.differing import VersionStep, differences
 
     found = differences(Benchmark.load(first), Benchmark.load(second))
     if as_json:
         document = {**asdict(found), "number_to_grow": found.step.value}
         typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
-        return 0 if found.step is Step.NONE else 1
+        return 0 if found.step is VersionStep.NONE else 1
     changed = tuple(f"{name} ({', '.join(fields)})" for name, fields in found.changed.items())
     for what, names in (("added", found.added), ("taken out", found.removed), ("changed", changed)):
         if names:
             more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
             typer.echo(f"{what} {len(names):,}: {', '.join(names[:SHOWN])}{more}")
     typer.echo(f"the same: {found.same:,}")
-    if found.step is Step.NONE:
+    if found.step is VersionStep.NONE:
         typer.echo("no difference")
         return 0
     typer.echo(f"of the version, the {found.step.value} number has to grow")
