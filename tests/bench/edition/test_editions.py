@@ -13,7 +13,7 @@ import pytest
 from bench.small_bench import small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import BenchmarkWriter
-from plantain.bench.edition.differing import Step, differences
+from plantain.bench.edition.differing import VersionStep, differences
 from plantain.bench.edition.exporting import export_benchmark
 from plantain.bench.edition.hiding import hide, read_key
 from plantain.bench.edition.verifying import verify_benchmark, verify_revealed
@@ -69,11 +69,11 @@ def test_what_is_no_semantic_version_is_refused(version: str, bench: Benchmark) 
 
 def test_differences_name_the_number_that_grows(bench: Benchmark, tmp_path: Path) -> None:
     more = small_bench(tmp_path / "more", 9)
-    assert differences(bench, bench).step is Step.NONE
+    assert differences(bench, bench).step is VersionStep.NONE
     found = differences(bench, more)
     assert (found.added, found.removed, found.changed, found.same) == (("9",), (), {}, 8)
-    assert found.step is Step.MINOR
-    assert differences(more, bench).step is Step.MAJOR
+    assert found.step is VersionStep.MINOR
+    assert differences(more, bench).step is VersionStep.MAJOR
     other = reworded(bench, "2", "Something else.")
     assert differences(more, other).changed == {"2": ("prompt",)}
     assert main(["bench", "diff", str(more.root), str(other.root)]) == 1
