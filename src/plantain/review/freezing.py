@@ -126,9 +126,9 @@ def _check(found: Sequence[Material], wanted: Wanted) -> None:
         raise InputError(f"--task: name at least one of {', '.join(ReaderTask)}")
     models = {model for material in found for model in material.pictures} - {ORIGINAL}
     parts = {part for model in models for part in (model, *model.split("/")) if len(part) > 2}
-    for told in sorted(parts, key=lambda part: (-len(part), part)):
-        if re.search(rf"(?<!\w){re.escape(told)}(?!\w)", wanted.name, re.IGNORECASE):
-            raise InputError(f"--name {wanted.name!r}: readers see it, and it tells the model {told}")
+    for name in sorted(parts, key=lambda name: (-len(name), name)):
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", wanted.name, re.IGNORECASE):
+            raise InputError(f"--name {wanted.name!r}: readers see it, and it tells the model {name}")
     for task in wanted.tasks:
         if not any(_fits(material, task) for material in found):
             why = {

@@ -99,9 +99,9 @@ def bradley_terry(comparisons: Sequence[Comparison], *, implied: bool = False) -
     Example:
         Of ten comparisons without ties a won eight, mirrored: the odds are 4, the log odds 1.39 (held a little).
 
-        >>> said = [Comparison("a", "b", LEFT if n < 4 else RIGHT, f"r{n}", "c") for n in range(5)]
-        >>> said += [Comparison("b", "a", RIGHT if n < 4 else LEFT, f"r{n}", "d") for n in range(5)]
-        >>> found = bradley_terry(said)
+        >>> answers = [Comparison("a", "b", LEFT if n < 4 else RIGHT, f"r{n}", "c") for n in range(5)]
+        >>> answers += [Comparison("b", "a", RIGHT if n < 4 else LEFT, f"r{n}", "d") for n in range(5)]
+        >>> found = bradley_terry(answers)
         >>> round(found.strength[0].value - found.strength[1].value, 1)
         1.4
     """

@@ -105,8 +105,8 @@ def train_judge(
     Raises:
         InputError: too little to learn from, weights that cannot be trained, or a folder of another training.
     """
-    told = observer or JudgeObserver()
-    told.begin("conversations", 0)
+    watch = observer or JudgeObserver()
+    watch.begin("conversations", 0)
     if (base.folder / ADAPTER).is_dir():
         raise InputError(f"{base.name}: was trained here already; start from what it was trained from")
     words = HostedJudge(LocalConversation(base), options)
@@ -126,9 +126,9 @@ def train_judge(
 
     vlm = open_local(base)
     model, weights = make_adapters(vlm, plan.lora_rank, plan.seed)
-    told.begin("held-out loss before", 0)
+    watch.begin("held-out loss before", 0)
     before = mean_loss(vlm, model, watched)  # fresh adapters change nothing
-    told.begin("judge", plan.steps)
+    watch.begin("judge", plan.steps)
     trained = tune(
         vlm,
         model,
@@ -138,18 +138,18 @@ def train_judge(
         out / "judge.training",
         base=base.digest,
         rank=plan.lora_rank,
-        on_step=lambda step, noted: told.step(step, noted["loss"]),
+        on_step=lambda step, noted: watch.step(step, noted["loss"]),
         stop=stop,
     )
     if trained.stopped:
         return JudgeResult(None, folder, len(learned), len(held_out), before)
-    told.begin("held-out loss after", 0)
+    watch.begin("held-out loss after", 0)
     result = _measured(result, before, mean_loss(vlm, model, watched))
     with written_whole(out / MODEL, "the judge") as unfinished:
         _write(base, plan, source, learned, result, unfinished)
         model.save_pretrained(unfinished / ADAPTER)
     del model, vlm, weights
-    told.begin("held-out decisions", 0)
+    watch.begin("held-out decisions", 0)
     decisions = asyncio.run(_decisions(source, held_out, options, plan, out / MODEL, stop))
     if decisions is None:
         return JudgeResult(None, folder, len(learned), len(held_out), before)

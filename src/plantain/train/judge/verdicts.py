@@ -138,8 +138,8 @@ class RunVerdicts:
                 continue
             if self.judge:
                 key = (attempt.generation, attempt.round)
-                said = [v for v in reader.verdicts(attempt.task_id) if (v.generation, v.round) == key]
-                own = [v for v in said if v.verdict.judge == self.judge]
+                verdicts = [v for v in reader.verdicts(attempt.task_id) if (v.generation, v.round) == key]
+                own = [v for v in verdicts if v.verdict.judge == self.judge]
                 verdict = max(own, key=lambda v: v.draw).verdict if own else None
             task = reader.task(attempt.task_id).task
             image = reader.image(task.image_id)
@@ -221,10 +221,10 @@ def _of_record(record: Mapping[str, object], judge: str) -> Iterator[tuple[str, 
     try:
         image = source_image(record["image"])
         for attempt in record["attempts"]:  # type: ignore[attr-defined]  # checked by what is read of it
-            said = [
+            verdicts = [
                 v for v in attempt["verdicts"] if (v["verdict"]["judge"] == judge if judge else v["decisive"])
             ]
-            verdict = verdict_of(said[-1]["verdict"]) if said else None
+            verdict = verdict_of(verdicts[-1]["verdict"]) if verdicts else None
             if (
                 record["kind"] != TaskKind.EDIT
                 or attempt["superseded"]

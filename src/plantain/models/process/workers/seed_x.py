@@ -85,7 +85,7 @@ class SeedX:
             inside.append(depth > 0)
             depth += number in begins
         with torch.no_grad():
-            said = self.agent.generate(
+            answer = self.agent.generate(
                 tokenizer=self.tokenizer,
                 input_ids=ids.unsqueeze(0),
                 image_embeds=self.seeing(patches.to(self.device, dtype=self.precision)),
@@ -95,10 +95,10 @@ class SeedX:
                 max_new_tokens=512,
                 num_img_gen_tokens=PICTURE_TOKENS,
             )
-        if not said["has_img_output"]:
+        if not answer["has_img_output"]:
             return None
         return self.adapter.generate(
-            image_embeds=said["img_gen_feat"],
+            image_embeds=answer["img_gen_feat"],
             latent_image=picture.resize((SIDE, SIDE)),
             num_inference_steps=int(settings.get("steps", 50)),
             guidance_scale=float(settings.get("guidance", 7.5)),
@@ -134,8 +134,8 @@ def main() -> None:
             drawn = model.edit(picture, job["instruction"], job["seed"], settings)
             target = Path(manifest["out"]) / job["id"]
             if drawn is None:
-                said = {"outcome": "no_image", "reason": "the model answered in words only"}
-                target.with_suffix(".json").write_text(json.dumps(said), encoding="utf-8")
+                failure = {"outcome": "no_image", "reason": "the model answered in words only"}
+                target.with_suffix(".json").write_text(json.dumps(failure), encoding="utf-8")
             else:
                 drawn.convert("RGB").save(target.with_suffix(".png"))
         print(line.strip(), flush=True)
