@@ -3,6 +3,8 @@
 Every worker notes what it was asked before it answers, in one write. Shown: how often it was done is what the journal
 records plus what it knows to be lost; no task is lost or stopped; the release is the same, byte for byte. Calls have
 prices: what the workers' notes come to, as if each were billed, is no more than what the journal has spent and holds.
+The build begins with a budget for half of its tasks, which stops it, and goes on with one for all. All the while the
+journal is looked at from outside: what was spent, held and set aside is never more than the budget of that moment.
 
 Run: python benchmarks/lost_workers.py --scratch FOLDER [--tasks 2000] [--workers 50] [--nodes 10]
 """
@@ -39,28 +41,36 @@ PRICES = {"input_per_m": 2.0, "output_per_m": 12.0, "image_out_each": 0.134}
 EDIT_USD = 1200 * 2.0 / 1e6 + 0.134
 """What one edit is billed at these prices: 1,200 tokens read, one picture."""
 
+WRITE_USD, JUDGE_USD = 1800 * 2.0 / 1e6 + 700 * 12.0 / 1e6, 3100 * 2.0 / 1e6 + 900 * 12.0 / 1e6
+
+SCARCE_USD, AMPLE_USD = 0.11, 1.0
+"""Of budget for each task, of which one comes to 0.22 in the mean: what stops the build half-way, what lets it end."""
+
 ROOM_USD = 50.0
-"""Of the budget, for what is set aside while calls are in flight; one dollar more for each task."""
+"""Of the ample budget, for what is set aside while calls are in flight."""
+
+OUT_OF_MONEY = 3
+"""Exit code of a build that its budget stopped."""
 
 
-def priced(scratch: Path, tasks: int) -> Recipe:
+def priced(scratch: Path, tasks: int, *, scarce: bool = False) -> Recipe:
     """The build's recipe, with prices and a budget."""
     from plantain.pipeline.recipe import Recipe
 
     told = recipe_for(scratch / "catalogue").model_dump()
-    told["limits"]["budget_usd"] = ROOM_USD + tasks
+    told["limits"]["budget_usd"] = SCARCE_USD * tasks if scarce else AMPLE_USD * tasks + ROOM_USD
     told["providers"]["simulated"]["prices"] = {"all": PRICES}
     return Recipe.model_validate(told)
 
 
-def build(scratch: Path, name: str, address: str, tasks: int) -> int:
+def build(scratch: Path, name: str, address: str, tasks: int, *, scarce: bool = False) -> int:
     """The build, on the cluster at an address; on this machine's processes for "" ."""
     from plantain.pipeline.recipe import Recipe
     from plantain.pipeline.rounds import Method
     from plantain.pipeline.run import run_build
     from plantain.rubrics import MED_BANANA
 
-    recipe = priced(scratch, tasks)
+    recipe = priced(scratch, tasks, scarce=scarce)
     if address:
         engine = {"kind": "ray", "address": address, "workers": 2 * ON_EACH}
         recipe = Recipe.model_validate({**recipe.model_dump(), "engine": engine})
@@ -71,7 +81,46 @@ def build(scratch: Path, name: str, address: str, tasks: int) -> int:
     finally:
         HERE.close()
     print(f"{name}: {summary.made} calls, stopped: {summary.stopped}", flush=True)
-    return 0 if summary.stopped is None else 1
+    if summary.stopped is None:
+        return 0
+    return OUT_OF_MONEY if summary.stopped.startswith("limits.budget_usd") else 1
+
+
+class BudgetWatch:
+    """Looks from outside at what a run has spent, holds for lost calls and has set aside for those in flight."""
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+        self.looks = 0
+        self.most: dict[str, float] = {}
+
+    def look(self, recipe: Recipe) -> None:
+        """Keeps the largest part of the budget, by `status`'s own reckoning and by the journal's rows alone."""
+        from plantain.journal import JournalReader
+        from plantain.runs.money.spending import budget_of
+
+        if not (self._run / "journal.sqlite").exists():
+            return
+        assert recipe.limits.budget_usd is not None
+        with JournalReader.open(self._run) as reader:
+            told = budget_of(recipe.limits, reader).committed_usd
+            (rows,) = reader.connection.execute(ROWS_USD, BILLED).fetchone()
+        for name, usd in (("status", told), ("rows", rows)):
+            self.most[name] = max(usd / recipe.limits.budget_usd, self.most.get(name, 0.0))
+        self.looks += 1
+
+    @property
+    def holds(self) -> bool:
+        """Whether the budget was nearly used up, and never exceeded."""
+        return self.looks > 0 and all(0.9 < most <= 1.0 + 1e-9 for most in self.most.values())
+
+
+BILLED = {"edit": EDIT_USD, "write": WRITE_USD, "judge": JUDGE_USD}
+ROWS_USD = """
+SELECT TOTAL(CASE WHEN state = 'started' THEN reserved_usd WHEN cost_usd IS NULL AND reserved_usd IS NOT NULL
+  THEN CASE step WHEN 'edit' THEN :edit WHEN 'write' THEN :write ELSE :judge END ELSE cost_usd END) FROM call
+"""
+"""Calls in flight at the most that they can cost, lost ones at what such a call costs, others at what they did cost."""
 
 
 def lines(log: Path) -> int:
@@ -83,8 +132,14 @@ def workers() -> list[int]:
     return [one.pid for one in found if "RemoteWorker" in " ".join(one.info["cmdline"] or ())]
 
 
-def killed(scratch: Path, tasks: int, actors: int, nodes: int, dice: random.Random) -> int:
-    """Builds on a cluster and kills so many workers and nodes, spread over the build; the build's exit code."""
+def killed(
+    scratch: Path, tasks: int, actors: int, nodes: int, dice: random.Random, watch: BudgetWatch
+) -> bool:
+    """Builds on a cluster and kills so many workers and nodes, spread over the build.
+
+    Returns:
+        Whether the build was stopped by its first budget alone, and was done with its second.
+    """
     from ray.cluster_utils import Cluster
 
     seen = {
@@ -97,13 +152,19 @@ def killed(scratch: Path, tasks: int, actors: int, nodes: int, dice: random.Rand
     standing = [cluster.add_node(num_cpus=ON_EACH) for _ in range(2)]
     command = [sys.executable, __file__, "--scratch", str(scratch), "--tasks", str(tasks)]
     command += ["--step", "killed", cluster.address]
-    process = subprocess.Popen(command)
+    scarce, ample = priced(scratch, tasks, scarce=True), priced(scratch, tasks)
+    recipe, first, process = scarce, None, subprocess.Popen([*command, "--scarce"])
     whom = ["worker"] * actors + ["node"] * nodes
     dice.shuffle(whom)
     every = tasks / (len(whom) + 1)
     done: list[str] = []
     try:
-        while process.poll() is None:
+        while True:
+            if (ended := process.poll()) is not None:
+                if first is not None or ended != OUT_OF_MONEY:
+                    break
+                first, recipe, process = ended, ample, subprocess.Popen(command)
+            watch.look(recipe)
             if len(done) < len(whom) and lines(scratch / "killed.log") >= every * (len(done) + 1):
                 if whom[len(done)] == "node":
                     cluster.remove_node(standing.pop(dice.randrange(2)), allow_graceful=False)
@@ -118,7 +179,7 @@ def killed(scratch: Path, tasks: int, actors: int, nodes: int, dice: random.Rand
         process.kill()
         cluster.shutdown()
     print(f"killed {done.count('worker')} workers and {done.count('node')} nodes", flush=True)
-    return process.returncode
+    return first == OUT_OF_MONEY and process.returncode == 0
 
 
 def same_release(scratch: Path) -> bool:
@@ -178,18 +239,20 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--scarce", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     scratch: Path = args.scratch.absolute()
     if args.step:
-        return build(scratch, args.step[0], args.step[1], args.tasks)
+        return build(scratch, args.step[0], args.step[1], args.tasks, scarce=args.scarce)
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     make_catalogue(scratch / "catalogue", args.tasks)
     pictures(scratch / "pictures", PICTURES)
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", PYTHONPATH=str(Path(__file__).parent))
-    ended = killed(scratch, args.tasks, args.workers, args.nodes, random.Random(args.seed))
-    ended |= build(scratch, "whole", "", args.tasks)
     run = scratch / "killed"
+    watch = BudgetWatch(run)
+    ended = killed(scratch, args.tasks, args.workers, args.nodes, random.Random(args.seed), watch)
+    ended &= build(scratch, "whole", "", args.tasks) == 0
     edits, whole = (
         count(run, "call WHERE step = 'edit'"),
         count(scratch / "whole", "call WHERE step = 'edit'"),
@@ -203,10 +266,13 @@ def main() -> int:
         f"done by workers {served:,}, so {edits - served} lost were not begun; unfinished {unfinished}; releases "
         f"{'equal' if same else 'DIFFER'}"
     )
+    parts = ", ".join(f"{most:.4f} of it by {name}" for name, most in watch.most.items())
+    print(f"looked at the budget {watch.looks:,} times: never more than {parts}")
     paid = money(run, priced(scratch, args.tasks), served, lost)
     good = (
         paid
-        and not ended
+        and ended
+        and watch.holds
         and edits == recorded + lost
         and recorded <= served <= edits
         and not unfinished
