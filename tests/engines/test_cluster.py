@@ -133,6 +133,42 @@ def test_a_lost_worker_is_said_replaced_and_nothing_is_done_twice(cluster: None,
     assert (again.value, state.lost, state.workers) == (3, 1, 1)
 
 
+class Environment:
+    """What a worker is given to begin with; read there by an expression."""
+
+    def __init__(self, expression: str) -> None:
+        self._expression = expression
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return eval, (self._expression,)
+
+
+def test_a_worker_that_can_never_begin_is_said_to_be_the_reason(
+    cluster: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plantain.engines.cluster.LOOK_S", 0.05)
+    monkeypatch.setattr("plantain.engines.cluster.FAILED_STARTS", 2)
+    monkeypatch.setattr("plantain.engines.cluster.ENVIRONMENT", {"NUMBER": 7})
+    ran = on(lambda engine: asyncio.wait_for(engine.run("editor", len, ("abc",)), 60.0))
+    assert ran.value is None and ran.broken.startswith("no worker could be started on the cluster: ")
+
+
+def test_workers_that_die_as_they_begin_are_replaced_for_a_while(
+    cluster: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    log.write_text("")
+    begun = f"open({str(log)!r}, 'a').write('once\\n') and open({str(log)!r}).read().count('once')"
+    monkeypatch.setattr("plantain.engines.cluster.LOOK_S", 0.05)
+    monkeypatch.setattr("plantain.engines.cluster.FAILED_STARTS", 1)
+    monkeypatch.setattr(
+        "plantain.engines.cluster.ENVIRONMENT",
+        Environment(f"{{}} if ({begun}) > 1 else __import__('os')._exit(1)"),
+    )
+    ran = on(lambda engine: asyncio.wait_for(engine.run("editor", len, ("abc",)), 60.0))
+    assert ran.value == 3 and log.read_text().count("once") == 2
+
+
 def test_no_more_is_in_flight_than_there_are_workers_and_cancelled_work_gives_its_worker_up(
     cluster: None,
 ) -> None:

@@ -30,7 +30,10 @@ SHORT = 3
 """Looks in a row that found work waiting and no worker, after which the cluster is said to have no room."""
 
 FAILED_STARTS = 5
-"""Workers in a row that could not be started, without one that could, after which there will be none."""
+"""Workers in a row that could not be started, without one that could, after which there will be none..."""
+
+FAILED_FOR_S = 60.0
+"""...at once where each failed by what it is, and after so long where they died: machines may be lost and replaced."""
 
 SEEN_S = 2.0
 """How often it is looked whether the cluster's head is there."""
@@ -98,6 +101,7 @@ class _Pool:
     asked: bool = False
     waiting: int = 0
     failures: int = 0
+    failing_since: float = 0.0
     short: int = 0
     broken: asyncio.Event = field(default_factory=asyncio.Event)
     why: str = ""
@@ -353,9 +357,12 @@ class RayEngine:
         try:
             hand.kind = await hand.actor.kind.remote()
         except self._ray.exceptions.RayError as error:
+            now = time.monotonic()
+            pool.failing_since = pool.failing_since if pool.failures else now
             pool.failures += 1
             pool.why = f"no worker could be started on the cluster: {_why(error)}"
-            if pool.failures >= FAILED_STARTS and not pool.ready:
+            long = now - pool.failing_since >= FAILED_FOR_S or getattr(error, "actor_init_failed", False)
+            if pool.failures >= FAILED_STARTS and long and not pool.ready:
                 pool.broken.set()
             await asyncio.sleep(min(LOOK_S, 0.2 * 2**pool.failures))
             return
