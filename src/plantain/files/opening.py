@@ -58,14 +58,16 @@ def read_inside(root: Path, path: Path, most: int = MAX_FILE_BYTES) -> bytes:
     """The bytes of a regular file of a folder that came from somebody else.
 
     Raises:
-        InputError: as `read_regular`, or a link on the way leads out of the folder.
+        InputError: as `read_regular`, or links or dots on the way lead out of the folder.
     """
     check_inside(root, path)
     return read_regular(path, str(path), most)
 
 
 def check_inside(root: Path, path: Path) -> None:
-    """Refuses a path below `root` that a link leads out of it. Raises InputError."""
+    """Refuses a path that is not there, or that links or dots lead out of `root`. Raises InputError."""
+    if not os.path.lexists(path):
+        raise InputError(f"{path}: no such file")
     if not is_inside(path, root):
         raise InputError(f"{path}: a link that leads out of {root}; what it points to is not read")
 

@@ -176,12 +176,23 @@ def test_rows_that_cannot_be_taken_are_counted_with_their_reason(pictures, tmp_p
         {**rows()[0], "id": "d", "direction": "sideways"},
         {**rows()[0], "id": "f", "verdict": "perhaps"},
         {**rows()[0], "id": "g", "modality": "funduss"},
+        {**rows()[0], "id": "h", "finding": "Cataract", "instruction": " "},
     ]
+    (pictures.parent / "secret.png").write_bytes((pictures / rows()[0]["edited"]).read_bytes())
     done = import_pairs(table(pictures, "spoilt.jsonl", spoilt), tmp_path / "run")
-    assert (done.rows, done.tasks, sum(done.left_out.values())) == (9, 3, 6)
-    said = " ".join(done.left_out)
-    for word in ("earlier row", "leads out", "add or remove", "verdict 'perhaps'", "did you mean 'fundus'"):
-        assert word in said
+    assert (done.rows, done.tasks, sum(done.left_out.values())) == (10, 4, 6)
+    assert done.without_instruction == 1
+    reasons = " ".join(done.left_out)
+    for word in (
+        "earlier row",
+        "leads out",
+        "no such file",
+        "add or remove",
+        "verdict 'perhaps'",
+        "did you mean 'fundus'",
+    ):
+        assert word in reasons
+    assert sorted(ids[0] for ids in done.left_out_ids.values()) == ["b", "c", "d", "f", "g"]
 
 
 @pytest.mark.parametrize(

@@ -111,5 +111,11 @@ def _pairs(path: Path, run: Path, column: list[str], originals: Path | None, *, 
         print(
             f"{summary.without_original} without their original: no judge can judge them (--join-originals DIR)"
         )
+    if summary.without_instruction:
+        print(
+            f"{counted(summary.without_instruction, 'row')} without an instruction: direction and finding stand in for it"
+        )
     for reason, n in summary.left_out.most_common(5):
-        print(f"left out {counted(n, 'row')}: {reason}")
+        ids = summary.left_out_ids.get(reason, [])
+        rows = f" (id {', '.join(ids)}{', …' if n > len(ids) else ''})" if ids else ""
+        print(f"left out {counted(n, 'row')}{rows}: {reason}")

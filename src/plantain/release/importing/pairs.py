@@ -52,6 +52,8 @@ AT_ONCE = 32
 SIDE = 1024
 STRETCH = 0.02
 """How far the sides' ratio of an edit may lie from its original's."""
+NAMED = 5
+"""Rows named of those that are left out for one reason."""
 PUBLISHED = "published"
 """Metric under which the journal keeps what came with a row."""
 
@@ -75,8 +77,9 @@ class PairsSummary:
     Attributes:
         run, kind: the folder made, and "pairs".
         rows: read; tasks: made of them; without_original: whose original did not come along.
+        without_instruction: rows whose instruction is empty; direction and finding stand in for it.
         published: rows with a verdict of their own, by verdict.
-        left_out: rows that could not be taken, by reason.
+        left_out: rows that could not be taken, by reason; left_out_ids: the first few of each.
     """
 
     run: Path
@@ -84,8 +87,17 @@ class PairsSummary:
     rows: int = 0
     tasks: int = 0
     without_original: int = 0
+    without_instruction: int = 0
     published: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
+    left_out_ids: dict[str, list[str]] = field(default_factory=dict)
+
+    def leave_out(self, reason: str, row: str) -> None:
+        """Counts a row, by its id, that could not be taken."""
+        self.left_out[reason] += 1
+        ids = self.left_out_ids.setdefault(reason, [])
+        if len(ids) < NAMED:
+            ids.append(row)
 
     def as_json(self) -> dict[str, object]:
         """For `--json`."""
@@ -95,8 +107,10 @@ class PairsSummary:
             "rows": self.rows,
             "tasks": self.tasks,
             "without_original": self.without_original,
+            "without_instruction": self.without_instruction,
             "published": dict(self.published),
             "left_out": dict(self.left_out),
+            "left_out_ids": self.left_out_ids,
         }
 
 
@@ -161,11 +175,12 @@ async def _fill(
                 *(asyncio.to_thread(_made, journal, root, row, taxonomy) for row in batch)
             )
             images, tasks = {}, []
-            for one in made:
+            for row, one in zip(batch, made, strict=True):
                 summary.rows += 1
                 if isinstance(one, str):
-                    summary.left_out[one] += 1
+                    summary.leave_out(one, row.id)
                     continue
+                summary.without_instruction += not row.instruction.strip()
                 images[one.image.id] = (one.image, one.original)
                 tasks.append(one.task)
                 summary.without_original += not one.image.prepared_sha256
