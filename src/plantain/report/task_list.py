@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from plantain.journal import JournalReader, TaskRow
-from plantain.records import TaskState
+from plantain.records import OutcomeKind, TaskState
 from plantain.records.suggestions import fold
 
 UNSUCCESSFUL = (TaskState.FAILED, TaskState.STOPPED)
@@ -104,7 +104,9 @@ def _why(reader: JournalReader, row: TaskRow) -> str:
     verdict = next((one.verdict for one in reversed(attempts) if one.verdict is not None), None)
     if verdict is None:
         outcome = next((one.edit_outcome for one in reversed(attempts) if one.edit_outcome is not None), None)
-        return "" if outcome is None else f"{outcome.kind.value} {outcome.reason}".strip()
+        if outcome is None or outcome.kind is OutcomeKind.OK:
+            return ""
+        return f"{outcome.kind.value} {outcome.reason}".strip()
     failed = []
     for criterion, result in verdict.observations.criteria.items():
         if not result.passed:

@@ -113,7 +113,7 @@ def _pairs(path: Path, run: Path, column: list[str], originals: Path | None, *, 
         )
     if summary.without_instruction:
         print(
-            f"{counted(summary.without_instruction, 'row')} without an instruction: direction and finding stand in for it"
+            f"{counted(summary.without_instruction, 'row')} without an instruction: the finding stands in for it"
         )
     for reason, n in summary.left_out.most_common(5):
         ids = summary.left_out_ids.get(reason, [])
