@@ -48,10 +48,12 @@ def demo(
             ReaderTask.WHICH_FINDING,
             ReaderTask.CHOOSE_ROI,
         )
+        found = materials_at(run)
+        training = min(2, len(found) // 2)
         wanted = Wanted(
-            "Demo: are these edits good?", 7, tasks, MED_BANANA, training=2, repeats=0.2, attention=1
+            "Demo: are these edits good?", 7, tasks, MED_BANANA, training=training, repeats=0.2, attention=1
         )
-        new_study(study, materials_at(run), [run.name], wanted)
+        new_study(study, found, [run.name], wanted)
     opened = open_study(study)
     ratings = Ratings.open(opened)
     try:
