@@ -26,6 +26,7 @@ from plantain.privacy.licence_texts import PARTS
 from plantain.records import InputError
 from plantain.release.cards.configs import table_configs
 from plantain.release.finish import finish_release
+from plantain.release.importing.studies import with_imported
 from plantain.release.judges import keep_cards, kept_cards, run_cards, write_cards
 from plantain.release.layouts.contract import LAYOUTS, chosen
 from plantain.release.licences.permission import original_terms, refuse_unnamed, released_terms
@@ -86,6 +87,7 @@ def export_run(
     if not options.layouts:
         raise InputError(f"--layout: none is named; there are {', '.join(LAYOUTS)}")
     chosen(options.layouts)
+    options = with_imported(run, options)
     say = report_stage or (lambda stage: None)
     with JournalReader.open(run) as live:
         finished = _finished(out, live, options)

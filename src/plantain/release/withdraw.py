@@ -29,6 +29,7 @@ from plantain.journal.withdrawal import (
     take_out,
 )
 from plantain.records import SourceImage, Withdrawal
+from plantain.release.importing.studies import cut_studies
 from plantain.release.naming import Pseudonyms
 from plantain.release.proof.provenance import PROVENANCE
 from plantain.release.register import forget, releases_with
@@ -36,6 +37,7 @@ from plantain.release.register import forget, releases_with
 DERIVED = (
     *("report.html", "report.json", "report.telemetry.json", "report.telemetry.html"),
     *("leaderboard.html", "leaderboard.json", "leaderboard.csv", "leaderboard.tex"),
+    "leaderboard.pairs.csv",
     *("attention.html", "learning.html"),
 )
 """Made of a run's pictures and numbers; `plantain report` and `plantain bench table` make them again without them."""
@@ -142,6 +144,7 @@ def _clear(run: Path, connection: sqlite3.Connection, note: Note) -> None:
         (run / name).unlink(missing_ok=True)
     _cut_samples(connection, set(note.images))
     _cut_provenance(run, set(note.tasks))
+    cut_studies(run, set(note.tasks))
     Pseudonyms(run, imported=False).forget(note.images, note.groups)
     forget(run, note.images)
     sync_folder(run)

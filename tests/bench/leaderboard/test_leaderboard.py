@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import io
 import json
 import re
@@ -32,6 +33,7 @@ from pages.browser import CHROMIUM, Page, open_browser
 from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.gallery import choose, outline
+from plantain.bench.leaderboard.latex import escaped
 from plantain.bench.leaderboard.pages import reasons_of, write_leaderboard
 from plantain.bench.leaderboard.table_rows import read_scores
 from plantain.bench.leaderboard.tables import make_table
@@ -195,12 +197,26 @@ def test_the_command_prints_each_form(made: Made, tmp_path: Path, capsys: pytest
     pairs = json.loads(capsys.readouterr().out)
     assert [row["rank_low"] for row in pairs] == sorted(row["rank_low"] for row in pairs)
     assert {row["by"] for row in pairs} == {JUDGE} and all(row["low"] < row["high"] for row in pairs)
+    assert main(["bench", "table", str(made.run), "--csv", "--by", "pairs"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("by,model,strength,low,high,rank_low")
+    read = list(csv.DictReader(lines))
+    assert [(row["model"], float(row["strength"])) for row in read] == [
+        (row["model"], pytest.approx(row["strength"])) for row in pairs
+    ]
+    assert main(["bench", "table", str(made.run), "--latex", "--by", "pairs"]) == 0
+    latex = capsys.readouterr().out
+    assert latex.count(r"\begin{tabular}") == 1 and all(escaped(row["model"]) in latex for row in pairs)
+    strongest = f"$+${pairs[0]['strength']:.2f} [$+${pairs[0]['low']:.2f}"
+    assert strongest in latex and "Bradley--Terry" in latex
     assert main(["bench", "table", str(made.run)]) == 0
     assert f"two at a time, by {JUDGE}" in capsys.readouterr().out
     assert main(["bench", "table", str(made.run), "--latex"]) == 0
     assert capsys.readouterr().out.startswith("% needs")
     assert main(["bench", "table", str(made.run), "--csv", "--to", str(tmp_path / "to")]) == 0
     assert (tmp_path / "to" / "leaderboard.html").exists()
+    assert (tmp_path / "to" / "leaderboard.pairs.csv").read_text().splitlines() == lines
+    assert latex in (tmp_path / "to" / "leaderboard.tex").read_text()
     assert capsys.readouterr().out.startswith("task,model,organ,metric")
     assert main(["bench", "table", str(made.run), "--json", "--csv"]) == 2
     assert "choose one" in capsys.readouterr().err

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard.demonstrated import ShotRow
 from plantain.bench.leaderboard.measures import Measure
+from plantain.bench.leaderboard.pairwise import PairwiseTable, pairwise_rows
 from plantain.bench.leaderboard.ranking import Ranking
 from plantain.bench.leaderboard.table_json import table_json
 from plantain.bench.leaderboard.table_rows import baseline, given_region
@@ -208,6 +209,36 @@ def table_three(ranking: Ranking) -> str:
         r"Spearman's $\rho$ with average ranks for ties, Kendall's $\tau_b$, each with its 95\,\% interval.}",
         r"\end{table}",
     ]
+    return "\n".join(lines) + "\n"
+
+
+def table_pairwise(tables: Sequence[PairwiseTable]) -> str:
+    """Strengths of models, one table a source of comparisons, the strongest first; "" where nobody compared two."""
+    return "\n".join(_pairwise(found) for found in tables)
+
+
+def _pairwise(found: PairwiseTable) -> str:
+    lines = [
+        r"% needs \usepackage{booktabs}",
+        r"\begin{table}",
+        r"\centering\small",
+        r"\begin{tabular}{rlr}",
+        r"\toprule",
+        r"Rank & Model & Strength \\",
+        r"\midrule",
+    ]
+    for row in pairwise_rows([found]):
+        low, high = row["rank_low"], row["rank_high"]
+        rank = "--" if low is None else f"{low}" if low == high else f"{low}--{high}"
+        bounds = "" if row["low"] is None else f" [{row['low']:+.2f}, {row['high']:+.2f}]"
+        strength = f"{row['strength']:+.2f}{bounds}".replace("-", "$-$").replace("+", "$+$")
+        lines.append(rf"{rank} & {escaped(str(row['model']))} & {strength} \\")
+    sentences = [
+        f"Two at a time, by {escaped(found.source)}: Bradley--Terry strength in logits, mean 0, and its 95\\,\\% "
+        f"interval; {found.strengths.comparisons:,} comparisons, {escaped(found.rule)}.",
+        *([] if found.ranked else ["No ranks: the judge has not passed its gate."]),
+    ]
+    lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{' '.join(sentences)}}}", r"\end{table}"]
     return "\n".join(lines) + "\n"
 
 

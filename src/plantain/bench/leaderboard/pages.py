@@ -17,7 +17,7 @@ from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard import figures
 from plantain.bench.leaderboard.demonstrated import ShotRow, shot_rows, studies
 from plantain.bench.leaderboard.gallery import GridStory, SampleStory, sample_stories, sweep_stories
-from plantain.bench.leaderboard.latex import table_csv, table_seven, table_two
+from plantain.bench.leaderboard.latex import csv_text, table_csv, table_pairwise, table_seven, table_two
 from plantain.bench.leaderboard.measures import MAIN
 from plantain.bench.leaderboard.pairwise import PairwiseTable, pairwise_rows, pairwise_tables
 from plantain.bench.leaderboard.published import (
@@ -167,9 +167,15 @@ def _files(board: Leaderboard, target: Path) -> dict[Path, str]:
             [*table.cells.values(), *table.tasks.values(), *table.regions.values()], table
         ),
         target.with_suffix(".tex"): "\n".join(
-            [table_two(table), *(table_seven(*one) for one in board.shots.items())]
+            [
+                table_two(table),
+                *(table_seven(*one) for one in board.shots.items()),
+                *([table_pairwise(board.pairwise)] if board.pairwise else []),
+            ]
         ),
     }
+    if board.pairwise:
+        files[target.with_suffix(".pairs.csv")] = csv_text(list(pairwise_rows(board.pairwise)))
     for name, figure in board.figures.items():
         safe = "".join(c if c.isalnum() else "-" for c in name.lower())
         files[target.parent / "figures" / f"{safe}.svg"] = printed(figure)

@@ -39,7 +39,7 @@ def table(
         str,
         typer.Option(
             "--by",
-            help="Rows by organ, task or region (its size); pairs: strengths, two at a time. For --json.",
+            help="Rows by organ, task or region (its size), for --json; pairs: strengths, two at a time.",
         ),
     ] = "organ",
     judge: Annotated[
@@ -85,15 +85,10 @@ def table(
     from plantain.bench.leaderboard.tables import make_table
 
     made = make_table(_scores(run), judge)
-    if by == "pairs" and as_json:
-        import orjson
-
-        from plantain.bench.leaderboard.pairwise import pairwise_rows, pairwise_tables
-
-        rows = list(pairwise_rows(pairwise_tables(made, compared)))
-        print(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
+    if by == "pairs":
+        _print_pairs(made, compared, as_json=as_json, as_csv=as_csv, as_latex=as_latex)
         return
-    _print(run, made, as_json=as_json, as_csv=as_csv, as_latex=as_latex, by="organ" if by == "pairs" else by)
+    _print(run, made, as_json=as_json, as_csv=as_csv, as_latex=as_latex, by=by)
     if not (as_json or as_csv or as_latex):
         _print_pairwise(made, compared)
 
@@ -106,6 +101,29 @@ def _compared(study: Path | None) -> list[Comparison]:
     from plantain.metrics.statistics.bradley_terry import Comparison
 
     return [Comparison(one.left, one.right, one.outcome, one.reader, one.case) for one in study_pairs(study)]
+
+
+def _print_pairs(
+    made: Table, compared: Sequence[Comparison], *, as_json: bool, as_csv: bool, as_latex: bool
+) -> None:
+    """Strengths of models alone, in the form that was asked for."""
+    from plantain.bench.leaderboard.latex import csv_text, table_pairwise
+    from plantain.bench.leaderboard.pairwise import pairwise_rows, pairwise_tables
+
+    tables = pairwise_tables(made, compared)
+    rows = list(pairwise_rows(tables))
+    if as_json:
+        import orjson
+
+        print(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
+    elif as_csv:
+        sys.stdout.write(csv_text(rows))
+    elif as_latex:
+        sys.stdout.write(table_pairwise(tables))
+    elif tables:
+        _print_pairwise(made, compared)
+    if not tables:
+        typer.echo("nobody has compared two models, and no judge has scored two", err=True)
 
 
 def _print_pairwise(made: Table, compared: Sequence[Comparison]) -> None:

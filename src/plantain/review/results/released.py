@@ -32,6 +32,7 @@ RATINGS = {
     "model": "whose picture was judged",
     "readers": "who judged it in the study's main items",
     "accepted": "share of readers for whom every criterion held; empty where none was asked to accept",
+    "own": "True: of an edit of this release; False: of another model's, shown beside it",
     "criterion": "a criterion of the rubric",
     "held": "share of readers for whom it held",
     "rating": "mean rating of it; the scale is in study.json",
@@ -48,6 +49,7 @@ class RatedCriterion:
     model: str
     readers: int
     accepted: float | None
+    own: bool
     criterion: str
     held: float | None
     rating: float | None
@@ -91,7 +93,7 @@ def study_for_release(folder: Path, run: Path) -> ReleasedStudy:
         "study.json": _document(study, codes, set(closed)),
         "HASH": f"{study.digest}  study.json as it was frozen, before groups were given codes\n".encode(),
     }
-    rated = _ratings(rows, closed)
+    rated = _ratings(rows, closed, editor)
     table = [astuple(one) for one in rated]
     files["ratings.csv"] = written_csv([list(RATINGS), *table]).encode()
     files["ratings.parquet"] = _parquet(table)
@@ -99,7 +101,7 @@ def study_for_release(folder: Path, run: Path) -> ReleasedStudy:
     return ReleasedStudy(
         name,
         {f"{FOLDER}/{name}/{file}": data for file, data in files.items()},
-        tuple(one for one in rated if one.model == editor),
+        tuple(one for one in rated if one.own),
     )
 
 
@@ -146,7 +148,7 @@ def _document(study: Study, codes: Mapping[str, str], tasks: Collection[str]) ->
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
 
 
-def _ratings(rows: Sequence[Row], rounds: Mapping[str, int]) -> list[RatedCriterion]:
+def _ratings(rows: Sequence[Row], rounds: Mapping[str, int], editor: str) -> list[RatedCriterion]:
     """One row an edit and criterion, of main items that were judged."""
     given: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -163,7 +165,9 @@ def _ratings(rows: Sequence[Row], rounds: Mapping[str, int]) -> list[RatedCriter
             rating = float(np.mean([one[criterion] for one in scores])) if scores else None
             readers = len({row.reader for row in mine})
             found.append(
-                RatedCriterion(source, rounds[source], model, readers, accepted, criterion, held, rating)
+                RatedCriterion(
+                    source, rounds[source], model, readers, accepted, model == editor, criterion, held, rating
+                )
             )
     return found
 
@@ -178,6 +182,7 @@ def _parquet(table: Sequence[tuple[object, ...]]) -> bytes:
         pa.string(),
         pa.int64(),
         pa.float64(),
+        pa.bool_(),
         pa.string(),
         pa.float64(),
         pa.float64(),
