@@ -28,7 +28,7 @@ from plantain.journal.questions.telemetry import costs, status_summary
 from plantain.offline.workers import close_workers
 from plantain.pipeline.demo import FINDINGS, SEED, demo_recipe, fill_demo_catalogue
 from plantain.pipeline.run import peak_rss_mb, peak_worker_rss_mb
-from plantain.report.page import write_report
+from plantain.report.page import make_report
 from plantain.report.terminal import table_one
 from plantain.runs.settings.terms import Terms
 
@@ -60,13 +60,13 @@ def demo(
     summary = build_watched(demo_recipe(folder), run, limit=limit, quiet=as_json)
     if summary.stopped is None:
         _card(folder, run, quiet=as_json)
-    report = write_report(run)
+    written = make_report(run)
     with JournalReader.open(run) as reader:
         status = status_summary(reader)
         steps = {cost.step: cost.mean_latency_s for cost in costs(reader)}
     if as_json:
         extra = {
-            "report": str(report),
+            "report": str(written.path),
             "cards": [card_json(card) for card in cards_of(run)],
             "seconds": round(time.monotonic() - begun, 3),
             "peak_rss_mb": round(peak_rss_mb(), 1),
@@ -75,10 +75,10 @@ def demo(
         }
         print(orjson.dumps({**status, **extra}, option=orjson.OPT_INDENT_2).decode())
     else:
-        Console().print(table_one(run))
+        Console().print(table_one(run, written.numbers.composition))
         for card in cards_of(run):
             print(f"judge's card: {card.line}")
-        print(f"Look at it: {report}")
+        print(f"Look at it: {written.path}")
     return print_end(summary, shlex.join(["plantain", "demo", str(folder)]))
 
 

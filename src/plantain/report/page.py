@@ -62,7 +62,20 @@ class ReportNumbers:
     corrections: tuple[CorrectedEdit, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenReport:
+    """Where a report lies, and what it counts."""
+
+    path: Path
+    numbers: ReportNumbers
+
+
 def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -> Path:
+    """Writes the report of a run, as `make_report` does; returns the path of the HTML file."""
+    return make_report(run, to, gallery=gallery).path
+
+
+def make_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -> WrittenReport:
     """Writes the report of a run; works while a build is writing.
 
     Args:
@@ -72,7 +85,7 @@ def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -
         gallery: tasks to show at most, a seeded sample spread over the outcomes when there are more.
 
     Returns:
-        Path of the HTML file.
+        The HTML file and the numbers in it.
 
     Raises:
         InputError: no run there, or the page cannot be written there.
@@ -111,7 +124,7 @@ def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -
     write_page(target.with_suffix(".json"), _json(_document(reader.header, numbers, selection, judges)))
     _write_telemetry(target, reader.header, status, spent, sessions)
     write_page(target, html)
-    return target
+    return WrittenReport(target, numbers)
 
 
 def _write_telemetry(

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from plantain.journal import CallRow, JournalReader, StoredVerdict, TaskRow
 from plantain.journal.questions.corrections import SET
-from plantain.journal.questions.tables import snapshot, table1
+from plantain.journal.questions.tables import Composition, snapshot, table1
 from plantain.journal.questions.tasks import anything_judged
 from plantain.journal.verdicts import JUDGED_AGAIN, PERSON
 from plantain.pages.wording import count, decimal, percent, plain, words
@@ -30,10 +30,10 @@ UNJUDGED = """nothing was judged in this run: success is the label that its make
 out is not here, so no rate can be taken from it (survivorship)"""
 
 
-def table_one(run: Path) -> Table:
-    """Table 1 of a run, in tasks."""
+def table_one(run: Path, numbers: Composition | None = None) -> Table:
+    """Table 1 of a run, in tasks; `numbers` where they have been counted already."""
     with JournalReader.open(run) as reader, snapshot(reader):
-        numbers = table1(reader)
+        numbers = numbers or table1(reader)
         judged = anything_judged(reader)
     weighted, unweighted = decimal(numbers.mean_rounds_weighted), decimal(numbers.mean_rounds_unweighted)
     table = Table(

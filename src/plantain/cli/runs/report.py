@@ -31,10 +31,11 @@ def report(
 ) -> None:
     """Write tables, figures and a gallery as one HTML file that opens from disk."""
     from plantain.journal.cards import keep_cards, standings_of
-    from plantain.report.page import write_report
+    from plantain.report.page import make_report
 
     keep_cards(run, cards or ())
-    path = write_report(run, to, gallery=gallery)
+    written = make_report(run, to, gallery=gallery)
+    path = written.path
     if as_json:
         numbers = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         typer.echo(json.dumps({"report": str(path), **numbers}, indent=1, sort_keys=True))
@@ -46,7 +47,7 @@ def report(
     from plantain.report.task_list import unsuccessful
     from plantain.report.terminal import table_one
 
-    print_table(table_one(run))
+    print_table(table_one(run, written.numbers.composition))
     with JournalReader.open(run) as reader:
         print_unsuccessful(unsuccessful(reader, NAMED), run)
         for one in standings_of(reader):

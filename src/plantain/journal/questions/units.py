@@ -11,6 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+import orjson
+
 from plantain.journal.disk.connect import temporary_changes
 from plantain.journal.reader import JournalReader
 from plantain.metrics.statistics.clusters import Rate, clustered_rate
@@ -36,11 +38,13 @@ _TABLES = {
 """`unit`: edit tasks, with a number for the patient (or, where the source names none, the source file) that they share.
 `judged`: attempts of current generations with their one decisive verdict. Both lie in the order of their clusters."""
 
-OF_CRITERIA = (
-    "judged j CROSS JOIN criterion c ON c.task = j.id AND c.generation = j.generation AND c.round = j.round"
+_CRITERIA = (
+    "SELECT j.cluster, j.round, c.name, c.passed, CASE c.passed WHEN 0 THEN c.codes END FROM judged j"
+    " CROSS JOIN criterion c ON c.task = j.id AND c.generation = j.generation AND c.round = j.round"
     " AND c.judge = j.judge AND c.draw = j.draw AND c.kind = 'criterion'"
+    " WHERE c.passed IS NOT NULL ORDER BY j.rowid"
 )
-"""Each criterion of the verdicts of `judged`, as SQL, in the order of clusters."""
+"""Each criterion of the verdicts of `judged`, in the order of clusters; the codes of those that failed."""
 
 DECISIONS = (
     "qualified",
@@ -106,18 +110,21 @@ def rates(reader: JournalReader, sql: str) -> dict[tuple[str, ...], Rate]:
     return {key: clustered_rate(counts) for key, counts in patterns.items()}
 
 
-def decision_rates(reader: JournalReader) -> tuple[defaultdict[str, Rate], defaultdict[str, Rate]]:
+def decision_rates(
+    reader: JournalReader,
+) -> tuple[defaultdict[str, Rate], defaultdict[str, Rate], Counter[tuple[str, str]]]:
     """How often each decision and criterion was yes; one that a verdict lacks is not in its n.
 
     Returns:
-        Over judged attempts of the first round, and over all.
+        Over judged attempts of the first round, and over all; and how often each failed criterion had each code.
     """
     first, overall = _by_decision(reader)
-    for round, cluster in _criteria_by_cluster(reader):
+    codes: Counter[tuple[str, str]] = Counter()
+    for round, cluster in _criteria_by_cluster(reader, codes):
         patterns = first if round == 1 else overall
         for name, (passed, n) in cluster.items():
             patterns[name][passed, n] += 1
-    return _rates_of(first), _rates_of(overall)
+    return _rates_of(first), _rates_of(overall), codes
 
 
 def _rates_of(patterns: Mapping[str, Patterns]) -> defaultdict[str, Rate]:
@@ -141,17 +148,16 @@ def _by_decision(reader: JournalReader) -> tuple[dict[str, Patterns], dict[str, 
     return first, overall
 
 
-def _criteria_by_cluster(reader: JournalReader) -> Iterator[tuple[int, dict[str, list[int]]]]:
+def _criteria_by_cluster(
+    reader: JournalReader, codes: Counter[tuple[str, str]]
+) -> Iterator[tuple[int, dict[str, list[int]]]]:
     """For each cluster, (1, ...) with its criteria of first rounds and (0, ...) with those of all rounds: name ->
-    [passed, n].
+    [passed, n]. Counts the codes of failed criteria on the way: the rows are many, and read once.
     """
     found: tuple[dict[str, list[int]], dict[str, list[int]]] = {}, {}
     at = None
     with units(reader):
-        for cluster, round, name, passed in reader.connection.execute(
-            f"SELECT j.cluster, j.round, c.name, c.passed FROM {OF_CRITERIA} WHERE c.passed IS NOT NULL"
-            " ORDER BY j.rowid"
-        ):
+        for cluster, round, name, passed, failed in reader.connection.execute(_CRITERIA):
             if cluster != at:
                 yield from enumerate(found)
                 found, at = ({}, {}), cluster
@@ -159,4 +165,6 @@ def _criteria_by_cluster(reader: JournalReader) -> Iterator[tuple[int, dict[str,
                 count = counts.setdefault(name, [0, 0])
                 count[0] += passed
                 count[1] += 1
+            if failed is not None:
+                codes.update((name, code) for code in orjson.loads(failed))
     yield from enumerate(found)
