@@ -6,6 +6,8 @@ disease move it little; its height says whether there is a frontal chest at all.
 
 from __future__ import annotations
 
+from functools import cache
+
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +55,7 @@ def _sample(corners: list[tuple[float, float]], count: int) -> Floats:
     return np.stack([np.interp(at, along, curve[:, 0]), np.interp(at, along, curve[:, 1])], axis=1)
 
 
+@cache
 def outline(side: str) -> Floats:
     """The drawn lung as one closed outline: medial down, diaphragm outwards, lateral up; corners once."""
     drawn = _SIDES[side]
@@ -86,6 +89,7 @@ def local_contrast(gray: Field, field: Mask) -> Field:
     return wide
 
 
+@cache
 def _template(width: int, height: int) -> tuple[Field, Field]:
     """The drawing as a picture and its weights: lungs dark, mediastinum, wall and abdomen bright."""
     margin_x, margin_y = max(1, round(0.07 * width)), max(1, round(0.05 * height))

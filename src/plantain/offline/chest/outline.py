@@ -115,9 +115,12 @@ def cheapest_path(cost: Field, reach: int, stiffness: float) -> npt.NDArray[np.f
     back = np.zeros((count, states), np.int32)
     shifts = np.arange(-reach, reach + 1)
     place = np.arange(states)
+    padded = np.full(states + 2 * reach, 1e12)
+    moved = np.lib.stride_tricks.sliding_window_view(padded, states)
+    dear = (stiffness * shifts * shifts)[:, None]
     for row in range(1, count):
-        padded = np.pad(total, reach, constant_values=1e12)
-        options = np.stack([padded[reach + s : reach + s + states] + stiffness * s * s for s in shifts])
+        padded[reach : reach + states] = total
+        options = moved + dear
         choice = options.argmin(axis=0)
         back[row] = np.clip(place + shifts[choice], 0, states - 1)
         total = options[choice, place] + cost[row]
