@@ -206,6 +206,11 @@ def test_another_model_behind_the_name_stops_the_run_until_it_is_accepted(
     assert build(
         priced_recipe(catalogue), run, served_by("j-002")
     ).failed  # and again, until somebody decides
+    back = build(
+        priced_recipe(catalogue), run, served_by("j-001")
+    )  # whose run holds what j-002 answered till then
+    assert back.stopped is not None
+    assert "quick/judge was once served by j-002, and this run was made with j-001" in back.stopped
     assert build(priced_recipe(catalogue), run, served_by("j-002"), accept_model_change=True).stopped is None
     with JournalReader.open(run) as reader:
         (change,) = orjson.loads(reader.meta("model_changes") or "[]")

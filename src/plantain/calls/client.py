@@ -204,6 +204,8 @@ class TaskCalls:
                     "was made with a different prompt, model version or image than today's; resume with the version "
                     "that began this run, or start a new run folder"
                 )
+            if self._client.served is not None:
+                await self._client.served.check(recorded.model, recorded.usage.served_model, replayed=True)
             self._client.replayed += 1
             return Answer(recorded.outcome, recorded.answer)
         tried = _Tries(self._tries.get(key, 0), self._in_jobs.pop(key, None))

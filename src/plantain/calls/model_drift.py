@@ -27,8 +27,13 @@ class ModelDrift:
         self._accept = accept_changes
         self._known: dict[str, list[str]] = orjson.loads(journal.reader.meta(META) or "{}")
 
-    async def check(self, model: str, served: str) -> None:
+    async def check(self, model: str, served: str, *, replayed: bool = False) -> None:
         """Takes note of who answered.
+
+        Args:
+            model, served: the name asked for, and who answered; "" where that is unknown.
+            replayed: the answer is one that an earlier process recorded. The process that is stopped by a change has
+                recorded the first answers of the new model already: they were paid for.
 
         Raises:
             RunHalted: somebody else than before, and changes are not accepted.
@@ -38,8 +43,9 @@ class ModelDrift:
             return
         if known and not self._accept:
             way = "" if self._accept is None else "go on with --accept-model-change (it is recorded), or "
+            when = "was once" if replayed else "is now"
             raise RunHalted(
-                f"{model} is now served by {served}, and this run was made with {', '.join(known)}: the answers would "
+                f"{model} {when} served by {served}, and this run was made with {', '.join(known)}: the answers would "
                 f"not be of one model; {way}start a new run folder"
             )
         before = list(known)
