@@ -175,6 +175,9 @@ def test_hidden_truths_are_nowhere_in_the_public_part_and_can_be_checked_later(
     assert parts.private.public_digest == parts.public.digest
     assert verify_revealed(parts.private, parts.public, KEY) == []
     assert verify_revealed(parts.private, parts.public, bytes(32))
+    with pytest.raises(InputError, match="with its truths; export the public part"):
+        export_benchmark(parts.private, tmp_path / "for everybody")
+    assert not (tmp_path / "for everybody").exists()
 
 
 def test_truths_that_are_public_already_are_refused(

@@ -135,9 +135,22 @@ def test_the_holder_of_hidden_truths_scores_what_was_measured_without_them(
     assert not [row for row in told if row["sample"] in hidden and row["value"] is not None]
     argv = ["bench", "rescore", str(tmp_path / "bundle"), "--bench", str(tmp_path / "private")]
     assert main([*argv, "--to", str(tmp_path / "scored")]) == 0
-    assert "psnr" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "psnr" in said and "OK: scored against the hidden truths" in said
     scored = open_bundle(tmp_path / "scored")
     assert set(scored.header.samples) == hidden
     assert scored.header.rescored
     assert any(row.metric == "psnr" and row.value is not None for row in scored.scores)
     assert main(["bench", "rescore", str(submitted.bundle), "--bench", str(tmp_path / "private")]) == 2
+    bundle = tmp_path / "bundle"
+    rows = read_rows(bundle, "outputs.jsonl")
+    (bundle / next(row["file"] for row in rows if row["file"])).unlink()
+    capsys.readouterr()
+    assert main([*argv, "--to", str(tmp_path / "not kept")]) == 1
+    assert "NOT OK" in capsys.readouterr().out and not (tmp_path / "not kept").exists()
+    gone = [row | {"file": "", "blob": "", "reason": "no answer"} for row in rows]
+    write_rows(bundle, "outputs.jsonl", gone)
+    shutil.rmtree(bundle / "outputs")
+    reseal(bundle)
+    main(argv)
+    assert "scored against" not in capsys.readouterr().out

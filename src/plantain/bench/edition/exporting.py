@@ -60,8 +60,13 @@ def export_benchmark(
         licences: "DATASET=TERMS" for sources whose owner's licence is known.
 
     Raises:
-        InputError: no version, content changed since, or pictures that may not leave.
+        InputError: no version, content changed since, pictures that may not leave, or the private part of a hidden
+            benchmark.
     """
+    if bench.public_digest:
+        raise InputError(
+            f"{bench.root}: the private part of a hidden benchmark, with its truths; export the public part"
+        )
     if not bench.edition or "+" in bench.edition:
         state = f"was changed since {bench.named[0]}" if bench.edition else "has no version"
         raise InputError(

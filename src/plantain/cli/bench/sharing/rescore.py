@@ -26,7 +26,11 @@ def rescore(
     ],
     to: Annotated[
         Path | None,
-        typer.Option("--to", metavar="DIR", help="Keep the recomputed scores, for `bench site`."),
+        typer.Option(
+            "--to",
+            metavar="DIR",
+            help="Keep the recomputed scores, for `bench site`; nothing where they differ.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> int:
@@ -46,7 +50,7 @@ def rescore(
     bench = Benchmark.load(benchmark)
     with progress_bar("outputs") as bar:
         found = recompute(path, bench, find_networks(chosen(None)), hidden_of=bench.public_digest, watch=bar)
-    if to is not None:
+    if to is not None and not found.problems:
         write_rescored(bench, found, open_bundle(path), to)
     if as_json:
         document = {
@@ -66,16 +70,22 @@ def rescore(
     if bench.public_digest:
         for arm, means in found.means.items():
             typer.echo(f"{arm}: " + ", ".join(f"{name} {value:.3f}" for name, value in means.items()))
+        sure = (
+            "scored against the hidden truths"
+            if found.means
+            else "nothing scored: no output is of a hidden sample"
+        )
     else:
         compared = ", ".join(f"{name} {n}" for name, n in found.compared.items())
         typer.echo(
             f"recomputed and compared: {compared or 'nothing'}; judges' scores against replies: {found.judged}"
         )
+        sure = (
+            "every recomputable score follows from its output"
+            if found.compared or found.judged
+            else "nothing in it can be recomputed"
+        )
     for name, why in found.not_compared.items():
         typer.echo(f"not recomputed: {name}: {why}")
-    typer.echo(
-        f"NOT OK: {counted(len(found.problems), 'problem')}"
-        if found.problems
-        else "OK: every recomputable score follows from its output"
-    )
+    typer.echo(f"NOT OK: {counted(len(found.problems), 'problem')}" if found.problems else f"OK: {sure}")
     return 1 if found.problems else 0
