@@ -1,13 +1,19 @@
 """How often different films are taken for one another, and copies of one film are not: `plantain bench overlap`.
 
-A benchmark of the films is compared with folders of their copies, and with itself. About 4 minutes for 300 films.
+A benchmark of the films is compared by the command itself with folders of their copies, and one half of them with the
+other. About 6 minutes for 300 films.
 
-Usage: python benchmarks/overlap.py FOLDER   (a folder of distinct radiographs, one a patient or several)
+Usage: python benchmarks/overlap.py FOLDER [COPY...]
+
+FOLDER has distinct radiographs, one a patient or several; COPY is a kind of copy, e.g. "JPEG 60". All by default.
 """
 
 from __future__ import annotations
 
 import io
+import json
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -18,7 +24,7 @@ from PIL import Image
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png, plain_image
-from plantain.bench.benchmark.overlap import CUT_LIMIT, overlap
+from plantain.bench.benchmark.overlap import CUT_LIMIT
 from plantain.bench.benchmark.samples import Sample
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.likeness import LIMIT
@@ -51,54 +57,59 @@ SPOILT: dict[str, Callable[[Pixels], Pixels]] = {
 }
 
 
+def films_of(files: list[Path], out: Path) -> Benchmark:
+    """A benchmark of these films, one a sample."""
+    with BenchmarkWriter(out, out.name) as writer:
+        for path in files:
+            pixels = np.asarray(Image.open(path).convert("RGB"))
+            size = (pixels.shape[1], pixels.shape[0])
+            image = plain_image(path.stem, size, "films")
+            sample = Sample(path.stem, "Lung", "film", "none", path.stem, image, Path(), size)
+            writer.add(sample, pixels)
+    return Benchmark.load(out)
+
+
+def alike(bench: Benchmark, place: Path) -> list[dict[str, object]]:
+    """The pairs that `plantain bench overlap BENCH PLACE --json` prints."""
+    command = [sys.executable, "-m", "plantain", "bench", "overlap", str(bench.root), str(place), "--json"]
+    told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return list(told[0]["pairs"])
+
+
 def main() -> None:
     files = sorted(
         path for path in Path(sys.argv[1]).rglob("*") if path.suffix.lower() in (".png", ".jpg", ".jpeg")
     )
-    with tempfile.TemporaryDirectory() as folder:
-        films = Path(folder) / "films"
-        with BenchmarkWriter(films, "films") as writer:
-            for number, path in enumerate(files):
-                pixels = np.asarray(Image.open(path).convert("RGB"))
-                size = (pixels.shape[1], pixels.shape[0])
-                image = plain_image(str(number), size, "films")
-                sample = Sample(str(number), "Lung", "film", "none", str(number), image, Path(), size)
-                writer.add(sample, pixels)
-        bench = Benchmark.load(films)
+    wanted = sys.argv[2:] or list(SPOILT)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        bench = films_of(files, folder / "films")
         print(f"{len(files)} films; limit {LIMIT} of 256 bits, {CUT_LIMIT} where one is cut or turned over")
-        for what, spoil in SPOILT.items():
-            copies = Path(folder) / "copies"
+        for what in wanted:
+            copies = folder / what.replace(" ", "-")
             copies.mkdir()
             for sample in bench.samples:
-                copy = spoil(bench.previous(sample))
+                copy = SPOILT[what](bench.previous(sample))
                 (copies / f"{sample.id}.png").write_bytes(encode_png(np.ascontiguousarray(copy)))
-            pairs = overlap(bench, copies).pairs
-            right = sum(pair.other == f"{pair.sample}.png" for pair in pairs)
+            pairs = alike(bench, copies)
+            right = sum(Path(str(pair["other"])).stem == pair["sample"] for pair in pairs)
             print(
-                f"{what:26} known again {right} of {len(files)}; taken for another film {len(pairs) - right}"
+                f"{what:26} known again {right} of {len(files)}; taken for another film {len(pairs) - right}",
+                flush=True,
             )
-            for path in copies.iterdir():
-                path.unlink()
-            copies.rmdir()
-        others = []
-        for sample in bench.samples:  # each film among all the others
-            others.append((sample.id, bench.previous(sample)))
-        half = len(others) // 2
-        for first, second in ((others[:half], others[half:]), (others[half:], others[:half])):
-            part = Benchmark("half", films, tuple(bench.sample(name) for name, _ in first), bench.hashes)
-            rest = Path(folder) / "rest"
+            shutil.rmtree(copies)
+        halves = files[::2], files[1::2]
+        for number, (first, second) in enumerate(
+            (halves, halves[::-1])
+        ):  # each film among half of the others
+            part, rest = films_of(first, folder / f"half {number}"), folder / f"rest {number}"
             rest.mkdir()
-            for name, pixels in second:
-                (rest / f"{name}.png").write_bytes(encode_png(pixels))
-            pairs = overlap(part, rest).pairs
-            told = [
-                (files[int(one.sample)].name, files[int(Path(one.other).stem)].name, one.bits)
-                for one in pairs
-            ]
-            print(f"{len(first)} films against {len(second)} other ones: {len(pairs)} alike {told}")
-            for path in rest.iterdir():
-                path.unlink()
-            rest.rmdir()
+            for path in second:
+                Image.open(path).convert("RGB").save(rest / f"{path.stem}.png")
+            pairs = [(pair["sample"], pair["other"], pair["bits"]) for pair in alike(part, rest)]
+            print(
+                f"{len(first)} films against {len(second)} other ones: {len(pairs)} alike {pairs}", flush=True
+            )
 
 
 if __name__ == "__main__":
