@@ -127,6 +127,31 @@ def test_a_judge_of_another_edition_is_asked_only_where_that_is_accepted(tmp_pat
     assert (change["from"], change["to"]) == (["rule/one@1"], "rule/one@3")
 
 
+def test_a_changed_model_cannot_stay_in_a_column_by_the_verdicts_in_flight_when_it_stopped(tmp_path):
+    run = stored_run(tmp_path / "run", images=2)
+    rejudged(run, behind_one_name("j-001"), sample=2)
+    stopped = rejudged(run, behind_one_name("j-002"))
+    assert "is now served by j-002, and this run was made with j-001" in stopped.summary.stopped
+    # The run holds what j-002 answered till then, in the column of j-001.
+    for model in ("j-001", "j-002"):
+        again = rejudged(run, behind_one_name(model))
+        assert "served by j-002, and this run was made with j-001" in again.summary.stopped
+        assert "--accept-model-change" in again.summary.stopped
+    done = rejudged(run, behind_one_name("j-001"), accept_model_change=True)
+    assert done.summary.stopped is None
+    with JournalReader.open(run) as reader:
+        (change,) = orjson.loads(reader.meta("model_changes"))
+    assert (change["model"], change["from"], change["to"]) == ("rule/one", ["j-001"], "j-002")
+
+
+def behind_one_name(served):
+    class Behind(RuleJudge):
+        async def judge(self, request):
+            return replace(await super().judge(request), usage=Usage(served_model=served))
+
+    return Behind("rule/one", lambda request: seen(True))
+
+
 def edition(number):
     class Edition(RuleJudge):
         async def judge(self, request):

@@ -186,6 +186,23 @@ class TaskCalls:
         key = CallKey(self._task_id, self._generation, round, step, 0)
         return key in self._final or key in self._in_jobs
 
+    async def check_recorded(self, step: Step, round: int, draws: range) -> None:
+        """Takes note of who gave recorded answers whose result is used as it is stored, without asking for them again.
+
+        Raises:
+            RunHalted: another model than before, and changes are not accepted.
+        """
+        if self._client.served is None:
+            return
+        for key, row in self._final.items():
+            if (
+                (key.step, key.round) == (step, round)
+                and key.draw in draws
+                and row.outcome
+                and row.outcome.ok
+            ):
+                await self._client.served.check(row.model, row.usage.served_model, replayed=True)
+
     async def answer(self, spec: CallSpec[T]) -> Answer:
         """The recorded answer to this call, or a new one that is durable before this returns.
 

@@ -29,6 +29,7 @@ from plantain.records import (
     Outcome,
     OutcomeKind,
     SourceImage,
+    Step,
     TaskKind,
     derive_seed,
 )
@@ -139,10 +140,18 @@ class StoredJudging:
         self.pictures = ImageCache(self.opened.journal.reader)
 
     async def judge(self, one: StoredAttempt, seated: SeatedJury) -> bool:
-        """Has one attempt judged; returns whether there is a verdict, new or old."""
+        """Has one attempt judged; returns whether there is a verdict, new or old.
+
+        Raises:
+            RunHalted: the verdict, or the one that is there, is of another model behind the judge's name than before,
+                and changes are not accepted.
+        """
         reader = self.opened.journal.reader
         task_id, generation, round = one.key
+        calls = self.opened.calls(task_id, generation)
         if any(_is_of(seated, stored, one) for stored in reader.verdicts(task_id, generation)):
+            # A process that a changed model stopped has stored the verdicts that were in flight.
+            await calls.check_recorded(Step.JUDGE, round, range(seated.draw, seated.draw + JUDGED_AGAIN))
             return True
         image = reader.image(one.task.image_id)
         obstacle = await asyncio.to_thread(self._unreadable, image, one.attempt)
@@ -157,7 +166,7 @@ class StoredJudging:
 
         seen, outcome = await ask(
             seated.jury,
-            self.opened.calls(task_id, generation),
+            calls,
             self._request(one, image, seated),
             round=round,
             draw=self._draw(one, seated),
