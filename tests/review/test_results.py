@@ -138,3 +138,24 @@ def test_who_always_says_the_same_does_not_tell_edited_pictures_from_real_ones(t
         found = analyse(study, rows_of(study, ratings))["blocks"][0]
     assert found["accuracy"]["value"] == 0.5
     assert {model: one["value"] for model, one in found["by_model"].items()} == dict.fromkeys(MODELS, 0.5)
+
+
+@pytest.mark.parametrize(("readers", "cases"), [(0, 2), (1, 1), (2, 2)])
+def test_a_study_of_few_has_a_page_json_and_latex(tmp_path: Path, readers: int, cases: int, capsys):
+    study = small_study(tmp_path / "s", cases=cases)
+    with closing(Ratings.open(study)) as ratings:
+        for number in range(readers):
+            reader, _ = ratings.invite()
+            for block in study.blocks:
+                for place, item in enumerate(block.items):
+                    slots = slot_order(study, item, reader.number) if item.shown else []
+                    value = {"cannot": "too dark"}
+                    if block.task is ReaderTask.PAIR:
+                        value = {"better": ("left", "tie")[number]}
+                    elif block.task is ReaderTask.REAL_OR_EDITED and (place + number) % 3:
+                        value = {"real": bool(number)}
+                    ratings.save(reader.code, item.id, "k" * 8, block.id, slots, place, value, 1000)
+        json.dumps(analyse(study, rows_of(study, ratings)), allow_nan=False)
+    for form in ([], ["--json"], ["--latex"]):
+        assert main(["review", "results", str(study.folder), *form]) == 0
+        assert "nan" not in capsys.readouterr().out.split()

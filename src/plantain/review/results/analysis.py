@@ -17,6 +17,7 @@ from plantain.metrics.statistics.bradley_terry import (
     RIGHT,
     TIE,
     Comparison,
+    Value,
     bradley_terry,
     reader_effects,
 )
@@ -103,7 +104,8 @@ def mean_over_readers(table: Floats, *, null: float | None = None, ends: tuple[f
         known = table[np.isfinite(table)]
         return {"value": float(known.mean()) if known.size else None, "low": None, "high": None, "p": None,
                 "n": int(known.size), "reason": str(error)}  # fmt: skip
-    return asdict(found) | {"reason": found.how if found.low is None else ""}
+    unbiased = found.unbiased if np.isfinite(found.unbiased) else None  # where no two answers share neither
+    return asdict(found) | {"unbiased": unbiased, "reason": found.how if found.low is None else ""}
 
 
 def _tables(parts: Sequence[Sequence[Row]], value: Any) -> list[Floats]:
@@ -195,11 +197,11 @@ def _strengths(rows: Sequence[Row]) -> Found:
         return {"strengths": None, "reason": str(error)}
     return {
         "strengths": {
-            model: asdict(strength) | {"ranks": list(ranks)}
+            model: _parameter(strength) | {"ranks": list(ranks)}
             for model, strength, ranks in zip(found.models, found.strength, found.ranks, strict=True)
         },
-        "position": asdict(found.position),
-        "ties": None if found.ties is None else asdict(found.ties),
+        "position": _parameter(found.position),
+        "ties": None if found.ties is None else _parameter(found.ties),
         "comparisons": found.comparisons,
         "reader_effects": {
             reader: dict(zip(effects.models, map(float, line), strict=True))
@@ -208,6 +210,10 @@ def _strengths(rows: Sequence[Row]) -> Found:
         "reader_spread": effects.spread,
         "reason": "",
     }
+
+
+def _parameter(found: Value) -> Found:
+    return asdict(found) | {"reason": "too few readers or cases to tell" if found.low is None else ""}
 
 
 def _confusion(rows: Sequence[Row]) -> Found:
