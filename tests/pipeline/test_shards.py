@@ -168,6 +168,7 @@ def test_what_is_no_whole_is_named(
         "shard 2/3 missing": [one, three],
         "shards 1/3, 2/3 missing": [three],
         "is shard 2/3 once more": [one, two, again, three],
+        "is named twice": [one, two, one / ".." / one.name, three],
         "is shard 4/4": [one, two, fourth],
         "another plan": [one, other, three],
         "not a shard of a plan": [one, whole, three],

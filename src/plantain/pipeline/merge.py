@@ -111,6 +111,10 @@ def merge(
     """
     if run.exists() and (not run.is_dir() or any(run.iterdir())):
         raise InputError(f"{run}: already exists; a merge makes a new run")
+    folders = [path.resolve() for path in runs]
+    for path in runs:
+        if folders.count(path.resolve()) > 1:
+            raise InputError(f"{path}: is named twice; name each shard's run once")
     with ExitStack() as held:
         parts = [_held(held, path) for path in runs]
         parts.sort(key=lambda part: part.share.shard.number)
