@@ -130,8 +130,9 @@ class StepCosts:
 class Budget:
     """What a run may spend, has spent, and has set aside. Belongs to one event loop.
 
-    At every instant spent + held + reserved <= budget: reserved is the most that calls in flight can cost, held what
-    calls of unknown cost are taken to have cost. Where a provider bills more than our upper bound, this cannot hold:
+    Whenever a call is sent, spent + held + reserved <= budget: reserved is the most that calls in flight can cost, held
+    what calls of unknown cost are taken to have cost, which grows, up to what was set aside for them, as dearer calls
+    of their kind become known. Where a provider bills more than our upper bound, it can be exceeded later:
     `overrun_usd` sums by how much. From the first such bill on, more is set aside for every call of its step, those in
     flight included, so that a run exceeds its budget by no more than what was in flight then.
 
