@@ -12,8 +12,8 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.demo_benchmark import PLAN, demo_benchmark
 from plantain.bench.demo import Demo, bench_demo
 from plantain.bench.generate.known_editors import PLANTED, KnownEditor, exact, misplaced, repainted
-from plantain.bench.leaderboard.recovery import recovered
 from plantain.bench.leaderboard.tables import OVERALL
+from plantain.bench.recovery import recovered
 from plantain.metrics import masked_ssim
 from plantain.pixels.decode import decode
 from plantain.roles import EditRequest, EncodedImage

@@ -12,9 +12,9 @@ from plantain.bench.generate.generate import generate
 from plantain.bench.generate.known_editors import ACCURACY, PLANTED, PRESERVATION, KnownEditor
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.pages import write_leaderboard
-from plantain.bench.leaderboard.recovery import recovered
 from plantain.bench.leaderboard.table_rows import Scores, read_scores
 from plantain.bench.leaderboard.tables import Table, make_table
+from plantain.bench.recovery import recovered
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import PIXEL_METRICS
