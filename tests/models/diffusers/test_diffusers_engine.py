@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,41 +14,14 @@ from diffusers.models.autoencoders.vae import DiagonalGaussianDistribution
 from PIL import Image
 
 from fakes.grid import displacement, dots
-from plantain.models.diffusers.engine import Engine, is_out_of_memory
-from plantain.models.diffusers.jobs import Batch, Done, Job, Loading, Steering
+from models.diffusers.engine_jobs import SEED, Cramped, job, run
+from plantain.models.diffusers.engine import Engine
+from plantain.models.diffusers.jobs import Done, Loading
 from plantain.models.diffusers.methods import METHODS
-from plantain.models.diffusers.pipelines.runner import Drawn, Runner, read_drawn
+from plantain.models.diffusers.pipelines.runner import read_drawn
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_mask, encode_png
 from plantain.records import OutcomeKind
-
-SEED = 20261122
-REGION = np.zeros((101, 65), bool)
-REGION[30:60, 15:50] = True
-STEERING = {
-    "imagic": Steering(steps=2, guidance=3.0, text_steps=1, model_steps=1),
-    "ledits": Steering(steps=3, guidance=5.0),
-    "flux2-klein": Steering(steps=2, guidance=1.0),
-}
-
-
-def picture(height: int = 101, width: int = 65, seed: int = SEED) -> bytes:
-    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-    return encode_png(pixels)
-
-
-def job(number: int = 0, **changes: object) -> Job:
-    usual = Job(
-        picture(seed=number), "Remove the dark mole on the cheek", number, side=64, region=encode_mask(REGION)
-    )
-    return replace(usual, **changes)  # type: ignore[arg-type]
-
-
-def run(engine: Engine, loading: Loading, jobs: Sequence[Job]) -> list[Done]:
-    steering = STEERING.get(loading.method, Steering(steps=2, guidance=4.0))
-    if "image_guidance" in METHODS[loading.method].takes:
-        steering = replace(steering, image_guidance=1.6)
-    return engine.run(Batch(loading, steering, tuple(jobs)))
 
 
 def pixels_of(done: Done) -> np.ndarray:
@@ -251,113 +224,6 @@ def test_lora_weights_are_put_on(tiny_loading: Callable[[str], Loading], tmp_pat
     assert run(engine, loading, [job()])[0].picture == plain.picture
 
 
-class Cramped(Runner):
-    """A device with room for so many edits at once; it raises what torch raises."""
-
-    def __init__(self, room: int) -> None:
-        self.method = METHODS["instruct-pix2pix"]
-        self.precision = torch.float32
-        self.room = room
-        self.sizes: list[int] = []
-
-    def edit(
-        self,
-        canvases: Sequence[np.ndarray],
-        jobs: Sequence[Job],
-        steering: Steering,
-        regions: Sequence[np.ndarray] = (),
-    ) -> list[Drawn]:
-        self.sizes.append(len(jobs))
-        if len(jobs) > self.room:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-        return [Drawn(canvas) for canvas in canvases]
-
-    def draw(self, *args: object) -> tuple[np.ndarray, Sequence[bool]]:
-        raise NotImplementedError
-
-
-def test_too_little_memory_halves_the_batch_and_says_so() -> None:
-    engine, runner, loading = Engine("cpu"), Cramped(room=2), Loading(Path("x"), "instruct-pix2pix")
-    engine._runners[loading] = runner
-    done = run(engine, loading, [job(number) for number in range(7)])
-    assert all(one.outcome.ok for one in done)
-    assert runner.sizes == [7, 4, 2, 2, 2, 1]
-    assert "did not fit into memory" in str(done[-1].record["said"])
-    runner.sizes.clear()
-    run(engine, loading, [job(number) for number in range(3)])
-    assert runner.sizes == [2, 1]  # what was learned stays
-
-
-class Picky(Cramped):
-    """Cannot draw what another's seed says; loses its device at the next."""
-
-    def edit(
-        self,
-        canvases: Sequence[np.ndarray],
-        jobs: Sequence[Job],
-        steering: Steering,
-        regions: Sequence[np.ndarray] = (),
-    ) -> list[Drawn]:
-        if any(job.seed == 1 for job in jobs):
-            raise ValueError("prompt is too long")
-        if any(job.seed == 2 for job in jobs):
-            raise RuntimeError("CUDA error: device-side assert triggered")
-        return super().edit(canvases, jobs, steering)
-
-
-def test_edit_that_cannot_be_drawn_spoils_no_other_and_a_lost_device_ends_the_process() -> None:
-    engine, loading = Engine("cpu"), Loading(Path("x"), "instruct-pix2pix")
-    engine._runners[loading] = Picky(room=9)
-    done = run(engine, loading, [job(0), job(1), job(3)])
-    assert [one.outcome.kind for one in done] == [OutcomeKind.OK, OutcomeKind.MALFORMED, OutcomeKind.OK]
-    assert "prompt is too long" in done[1].outcome.reason
-    with pytest.raises(RuntimeError, match="device-side"):
-        run(engine, loading, [job(2)])
-
-
-def test_one_edit_too_large_for_the_device_halts_with_what_to_change() -> None:
-    engine, loading = Engine("cpu"), Loading(Path("x"), "instruct-pix2pix")
-    engine._runners[loading] = Cramped(room=0)
-    done = run(engine, loading, [job(0), job(1)])
-    assert all(one.outcome.fatal for one in done)
-    assert "offload" in done[0].outcome.reason
-
-
-def test_pipelines_make_room_for_one_that_does_not_fit_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine, closed = Engine("cpu"), []
-
-    class Large(Cramped):
-        def __init__(self, loading: Loading, device: str) -> None:
-            if engine._runners:
-                raise torch.OutOfMemoryError("CUDA out of memory.")
-            super().__init__(room=9)
-
-        def close(self) -> None:
-            closed.append(self)
-
-    monkeypatch.setattr("plantain.models.diffusers.pipelines.instruct_pix2pix.InstructPix2PixRunner", Large)
-    for name in ("a", "b"):
-        (done,) = run(engine, Loading(Path(name), "instruct-pix2pix"), [job()])
-        assert done.outcome.ok
-    assert len(closed) == 1
-
-
-def test_an_idle_pipeline_goes_before_a_batch_is_halved() -> None:
-    """What was loaded for another editor is given up first: it waits, and this batch is being computed."""
-    engine, closed = Engine("cpu"), list[str]()
-
-    class Beside(Cramped):
-        def close(self) -> None:
-            closed.append("idle")
-            runner.room = 9
-
-    runner, loading = Cramped(room=1), Loading(Path("x"), "instruct-pix2pix")
-    engine._runners |= {Loading(Path("idle"), "instruct-pix2pix"): Beside(room=9), loading: runner}
-    done = run(engine, loading, [job(number) for number in range(4)])
-    assert all(one.outcome.ok for one in done)
-    assert (closed, runner.sizes) == (["idle"], [4, 4])
-
-
 def test_half_precision_files_are_loaded_where_there_are_no_others(
     tiny_loading: Callable[[str], Loading], tmp_path: Path
 ) -> None:
@@ -406,9 +272,3 @@ def test_images_of_any_size_come_back_at_their_own_in_place(method: str) -> None
         back = pixels_of(one)
         assert back.shape == image.shape
         assert displacement(image, back, centres) < 0.5, f"{method} {size}, seed {SEED}"
-
-
-def test_memory_faults_are_told_from_others() -> None:
-    assert is_out_of_memory(torch.OutOfMemoryError("x"))
-    assert is_out_of_memory(RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"))
-    assert not is_out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
