@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -159,3 +161,36 @@ def test_a_study_of_few_has_a_page_json_and_latex(tmp_path: Path, readers: int, 
     for form in ([], ["--json"], ["--latex"]):
         assert main(["review", "results", str(study.folder), *form]) == 0
         assert "nan" not in capsys.readouterr().out.split()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM meta WHERE key = 'version'",
+        "UPDATE meta SET value = 'x' WHERE key = 'version'",
+        "UPDATE answer SET value = '{' WHERE id = 1",
+        "UPDATE answer SET value = '[]' WHERE id = 1",
+        "UPDATE answer SET value = '{\"criteria\": null}' WHERE id = 1",
+        "UPDATE answer SET value = '{\"x\": 1e999}' WHERE id = 1",
+        "UPDATE answer SET slots = '7' WHERE id = 1",
+    ],
+)
+def test_ratings_of_somebody_else_that_are_not_as_they_were_written_are_refused(
+    read, tmp_path, capsys, change
+):
+    study = shutil.copytree(read[0].folder, tmp_path / "s")
+    with closing(sqlite3.connect(study / "ratings.sqlite")) as ratings:
+        ratings.execute(change)
+        ratings.commit()
+    for command in (["results", str(study)], ["export", str(study), "--to", str(tmp_path / "out")]):
+        assert main(["review", *command]) == 2
+        assert f"{study}/ratings.sqlite" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_database_is_named(read, tmp_path, capsys):
+    study = shutil.copytree(read[0].folder, tmp_path / "s")
+    for left in study.glob("ratings.sqlite-*"):
+        left.unlink()
+    (study / "ratings.sqlite").write_bytes(b"[" * 20_000)
+    assert main(["review", "results", str(study)]) == 2
+    assert f"{study}/ratings.sqlite: not the ratings of a study" in capsys.readouterr().err

@@ -45,6 +45,9 @@ CREATE TABLE turn(reader TEXT NOT NULL, block TEXT NOT NULL, turn INTEGER NOT NU
 """
 """`turn` counts how often a reader began the training of a block; answers of an earlier turn stay, but do not count."""
 
+_NOT_ITS_FAULT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN}
+"""Errors that say nothing of what the file holds."""
+
 READER, ADMINISTRATOR, IMPORTED = "reader", "administrator", "imported"
 
 
@@ -103,17 +106,18 @@ class Ratings:
         path = study.folder / RATINGS
         if path.is_symlink() or not path.is_file():
             raise InputError(f"{study.folder}: holds no {RATINGS}")
-        connection = _connect(path)
         try:
+            connection = _connect(path)
             found = dict(connection.execute("SELECT key, value FROM meta").fetchall())
-        except sqlite3.DatabaseError as error:
+            version = int(found.get("version", ""))
+        except (sqlite3.DatabaseError, ValueError) as error:
+            if getattr(error, "sqlite_errorcode", None) in _NOT_ITS_FAULT:
+                raise
             raise InputError(f"{path}: not the ratings of a study ({error})") from error
         if found.get("study") != study.digest:
             raise InputError(f"{path}: belongs to another study than {study.folder}")
-        if int(found["version"]) > VERSION:
-            raise InputError(
-                f"{path}: version {found['version']}; this plantain knows {VERSION}: install a newer one"
-            )
+        if version > VERSION:
+            raise InputError(f"{path}: version {version}; this plantain knows {VERSION}: install a newer one")
         return cls(path, connection)
 
     def close(self) -> None:
@@ -261,20 +265,18 @@ class Ratings:
                 f"WHERE {which}{mine} ORDER BY id",
                 values,
             ).fetchall()
-        return [
-            ReaderAnswer(
-                row[0],
-                row[1],
-                row[2],
-                row[3],
-                tuple(orjson.loads(row[4])),
-                row[5],
-                orjson.loads(row[6]),
-                row[7],
-                row[8],
-            )
-            for row in rows
-        ]
+        return [self._answer(row) for row in rows]
+
+    def _answer(self, row: tuple[Any, ...]) -> ReaderAnswer:
+        """Raises InputError for a row that is not as it was written: a study may come from somebody else."""
+        number, reader, item, turn, slots, position, value, focus_ms, at = row
+        try:
+            shown, said = orjson.loads(slots), orjson.loads(value)
+        except ValueError as error:
+            raise InputError(f"{self.path}: answer {number}: not as plantain wrote it ({error})") from error
+        if not isinstance(shown, list) or not isinstance(said, dict):
+            raise InputError(f"{self.path}: answer {number}: not as plantain wrote it")
+        return ReaderAnswer(number, reader, item, turn, tuple(shown), position, said, focus_ms, at)
 
     def last(self) -> int:
         """Number of the newest answer; it grows with every one."""

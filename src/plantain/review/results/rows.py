@@ -10,8 +10,9 @@ from typing import Any
 import orjson
 
 from plantain.files.csv_form import written_csv
+from plantain.records import InputError
 from plantain.review.answers import is_right, meant
-from plantain.review.ratings import IMPORTED, Ratings
+from plantain.review.ratings import IMPORTED, Ratings, ReaderAnswer
 from plantain.review.study import ItemKind, ReaderTask, Study
 
 
@@ -82,48 +83,59 @@ DICTIONARY = {
 
 
 def rows_of(study: Study, ratings: Ratings) -> list[Row]:
-    """The newest answers by reader, block and position; of trainings those of the last turn."""
+    """The newest answers by reader, block and position; of trainings those of the last turn.
+
+    Raises:
+        InputError: an answer is not one to its item: the file was changed outside the reading room.
+    """
     times = Counter((answer.reader, answer.item) for answer in ratings.history())
     found = []
     for answer in ratings.current():
         if answer.item not in study.by_item:
             continue
-        block, item = study.by_item[answer.item]
-        case = study.by_case[item.case]
-        slots, value = list(answer.slots), answer.value
-        judged = "cannot" not in value
-        found.append(
-            Row(
-                reader=answer.reader,
-                block=block.id,
-                task=block.task,
-                item=item.id,
-                kind=item.kind,
-                repeats=item.of,
-                case=case.id,
-                source=case.source,
-                stratum=case.stratum,
-                cluster=case.cluster,
-                modality=case.modality,
-                finding=case.finding,
-                direction=case.direction,
-                position=answer.position,
-                slots=tuple(slots),
-                model=slots[0] if len(slots) == 1 else "",
-                answer=meant(block, slots, value) if judged else "",
-                truth=item.truth,
-                right=is_right(block, item, slots, value),
-                cannot=value.get("cannot", ""),
-                codes=tuple(value.get("codes", ())),
-                marks=tuple(value.get("marks", ())),
-                comment=value.get("comment", ""),
-                value=value,
-                focus_s=answer.focus_ms / 1000,
-                answers_given=times[answer.reader, answer.item],
-                at=answer.at,
-            )
-        )
+        try:
+            found.append(_row(study, answer, times[answer.reader, answer.item]))
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(
+                f"{ratings.path}: answer {answer.id}: not an answer to {answer.item} ({error})"
+            ) from error
     return sorted(found, key=lambda row: (row.reader, row.block, row.position))
+
+
+def _row(study: Study, answer: ReaderAnswer, times: int) -> Row:
+    block, item = study.by_item[answer.item]
+    case = study.by_case[item.case]
+    slots, value = list(answer.slots), answer.value
+    judged = "cannot" not in value
+    return Row(
+        reader=answer.reader,
+        block=block.id,
+        task=block.task,
+        item=item.id,
+        kind=item.kind,
+        repeats=item.of,
+        case=case.id,
+        source=case.source,
+        stratum=case.stratum,
+        cluster=case.cluster,
+        modality=case.modality,
+        finding=case.finding,
+        direction=case.direction,
+        position=answer.position,
+        slots=tuple(slots),
+        model=slots[0] if len(slots) == 1 else "",
+        answer=meant(block, slots, value) if judged else "",
+        truth=item.truth,
+        right=is_right(block, item, slots, value),
+        cannot=value.get("cannot", ""),
+        codes=tuple(value.get("codes", ())),
+        marks=tuple(value.get("marks", ())),
+        comment=value.get("comment", ""),
+        value=value,
+        focus_s=answer.focus_ms / 1000,
+        answers_given=times,
+        at=answer.at,
+    )
 
 
 def as_table(study: Study, rows: list[Row]) -> list[dict[str, str | float | int | bool | None]]:
