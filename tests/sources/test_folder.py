@@ -293,3 +293,34 @@ def test_columns_of_numbers_between_are_no_marks(tmp_path: Path) -> None:
     assert table.read is not None
     assert (table.read.columns.marked, table.read.columns.unused) == (("Glaucoma",), ("AMD",))
     assert [table.of(name, "fundus").labels for name in ("a.png", "b.png")] == [("Glaucoma",), ()]
+
+
+def brain_slice(root: Path, **settings: str) -> SourceImage:
+    """The one picture of a folder of brain slices, ingested with these settings."""
+    put(root / "notumor", a_dot_jpg=b"a")
+    options = SourceOptions(root, "brain_mri", Licence.OPEN, settings=settings)
+    (entry,) = FolderReader(options, TAXONOMY).scan()
+    assert isinstance(entry, SourceEntry)
+    return entry.image
+
+
+def test_sequence_and_plane_of_brain_slices_are_what_was_said_and_else_unknown(tmp_path: Path) -> None:
+    told, silent = brain_slice(tmp_path, sequence="T1", plane="axial"), brain_slice(tmp_path)
+    assert (told.sequence, told.plane) == ("T1", "axial")
+    assert (silent.sequence, silent.plane) == ("unknown", "unknown")
+
+
+@pytest.mark.parametrize(
+    ("modality", "name", "value", "message"),
+    [
+        ("brain_mri", "sequnce", "T1", "--set sequnce: folder has no such setting; did you mean 'sequence'"),
+        ("brain_mri", "sequence", "T9", "--set sequence=T9: choose one of T1"),
+        ("chest_xray", "sequence", "T1", "--set sequence: folder has no such setting; it has none"),
+    ],
+)
+def test_a_setting_that_the_folder_does_not_know_is_refused(
+    tmp_path: Path, modality: str, name: str, value: str, message: str
+) -> None:
+    options = SourceOptions(tmp_path, modality, Licence.OPEN, settings={name: value})
+    with pytest.raises(InputError, match=message):
+        FolderReader(options, TAXONOMY)

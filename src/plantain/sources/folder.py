@@ -21,12 +21,19 @@ from plantain.sources.label_table import NAMES, NO_LABEL, LabelTable, RowLabels
 from plantain.sources.places import CLUTTER, walk
 from plantain.sources.places import shown as relative
 from plantain.sources.registry import SourceKind
+from plantain.sources.settings import Setting, resolve_settings
 
 PICTURES = frozenset(
     {".jpg", ".jpeg", ".jpe", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif"}
     | {".heic", ".heif", ".avif", ".jp2", ".dcm"}
 )
 """Names that claim to be a picture; those that we cannot read are refused with what they are."""
+
+SETTINGS = {
+    "plane": Setting("unknown", ("axial", "coronal", "sagittal", "unknown")),
+    "sequence": Setting("unknown", ("T1", "T1+C", "T2", "FLAIR", "PD", "unknown")),
+}
+"""Of brain slices: the word of whoever ingests, for every image alike; other modalities have none."""
 
 _UNLABELLED = (
     "no label: put it into a folder named like its finding, or list it in a labels.csv beside it "
@@ -63,6 +70,8 @@ class FolderReader:
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         if not options.modality:
             raise InputError(f"--modality: say what the pictures show: {', '.join(taxonomy.modalities)}")
+        known = SETTINGS if options.modality == "brain_mri" else {}
+        self._stated = resolve_settings("folder", known, options.settings)
         own = taxonomy.of(options.modality)
         self._order = {finding.name: rank for rank, finding in enumerate(own)}
         self._normal = frozenset(finding.name for finding in own if finding.normal)
@@ -216,6 +225,8 @@ class FolderReader:
             geometry=UNPREPARED,
             group=first.row.group,
             split=first.row.split,
+            sequence=self._stated.get("sequence", "unknown"),
+            plane=self._stated.get("plane", "unknown"),
             note="" if labels else NO_LABEL,
         )
         return SourceEntry(image, first.path, first.shown)
