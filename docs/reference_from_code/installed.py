@@ -55,6 +55,10 @@ def _page(group: str) -> str:
         headings[2:2] = ["range", "better", "needs of a sample"]
         for row, one in zip(rows, registered(group), strict=True):
             row[1:2] = _of_metric(one)
+    if group == "sources":
+        headings[2:2] = ["`--set name=value`, the first is the default"]
+        for row, one in zip(rows, registered(group), strict=True):
+            row[2:2] = [_settings(one)]
     if group == "rubrics":
         headings[1] = "criteria"
         for row, one in zip(rows, registered(group), strict=True):
@@ -65,6 +69,15 @@ def _page(group: str) -> str:
             f"{about} Packages add their own by the entry point `plantain.{group}`: [how](../../how-to/{how}).\n",
             table(headings, rows),
         ]
+    )
+
+
+def _settings(one: EntryPoint) -> str:
+    """Each choice of a kind of source with its values, the default first."""
+    known = one.load().settings
+    return "; ".join(
+        f"{code(name)} " + ", ".join(dict.fromkeys((setting.default or "none", *setting.allowed)))
+        for name, setting in known.items()
     )
 
 

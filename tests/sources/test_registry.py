@@ -1,17 +1,29 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from plantain.records import InputError
+from plantain.findings import load_taxonomy
+from plantain.records import InputError, Licence
+from plantain.sources.entries import SourceOptions
+from plantain.sources.folder import FolderReader
 from plantain.sources.registry import SourceKind, kinds, load
+from plantain.sources.settings import Setting
 
 MODULE = """
 from plantain.sources.registry import SourceKind
 KIND = SourceKind("pictures from the moon", None)
 """
+
+PHASES = SourceKind(
+    "pictures from the moon",
+    lambda options, taxonomy: FolderReader(replace(options, settings={}), taxonomy),
+    settings={"phase": Setting("full", ("full", "new"))},
+)
+"""A kind whose reader looks at no setting: what it declares is held all the same."""
 
 
 @pytest.fixture
@@ -50,3 +62,41 @@ def test_a_broken_kind_stops_no_other_and_ours_cannot_be_replaced() -> None:
 def test_unknown_kind_names_the_nearest() -> None:
     with pytest.raises(InputError, match="did you mean 'folder'"):
         load("foldr")
+
+
+def options_with(root: Path, **settings: str) -> SourceOptions:
+    return SourceOptions(root, "chest_xray", Licence.OPEN, settings=settings)
+
+
+def test_a_declared_setting_reaches_the_reader(tmp_path: Path) -> None:
+    assert PHASES.reader("moon", options_with(tmp_path, phase="new"), load_taxonomy()).count() == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (PHASES, {"phse": "new"}, "--set phse: moon has no such setting; did you mean 'phase'"),
+        (PHASES, {"phase": "nwe"}, "--set phase=nwe: did you mean 'new'"),
+        (
+            replace(PHASES, settings={}),
+            {"phase": "new"},
+            "--set phase: moon has no such setting; it has none",
+        ),
+    ],
+)
+def test_a_setting_that_a_kind_does_not_declare_is_refused(
+    tmp_path: Path, kind: SourceKind, settings: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        kind.reader("moon", options_with(tmp_path, **settings), load_taxonomy())
+
+
+@pytest.mark.parametrize("name", sorted(kinds()))
+def test_every_kind_of_ours_suggests_the_nearest_of_its_settings(tmp_path: Path, name: str) -> None:
+    kind = load(name)
+    for setting in kind.settings:
+        typo = f"{setting[:-1]}~"
+        with pytest.raises(InputError, match=f"--set {typo}: {name} has no such setting; .*{setting}"):
+            kind.reader(name, options_with(tmp_path, **{typo: "1"}), load_taxonomy())
+    with pytest.raises(InputError, match=f"--set a: {name} has no such setting"):
+        kind.reader(name, options_with(tmp_path, a="b"), load_taxonomy())

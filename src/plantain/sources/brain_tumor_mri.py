@@ -170,4 +170,5 @@ KIND = SourceKind(
     "Brain Tumor MRI (Nickparvar): {Training,Testing}/{glioma,meningioma,notumor,pituitary}/*.jpg",
     BrainTumorReader,
     DATASET,
+    settings=SETTINGS,
 )

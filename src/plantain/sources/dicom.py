@@ -318,4 +318,5 @@ KIND = SourceKind(
     "DICOM files in any folder, also multi-frame; labels from folders named like a finding, or labels.csv",
     DicomReader,
     label_table=True,
+    settings=SETTINGS,
 )

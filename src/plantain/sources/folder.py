@@ -260,4 +260,5 @@ KIND = SourceKind(
     "needs --modality",
     FolderReader,
     label_table=True,
+    settings=SETTINGS,
 )

@@ -260,4 +260,5 @@ KIND = SourceKind(
     "MIMIC-CXR-JPG or MIMIC-CXR: files/p10/... and mimic-cxr-2.0.0-{metadata,split,chexpert}.csv.gz",
     MimicReader,
     DATASET,
+    settings=SETTINGS,
 )

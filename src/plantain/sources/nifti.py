@@ -200,4 +200,5 @@ KIND = SourceKind(
     "NIfTI volumes (.nii, .nii.gz) in any folder, a few slices of each; labels from folders or labels.csv",
     NiftiReader,
     label_table=True,
+    settings=SETTINGS,
 )

@@ -277,4 +277,5 @@ KIND = SourceKind(
     "ODIR-5K, fundus photographs: full_df.csv, or the annotation sheet data.xlsx, and the training images",
     OdirReader,
     DATASET,
+    settings=SETTINGS,
 )

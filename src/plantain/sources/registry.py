@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from plantain.files.installed import entry_named, installed, load_entry
 from plantain.findings import Taxonomy
 from plantain.records import InputError
 from plantain.sources.entries import Reader, SourceOptions
+from plantain.sources.settings import Setting, resolve_settings
 
 GROUP = "plantain.sources"
 """Entry point group: name = kind, value = "package.module:KIND", a `SourceKind`."""
@@ -23,12 +24,23 @@ class SourceKind:
         open: makes the reader; raises InputError when path or options do not fit.
         dataset: the name of its images' dataset, where this kind reads one dataset only; "" otherwise.
         label_table: whether a person may tell labels in PATH/labels.csv, also after a first ingest.
+        settings: choices that this kind knows, `--set name=value`; any other name or value is refused.
     """
 
     summary: str
     open: Callable[[SourceOptions, Taxonomy], Reader]
     dataset: str = ""
     label_table: bool = False
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+
+    def reader(self, name: str, options: SourceOptions, taxonomy: Taxonomy) -> Reader:
+        """The reader of a source of this kind, which is called `name`.
+
+        Raises:
+            InputError: path, options or settings do not fit; of an unknown setting the message suggests the nearest.
+        """
+        resolve_settings(name, self.settings, options.settings)
+        return self.open(options, taxonomy)
 
 
 def kinds() -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from brain_slices import MakeScene, plain_brain
@@ -10,6 +12,8 @@ from plantain.offline.brain.anatomy import analyse
 from plantain.offline.brain.protocol import read_protocol
 from plantain.offline.brain.symmetry import find_midline
 from plantain.offline.rendering import CannotShow
+from plantain.sources.registry import load
+from plantain.sources.settings import resolve_settings
 
 NAMES = [
     "mni152-t1-axial-z5",
@@ -70,5 +74,7 @@ def test_unknown_sequence_that_is_not_plain_is_refused(scene: MakeScene) -> None
     body = given.pixels[..., :1] > 20
     rng = np.random.default_rng(5)
     grey = np.where(body, rng.normal(120, 30, body.shape).clip(30, 220), 0).astype(np.uint8)
-    with pytest.raises(CannotShow):
+    with pytest.raises(CannotShow, match=r"sequence is not recorded .* plantain ingest") as refused:
         read_protocol(given.image, analyse(np.repeat(grey, 3, axis=2)))
+    said = dict(re.findall(r"--set (\w+)=(\w+)", str(refused.value)))
+    assert resolve_settings("folder", load("folder").settings, said) == {"sequence": "T1", "plane": "axial"}

@@ -107,7 +107,7 @@ def command(
     asked = parse_settings(columns, "--column")
     options = SourceOptions(path, modality, Licence(licence), parse_settings(settings), table, asked)
     reader = NamingReader(
-        source.open(options, load_taxonomy(findings)), one_line(dataset), one_line(version), stated
+        source.reader(kind, options, load_taxonomy(findings)), one_line(dataset), one_line(version), stated
     )
     name = one_line(dataset or source.dataset or path.resolve().name)
     labels_file = (

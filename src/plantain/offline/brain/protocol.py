@@ -96,7 +96,7 @@ def read_protocol(image: SourceImage, brain: Brain) -> Protocol:
         estimated.append("plane")
     for what, value in (("sequence", sequence), ("plane", plane)):
         if value == UNKNOWN:
-            raise CannotShow(f"the {what} is not recorded and cannot be told from this slice")
+            raise _untold(what)
     enhanced = recorded in {"T1+C", "T1C"} or image.contrast.strip().lower() in _ENHANCED
     fluid, grey, white = _levels(brain, sequence, measured.classes)
     length = brain.height if plane == "axial" else brain.width
@@ -104,6 +104,14 @@ def read_protocol(image: SourceImage, brain: Brain) -> Protocol:
     if not 60.0 < mm * length < 230.0:  # not recorded, or not of the prepared image
         mm = float(np.clip(_LENGTH_MM[plane] / length, 0.12, 0.6))
     return Protocol(sequence, enhanced and sequence == "T1", plane, tuple(estimated), fluid, grey, white, mm)
+
+
+def _untold(what: str) -> CannotShow:
+    """Neither record nor slice tells it; who knows sequence and plane can say so, for all pictures of a source."""
+    return CannotShow(
+        f"the {what} is not recorded and cannot be told from this slice; if you know sequence and plane, ingest into "
+        "a new catalogue: plantain ingest KIND PATH --set sequence=T1 --set plane=axial --out NEW"
+    )
 
 
 def _measure(brain: Brain) -> _Measured:
@@ -156,7 +164,7 @@ def _estimate_sequence(measured: _Measured) -> str:
             return "T1"
         if deeper < -0.005 and fluid < 0.7 * middle:
             return "FLAIR"
-    raise CannotShow("the sequence is not recorded and cannot be told from this slice")
+    raise _untold("sequence")
 
 
 def _estimate_plane(brain: Brain, measured: _Measured) -> str:
