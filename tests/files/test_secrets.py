@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from plantain.files.redaction import HIDDEN, hide
-from plantain.files.secrets import environment_without_keys, key_from_environment
+from plantain.files.redaction import HIDDEN, hide, redacted
+from plantain.files.secrets import environment_without_keys, hide_environment, key_from_environment
 from plantain.models.hosted.addresses import stays_in_the_house
 from plantain.models.process.program import Program
 from plantain.records import InputError
@@ -56,6 +56,19 @@ def test_other_programs_get_no_keys_but_those_named(monkeypatch: pytest.MonkeyPa
     assert given["HF_TOKEN"] == "hf_0123456789abcdefABCDEF"
     assert given["MODE"] == "fast"
     assert given["PATH"] == os.environ["PATH"]
+
+
+def test_where_a_file_with_credentials_lies_is_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = tmp_path / "a-study-of-many-months" / "leaderboard.html"
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "a-study-of-many-months.json"))
+    monkeypatch.setenv("SOME_SECRET", "/x7Kq/3vTt0Zp9LmWq2RbYc")  # base64 may begin like a path
+    monkeypatch.setenv("OTHER_SECRET", "/" + "Zk3vTt0Zp9LmWq2RbYc7Kq" * 300)
+    hide_environment()
+    assert redacted(f"look at {beside}") == f"look at {beside}"
+    assert redacted("it is /x7Kq/3vTt0Zp9LmWq2RbYc") == "it is [key]"
+    assert "Zk3vTt0Zp9" not in redacted("/" + "Zk3vTt0Zp9LmWq2RbYc7Kq" * 300)
 
 
 def test_a_program_sees_no_key_and_its_last_words_hold_none(

@@ -66,8 +66,17 @@ _redaction = _Redaction()
 def hide_environment() -> None:
     """Hides the keys that the environment holds, before anything is printed or written."""
     for name, value in os.environ.items():
-        if _BEARS_A_KEY.search(name):
+        if _BEARS_A_KEY.search(name) and not _is_place(value.strip()):
             hide(value.strip())
+
+
+def _is_place(value: str) -> bool:
+    """Whether a value says where a file with credentials lies, as GOOGLE_APPLICATION_CREDENTIALS does.
+
+    Hidden like a key it would take the beginning of every path near it out of what is shown.
+    """
+    folder = os.path.dirname(value)
+    return os.path.isabs(value) and os.path.dirname(folder) != folder and os.path.isdir(folder)
 
 
 class MissingKey(InputError):
