@@ -6,6 +6,7 @@ import logging
 import os
 import re
 from collections.abc import Collection
+from pathlib import Path
 
 from plantain.files.redaction import hide, is_dummy, redacted
 from plantain.records import InputError
@@ -75,8 +76,11 @@ def _is_place(value: str) -> bool:
 
     Hidden like a key it would take the beginning of every path near it out of what is shown.
     """
-    folder = os.path.dirname(value)
-    return os.path.isabs(value) and os.path.dirname(folder) != folder and os.path.isdir(folder)
+    path = Path(value)
+    try:
+        return path.is_absolute() and path.parent != Path(path.anchor) and path.parent.is_dir()
+    except OSError:  # longer than a name may be
+        return False
 
 
 class MissingKey(InputError):
