@@ -22,7 +22,7 @@ from plantain.review.results.rows import rows_of
 from plantain.review.sources import Material
 from plantain.review.study import ORIGINAL, ItemKind, ReaderTask, Study
 from plantain.rubrics import MED_BANANA
-from review.study_on_paper import small_study
+from review.study_on_paper import MODELS, small_study
 from review.test_wide import computed_tomogram
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -155,6 +155,45 @@ def test_whole_studies_at_two_sizes(served, tmp_path: Path):
         y, x = np.nonzero(mask)
         assert mask.shape == (64, 64) and abs(x.mean() - 31.5) < 1.5 and abs(y.mean() - 31.5) < 1.5
         assert mask.sum() == (np.ptp(x) + 1) * (np.ptp(y) + 1)
+
+
+def test_back_by_button_and_browser_leaves_nobody_stuck(tmp_path: Path):
+    """A study whose answers are fixed: whoever looks back, after feedback too, comes forward again."""
+    study = small_study(
+        tmp_path / "s", ReaderTask.REAL_OR_EDITED, models=MODELS[:1], cases=2, training=2, changes=False
+    )
+    with running(study) as (ratings, address), playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        screen = Screen(browser, 1280, 800)
+        page = screen.page
+        screen.then(page.goto, f"{address}/enter#{ratings.invite()[1]}")
+        screen.then(page.keyboard.press, "y")
+        screen.then(page.keyboard.press, "Enter")
+
+        def answer() -> None:
+            screen.press("1")
+            screen.then(page.keyboard.press, "Enter")
+
+        where = lambda: page.evaluate("document.body.dataset.case")  # noqa: E731
+        answer()
+        screen.then(page.keyboard.press, "Enter")  # the feedback
+        answer()
+        screen.then(page.click, "#back")  # from the feedback
+        assert where() == "b1/0"
+        answer()  # told again
+        screen.then(page.keyboard.press, "Enter")
+        answer()
+        screen.then(page.keyboard.press, "Enter")
+        assert where() == "b1/2"
+        answer()
+        assert where() == "b1/3"
+        screen.then(page.go_back)
+        assert where() == "b1/2" and page.url == f"{address}/"
+        screen.then(page.keyboard.press, "Enter")
+        assert where() == "b1/3" and page.inner_text("#wrong") == ""
+        main = [one for one in ratings.history() if study.by_item[one.item][1].kind is not ItemKind.TRAINING]
+        assert len(main) == 1 and screen.complaints == []
+        browser.close()
 
 
 def test_an_original_is_windowed_in_its_own_units(tmp_path: Path):

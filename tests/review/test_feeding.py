@@ -104,6 +104,32 @@ def test_ratings_of_others_come_in_once(tmp_path: Path, capsys: pytest.CaptureFi
     ratings.close()
 
 
+def test_ratings_that_are_mended_and_mended_back_count_as_they_stand_last(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    study = small_study(tmp_path / "s", ReaderTask.RATE, cases=1)
+    head = ",".join(["reader", "source", "model", *(name for name, _ in study.blocks[0].criteria)])
+    ratings = Ratings.open(study)
+    ratings.invite()
+    table = tmp_path / "all.csv"
+
+    def came(*rows: str) -> int:
+        table.write_text("\n".join([head, *rows]))
+        return main(["review", "import", str(study.folder), str(table)])
+
+    one = f"ana,{study.cases[0].source},{MODELS[0]}"
+    for score in (7, 5, 7, 7):
+        assert came(f"{one},{score},1,1,1") == 0
+    first = [next(iter(answer.value["scores"].values())) for answer in ratings.history()]
+    assert first == [7, 5, 7]  # the same again is nothing new
+    capsys.readouterr()
+    assert came(f"{one},1,1,1,1", f"{one},2,2,2,2") == 2
+    assert "line 3: reader 'ana' rates" in capsys.readouterr().err
+    assert came(f"{one},1,1,1,1", one.replace("ana", "R01") + ",2,2,2,2") == 2  # nothing of it is stored
+    assert "R01" in capsys.readouterr().err and len(ratings.history()) == 3
+    ratings.close()
+
+
 def test_people_judge_the_pictures_that_they_saw_and_no_others(tmp_path: Path):
     """Two of three readers accept: the majority passes; other pixels of the same task are not applicable."""
     source = SourceImage(

@@ -12,6 +12,7 @@ import hashlib
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -37,7 +38,7 @@ def import_ratings(study: Study, ratings: Ratings, files: list[Path]) -> dict[st
     block = next((one for one in study.blocks if one.task in (ReaderTask.RATE, ReaderTask.ACCEPT)), None)
     if block is None:
         raise InputError(f"{study.folder}: has no rate or accept block for ratings to go into")
-    given: dict[str, list[tuple[Item, dict[str, object]]]] = {}
+    given: dict[str, dict[str, tuple[Item, dict[str, Any]]]] = {}
     for file in files:
         for line, reader, key, model, values in _lines(file, block):
             item = _item(study, block, key, model)
@@ -50,17 +51,33 @@ def import_ratings(study: Study, ratings: Ratings, files: list[Path]) -> dict[st
                 value = checked(block, item, study.by_case[item.case], {field: values})
             except BadAnswer as error:
                 raise InputError(f"{file}: line {line}: {error}") from error
-            given.setdefault(reader, []).append((item, value))
+            if item.id in given.setdefault(reader, {}):
+                raise InputError(
+                    f"{file}: line {line}: reader {reader!r} rates {key!r} of {model!r} a second time"
+                )
+            given[reader][item.id] = item, value
     known = {reader.code: reader for reader in ratings.readers()}
-    for name, answers in given.items():
+    for name in given:
         if name in known and known[name].role != IMPORTED:
             raise InputError(f"{files[0]}: reader {name!r} reads in this study; rename the imported one")
+    for name, answers in given.items():
         if name not in known:
             ratings.invite(IMPORTED, name)
-        for place, (item, value) in enumerate(answers):
-            key = hashlib.sha256(orjson.dumps([item.id, value])).hexdigest()[:32]
-            ratings.save(name, item.id, key, block.id, list(item.shown), place, value, 0)
+        _store(ratings, name, block, list(answers.values()))
     return {name: len(answers) for name, answers in given.items()}
+
+
+def _store(ratings: Ratings, reader: str, block: Block, answers: list[tuple[Item, dict[str, Any]]]) -> None:
+    """Stores what differs from the reader's newest answer; the same file again stores nothing."""
+    earlier = {answer.item: answer for answer in ratings.current(reader)}
+    for place, (item, value) in enumerate(answers):
+        before = earlier.get(item.id)
+        if before is not None and before.value == value:
+            continue
+        # a value that comes back after another one is a new answer
+        named = [item.id, value, 0 if before is None else before.id]
+        key = hashlib.sha256(orjson.dumps(named)).hexdigest()[:32]
+        ratings.save(reader, item.id, key, block.id, list(item.shown), place, value, 0)
 
 
 def _item(study: Study, block: Block, key: str, model: str) -> Item | None:

@@ -15,14 +15,26 @@ def reader_order(study: Study, block: Block, number: int) -> list[Item]:
     """The items of a block as reader `number` (0, 1, ...) reads them: training first, in the order it was made.
 
     Shuffled with a key of the study, the block and the reader; then no two neighbours show the same case, as far as
-    that can be.
+    that can be, nor does the first show that with which the block before ended.
     """
-    mine = [item for item in block.items if _in_group(study, item, number)]
+    mine = reader_items(study, block, number)
     training = [item for item in mine if item.kind is ItemKind.TRAINING]
     rest = [item for item in mine if item.kind is not ItemKind.TRAINING]
     draw = random.Random(study.keyed("order", block.id, number))
     draw.shuffle(rest)
-    return [*_apart(training, draw), *_apart(rest, draw)]
+    place = study.blocks.index(block)
+    earlier = reader_order(study, study.blocks[place - 1], number) if place else []
+    first = _apart(training, draw, _last_case(earlier))
+    return [*first, *_apart(rest, draw, _last_case(first or earlier))]
+
+
+def reader_items(study: Study, block: Block, number: int) -> list[Item]:
+    """The items of a block that reader `number` reads, as they were frozen."""
+    return [item for item in block.items if _in_group(study, item, number)]
+
+
+def _last_case(order: Sequence[Item]) -> str:
+    return order[-1].case if order else ""
 
 
 def slot_order(study: Study, item: Item, number: int) -> list[str]:
@@ -43,13 +55,17 @@ def _in_group(study: Study, item: Item, number: int) -> bool:
     return place % study.groups == number % study.groups
 
 
-def _apart(items: Sequence[Item], draw: random.Random) -> list[Item]:
-    """Swaps items that follow one of their own case with others, at random, while that helps."""
+def _apart(items: Sequence[Item], draw: random.Random, before: str) -> list[Item]:
+    """Swaps items that follow one of their own case with others, at random, while that helps.
+
+    `before` is the case that was seen last, "" for none.
+    """
     order = list(items)
 
     def clashes(at: int) -> bool:
         near = range(max(0, at - 1), min(len(order), at + 2))
         same = any(other != at and order[other].case == order[at].case for other in near)
+        same = same or (at == 0 and order[0].case == before)
         far = range(max(0, at - FAR), min(len(order), at + FAR + 1))
         return same or any(order[at].of == order[o].id or order[o].of == order[at].id for o in far if o != at)
 

@@ -300,6 +300,15 @@ class Ratings:
             ).fetchone()
         return None if row is None else dict(orjson.loads(row[0]))
 
+    def first(self, reader: str, item: str, turn: int) -> dict[str, Any] | None:
+        """What one reader answered to one item first, in one turn of its training; None for nothing yet."""
+        with self._read() as db:
+            row = db.execute(
+                "SELECT value FROM answer WHERE reader = ? AND item = ? AND turn = ? ORDER BY id LIMIT 1",
+                (reader, item, turn),
+            ).fetchone()
+        return None if row is None else dict(orjson.loads(row[0]))
+
     def key_known(self, reader: str, item: str, key: str) -> bool:
         """Whether this very answer was stored before."""
         with self._read() as db:

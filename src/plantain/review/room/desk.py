@@ -70,7 +70,7 @@ class Desk:
         for block in self.study.blocks:
             turn = self.ratings.turn(self.reader.code, block.id)
             done = [_is_done(place, answered, turn) for place in self.orders[block.id]]
-            share = self._training_share(block, done)
+            share = self._training_share(block, done, turn)
             training = sum(place.item.kind is ItemKind.TRAINING for place in self.orders[block.id])
             failed = all(done[:training]) and share is not None and share < block.pass_mark
             state = "open"
@@ -204,14 +204,17 @@ class Desk:
             raise NotYours
         return self.orders[block_id][position], str(standing["state"])
 
-    def _training_share(self, block: Block, done: list[bool]) -> float | None:
-        """Share of the training's known items that were answered right; None where none is known."""
+    def _training_share(self, block: Block, done: list[bool], turn: int) -> float | None:
+        """Share of the training's known items that were right at once; None where none is known.
+
+        An answer that was mended after the feedback had told the truth does not count.
+        """
         right = [
             is_right(
                 block,
                 place.item,
                 list(place.slots),
-                self.ratings.newest(self.reader.code, place.item.id) or {},
+                self.ratings.first(self.reader.code, place.item.id, turn) or {},
             )
             for place, answered in zip(self.orders[block.id], done, strict=True)
             if answered and place.item.kind is ItemKind.TRAINING and place.item.truth

@@ -68,6 +68,7 @@ def me(room: Here, found: SignedIn) -> Response:
         reply |= {
             "agreement": "" if one.confirmed_name else room.agreement,
             "display": bool(one.display),
+            "changes": room.study.changes,
             "blocks": room.desk(one).blocks(),
         }
     return as_json(reply)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from plantain.review.orders import reader_order
+from plantain.review.orders import reader_items
 from plantain.review.ratings import IMPORTED, Ratings
 from plantain.review.results.rows import Row, rows_of
 from plantain.review.study import ItemKind, Study
@@ -19,7 +19,7 @@ def study_progress(study: Study, ratings: Ratings, *, agreement: bool = False) -
         if reader.role == IMPORTED:
             continue
         mine = [row for row in rows if row.reader == reader.code]
-        items = sum(len(reader_order(study, block, reader.number)) for block in study.blocks)
+        items = sum(len(reader_items(study, block, reader.number)) for block in study.blocks)
         checks = [row for row in mine if row.kind is ItemKind.ATTENTION]
         readers.append(
             {

@@ -82,7 +82,7 @@ function closing(block) {
   const close = async () => { await ask(`/api/close/${block.id}`, {}); room.begun = false; room.ahead.clear(); await begin(); };
   const parts = [paragraph(`You have answered all ${block.items} cases of “${block.title}”.`)];
   const buttons = [button("Close this part (Enter)", close)];
-  if (room.me.blocks.length) { parts.push(paragraph("You may look back and change answers until you close it.")); buttons.push(button("Look back", () => show(block.id, block.items - 1), false)); }
+  if (room.me.blocks.length) { parts.push(paragraph(room.me.changes ? "You may look back and change answers until you close it." : "You may look back; answers of this study stay as they were given.")); buttons.push(button("Look back", () => show(block.id, block.items - 1), false)); }
   sheet("All answered", ...parts, row(...buttons));
   room.sheetKey = (key) => { if (key === "enter") close().catch((error) => say(error.message)); };
 }
@@ -107,8 +107,10 @@ function picturesOf(item) {
   item.slots.forEach((url, i) => list.push({label: one ? (item.original ? "Edited" : "Picture") : PLACES[i], url, slot: i}));
   return list;
 }
-async function show(block, position) {
+async function show(block, position, past = false) {
   const item = await fetchCase(block, position);
+  if (!past) history.pushState({block, position}, ""); // the browser's own Back goes from case to case
+  room.waiting = null; // a feedback that was left by Back is no longer waited for
   room.ahead.delete(`${block}/${position}`); // asked for again if the reader comes back: the answer may be another
   pictures.overlay = paintMarks; pictures.onpoint = null;
   await pictures.show(picturesOf(item), item);
@@ -138,6 +140,7 @@ async function show(block, position) {
 async function save(value) {
   if (room.saving || !room.item) return;
   const item = room.item;
+  if (item.answer && !item.training && !item.changes) { say("Answers of this study stay as they were given."); return onward(item); }
   if (!value) {
     try { value = room.form.read(); } catch (error) { $("wrong").textContent = error.message; turned(); return; }
   }
@@ -303,7 +306,10 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("keyup", (event) => { if (event.key.toLowerCase() === "f" && pictures.flicker) { pictures.setFlicker(false); pressed(); } });
 $("form").addEventListener("submit", (event) => { event.preventDefault(); save(); });
 for (const [id, act] of Object.entries({back, cannot, pause, theme, help})) $(id).addEventListener("click", () => Promise.resolve(act()).catch((error) => say(error.message)));
-window.addEventListener("popstate", () => back().catch(() => {}));
+window.addEventListener("popstate", ({state}) => {
+  const open = room.me?.blocks.some((one) => one.id === state?.block && one.state !== "closed" && one.state !== "waiting");
+  if (open && !room.saving) show(state.block, state.position, true).catch((error) => say(error.message));
+});
 {
   const context = $("greys").getContext("2d");
   for (let i = 0; i < 16; i++) { context.fillStyle = `rgb(${17 * i},${17 * i},${17 * i})`; context.fillRect(17 * i, 0, 17, 14); }
