@@ -84,14 +84,20 @@ def _settings(one: EntryPoint) -> str:
 def _of_metric(one: EntryPoint) -> list[str]:
     metric = one.load()
     low, high = ("" if bound is None else f"{bound:g}" for bound in (metric.low, metric.high))
-    unit = f" {metric.unit}" if metric.unit else ""
+    unit = f", {metric.unit}" if metric.unit else ""
     needs = ", ".join(map(code, metric.needs))
     return [
         cell(metric.label),
-        f"{low} to {high}{unit}" if low or high else unit,
+        _range(low, high) + unit,
         "higher" if metric.higher_is_better else "lower",
         needs,
     ]
+
+
+def _range(low: str, high: str) -> str:
+    if low and high:
+        return f"{low} to {high}"
+    return f"{low} or more" if low else f"{high} or less" if high else "any"
 
 
 def _said(one: EntryPoint) -> str:

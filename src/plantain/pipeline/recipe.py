@@ -22,13 +22,14 @@ from plantain.runs.settings.terms import Limits, Permissions, Section, Terms
 class Data(Section):
     """Which images, findings and directions.
 
-    `catalogue` is the folder that `ingest` made. `findings` are their names; without them, every finding of the
-    images' modalities. `directions`: finding added, finding removed, or both. `finding_files` bring findings of your
-    own. `consent` is needed where an image that is credentialed, or of unknown licence, would leave this machine.
-    `add_to` says what a finding may be added to: "normal" images only (the paper), or "any" image that is not
-    labelled with it. `per_finding` caps the tasks of each finding and direction, ranked by a seeded hash. `controls` is
-    how many images of each modality also pass through the editor with nothing to change. `check_text`: where text can
-    be read (extra `ocr`), an edit that moves a marker or draws text does not qualify; about a second of processor each.
+    `catalogue` is the folder that `ingest` made. `findings` are the names of those to add or remove; without them,
+    every finding of the images' modalities. `directions`: add findings, remove them, or both. `finding_files` bring
+    findings of your own. `consent` is needed where an image that is credentialed, or of unknown licence, would leave
+    this machine. `add_to` says what a finding may be added to: "normal" images only (the paper), or "any" image that is
+    not labelled with it. `per_finding` caps the tasks of each finding and direction, ranked by a seeded hash.
+    `controls` is how many images of each modality also pass through the editor with nothing to change. `check_text`:
+    where text can be read (extra `ocr`), an edit that moves a marker or draws text does not qualify; about a second of
+    processor each.
     """
 
     catalogue: Path
@@ -45,8 +46,9 @@ class Data(Section):
 class Models(Section):
     """Names of the models, "provider/model".
 
-    The `writer` writes instructions, the `editor` edits, and the `judge` says what it sees. A list of judges is a
-    panel and decides by majority; a judge that stands there k times is asked for k draws.
+    The `writer` writes the instructions and refines them. The `editor` makes the edits. The `judge` answers the
+    rubric's questions about each edit; a list is a panel, which decides by majority, and a judge that stands there k
+    times is asked for k draws.
     """
 
     writer: str = "offline/templates"
@@ -61,8 +63,9 @@ class Models(Section):
 class Loop(Section):
     """How many rounds, and what qualifies an edit.
 
-    `max_rounds` counts the first one. Under `policy` "all-pass" every criterion must pass; under "weighted" the
-    weighted score must reach `threshold`. `writer_sees_failed_edit` is off, as in the paper.
+    A task has `max_rounds` attempts at most, the first one included. Under `policy` "all-pass" every criterion must
+    pass; under "weighted" the weighted score must reach `threshold`. With `writer_sees_failed_edit` the writer that
+    refines an instruction is shown the failed edit, too; in the paper it is not.
 
     `restore`: "outside" puts the original back wherever an answer should not have touched it; judge and people see the
     restored picture, and the answer is kept beside it. About two seconds of processor each, no call.
@@ -86,9 +89,8 @@ class Recipe(Section):
     """A build, as its TOML file states it.
 
     `name` stands in pages and releases. `seed` decides everything that is drawn: with the same, a recipe plans the same
-    tasks.
-    `rubric` is what edits are judged by: a name, or a TOML file of one's own; Med-Banana's without it. Its policy and
-    threshold hold where `loop` says none.
+    tasks. `rubric` is what edits are judged by: a name, or a TOML file of one's own; without it, Med-Banana's. The
+    rubric's policy and threshold hold where `loop` says none.
 
     Example:
         >>> Recipe.load("pilot.toml").data.findings

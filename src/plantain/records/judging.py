@@ -131,11 +131,13 @@ class Rubric:
     """What an edit is judged by, as data.
 
     Attributes:
-        name, version: of it.
-        criteria: what decides.
+        name: by which pages and stored verdicts name it.
+        version: to be raised with every change.
+        criteria: the questions whose answers decide.
         facts: questions answered by yes or no that decide nothing, by name.
-        codes: why a criterion can have failed.
-        policy, threshold: what qualifies an edit where a recipe does not say; see `plantain.rubrics.decide`.
+        codes: reasons for which a criterion can fail.
+        policy: "all-pass" or "weighted", where a recipe does not say; see `plantain.rubrics.decide`.
+        threshold: the weighted score that qualifies an edit, where a recipe does not say.
         asked: how it is put to a hosted judge.
     """
 

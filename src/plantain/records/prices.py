@@ -15,12 +15,13 @@ class Price:
     """List prices of one model, in US dollars. None means that the provider does not charge that way.
 
     Attributes:
-        input_per_m, output_per_m: per million tokens read and written; thinking is billed as output.
-        cached_per_m: per million tokens read from the provider's cache; as input where None.
+        input_per_m: per million tokens read.
+        output_per_m: per million tokens written; thinking is billed as output.
+        cached_per_m: per million tokens read from the provider's cache; None for the price of input.
         cached_image_per_m: the same for image tokens; as `cached_per_m` where None.
         cache_write_per_m: per million tokens written to the cache; as input where None.
-        image_input_per_m: per million image tokens read; as input where None.
-        image_output_per_m: per million image tokens written; as output where None.
+        image_input_per_m: per million image tokens read; None for the price of input.
+        image_output_per_m: per million image tokens written; None for the price of output.
         image_out_each: per image written, where images have a price of their own.
         tiers: factor on all of these by service tier, in the provider's words; a tier that is not named here leaves the
             cost unknown, unless none is.

@@ -87,33 +87,39 @@ class ProviderOptions:
         listed: the name under which the table of known models has the model, where it is another.
         base_url: where the provider is; needed by `openai-compatible` and `azure`.
         base_urls: all addresses of a model that several servers serve; `base_url` is the first.
-        project, location: the Google Cloud project and region of `vertex`; "global" for its global endpoint.
-        bucket: "gs://bucket/folder" through which its batch jobs go.
-        storage_url: another address of that storage.
+        project: the Google Cloud project of `vertex`.
+        location: its region; "global" for the global endpoint.
+        bucket: "gs://bucket/folder" through which the batch jobs of `vertex` go.
+        storage_url: address of that bucket's storage, where it is not Google's own.
         auth: how to sign in to `azure`: "key" or "entra"; "" for the key where the environment has one, else Entra.
-        api_version: of Azure's interface.
+        api_version: version of Azure's interface.
         deployments: names of Azure deployments -> the model that each serves, whose price it has.
-        on_premises: the owner declares that images sent to `base_url` stay in the house.
-        proxy: address of the proxy that leads there; "" for none on the premises, the environment's elsewhere.
+        on_premises: the owner declares that images sent to `base_url` stay on the premises.
+        proxy: address of the proxy that leads there; "" for the environment's, and for none where `on_premises` is set.
         ca_bundle: certificates of further authorities to trust, PEM: a hospital's own.
-        client_certificate, client_key: what we show of ourselves, PEM; the key may stand in the certificate's file.
+        client_certificate: what a server asks for to know us, PEM.
+        client_key: the certificate's key, PEM, where it does not stand in the same file.
         api_key_env: name of the environment variable that holds the key, instead of the provider's usual one.
         timeout_s: seconds until an unanswered request is given up.
-        temperature, top_p: sampling; None for the provider's default.
+        temperature: of sampling; None for the provider's default.
+        top_p: share of the probability that is sampled from; None for the provider's default.
         use_seed: send the call's seed where the provider takes one.
         thinking: how much a writer or judge may think: none, minimal, low, medium, high.
         thinking_budget: the same in tokens, for Gemini models that take a number.
         max_output_tokens: most tokens of one answer, thinking and pictures included; what a budget reserves.
         safety: Gemini's threshold for its adjustable filters, e.g. "BLOCK_ONLY_HIGH".
-        image_size, image_quality: of an edited image, in the provider's words ("1K"; "high").
+        image_size: size of an edited image, in the provider's words, e.g. "1K".
+        image_quality: quality of an edited image, in the provider's words, e.g. "high".
         shown_side: longer side in pixels at which a writer or judge is shown pictures; None for as they are.
         service_tier: how soon and at which price it answers, in the provider's words ("flex", "priority").
         media_resolution: how closely a writer or judge looks at pictures ("low", "high").
         input_fidelity: how closely an editor keeps to what it was given: "low" or "high".
         mask: hand the region where the change belongs to the editor; benchmarks know one.
         moderation: how strictly OpenAI looks at an edit: "low" or "auto".
-        background, output_format: of an edited picture: "opaque"; "png".
-        true_cfg_scale, negative_prompt: of a served diffusion editor.
+        background: background of an edited picture, e.g. "opaque".
+        output_format: file format of an edited picture, e.g. "png".
+        true_cfg_scale: classifier-free guidance of a served diffusion editor.
+        negative_prompt: what a served diffusion editor should keep out of the picture.
         server: what an `openai-compatible` server is, e.g. "vllm": which names and settings it takes.
         origin: settings that were said elsewhere than in the provider's section -> where, for messages.
         leniency: how the judge's prompt weighs small imperfections: "balanced" or "strict".
@@ -126,16 +132,23 @@ class ProviderOptions:
         dtype: of an open model's weights: "float32", "float16", "bfloat16"; "" for the family's own on this device.
         device: where open models run: "cpu", "cuda:1", or several with commas; "" for every GPU, else the processor.
         offload: "none", "model" or "sequential": parts of a model wait in main memory until they are needed.
-        steps, guidance, image_guidance: of a diffusion editor; None for the preset's.
+        steps: denoising steps of a diffusion editor; None for the preset's.
+        guidance: how strongly a diffusion editor follows the instruction; None for the preset's.
+        image_guidance: how strongly it keeps to the original, in methods that know this; None for the preset's.
         alpha: Imagic's step from the image's own embedding towards the text's.
-        text_steps, model_steps: how long Imagic learns the embedding and the weights of one image; None for 500, 1000.
+        text_steps: steps in which Imagic learns the embedding of one image; None for 500.
+        model_steps: steps in which Imagic learns the weights of one image; None for 1000.
         strength: how far an editor that is told where starts from the original there: 1 from noise, less from it.
         side: longest side, or square root of the area, at which an open editor works; None for the family's own.
         batch_size: most edits computed together on one device; None for one on a processor, four on a GPU.
         lora: hub id or folder of LoRA weights put onto an open editor.
         loras: several together.
-        bits: of an open editor's denoiser, 8 or 4; 0 for as the weights are.
-        compile, attention_backend, tf32, vae_tiling, step_cache: as `plantain.models.diffusers.jobs.Running` has them.
+        bits: bits to which an open editor's denoiser is quantised, 8 or 4; 0 for as the weights are.
+        compile: compile the denoiser's blocks (torch.compile) with the first edits.
+        attention_backend: one of diffusers, e.g. "native", "_native_cudnn", "flash"; "" for its default.
+        tf32: matrix products of float32 in TF32, on NVIDIA's GPUs.
+        vae_tiling: the VAE works tile by tile, which takes less memory.
+        step_cache: threshold of the first block cache, which leaves out steps that change little; 0 for none.
         revision: branch, tag or commit of weights from the hub.
         cache_dir: where weights from the hub lie, instead of the usual cache.
         allow_downloads: fetch weights that are not on disk; otherwise nothing here ever opens a connection.

@@ -1,4 +1,4 @@
-"""The Parquet layout: tables with embedded images, in shards of equal bytes, as `datasets.load_dataset` reads them."""
+"""The Parquet layouts: tables of edits or preference pairs with their images, as `datasets.load_dataset` reads them."""
 
 from __future__ import annotations
 

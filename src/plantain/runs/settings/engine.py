@@ -18,8 +18,8 @@ Number = Annotated[int, Field(ge=1, le=100_000)] | Literal["auto"]
 class StaffSection(BaseModel):
     """The workers of a role.
 
-    Each takes `cpus` processors, `gpus` GPUs, `memory_gb` GB of main memory, and `resources` of the cluster's own by
-    name. There are `workers` of them ("auto": as many as fit).
+    Each takes `cpus` processor cores. Each takes `gpus` GPUs. Each takes `memory_gb` GB of main memory. Each takes
+    these `resources` of the cluster's own, by name. There are `workers` of them ("auto": as many as fit).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -27,7 +27,7 @@ class Section(BaseModel):
 class ConsentGiven(Section):
     """The owners' permission to send their images to the hosted models, as the file states it.
 
-    `by` is the person who gives it, and `agreement` the paper that it rests on.
+    `by` is the person who gives it. `agreement` is the document that it rests on.
     `tenant` narrows it to one part of a cloud, by name: a Google Cloud project, or an Azure resource.
     """
 
@@ -64,15 +64,15 @@ def permission_for(given: Permissions, to: Destination) -> Consent | None:
 class Limits(Section):
     """What may be spent, by the run as a whole; free to change when it is resumed.
 
-    `concurrency` bounds the calls in flight to each model; while nothing is said, open models have as many as keep
+    `concurrency` bounds the calls in flight to each model; where it is not set, open models have as many as keep
     every device busy.
 
     Reaching `budget_usd`, `max_calls` or `max_hours` stops the run with exit code 3. `unknown_costs` says how calls
     whose cost never became known (killed or cut off half-way) count against the budget: at the most they can have cost
     ("reserve"), or, once the provider's bill has been looked at, not at all ("ignore"). `deadline_s` is for one call,
-    and a first guess: it doubles, up to 600 s, where a server takes longer. A model that answers nobody is waited for
-    as long as `outage_hours`. `on_stop` is a command that is called, without a shell, when the run stops or a model has
-    answered nobody for minutes: a program and its arguments, in which `{why}` and `{run}` are filled in. Runs that
+    and a first guess: it doubles, up to 600 s, where a server takes longer. A model that does not answer is waited
+    for as long as `outage_hours`. `on_stop` is a command that is called, without a shell, when the run stops or a model
+    has not answered for minutes: a program and its arguments, in which `{why}` and `{run}` are filled in. Runs that
     name the same file as `ledger` share one budget.
     `wave` is how many tasks are under way at once where calls wait for batch jobs.
     """
