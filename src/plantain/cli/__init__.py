@@ -50,7 +50,7 @@ COMMANDS = {
         "take a patient or single images, and all that came of them, out of a run or catalogue",
     ),
     "verify": ("plantain.cli.releases.verify", "prove a release: every checksum, count, row and licence"),
-    "release": ("plantain.cli.releases.release", "diff A B: what changed between two releases"),
+    "release": ("plantain.cli.releases.release", "compare two releases, write notes, put originals back"),
     "audit": (
         "plantain.cli.audit",
         "a judge's card: what it was measured by, and what its verdicts may be used for",
@@ -59,7 +59,7 @@ COMMANDS = {
     "prompts": ("plantain.cli.prompts", "compare A B: a judge under two sets of prompts, on stored edits"),
     "review": ("plantain.cli.review", "reader studies: people judge, compare, rank and outline"),
     "bench": ("plantain.cli.bench", "measure editing models: benchmarks, outputs, scores, tables"),
-    "train": ("plantain.cli.train", "fine-tuning on a benchmark or a release, and preferences"),
+    "train": ("plantain.cli.train", "train editors on pairs or preferences, judges on verdicts, and probes"),
     "completion": ("plantain.cli.completion", "completion of commands and options, for bash, zsh or fish"),
 }
 """Every command: the module that holds its typer application `app`, and its line of help."""

@@ -66,7 +66,7 @@ def audit(
         ),
     ] = None,
     judge_name: Annotated[
-        str, typer.Option("--judge", metavar="MODEL", help="several with commas between are a panel")
+        str, typer.Option("--judge", metavar="MODEL", help="several, separated by commas, are a panel")
     ] = "offline/instruments",
     beside: Annotated[
         list[str] | None, typer.Option("--beside", metavar="MODEL", help="another judge to compare it with")

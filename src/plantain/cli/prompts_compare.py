@@ -52,7 +52,7 @@ def compare(
     judge: Annotated[
         str,
         typer.Option(
-            "--judge", metavar="MODEL", help="or several with commas between; default: the run's own"
+            "--judge", metavar="MODEL", help="or several, separated by commas; default: the run's own"
         ),
     ] = "",
     settings: Annotated[

@@ -45,7 +45,7 @@ def export(
         str | None,
         typer.Option(
             metavar="NAMES",
-            help=f"Any of {', '.join(installed(LAYOUTS))}; commas between. "
+            help=f"Any of {', '.join(installed(LAYOUTS))}; separated by commas. "
             f"[default: {DEFAULT_LAYOUTS}; of --hub-folder: {HUB_LAYOUTS}]",
         ),
     ] = None,

@@ -29,7 +29,7 @@ def import_(
         bool, typer.Option("--json", help="Print how many answers each reader has as JSON.")
     ] = False,
 ) -> None:
-    """Take ratings of others into a study, as imported readers; the same file again changes nothing."""
+    """Take ratings made elsewhere into a study, as imported readers; the same file again changes nothing."""
     from plantain.review.importing import import_ratings
     from plantain.review.ratings import Ratings
     from plantain.review.study import open_study

@@ -23,7 +23,7 @@ def invite(
     ] = "http://127.0.0.1:8765",
     as_json: Annotated[bool, typer.Option("--json", help="Print the links as JSON.")] = False,
 ) -> None:
-    """Make a link of their own for each new reader. A link is shown once: only its hash is kept."""
+    """Make each new reader a link of their own. A link is shown once: only its hash is kept."""
     from plantain.review.ratings import Ratings
     from plantain.review.serving import link
     from plantain.review.study import open_study

@@ -37,7 +37,7 @@ def new(
     task: Annotated[
         list[str],
         typer.Option(
-            "--task", metavar="TASK", help=f"One block each, in this order: {TASKS}; commas between."
+            "--task", metavar="TASK", help=f"One block each, in this order: {TASKS}; separated by commas."
         ),
     ],
     cases: Annotated[

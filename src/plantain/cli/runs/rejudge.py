@@ -27,7 +27,7 @@ def rejudge(
         typer.Option(
             "--judge",
             metavar="MODEL",
-            help="Several times for several; with commas between for a panel; people/STUDY: a study's readers.",
+            help="Several times for several; separated by commas for a panel; people/STUDY: a study's readers.",
         ),
     ],
     sample: Annotated[

@@ -35,7 +35,7 @@ def show(
         typer.Option("--to", metavar="FILE.html", help="Write the story as a page with pictures."),
     ] = None,
     state: Annotated[
-        str, typer.Option(metavar="STATES", help="Only tasks that stand so; commas between.")
+        str, typer.Option(metavar="STATES", help="Only tasks in these states, separated by commas.")
     ] = "",
     finding: Annotated[str, typer.Option(help="Only tasks of this finding.")] = "",
     modality: Annotated[str, typer.Option(help="Only tasks of this modality.")] = "",

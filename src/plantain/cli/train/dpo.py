@@ -33,7 +33,7 @@ def dpo(
             help="an InstructPix2Pix, Kontext, FLUX.2 klein or Qwen-Image-Edit: diffusers/FOLDER or diffusers/HUB-ID",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="made, or gone on with")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="a new folder, or one to go on with")],
     originals: Annotated[
         Path | None, typer.Option(help="run or catalogue with its originals; default: those that it carries")
     ] = None,

@@ -58,7 +58,7 @@ def finetune(
             help="diffusers/…: InstructPix2Pix; with --lora also Kontext, klein, Qwen-Image-Edit",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="made, or gone on with")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="a new folder, or one to go on with")],
     originals: Annotated[
         Path | None,
         typer.Option(help="run or catalogue with the originals of a release; default: those that it carries"),

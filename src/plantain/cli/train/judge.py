@@ -31,7 +31,7 @@ def judge(
     base: Annotated[
         str, typer.Option("--base", metavar="FOLDER", help="a vision-language model of transformers")
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="made, or gone on with")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="a new folder, or one to go on with")],
     verdicts_by: Annotated[
         str, typer.Option("--judge", metavar="NAME", help="whose verdicts; default: those that decided")
     ] = "",

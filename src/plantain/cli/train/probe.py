@@ -34,7 +34,7 @@ def probe(
     catalogue: Annotated[
         Path, typer.Argument(metavar="CATALOGUE", help="real labelled pictures, as `plantain ingest` made it")
     ],
-    findings: Annotated[str, typer.Option("--findings", metavar="NAMES", help="with commas between")],
+    findings: Annotated[str, typer.Option("--findings", metavar="NAMES", help="separated by commas")],
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="for the probe and its card")],
     epochs: Annotated[int, typer.Option(min=1, help="times that every picture is shown")] = 24,
     width: Annotated[int, typer.Option(min=16, max=512, help="channels of the network's widest layer")] = 96,

@@ -29,7 +29,7 @@ def utility(
         Path, typer.Argument(metavar="RUN|RELEASE", help="whose successful edits are learned from")
     ],
     real: Annotated[Path, typer.Option("--real", metavar="CATALOGUE", help="real labelled pictures")],
-    findings: Annotated[str, typer.Option("--findings", metavar="NAMES", help="with commas between")],
+    findings: Annotated[str, typer.Option("--findings", metavar="NAMES", help="separated by commas")],
     n: Annotated[int, typer.Option("--n", min=8, help="real pictures that each arm learns from")] = 200,
     seeds: Annotated[int, typer.Option(min=2, help="trainings of each arm")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="times that the real pictures are shown")] = 30,
