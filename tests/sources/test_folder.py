@@ -315,7 +315,12 @@ def test_sequence_and_plane_of_brain_slices_are_what_was_said_and_else_unknown(t
     [
         ("brain_mri", "sequnce", "T1", "--set sequnce: folder has no such setting; did you mean 'sequence'"),
         ("brain_mri", "sequence", "T9", "--set sequence=T9: choose one of T1"),
-        ("chest_xray", "sequence", "T1", "--set sequence: folder has no such setting; it has none"),
+        (
+            "chest_xray",
+            "sequence",
+            "T1",
+            "--set sequence: says something of brain_mri only, not of chest_xray",
+        ),
     ],
 )
 def test_a_setting_that_the_folder_does_not_know_is_refused(

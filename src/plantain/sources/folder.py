@@ -70,8 +70,11 @@ class FolderReader:
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         if not options.modality:
             raise InputError(f"--modality: say what the pictures show: {', '.join(taxonomy.modalities)}")
-        known = SETTINGS if options.modality == "brain_mri" else {}
-        self._stated = resolve_settings("folder", known, options.settings)
+        self._stated = resolve_settings("folder", SETTINGS, options.settings)
+        if options.settings and options.modality != "brain_mri":
+            raise InputError(
+                f"--set {min(options.settings)}: says something of brain_mri only, not of {options.modality}"
+            )
         own = taxonomy.of(options.modality)
         self._order = {finding.name: rank for rank, finding in enumerate(own)}
         self._normal = frozenset(finding.name for finding in own if finding.normal)
@@ -225,8 +228,8 @@ class FolderReader:
             geometry=UNPREPARED,
             group=first.row.group,
             split=first.row.split,
-            sequence=self._stated.get("sequence", "unknown"),
-            plane=self._stated.get("plane", "unknown"),
+            sequence=self._stated["sequence"],
+            plane=self._stated["plane"],
             note="" if labels else NO_LABEL,
         )
         return SourceEntry(image, first.path, first.shown)

@@ -109,8 +109,8 @@ def read_protocol(image: SourceImage, brain: Brain) -> Protocol:
 def _untold(what: str) -> CannotShow:
     """Neither record nor slice tells it; who knows sequence and plane can say so, for all pictures of a source."""
     return CannotShow(
-        f"the {what} is not recorded and cannot be told from this slice; if you know sequence and plane, ingest into "
-        "a new catalogue: plantain ingest KIND PATH --set sequence=T1 --set plane=axial --out NEW"
+        f"the {what} is not recorded and cannot be told from this slice; if you know it: "
+        "plantain ingest KIND PATH --set sequence=T1 --set plane=axial --out NEW"
     )
 
 
