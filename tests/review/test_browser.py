@@ -196,6 +196,56 @@ def test_back_by_button_and_browser_leaves_nobody_stuck(tmp_path: Path):
         browser.close()
 
 
+def test_a_region_is_what_the_page_shows(tmp_path: Path):
+    """Box, brush, eraser and undo to the pixel; a proposal that was taken back is not what is stored."""
+    study = small_study(tmp_path / "s", ReaderTask.CHOOSE_ROI, cases=1)
+    with running(study) as (ratings, address), playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        screen = Screen(browser, 1280, 800)
+        page = screen.page
+        screen.then(page.goto, f"{address}/enter#{ratings.invite()[1]}")
+        screen.then(page.keyboard.press, "y")
+        screen.then(page.keyboard.press, "Enter")
+
+        def at(x: float, y: float) -> list[float]:
+            return page.evaluate(
+                """([x, y]) => { const p = pictures.panels[0], box = p.figure.getBoundingClientRect();
+                const s = pictures.scale(p), [left, top] = pictures.corner(p);
+                return [box.left + left + x * s, box.top + top + y * s]; }""",
+                [x, y],
+            )
+
+        def proposed() -> None:
+            screen.press("1")
+            page.evaluate(
+                "pictures.load(room.item.proposals[0]).then(() => 0)"
+            )  # the page waits for the same
+            assert page.evaluate("room.form.region.proposal") == 0
+
+        proposed()
+        screen.press("Control+z")
+        assert page.locator("#question input:checked").count() == 0
+        screen.then(page.keyboard.press, "Enter")
+        assert "draw a region" in page.inner_text("#wrong") and not ratings.history()
+        screen.press("b")
+        page.mouse.move(*at(10, 12))
+        page.mouse.down()
+        page.mouse.move(*at(30, 25))
+        page.mouse.up()
+        for tool in "he":  # what the brush adds, the eraser takes away
+            screen.press(tool)
+            page.mouse.click(*at(45, 45))
+        proposed()
+        screen.press("Control+z")
+        screen.then(page.keyboard.press, "Enter")
+        (stored,) = ratings.history()
+        drawn = np.zeros((64, 64), bool)
+        drawn[12:25, 10:30] = True
+        assert stored.value["proposal"] is None and (region_of(stored.value) == drawn).all()
+        assert screen.complaints == []
+        browser.close()
+
+
 def test_an_original_is_windowed_in_its_own_units(tmp_path: Path):
     """What the canvas shows at the file's lung window is DICOM's linear window of the file's Hounsfield units."""
     data, units = computed_tomogram()

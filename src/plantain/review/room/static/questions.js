@@ -134,7 +134,11 @@ const QUESTIONS = {
     about: "Mark the region that the edit should change.",
     keys: [["1 to 9", "start from a proposal"], ["G / H / E / B", "polygon, brush, eraser, box"], ["< >", "smaller or larger brush"], ["Enter", "closes an open polygon"], ["Ctrl Z / Ctrl Y", "undo, redo"]],
     build(box, item, old, room) {
-      const region = new Region(item.size, () => room.pictures.draw());
+      let coming = null; // the proposal that is being loaded
+      const region = new Region(item.size, () => { // what is chosen goes along with undo and redo
+        for (const one of box.querySelectorAll("input[name=proposal]")) one.checked = one.value === String(coming ?? region.proposal);
+        room.pictures.draw();
+      });
       const tools = document.createElement("fieldset"), row = document.createElement("div"), title = document.createElement("legend");
       title.textContent = "Draw"; row.className = "row"; tools.append(title, row);
       const names = {polygon: ["Polygon", "G"], brush: ["Brush", "H"], eraser: ["Eraser", "E"], box: ["Box", "B"]};
@@ -143,7 +147,13 @@ const QUESTIONS = {
       const use = (tool) => { region.tool = tool; region.points = []; buttons.forEach((one) => one.setAttribute("aria-pressed", String(one.dataset.tool === tool))); room.pictures.draw(); };
       button("Undo", "Undo (Ctrl Z)", () => region.undo()); button("Redo", "Redo (Ctrl Y)", () => region.redo()); button("Clear", "Clear", () => region.clear());
       if (item.own_region) { box.append(tools); use("polygon"); }
-      const propose = async (n) => { region.start(Region.maskOf(await room.pictures.load(item.proposals[n])), n); };
+      const propose = async (n) => {
+        coming = n;
+        try {
+          const mask = Region.maskOf(await room.pictures.load(item.proposals[n]));
+          if (coming === n) region.start(mask, n);
+        } finally { if (coming === n) { coming = null; region.changed(); } }
+      };
       if (item.proposals.length) {
         const set = group("Start from a proposal", "", "proposal", item.proposals.map((_, i) => [i, String(i + 1), ""]), old?.proposal);
         set.addEventListener("change", () => propose(Number(chosen(box, "proposal")))); box.append(set);
@@ -170,6 +180,7 @@ const QUESTIONS = {
           return false;
         },
         read() {
+          if (coming !== null) throw new Error("The proposal is still being loaded.");
           if (region.points.length) region.close();
           const proposal = region.proposal;
           if (!region.touched && proposal !== null && proposal !== undefined) return {proposal, mask: null};

@@ -9,10 +9,11 @@ class Region {
     this.canvas = document.createElement("canvas"); this.canvas.width = this.w; this.canvas.height = this.h;
   }
   get empty() { return !this.mask.includes(1); }
-  keep() { this.past.push(this.mask.slice()); if (this.past.length > MOST_UNDO) this.past.shift(); this.future = []; this.touched = true; }
-  undo() { if (this.points.length) { this.points.pop(); this.changed(); return; } if (this.past.length) { this.future.push(this.mask); this.mask = this.past.pop(); this.update(); } }
-  redo() { if (this.future.length) { this.past.push(this.mask); this.mask = this.future.pop(); this.update(); } }
-  clear() { this.keep(); this.mask = new Uint8Array(this.w * this.h); this.points = []; this.update(); }
+  get state() { return {mask: this.mask.slice(), proposal: this.proposal, touched: this.touched}; } // touched: drawn on since the proposal
+  keep() { this.past.push(this.state); if (this.past.length > MOST_UNDO) this.past.shift(); this.future = []; this.touched = true; }
+  undo() { if (this.points.length) { this.points.pop(); this.changed(); return; } if (this.past.length) { this.future.push(this.state); Object.assign(this, this.past.pop()); this.update(); } }
+  redo() { if (this.future.length) { this.past.push(this.state); Object.assign(this, this.future.pop()); this.update(); } }
+  clear() { this.keep(); this.mask = new Uint8Array(this.w * this.h); this.points = []; this.proposal = null; this.update(); }
   start(mask, proposal) { this.keep(); this.mask = mask; this.proposal = proposal; this.touched = false; this.points = []; this.update(); }
   point(x, y, kind) { // true: taken
     const value = this.tool === "eraser" ? 0 : 1;
