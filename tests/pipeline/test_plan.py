@@ -14,6 +14,7 @@ from plantain.findings import load_taxonomy
 from plantain.pipeline.estimate import CallEstimate
 from plantain.pipeline.forecast import BuildPlan, make_plan
 from plantain.pipeline.piloting.rates import Pilot, read_pilot
+from plantain.pipeline.plan import enumerate_tasks
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Step
@@ -60,6 +61,24 @@ def priced(catalogue: Path) -> Recipe:
 def planned(recipe: Recipe, pilot: Pilot | None = None) -> BuildPlan:
     with Catalogue.open(recipe.data.catalogue) as catalogue:
         return make_plan(recipe, catalogue, load_taxonomy(), pilot)
+
+
+def test_capped_findings_draw_images_of_their_own(tmp_path: Path) -> None:
+    """Six tasks on the same two images would be two independent pictures, not six."""
+    path = quick_catalogue(tmp_path / "catalogue", images=12)
+
+    def drawn(most: int) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        recipe = quick_recipe(path)
+        capped = recipe.model_copy(update={"data": recipe.data.model_copy(update={"per_finding": most})})
+        with Catalogue.open(path) as opened:
+            for task in enumerate_tasks(capped, opened, load_taxonomy()):
+                found.setdefault(task.finding, set()).add(task.image_id)
+        return found
+
+    one, two = drawn(1), drawn(2)
+    assert two == drawn(2) and all(one[name] < images for name, images in two.items())
+    assert len(two) == 3 and len(set.union(*two.values())) > 3
 
 
 def test_plan_counts_calls_money_and_time_by_hand(catalogue: Path) -> None:

@@ -28,8 +28,9 @@ def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) ->
                     heapq.nsmallest(
                         recipe.data.per_finding,
                         images,
-                        key=lambda image: (
-                            derive_seed(recipe.seed, "cap", image.id, image.source_sha256),
+                        # Another draw for each finding: the same few images for all of them would be a poor set.
+                        key=lambda image, name=finding.name: (
+                            derive_seed(recipe.seed, "cap", name, image.id, image.source_sha256),
                             image.id,
                         ),
                     )

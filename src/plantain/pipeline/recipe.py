@@ -26,7 +26,8 @@ class Data(Section):
     every finding of the images' modalities. `directions`: add findings, remove them, or both. `finding_files` bring
     findings of your own. `consent` is needed where an image that is credentialed, or of unknown licence, would leave
     this machine. `add_to` says what a finding may be added to: "normal" images only (the paper), or "any" image that is
-    not labelled with it. `per_finding` caps the tasks of each finding and direction, ranked by a seeded hash.
+    not labelled with it. `per_finding` caps the tasks of each finding and direction; each draws its own images, by
+    a seeded hash.
     `controls` is how many images of each modality also pass through the editor with nothing to change. `check_text`:
     where text can be read (extra `ocr`), an edit that moves a marker or draws text does not qualify; about a second of
     processor each.
