@@ -115,7 +115,7 @@ ROUTES = [  # (method, path, nobody, reader, administrator)
     ("GET", "/picture/c0001-0.png", 401, 404, 403),
     ("POST", "/api/answer", 401, 422, 403),
     ("POST", "/api/agreement", 401, 422, 403),
-    ("POST", "/api/display", 401, 200, 403),
+    ("POST", "/api/display", 401, 422, 403),
     ("POST", "/api/close/b1", 401, 422, 403),
     ("POST", "/api/close/b9", 401, 404, 403),
     ("POST", "/api/train-again/b1", 401, 404, 403),
@@ -322,8 +322,15 @@ def test_credentialed_pictures_wait_for_the_agreement_and_stay_on_loopback(tmp_p
     study, ratings, app = opened(tmp_path / "s", ReaderTask.ACCEPT, credentialed=True)
     visitor = Visitor(app, ratings.invite()[1])
     assert visitor.get("/api/case/b1/0").status_code == 403 and visitor.get("/api/me").json()["agreement"]
-    assert visitor.post("/api/agreement", {"name": "x"}).status_code == 422
-    assert visitor.post("/api/agreement", {"name": "Dr Ada Lovelace"}).status_code == 200
+    for name in ("x", "\0\0\0\0", "Ada\nLovelace"):
+        assert visitor.post("/api/agreement", {"name": name}).status_code == 422
+    for name in ("Dr Ada Lovelace", "Somebody Else"):
+        assert visitor.post("/api/agreement", {"name": name}).status_code == 200
+    assert ratings.readers()[0].confirmed_name == "Dr Ada Lovelace"  # who confirmed stays on record
+    for told in ({}, {"dark": True}, {"dark": None, "light": None}, {"dark": 1, "light": 1}):
+        assert visitor.post("/api/display", told).status_code == 422
+    assert not ratings.readers()[0].display
+    assert visitor.post("/api/display", {"dark": True, "light": False, "width": 1280}).status_code == 200
     case = visitor.get("/api/case/b1/0").json()
     assert visitor.answer(case, answer_to(case)).status_code == 200
     assert b"Lovelace" not in export_archive(study, ratings)

@@ -192,10 +192,10 @@ class Ratings:
             db.execute("DELETE FROM session WHERE id_hash = ?", (hashed(session),))
 
     def confirm(self, reader: str, name: str) -> None:
-        """The agreement, confirmed by name."""
+        """The agreement, confirmed by name; the first name stays."""
         with self._locked() as db:
             db.execute(
-                "UPDATE reader SET confirmed_name = ?, confirmed_at = ? WHERE code = ?",
+                "UPDATE reader SET confirmed_name = ?, confirmed_at = ? WHERE code = ? AND confirmed_name = ''",
                 (name, _now(), reader),
             )
 

@@ -18,7 +18,7 @@ router = APIRouter()
 @router.post("/api/agreement")
 async def agree(request: Request, room: Here, one: AnyReader) -> Response:
     name = (await body_of(request)).get("name")
-    if not isinstance(name, str) or not 3 <= len(name.strip()) <= 200:
+    if not isinstance(name, str) or not 3 <= len(name.strip()) <= 200 or not name.strip().isprintable():
         raise InputError("name: your full name")
     room.ratings.confirm(one.code, name.strip())
     return as_json({})
@@ -28,8 +28,11 @@ async def agree(request: Request, room: Here, one: AnyReader) -> Response:
 async def display(request: Request, room: Here, one: AnyReader) -> Response:
     body = await body_of(request)
     kept = {key: body.get(key) for key in ("dark", "light", "width", "height", "ratio")}
-    if not all(value is None or (isinstance(value, (bool, int, float))) for value in kept.values()):
-        raise InputError("display: numbers and yes or no")
+    seen, screen = (kept["dark"], kept["light"]), (kept["width"], kept["height"], kept["ratio"])
+    if not all(isinstance(one, bool) for one in seen):
+        raise InputError("dark, light: whether the smaller square was seen, yes or no")
+    if not all(one is None or isinstance(one, (int, float)) for one in screen):
+        raise InputError("width, height, ratio: numbers")
     room.ratings.set_display(one.code, orjson.dumps(kept).decode())
     return as_json({})
 
