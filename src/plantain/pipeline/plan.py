@@ -24,17 +24,7 @@ def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) ->
         for direction in recipe.data.directions:
             images = candidates(recipe, catalogue, taxonomy, finding, direction)
             if recipe.data.per_finding is not None:
-                images = iter(
-                    heapq.nsmallest(
-                        recipe.data.per_finding,
-                        images,
-                        # Another draw for each finding: the same few images for all of them would be a poor set.
-                        key=lambda image, name=finding.name: (
-                            derive_seed(recipe.seed, "cap", name, image.id, image.source_sha256),
-                            image.id,
-                        ),
-                    )
-                )
+                images = iter(_drawn(recipe.data.per_finding, images, recipe.seed, finding.name))
             for image in images:
                 yield EditTask(
                     task_id(image.source_sha256, image.frame, finding.name, direction),
@@ -48,6 +38,15 @@ def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) ->
         yield from control_tasks(
             catalogue.images(modality=modality), taxonomy.normal(modality), recipe.data.controls, recipe.seed
         )
+
+
+def _drawn(most: int, images: Iterator[SourceImage], seed: int, finding: str) -> list[SourceImage]:
+    """So many images, drawn for each finding by itself: the same few for all of them would be a poor set."""
+
+    def place(image: SourceImage) -> tuple[int, str]:
+        return derive_seed(seed, "cap", finding, image.id, image.source_sha256), image.id
+
+    return heapq.nsmallest(most, images, key=place)
 
 
 def planned_images(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Iterator[SourceImage]:
