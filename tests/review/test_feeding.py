@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from plantain.bench.generate.runfile import BenchRun
 from plantain.cli import main
 from plantain.cli.bench.study_ratings import study_ratings
 from plantain.findings.taxonomy import load_taxonomy
-from plantain.pixels.encode import encode_png
+from plantain.pixels.encode import encode_mask, encode_png
 from plantain.records import Direction, Geometry, Licence, Observations, OutcomeKind, SourceImage, task_id
 from plantain.review.freezing import Wanted, new_study
 from plantain.review.orders import slot_order
@@ -82,6 +83,34 @@ def test_readers_regions_go_into_the_benchmark(tmp_path: Path, capsys: pytest.Ca
     assert plane.shape == (64, 96) and (np.argwhere(plane).min(axis=0) == (5, 7)).all()
     assert "STAPLE of 3" in " ".join(sample.notes)
     assert main(["bench", "prepare", "--chosen", str(tmp_path / "s")]) == 2
+
+
+@pytest.mark.parametrize("readers", [2, 3])
+def test_regions_that_do_not_meet_hold_no_other_sample_back(
+    tmp_path: Path, readers: int, capsys: pytest.CaptureFixture[str]
+):
+    benchmark = small_bench(tmp_path / "bench", 2, size=(96, 64))
+    words = ["review", "new", str(tmp_path / "s"), "--from", str(tmp_path / "bench"), "--task", "choose-roi"]
+    assert main(words) == 0
+    study = open_study(tmp_path / "s")
+    apart, together = sorted(sample.id for sample in benchmark.samples)
+    ratings = Ratings.open(study)
+    for number in range(readers):
+        reader, _ = ratings.invite()
+        for item in study.blocks[0].items:
+            region = np.zeros((64, 96), bool)
+            left = 30 * number if study.by_case[item.case].source == apart else 30
+            region[10:20, left : left + 10] = True
+            mask = base64.b64encode(encode_mask(region)).decode()
+            ratings.save(reader.code, item.id, "k" * 8, "b1", [], 0, {"proposal": None, "mask": mask}, 1)
+    ratings.close()
+    before = {sample.id: sample.roi for sample in benchmark.samples}
+    capsys.readouterr()
+    assert main(["bench", "prepare", str(tmp_path / "bench"), "--chosen", str(tmp_path / "s"), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert set(said["chosen"]) == {together} and set(said["undecided"]) == {apart}
+    after = {sample.id: sample for sample in Benchmark.load(tmp_path / "bench").samples}
+    assert after[apart].roi == before[apart] and "region: chosen" in " ".join(after[together].notes)
 
 
 def test_ratings_of_others_come_in_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

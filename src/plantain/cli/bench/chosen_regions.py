@@ -15,10 +15,14 @@ from plantain.review.results.rows import Row, rows_of
 from plantain.review.study import ItemKind, ReaderTask, open_study
 
 
-def take_regions(benchmark: Path, folder: Path) -> dict[str, str]:
-    """Makes the readers' regions the samples' own; how each was chosen, by sample.
+def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Makes the readers' regions the samples' own.
 
     Three readers or more: STAPLE; two: what both took in; one: theirs. A proposal counts as the region that it is.
+    Where that leaves nothing, since their regions do not meet, the sample keeps what it had.
+
+    Returns:
+        How each was chosen, and what was said of each that was not, by sample.
 
     Raises:
         InputError: no study, no answers about regions, or a sample that the benchmark does not have.
@@ -35,7 +39,8 @@ def take_regions(benchmark: Path, folder: Path) -> dict[str, str]:
         ratings.close()
     if not rows:
         raise InputError(f"--chosen {folder}: nobody has answered a choose-roi question of this study")
-    chosen = {}
+    chosen: dict[str, str] = {}
+    undecided: dict[str, str] = {}
     for sample in sorted({row.source for row in rows}):
         mine = [row for row in rows if row.source == sample]
         regions = [_region(benchmark, sample, row, study.by_case[row.case].size) for row in mine]
@@ -44,9 +49,12 @@ def take_regions(benchmark: Path, folder: Path) -> dict[str, str]:
             f"{n} x {answer}" for answer, n in sorted(Counter(row.answer for row in mine).items())
         )
         how = f"{words}; {'STAPLE' if len(regions) >= FEWEST else 'what all took in'} of {len(regions)}"
+        if not joint.any():
+            undecided[sample] = how
+            continue
         choose_region(benchmark, sample, joint, f"study {study.digest[:16]}", how)
         chosen[sample] = how
-    return chosen
+    return chosen, undecided
 
 
 def _joint(regions: list[Mask]) -> Mask:

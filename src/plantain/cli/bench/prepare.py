@@ -217,11 +217,13 @@ def _take_chosen(benchmark: Path | None, study: Path, in_json: bool) -> int:
 
     if benchmark is None:
         raise InputError("--chosen: name the benchmark that the study was made from")
-    found = take_regions(benchmark, study)
+    found, undecided = take_regions(benchmark, study)
     if in_json:
         import orjson
 
-        print(orjson.dumps({"chosen": found}, option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps({"chosen": found, "undecided": undecided}, option=orjson.OPT_INDENT_2).decode())
     else:
         print(f"{benchmark}: {counted(len(found), 'region is', 'regions are')} now those that readers chose")
+        for sample in undecided:
+            print(f"{sample}: keeps what it had, since its readers' regions do not meet")
     return 0
