@@ -55,6 +55,10 @@ def test_every_finding_is_tried_and_counted(done: tuple[PilotNumbers, Path, Path
         states = Counter(row.state.value for row in reader.tasks() if row.state is not TaskState.PENDING)
     assert numbers.states == states and numbers.asked == 7
     assert numbers.qualified.n == states["success"] + states["failed"]
+    whole, rate = numbers.qualified_of_whole, numbers.qualified
+    assert whole is not None and rate.value and rate.low is not None and rate.high is not None
+    assert whole.low / whole.expected == pytest.approx(rate.low / rate.value)
+    assert whole.high == pytest.approx(min(whole.expected * rate.high / rate.value, numbers.forecast.tasks))
     # Four crops of one photograph: catalogue rows of four source files, so four groups at the most.
     assert numbers.qualified.clusters <= 4
 

@@ -110,6 +110,15 @@ class PilotNumbers:
         return self.states.get(TaskState.PENDING.value, 0)
 
     @property
+    def qualified_of_whole(self) -> CallEstimate | None:
+        """Qualified edits of the whole plan: low and high by the interval of the rate, which is over pictures."""
+        whole, rate = self.forecast.success, self.qualified
+        if whole is None or not rate.value or rate.low is None or rate.high is None:
+            return whole
+        each = whole.expected / rate.value
+        return CallEstimate(each * rate.low, whole.expected, min(each * rate.high, float(self.forecast.tasks)))
+
+    @property
     def cost_per_qualified(self) -> CallEstimate | None:
         """Dollars for each qualified edit: low and high by the interval of the rate."""
         rate = self.qualified

@@ -57,7 +57,7 @@ def pilot_document(numbers: PilotNumbers, decision: PilotDecision) -> dict[str, 
         "whole": {
             "tasks": whole.tasks,
             "images": whole.images,
-            "success": three(whole.success),
+            "success": three(numbers.qualified_of_whole),
             "cost_usd": three(whole.cost_usd),
             "duration_s": three(whole.duration_s),
             "disk_bytes": three(whole.disk),
