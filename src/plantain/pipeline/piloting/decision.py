@@ -116,7 +116,9 @@ class PilotNumbers:
         if whole is None or not rate.value or rate.low is None or rate.high is None:
             return whole
         each = whole.expected / rate.value
-        return CallEstimate(each * rate.low, whole.expected, min(each * rate.high, float(self.forecast.tasks)))
+        return CallEstimate(
+            each * rate.low, whole.expected, min(each * rate.high, float(self.forecast.tasks))
+        )
 
     @property
     def cost_per_qualified(self) -> CallEstimate | None:
