@@ -227,6 +227,23 @@ def test_a_study_is_shown_with_its_models_and_answers(tmp_path: Path):
         assert web.get(path).status_code == 404
 
 
+def test_where_readers_differ_is_asked_of_all_whoever_is_shown(tmp_path: Path):
+    study = small_study(tmp_path / "s", ReaderTask.ACCEPT, models=MODELS[:1], cases=2)
+    ratings = Ratings.open(study)
+    names = [name for name, _ in study.blocks[0].criteria]
+    for answers in ((True, True), (False, True)):  # of the first case, of the second
+        reader, _ = ratings.invite()
+        for item, yes in zip(study.blocks[0].items, answers, strict=True):
+            value = {"criteria": dict.fromkeys(names, yes), "codes": []}
+            ratings.save(reader.code, item.id, "k" * 8, "b1", list(item.shown), 0, value, 1)
+    ratings.close()
+    web = web_of(StudyView(study.folder))
+    first = [study.blocks[0].items[0].case]
+    for query in ("", "&reader=R01", "&reader=R02", "&answer=no", "&reader=R01&answer=yes"):
+        assert re.findall(r'<tr id="t(c\d+)"', web.get(f"/?differ=any{query}").text) == first
+    assert not re.findall(r'<tr id="t(c\d+)"', web.get("/?differ=any&reader=R01&answer=no").text)
+
+
 def test_a_benchmarks_run_is_shown_by_arms_samples_and_scores(tmp_path: Path):
     made = make_all(tmp_path, organs=("Skin", "Eyes"), per_organ=3)
     with ExitStack() as held, JournalReader.open(made.run) as reader:

@@ -111,7 +111,9 @@ class StudyView:
         ]
         if (query.block or query.reader or query.answer) and not mine:
             return None
-        differ = _differ(mine)
+        # whoever shows one reader, or one answer, still asks whether others said something else
+        asked = {row.item for row in mine}
+        differ = _differ([row for row in rows if row.item in asked])
         if query.differ and not differ:
             return None
         low = query.text.lower()
