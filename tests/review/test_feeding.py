@@ -156,6 +156,14 @@ def test_ratings_that_are_mended_and_mended_back_count_as_they_stand_last(
     assert "line 3: reader 'ana' rates" in capsys.readouterr().err
     assert came(f"{one},1,1,1,1", one.replace("ana", "R01") + ",2,2,2,2") == 2  # nothing of it is stored
     assert "R01" in capsys.readouterr().err and len(ratings.history()) == 3
+    for code in (" ", "a\x1b[2J", '"x\ny"', "z" * 65):  # such a code would stand in terminals and tables
+        assert came(one.replace("ana", code) + ",1,1,1,1") == 2
+        assert "printable" in (err := capsys.readouterr().err) and "\x1b" not in err and err.count("\n") == 1
+    assert came(one.replace("ana", "R04") + ",1,1,1,1") == 0  # a code that invitations would come to
+    assert [ratings.invite()[0].code for _ in range(2)] == ["R05", "R06"]
+    head += ",realism"
+    assert came(f"{one},1,1,1,1,9") == 2 and "'realism' is there twice" in capsys.readouterr().err
+    assert len(ratings.history()) == 4
     ratings.close()
 
 

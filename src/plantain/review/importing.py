@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ from plantain.records import InputError
 from plantain.review.answers import BadAnswer, checked
 from plantain.review.ratings import IMPORTED, Ratings
 from plantain.review.study import Block, Item, ItemKind, ReaderTask, Study
+
+LONGEST_CODE = 64
+"""Characters of a reader's code."""
 
 HALVES = (0, 2)
 """The scale on which ImagenHub's 0, 0.5 and 1 are whole numbers."""
@@ -41,6 +45,10 @@ def import_ratings(study: Study, ratings: Ratings, files: list[Path]) -> dict[st
     given: dict[str, dict[str, tuple[Item, dict[str, Any]]]] = {}
     for file in files:
         for line, reader, key, model, values in _lines(file, block):
+            if not (reader.strip() and reader.isprintable() and len(reader) <= LONGEST_CODE):
+                raise InputError(
+                    f"{file}: line {line}: reader {reader[:LONGEST_CODE]!r}: up to {LONGEST_CODE} printable characters"
+                )
             item = _item(study, block, key, model)
             if item is None:
                 raise InputError(
@@ -104,6 +112,8 @@ def _lines(file: Path, block: Block) -> Iterator[tuple[int, str, str, str, dict[
         raise InputError(f"{file}: not a table: {error}") from error
     if len(table) < 2:
         raise InputError(f"{file}: no ratings in it")
+    if twice := sorted(name for name, n in Counter(table[0]).items() if n > 1 and name):
+        raise InputError(f"{file}: column {twice[0]!r} is there twice")
     header, names = table[0], [name for name, _ in block.criteria]
     yield from (
         _halves(file, table, block)

@@ -7,6 +7,7 @@ key from the same reader is the same answer, however often a browser sends it. A
 from __future__ import annotations
 
 import hashlib
+import itertools
 import secrets
 import sqlite3
 import threading
@@ -146,7 +147,11 @@ class Ratings:
                 same = role in (READER, IMPORTED)
                 least = "SELECT COALESCE(max(number), -1) + 1 FROM reader WHERE number < 1000000"
                 number = db.execute(least).fetchone()[0] if same else 1_000_000 + secrets.randbelow(10**9)
-                name = code or (f"R{number + 1:02d}" if same else f"A{number % 10**6:06d}")
+                taken = {
+                    row[0] for row in db.execute("SELECT code FROM reader").fetchall()
+                }  # imported ones too
+                free = (n for n in itertools.count(number + 1) if f"R{n:02d}" not in taken)
+                name = code or (f"R{next(free):02d}" if same else f"A{number % 10**6:06d}")
                 db.execute(
                     "INSERT INTO reader(code, number, role, token_hash, invited_at) VALUES (?, ?, ?, ?, ?)",
                     (name, number, role, hashed(token), _now()),
