@@ -223,6 +223,12 @@ def test_a_region_is_what_the_page_shows(tmp_path: Path):
             assert page.evaluate("room.form.region.proposal") == 0
 
         proposed()
+        for key, view in (
+            ("o", (1, 1)),
+            ("Shift+f", (0, 1)),
+        ):  # as the help says: 1:1 pixels, the whole picture
+            screen.press(key)
+            assert tuple(page.evaluate("[pictures.exact, pictures.zoom]")) == view
         screen.press("Control+z")
         assert page.locator("#question input:checked").count() == 0
         screen.then(page.keyboard.press, "Enter")

@@ -273,7 +273,7 @@ function theme() {
   $("theme").textContent = light ? "Dark" : "Light";
 }
 const KEYS = [["Enter", "save and go on"], ["Backspace", "previous case"], ["C", "I cannot judge this"], ["F (hold)", "flicker: the original in every place"], ["D", "difference"],
-  ["+ − / wheel", "closer, farther"], ["arrows / drag", "move"], ["Alt or right drag, [ ] and , .", "level and window"], ["V", "next window preset"], ["O / 0", "1:1 pixels (not while digits answer) / fit with Shift F"],
+  ["+ − / wheel", "closer, farther"], ["arrows / drag", "move"], ["Alt or right drag, [ ] and , .", "level and window"], ["V", "next window preset"], ["O", "1:1 pixels"], ["Shift F", "the whole picture"],
   ["R", "reset the view"], ["M", "magnifier"], ["K", "mark what is wrong: click for a point, drag for a box"], ["Z", "full screen"], ["L", "light or dark"], ["P", "pause"]];
 function help() {
   const list = (pairs) => { const dl = document.createElement("dl"); for (const [key, what] of pairs) { const dt = document.createElement("dt"), dd = document.createElement("dd"), kbd = document.createElement("kbd"); kbd.textContent = key; dt.append(kbd); dd.textContent = what; dl.append(dt, dd); } return dl; };
