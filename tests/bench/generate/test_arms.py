@@ -46,7 +46,30 @@ POINTS = st.builds(GridPoint, st.integers(0, 9), st.dictionaries(NAMES, st.float
     )
 )
 def test_arm_survives_the_journal(arm: Arm) -> None:
-    assert arm_from_json(arm.label, arm_to_json(arm)) == arm
+    assert arm_from_json(arm.label, arm_to_json(arm), "run") == arm
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"grid": 7}, "grid: a list is needed"),
+        ({"grid": [[]]}, "grid[0]: an object is needed"),
+        ({"grid": [{"seed": "0", "params": {}}]}, "grid[0]: seed: a whole number is needed"),
+        ({"grid": [{"seed": 0, "params": {"g": "x"}}]}, "grid[0]: params: g: a number is needed"),
+        ({"grid": [{"seed": 0}]}, "grid[0]: params is missing"),
+        ({"demonstrations": []}, "demonstrations: an object is needed"),
+        ({"demonstrations": {"t": [1]}}, "demonstrations: t: a list of texts is needed"),
+        ({"samples": "all"}, "samples: a list is needed"),
+        ({"kind": "x"}, "kind: one of editor, baseline, outputs, restored is needed"),
+        ({"rule": ["first"]}, "rule: one of first, mean is needed"),
+        ({"shots": "2"}, "shots: a whole number is needed"),
+        ({"region": "no"}, "region: true or false is needed"),
+    ],
+)
+def test_a_strangers_arm_is_refused_by_file_arm_and_field(change, said) -> None:
+    with pytest.raises(InputError) as refused:
+        arm_from_json("m", {**arm_to_json(Arm("m", "m")), **change}, "header.json")
+    assert str(refused.value) == f"header.json: arm 'm': {said}"
 
 
 def test_labels_say_what_differs() -> None:

@@ -26,6 +26,7 @@ from plantain.bench.generate.arms import Arm, GridPoint
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.demonstrated import shot_rows, studies
 from plantain.bench.leaderboard.latex import table_csv, table_seven, table_two
+from plantain.bench.leaderboard.pages import number, signed
 from plantain.bench.leaderboard.sweeps import sweeps
 from plantain.bench.leaderboard.table_json import table_json
 from plantain.bench.leaderboard.table_rows import Scores, read_scores
@@ -338,3 +339,10 @@ def test_a_table_goes_by_the_size_of_regions(table: Table, scores: Scores) -> No
     whole, part = table.cell(WEAK.label, OVERALL, "CP"), table.regions[WEAK.label, size, "CP"]
     assert whole is not None
     assert (part.estimate, part.samples) == (whole.estimate, whole.samples)
+
+
+@pytest.mark.parametrize("value", [-0.001, 0.001, -0.0, 0.0])
+def test_a_zero_has_no_sign(value: float) -> None:
+    assert number(value) == signed(value) == "0.00"
+    assert number(-0.006) == "\N{MINUS SIGN}0.01"
+    assert signed(0.006) == "+0.01"

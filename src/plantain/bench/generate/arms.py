@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -170,37 +170,108 @@ def arm_to_json(arm: Arm) -> dict[str, JsonValue]:
     }
 
 
-def arm_from_json(label: str, row: Mapping[str, JsonValue]) -> Arm:
-    """The arm of `arm_to_json`."""
-    grid, demonstrations, samples = row["grid"], row["demonstrations"], row["samples"]
-    assert isinstance(grid, list)
-    assert isinstance(demonstrations, dict)
-    shots = row["shots"]
+def arm_from_json(label: str, row: JsonValue, where: str) -> Arm:
+    """The arm of `arm_to_json`.
+
+    Args:
+        label: of the arm.
+        row: as it was read; it may come from somebody else.
+        where: the file that it stands in, for messages.
+
+    Raises:
+        InputError: a field is missing, or is not what `arm_to_json` writes; the line names file, arm and field.
+    """
+    field_of = _Fields(f"{where}: arm {label!r}", row)
+    demonstrations = field_of.object("demonstrations")
     return Arm(
         label,
-        model=str(row["model"]),
-        kind=ArmKind(str(row["kind"])),
-        prompt=PromptVariant(str(row["prompt"])),
-        words=str(row["words"]),
-        grid=tuple(_point(point) for point in grid),
-        shots=shots if isinstance(shots, int) else None,
-        samples=tuple(_texts(samples)) if samples is not None else None,
-        demonstrations={task: tuple(_texts(ids)) for task, ids in demonstrations.items()},
-        region=bool(row["region"]),
-        fingerprint=str(row["fingerprint"]),
-        rule=str(row["rule"]),
+        model=field_of.text("model"),
+        kind=ArmKind(field_of.one_of("kind", tuple(ArmKind))),
+        prompt=PromptVariant(field_of.one_of("prompt", tuple(PromptVariant))),
+        words=field_of.text("words"),
+        grid=tuple(
+            _point(_Fields(f"{field_of.where}: grid[{number}]", point))
+            for number, point in enumerate(field_of.list("grid"))
+        ),
+        shots=None if field_of.value("shots") is None else field_of.whole("shots"),
+        samples=None if field_of.value("samples") is None else field_of.texts("samples"),
+        demonstrations={
+            task: _Fields(f"{field_of.where}: demonstrations", demonstrations).texts(task)
+            for task in demonstrations
+        },
+        region=field_of.yes_or_no("region"),
+        fingerprint=field_of.text("fingerprint"),
+        rule=field_of.one_of("rule", RULES),
     )
 
 
-def _point(row: JsonValue) -> GridPoint:
-    assert isinstance(row, dict)
-    seed, parameters = row["seed"], row["params"]
-    assert isinstance(seed, int)
-    assert isinstance(parameters, dict)
-    numbers = {name: value for name, value in parameters.items() if isinstance(value, int | float)}
-    return GridPoint(seed, numbers)
+def _point(field_of: _Fields) -> GridPoint:
+    parameters = field_of.object("params")
+    named = _Fields(f"{field_of.where}: params", parameters)
+    return GridPoint(field_of.whole("seed"), {name: named.number(name) for name in parameters})
 
 
-def _texts(rows: JsonValue) -> Iterable[str]:
-    assert isinstance(rows, list)
-    return map(str, rows)
+class _Fields:
+    """The fields of an object that somebody else wrote; every question raises InputError where the answer is no."""
+
+    def __init__(self, where: str, row: JsonValue) -> None:
+        if not isinstance(row, dict):
+            raise InputError(f"{where}: an object is needed")
+        self.where = where
+        self._row = row
+
+    def value(self, name: str) -> JsonValue:
+        if name not in self._row:
+            raise InputError(f"{self.where}: {name} is missing")
+        return self._row[name]
+
+    def text(self, name: str) -> str:
+        value = self.value(name)
+        if not isinstance(value, str):
+            raise self._wrong(name, "a text")
+        return value
+
+    def one_of(self, name: str, allowed: Sequence[str]) -> str:
+        value = self.value(name)
+        if value not in allowed:
+            raise self._wrong(name, f"one of {', '.join(allowed)}")
+        return str(value)
+
+    def whole(self, name: str) -> int:
+        value = self.value(name)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self._wrong(name, "a whole number")
+        return value
+
+    def number(self, name: str) -> float:
+        value = self.value(name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._wrong(name, "a number")
+        return value
+
+    def yes_or_no(self, name: str) -> bool:
+        value = self.value(name)
+        if not isinstance(value, bool):
+            raise self._wrong(name, "true or false")
+        return value
+
+    def list(self, name: str) -> Sequence[JsonValue]:
+        value = self.value(name)
+        if not isinstance(value, list):
+            raise self._wrong(name, "a list")
+        return value
+
+    def object(self, name: str) -> dict[str, JsonValue]:
+        value = self.value(name)
+        if not isinstance(value, dict):
+            raise self._wrong(name, "an object")
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        found = self.list(name)
+        if not all(isinstance(text, str) for text in found):
+            raise self._wrong(name, "a list of texts")
+        return tuple(map(str, found))
+
+    def _wrong(self, name: str, needed: str) -> InputError:
+        return InputError(f"{self.where}: {name}: {needed} is needed")

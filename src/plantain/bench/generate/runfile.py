@@ -235,7 +235,7 @@ def read_header(reader: JournalReader) -> BenchHeader:
 def read_arms(reader: JournalReader) -> dict[str, Arm]:
     """The run's arms by label; none before the first was planned."""
     rows = orjson.loads(reader.meta(ARMS) or "{}")
-    return {label: arm_from_json(label, arm) for label, arm in rows.items()}
+    return {label: arm_from_json(label, arm, str(reader.run)) for label, arm in rows.items()}
 
 
 def read_samples(reader: JournalReader) -> dict[str, SampleFacts]:

@@ -278,16 +278,18 @@ def interval(estimate: Estimate, digits: int = 2) -> str:
     """The bounds of an estimate, e.g. "0.41 to 0.78"; a word where there are none."""
     if estimate.low is None or estimate.high is None:
         return "no interval" if estimate.reason else DASH
-    return f"{estimate.low:.{digits}f} to {estimate.high:.{digits}f}"
+    return f"{estimate.low:z.{digits}f} to {estimate.high:z.{digits}f}"
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """A number with a true minus sign; a dash where there is none."""
-    return DASH if value is None else f"{value:.{digits}f}".replace("-", "\u2212")
+    """A number with a true minus sign, none on a zero; a dash where there is no number."""
+    return DASH if value is None else f"{value:z.{digits}f}".replace("-", "\u2212")
 
 
 def signed(value: float | None, digits: int = 2) -> str:
-    """A difference with its sign; a dash where there is none."""
+    """A difference with its sign, none where it is rounded to zero; a dash where there is no difference."""
+    if value is not None and float(f"{value:.{digits}f}") == 0:
+        return number(value, digits)
     return DASH if value is None else f"{value:+.{digits}f}".replace("-", "\u2212")
 
 

@@ -300,13 +300,16 @@ def _header(root: Path, sums: Mapping[str, str]) -> BundleHeader:
         return _HeaderTypes.model_validate(
             {
                 **document,
-                "arms": {label: arm_from_json(label, arm) for label, arm in document.pop("arms").items()},
+                "arms": {
+                    label: arm_from_json(label, arm, f"{root.name}/{HEADER}")
+                    for label, arm in document.pop("arms").items()
+                },
                 "samples": {facts.id: facts for facts in rows},
             }
         ).made()
     except InputError:
         raise
-    except (ValueError, TypeError, KeyError, AttributeError, AssertionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{root.name}/{HEADER}: {_first_line(error)}") from error
 
 
