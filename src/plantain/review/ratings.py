@@ -46,8 +46,17 @@ CREATE TABLE turn(reader TEXT NOT NULL, block TEXT NOT NULL, turn INTEGER NOT NU
 """
 """`turn` counts how often a reader began the training of a block; answers of an earlier turn stay, but do not count."""
 
-_NOT_ITS_FAULT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN}
-"""Errors that say nothing of what the file holds."""
+_NOT_ITS_FAULT = {
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+}
+"""Primary codes of errors that say nothing of what the file holds."""
 
 READER, ADMINISTRATOR, IMPORTED = "reader", "administrator", "imported"
 
@@ -112,7 +121,7 @@ class Ratings:
             found = dict(connection.execute("SELECT key, value FROM meta").fetchall())
             version = int(found.get("version", ""))
         except (sqlite3.DatabaseError, ValueError) as error:
-            if getattr(error, "sqlite_errorcode", None) in _NOT_ITS_FAULT:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_ITS_FAULT:
                 raise
             raise InputError(f"{path}: not the ratings of a study ({error})") from error
         if found.get("study") != study.digest:
