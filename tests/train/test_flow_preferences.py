@@ -24,6 +24,7 @@ from plantain.train.editor_folder import LORA
 from plantain.train.examples.pairs import ListedExample, PreferencePair
 from plantain.train.flow.conditions import FlowEncoder, encode_flow_pairs
 from plantain.train.flow.matching import flow_fine_tune
+from plantain.train.flow.methods import FLOW_METHODS
 from plantain.train.flow.preferences import FlowPreference, encode_flow_preferences
 from plantain.train.loop.training import Schedule
 from plantain.train.preference import PreferenceErrors, prefer, preference_loss, standing
@@ -36,11 +37,20 @@ SIDE = 64
 OPTIONS = ProviderOptions(device="cpu", side=SIDE, accept_licence=(FLUX_DEV,))
 
 
+def tiny(method: str, root: Path) -> TrainingBase:
+    save_tiny(method, root / method)
+    return open_base(f"diffusers/{root / method}", OPTIONS, adapters=True)
+
+
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> TrainingBase:
-    folder = tmp_path_factory.mktemp("flow") / "kontext"
-    save_tiny("flux-kontext", folder)
-    return open_base(f"diffusers/{folder}", OPTIONS, adapters=True)
+    return tiny("flux-kontext", tmp_path_factory.mktemp("flow"))
+
+
+@pytest.fixture(scope="module", params=FLOW_METHODS)
+def any_base(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TrainingBase:
+    """Of each class that Flow-DPO says it trains."""
+    return tiny(request.param, tmp_path_factory.mktemp("flow"))
 
 
 class Preferences:
@@ -75,9 +85,9 @@ def test_the_loss_is_the_paper_s_by_hand() -> None:
     assert float(preference_loss(same, 5000.0)) == pytest.approx(math.log(2))  # nothing learned
 
 
-def test_errors_are_those_of_the_scheduler_and_the_bare_transformer(base: TrainingBase) -> None:
+def test_errors_are_those_of_the_scheduler_and_the_bare_transformer(any_base: TrainingBase) -> None:
     """Noise by diffusers' `scale_noise`, the reference with adapters off: the squared error of noise minus latents."""
-    runner = base.runner()
+    runner = any_base.runner()
     data = encode_flow_preferences(FlowEncoder(runner, SIDE), preferences(2))
     model = FlowPreference(runner)
     weights = model.make_adapters(2, 0)
@@ -113,8 +123,8 @@ def test_errors_are_those_of_the_scheduler_and_the_bare_transformer(base: Traini
     assert not found.winner_reference.requires_grad
 
 
-def test_a_fresh_model_is_its_own_reference_and_stays_in_the_optimizer(base: TrainingBase) -> None:
-    runner = base.runner()
+def test_a_fresh_model_is_its_own_reference_and_stays_in_the_optimizer(any_base: TrainingBase) -> None:
+    runner = any_base.runner()
     data = encode_flow_preferences(FlowEncoder(runner, SIDE), preferences(2))
     model = FlowPreference(runner)
     weights = model.make_adapters(2, 0)
@@ -123,6 +133,26 @@ def test_a_fresh_model_is_its_own_reference_and_stays_in_the_optimizer(base: Tra
     assert all(
         weight.requires_grad for weight in weights.values()
     )  # whichever adapters were switched on last
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["flux2-klein", "qwen-image-edit"])
+def test_other_classes_are_trained_and_plain_diffusers_draws_the_same(method: str, tmp_path: Path) -> None:
+    """As Kontext below, in the fewest steps."""
+    base = tiny(method, tmp_path)
+    plan = PreferencePlan(
+        steps=1, supervised_steps=1, supervised_rate=1e-2, side=SIDE, lora_rank=2, rate=1e-2, every=1,
+        beta=100.0, held_out=0.4, bound=100.0,
+    )  # fmt: skip
+    result = train_preferences(Preferences(), base, plan, tmp_path / "out", observer=PreferenceObserver())
+    assert result.form == "Flow-DPO"
+    assert result.model is not None
+    untrained = edited(base.runner())
+    ours = edited(runner_for(plan_editor(f"diffusers/{result.model}", OPTIONS).loading, "cpu"))
+    plain = base.runner()
+    plain.pipe.load_lora_weights(result.model)  # diffusers' own way
+    assert np.array_equal(edited(plain), ours)
+    assert not np.array_equal(ours, untrained)
 
 
 @pytest.mark.slow
