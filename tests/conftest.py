@@ -5,12 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import random
+import shutil
 import sys
+import tempfile
 import time
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
@@ -31,6 +34,9 @@ OF_THE_USER = (
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
 )
 """Left out, in capitals or not: no test reaches a provider with somebody's key, or loopback through a proxy."""
+
+ROOM = 6 << 30
+"""Bytes of free memory from which on tests write there: all of them together write about 3 GB."""
 
 SLOW = (
     "attending audit batch_kill batch_run bench_demo blind_run blocks brain_removal brain_renderers "
@@ -73,6 +79,17 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("--as-is"):
         os.environ.update(SURROUNDINGS)
         time.tzset()
+        _write_to_memory()
+
+
+def _write_to_memory() -> None:
+    """A third of the waiting is for a disk to confirm what no test keeps. TMPDIR names another place."""
+    memory = Path("/dev/shm")
+    if "TMPDIR" in os.environ or not memory.is_dir() or not os.access(memory, os.W_OK):
+        return
+    if min(shutil.disk_usage(memory).free, psutil.virtual_memory().available) > ROOM:
+        os.environ["TMPDIR"] = str(memory)
+        tempfile.tempdir = None
 
 
 def _refuse_stale_installation() -> None:
