@@ -14,7 +14,7 @@ from plantain.roles.exchange import answered_by
 P = ParamSpec("P")
 T = TypeVar("T")
 
-PRELOAD = ["plantain.offline.editor", "plantain.offline.judge"]
+PRELOAD = ["plantain.offline.warm"]
 
 _here = LocalEngine(PRELOAD)
 _users = 0
