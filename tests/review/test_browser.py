@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.path import Path as MatplotlibPath
 
 from plantain.pixels.dicom import decode_dicom
 from plantain.pixels.prepare import prepare
@@ -250,6 +251,105 @@ def test_a_region_is_what_the_page_shows(tmp_path: Path):
         assert stored.value["proposal"] is None and (region_of(stored.value) == drawn).all()
         assert screen.complaints == []
         browser.close()
+
+
+@contextmanager
+def at_first_item(study: Study) -> Iterator[tuple[Screen, Ratings]]:
+    """A new reader's page on the first item of a study without training."""
+    with running(study) as (ratings, address), playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        screen = Screen(browser, 1280, 800)
+        screen.then(screen.page.goto, f"{address}/enter#{ratings.invite()[1]}")
+        screen.then(screen.page.keyboard.press, "y")
+        screen.then(screen.page.keyboard.press, "Enter")
+        yield screen, ratings
+        assert screen.complaints == []
+        browser.close()
+
+
+FAR = 8
+"""Pixels that shift and an arrow go, on pictures of 64."""
+
+
+def steer(screen: Screen, x: int, y: int) -> None:
+    """The crosshair to a place, by arrow keys alone: far steps, then single ones."""
+    at = screen.page.evaluate("[cross.x, cross.y]")
+    for way, names in ((x - at[0], ("ArrowLeft", "ArrowRight")), (y - at[1], ("ArrowUp", "ArrowDown"))):
+        far, near = divmod(abs(way), FAR)
+        screen.press(" ".join([f"Shift+{names[way > 0]}"] * far + [names[way > 0]] * near))
+    assert screen.page.evaluate("[cross.x, cross.y]") == [x, y]
+    assert f"{x}, {y}" in screen.page.inner_text("#place[aria-live=polite]")
+
+
+def test_what_is_wrong_is_marked_by_keyboard_alone(tmp_path: Path):
+    study = small_study(tmp_path / "s", ReaderTask.RANK, cases=1)
+    codes = study.blocks[0].codes
+    with at_first_item(study) as (screen, ratings):
+        page = screen.page
+        screen.press("?")
+        assert "arrows" in page.inner_text("#dialog") and "Space" in page.inner_text("#dialog")
+        screen.press("Escape k")
+        assert "32, 32" in page.inner_text("#place")  # the middle
+        steer(screen, 10, 12)
+        screen.press("Space")
+        steer(screen, 30, 25)
+        screen.press("Space w")  # a box; its second code
+        assert "Mark 1: box" in page.inner_text("#saved")
+        screen.press("Tab")  # the next picture
+        steer(screen, 64, 0)
+        screen.press(
+            "Shift+ArrowRight Shift+ArrowUp Space Space Space Space Delete"
+        )  # no farther than the corner
+        steer(screen, 3, 60)
+        screen.press("Space Enter")  # Enter ends what is open and saves nothing
+        assert not ratings.history() and len(page.evaluate("room.marks")) == 3
+        assert page.evaluate("[pictures.x, pictures.y]") == [0.5, 0.5]
+        screen.press("Escape ArrowLeft")  # arrows move the picture again
+        assert page.evaluate("pictures.x") < 0.5 and page.inner_text("#place") == ""
+        screen.press("1 2 3")
+        screen.then(page.keyboard.press, "Enter")
+        (stored,) = ratings.history()
+    box = {"x": 10, "y": 12, "w": 20, "h": 13, "code": codes[1], "slot": 0}
+    points = [{"x": x, "y": y, "w": 0, "h": 0, "code": codes[0], "slot": 1} for x, y in ((64, 0), (3, 60))]
+    assert stored.value["marks"] == [box, *points] and stored.value["ranks"] == [1, 2, 3]
+
+
+def test_regions_are_drawn_by_keyboard_alone(tmp_path: Path):
+    """A polygon, then a box, a stroke of the brush and one of the eraser; each pixel by a computation of its own."""
+    corners = [(8, 7), (50, 14), (41, 52), (25, 30), (9, 45)]  # no edge meets the centre of a pixel
+    centres = np.stack(np.meshgrid(np.arange(64) + 0.5, np.arange(64) + 0.5), -1)
+    polygon = MatplotlibPath(corners).contains_points(centres.reshape(-1, 2)).reshape(64, 64)
+
+    def stroke(radius: float, x0: int, x1: int, y: int) -> np.ndarray:
+        """Discs around every whole x from x0 to x1."""
+        return np.any([((centres - (x, y)) ** 2).sum(-1) <= radius**2 for x in range(x0, x1 + 1)], axis=0)
+
+    study = small_study(tmp_path / "s", ReaderTask.CHOOSE_ROI, cases=1)
+    with at_first_item(study) as (screen, ratings):
+        page = screen.page
+        screen.press("k")
+        for x, y in corners:
+            steer(screen, x, y)
+            screen.press("Space")
+        screen.press("Enter")
+        assert not ratings.history()  # it closed the polygon
+        radius = page.evaluate("room.form.region.radius")
+        expected = polygon.copy()
+        for tool, (x0, x1, y) in {"b": (52, 60, 2), "h": (14, 22, 57), "e": (20, 26, 20)}.items():
+            steer(screen, x0, y)
+            screen.press(f"{tool} Space")
+            if tool == "b":
+                steer(screen, x1, y + 6)
+                expected[y : y + 6, x0:x1] = True
+            else:
+                screen.press(" ".join(["ArrowRight"] * (x1 - x0)))
+                drawn = stroke(radius, x0, x1, y)
+                expected = expected | drawn if tool == "h" else expected & ~drawn
+            screen.press("Space")
+        screen.press("Control+z Control+y")
+        screen.then(page.keyboard.press, "Enter")
+        (stored,) = ratings.history()
+    assert polygon.sum() > 1000 and (region_of(stored.value) == expected).all()
 
 
 def test_an_original_is_windowed_in_its_own_units(tmp_path: Path):

@@ -104,6 +104,15 @@ class Pictures {
     this.y = Math.min(1, Math.max(0, this.y - dy / scale / this.size[1]));
     this.draw();
   }
+  reveal(slot, x, y) { // a place that the zoom has put out of sight comes into the middle
+    const panel = this.panels.find((one) => one.slot === slot), ratio = devicePixelRatio || 1;
+    if (!panel) return;
+    const box = panel.figure.getBoundingClientRect(), scale = this.scale(panel), [left, top] = this.corner(panel);
+    const across = left + x * scale, down = top + y * scale;
+    if (across < 0 || down < 0 || across > box.width * ratio || down > box.height * ratio) Object.assign(this, {x: x / this.size[0], y: y / this.size[1]});
+    if (this.magnifier) this.lens = [x, y];
+    this.draw();
+  }
   windowBy(dw, dl) {
     const most = this.wide ? 255 * 40 : 510, least = this.wide ? 0.5 : 2, beyond = this.wide ? 255 * 20 : 0;
     this.width = Math.min(most, Math.max(least, this.width + dw));
@@ -175,6 +184,7 @@ class Pictures {
       over.setTransform(1, 0, 0, 1, 0, 0); over.clearRect(0, 0, w, h);
       over.setTransform(scale, 0, 0, scale, left, top);
       this.overlay?.(over, panel, scale);
+      this.crosshair?.paint(over, scale);
       if (this.lens && this.magnifier) this.paintLens(context, bitmap, scale, left, top, ratio);
       const bar = panel.figure.querySelector(".scale");
       if (bar) {

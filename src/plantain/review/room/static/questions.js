@@ -132,7 +132,7 @@ const QUESTIONS = {
   },
   "choose-roi": {
     about: "Mark the region that the edit should change.",
-    keys: [["1 to 9", "start from a proposal"], ["G / H / E / B", "polygon, brush, eraser, box"], ["< >", "smaller or larger brush"], ["Enter", "closes an open polygon"], ["Ctrl Z / Ctrl Y", "undo, redo"]],
+    keys: [["1 to 9", "start from a proposal"], ["G / H / E / B", "polygon, brush, eraser, box"], ["< >", "smaller or larger brush"], ["Enter", "closes an open polygon"], ["K", "draw by keys: arrows move a crosshair, Space sets a corner, or begins and ends a box or a stroke"], ["Ctrl Z / Ctrl Y", "undo, redo"]],
     build(box, item, old, room) {
       let coming = null; // the proposal that is being loaded
       const region = new Region(item.size, () => { // what is chosen goes along with undo and redo
@@ -144,7 +144,7 @@ const QUESTIONS = {
       const names = {polygon: ["Polygon", "G"], brush: ["Brush", "H"], eraser: ["Eraser", "E"], box: ["Box", "B"]};
       const button = (label, hint, act) => { const one = document.createElement("button"); Object.assign(one, {type: "button", textContent: label, title: hint}); one.addEventListener("click", act); row.append(one); return one; };
       const buttons = Object.entries(names).map(([tool, [label, key]]) => { const one = button(label, `${label} (${key})`, () => use(tool)); one.dataset.tool = tool; return one; });
-      const use = (tool) => { region.tool = tool; region.points = []; buttons.forEach((one) => one.setAttribute("aria-pressed", String(one.dataset.tool === tool))); room.pictures.draw(); };
+      const use = (tool) => { room.cross.lift(); region.tool = tool; region.points = []; buttons.forEach((one) => one.setAttribute("aria-pressed", String(one.dataset.tool === tool))); room.pictures.draw(); };
       button("Undo", "Undo (Ctrl Z)", () => region.undo()); button("Redo", "Redo (Ctrl Y)", () => region.redo()); button("Clear", "Clear", () => region.clear());
       if (item.own_region) { box.append(tools); use("polygon"); }
       const propose = async (n) => {

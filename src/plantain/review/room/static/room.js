@@ -2,7 +2,8 @@
 "use strict";
 const $ = (id) => document.getElementById(id);
 const pictures = new Pictures($("panels"), $("view"), $("window"), $("preset"));
-const room = {me: null, item: null, form: null, marks: [], marking: false, key: "", focus: 0, since: 0, paused: false, saving: false, ahead: new Map(), pictures};
+const cross = new Crosshair(pictures, (text) => { $("place").textContent = text; });
+const room = {me: null, item: null, form: null, marks: [], marking: false, key: "", focus: 0, since: 0, paused: false, saving: false, ahead: new Map(), pictures, cross};
 window.room = room; // for tests and for nobody else: it holds what the page shows
 
 // --- talking to the server -------------------------------------------------------------------------
@@ -112,6 +113,7 @@ async function show(block, position, past = false) {
   if (!past) history.pushState({block, position}, ""); // the browser's own Back goes from case to case
   room.waiting = null; // a feedback that was left by Back is no longer waited for
   room.ahead.delete(`${block}/${position}`); // asked for again if the reader comes back: the answer may be another
+  cross.hide();
   pictures.overlay = paintMarks; pictures.onpoint = null;
   await pictures.show(picturesOf(item), item);
   $("sheet").hidden = true; $("room").hidden = false; room.sheetKey = null;
@@ -139,6 +141,7 @@ async function show(block, position, past = false) {
 }
 async function save(value) {
   if (room.saving || !room.item) return;
+  cross.lift();
   const item = room.item;
   if (item.answer && !item.training && !item.changes) { say("Answers of this study stay as they were given."); return onward(item); }
   if (!value) {
@@ -211,7 +214,13 @@ $("dialog").addEventListener("close", () => { if (room.paused) { room.paused = f
 
 // --- marks: where something is wrong -----------------------------------------------------------------
 function mark() {
-  if (!room.item || room.item.task === "choose-roi" || !room.item.slots.length) return;
+  if (!room.item) return;
+  if (room.item.task === "choose-roi") { // drawing is always on: only the crosshair comes and goes
+    if (cross.on || !room.item.own_region) cross.hide(); else cross.show([-1], () => room.form.region.tool !== "polygon");
+    return;
+  }
+  if (!room.item.slots.length) return;
+  cross.hide();
   room.marking = !room.marking;
   let start = null;
   const clamp = (v, most) => Math.min(most, Math.max(0, v));
@@ -223,12 +232,19 @@ function mark() {
       const box = {x: Math.min(x, start[0]), y: Math.min(y, start[1]), w: Math.abs(x - start[0]), h: Math.abs(y - start[1])};
       if (box.w < 3 && box.h < 3) Object.assign(box, {x: start[0], y: start[1], w: 0, h: 0});
       room.marks.push({...box, code: room.item.codes[0] ?? "other", slot}); start = null;
-      paintMarkList(); pictures.draw();
+      paintMarkList(); pictures.draw(); tellMark();
     }
     return kind !== "hover";
   };
+  if (room.marking) cross.show(room.item.slots.map((_, slot) => slot), () => true);
   pressed();
 }
+function tellMark() { const n = room.marks.length, one = room.marks[n - 1]; say(one ? `Mark ${n}: ${one.w || one.h ? "box" : "point"}, ${words(one.code)}` : "No mark"); }
+function nextCode() { // of the newest mark
+  const one = room.marks.at(-1), codes = [...room.item.codes, "other"];
+  if (one) { one.code = codes[(codes.indexOf(one.code) + 1) % codes.length]; paintMarkList(); tellMark(); }
+}
+function dropMark() { if (room.marks.pop()) { paintMarkList(); pictures.draw(); tellMark(); } }
 function paintMarks(context, panel, scale) {
   if (!room.item) return;
   context.lineWidth = 2 / scale; context.strokeStyle = context.fillStyle = "#ffb042"; context.font = `${14 / scale}px sans-serif`;
@@ -274,14 +290,15 @@ function theme() {
 }
 const KEYS = [["Enter", "save and go on"], ["Backspace", "previous case"], ["C", "I cannot judge this"], ["F (hold)", "flicker: the original in every place"], ["D", "difference"],
   ["+ − / wheel", "closer, farther"], ["arrows / drag", "move"], ["Alt or right drag, [ ] and , .", "level and window"], ["V", "next window preset"], ["O", "1:1 pixels"], ["Shift F", "the whole picture"],
-  ["R", "reset the view"], ["M", "magnifier"], ["K", "mark what is wrong: click for a point, drag for a box"], ["Z", "full screen"], ["L", "light or dark"], ["P", "pause"]];
+  ["R", "reset the view"], ["M", "magnifier"], ["K", "mark what is wrong: click for a point, drag for a box; with keys by the crosshair"],
+  ["with the crosshair: arrows", "move it, with Shift farther; Tab: to another picture"], ["Space", "begin; again: end (a point where it stayed, else a box)"], ["W / Delete", "newest mark: next reason / take it away"], ["Esc or K", "put the crosshair away"], ["Z", "full screen"], ["L", "light or dark"], ["P", "pause"]];
 function help() {
   const list = (pairs) => { const dl = document.createElement("dl"); for (const [key, what] of pairs) { const dt = document.createElement("dt"), dd = document.createElement("dd"), kbd = document.createElement("kbd"); kbd.textContent = key; dt.append(kbd); dd.textContent = what; dl.append(dt, dd); } return dl; };
   const own = room.item ? [list(QUESTIONS[room.item.task].keys)] : [];
   open("Keys", ...own, list(KEYS), row(button("Close (Esc)", () => $("dialog").close())));
 }
 const ROOM_KEYS = {
-  f: () => pictures.setFlicker(true), d: DO.difference, m: DO.magnifier, k: mark, o: DO.one, r: DO.reset, z: DO.full, l: theme, p: pause, c: cannot, v: () => pictures.usePreset(pictures.preset.selectedIndex + 1),
+  f: () => pictures.setFlicker(true), d: DO.difference, m: DO.magnifier, k: mark, o: DO.one, r: DO.reset, z: DO.full, l: theme, p: pause, c: cannot, w: nextCode, delete: dropMark, v: () => pictures.usePreset(pictures.preset.selectedIndex + 1),
   "+": DO.in, "=": DO.in, "-": DO.out, "?": help, backspace: back, "[": () => pictures.windowBy(0, -8), "]": () => pictures.windowBy(0, 8), ",": () => pictures.windowBy(-12, 0), ".": () => pictures.windowBy(12, 0),
   arrowleft: () => pictures.pan(40, 0), arrowright: () => pictures.pan(-40, 0), arrowup: () => pictures.pan(0, 40), arrowdown: () => pictures.pan(0, -40),
 };
@@ -296,6 +313,8 @@ document.addEventListener("keydown", (event) => {
   }
   if (!room.item || event.metaKey || (event.ctrlKey && !"zy".includes(key) && key !== "enter")) return;
   if (room.waiting) { if (key === "enter") { event.preventDefault(); room.waiting().catch((error) => say(error.message)); } return; }
+  if (cross.key(key, event)) { event.preventDefault(); return; }
+  if (cross.on && key === "escape") { mark(); return; }
   if (room.form.key(key, event)) { event.preventDefault(); return; }
   if (key === "enter") { if (event.target.matches("button:not(#save)")) return; event.preventDefault(); save(); return; }
   if (event.target.matches("input[type=radio]") && key.startsWith("arrow")) return; // the browser's own way through a group
