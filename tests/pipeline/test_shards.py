@@ -249,6 +249,32 @@ def test_other_served_models_are_refused_or_recorded(shards: list[Path], tmp_pat
         assert change["to"] == "quick/writer@2" and change["from"] == ["quick/writer@1"]
 
 
+def test_an_answer_of_a_model_that_its_shard_never_accepted_is_refused_or_recorded(
+    shards: list[Path], tmp_path: Path
+) -> None:
+    copies = [Path(shutil.copytree(run, tmp_path / run.name)) for run in shards]
+    with sqlite3.connect(copies[0] / "journal.sqlite") as database:
+        last = "SELECT max(id) FROM call WHERE final = 1 AND step = 'write'"
+        database.execute(f"UPDATE call SET served_model = 'quick/writer@2' WHERE id = ({last})")
+    with pytest.raises(
+        InputError, match=r"quick/writer was served by quick/writer@2, and elsewhere by quick/writer@1"
+    ):
+        merge(copies, tmp_path / "all")
+    assert not (tmp_path / "all").exists()
+    merge(copies, tmp_path / "all", accept_model_change=True)
+    with JournalReader.open(tmp_path / "all") as reader:
+        (change,) = json.loads(reader.meta("model_changes") or "[]")
+        assert (change["model"], change["from"], change["to"]) == (
+            "quick/writer",
+            ["quick/writer@1"],
+            "quick/writer@2",
+        )
+        assert json.loads(reader.meta("served_models") or "{}")["quick/writer"] == [
+            "quick/writer@1",
+            "quick/writer@2",
+        ]
+
+
 def test_where_each_shard_connected_to_is_kept(shards: list[Path], tmp_path: Path) -> None:
     copies = [Path(shutil.copytree(run, tmp_path / run.name)) for run in shards]
     for number, run in enumerate(copies[:2]):

@@ -115,6 +115,25 @@ def open_jobs(part: sqlite3.Connection) -> int:
     return int(part.execute("SELECT count(*) FROM batch_job WHERE state <> 'closed'").fetchone()[0])
 
 
+def answered_by(part: sqlite3.Connection) -> list[tuple[str, str]]:
+    """The names that were asked for, and who answered, in the order of their first answers that count."""
+    rows = part.execute(
+        "SELECT model, served_model FROM call WHERE final = 1 AND outcome = 'ok' AND served_model <> '' "
+        "GROUP BY model, served_model ORDER BY min(id)"
+    )
+    return [(str(model), str(served)) for model, served in rows]
+
+
+def count_blobs(part: sqlite3.Connection) -> int:
+    """How many pictures it holds."""
+    return int(part.execute("SELECT count(*) FROM blob").fetchone()[0])
+
+
+def blobs_of(part: sqlite3.Connection) -> Iterator[tuple[str, str]]:
+    """SHA-256 and media type of every picture, by SHA-256."""
+    yield from part.execute("SELECT sha256, media_type FROM blob ORDER BY sha256")
+
+
 def _refuse_shared(joined: sqlite3.Connection, part: Path) -> None:
     task = joined.execute(
         "SELECT id FROM part.task WHERE id IN (SELECT id FROM main.task) LIMIT 1"

@@ -24,7 +24,17 @@ from plantain.journal import JournalReader
 from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.disk.blobs import BlobStore, sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME
-from plantain.journal.merging import begin_joined, held_part, join, meta_of, open_jobs, put_meta
+from plantain.journal.merging import (
+    answered_by,
+    begin_joined,
+    blobs_of,
+    count_blobs,
+    held_part,
+    join,
+    meta_of,
+    open_jobs,
+    put_meta,
+)
 from plantain.journal.sending import CONNECTIONS
 from plantain.journal.verify import verify
 from plantain.journal.withdrawal import META as WITHDRAWN
@@ -63,8 +73,8 @@ class Part:
     share: Share
 
     @property
-    def served(self) -> dict[str, list[str]]:
-        """The models that answered, by the name they were asked under."""
+    def accepted(self) -> dict[str, list[str]]:
+        """The models that it took answers from, by the name they were asked under."""
         versions: dict[str, list[str]] = orjson.loads(self.meta.get(model_drift.META, "{}"))
         return versions
 
@@ -214,23 +224,33 @@ def _connections(parts: Sequence[Part]) -> dict[str, list[str]]:
 
 
 def _served(parts: Sequence[Part], *, accept_model_change: bool) -> tuple[dict[str, list[str]], list[object]]:
+    """Who answered, by what was asked for, and the changes that were accepted, by a shard or here.
+
+    A shard that was stopped by a change, or killed at once, holds answers whose model it never accepted.
+    """
     served: dict[str, list[str]] = {}
     changes: list[object] = []
     for part in parts:
         changes += orjson.loads(part.meta.get(model_drift.CHANGES_META, "[]"))
-        for model, names in part.served.items():
-            known = served.setdefault(model, list(names))
-            for name in names:
-                if name in known:
-                    continue
-                if not accept_model_change:
-                    raise InputError(
-                        f"{part.run}: {model} was served by {name}, and in other shards by {', '.join(known)}: the "
-                        "answers come from different models; go on with --accept-model-change (it is recorded)"
-                    )
+        accepted = part.accepted
+        for model, names in accepted.items():
+            served.setdefault(model, list(names))
+        for model, name in [
+            *((m, n) for m, names in accepted.items() for n in names),
+            *answered_by(part.database),
+        ]:
+            known = served.setdefault(model, [])
+            if name in known:
+                continue
+            if known and not accept_model_change:
+                raise InputError(
+                    f"{part.run}: {model} was served by {name}, and elsewhere by {', '.join(known)}: the answers come "
+                    "from different models; go on with --accept-model-change (it is recorded)"
+                )
+            if known:
                 at = datetime.now(UTC).isoformat(timespec="seconds")
                 changes.append({"model": model, "from": list(known), "to": name, "at": at})
-                known.append(name)
+            known.append(name)
     return served, changes
 
 
@@ -239,9 +259,8 @@ def _take_blobs(parts: Iterable[Part], store: BlobStore, watch: Watch) -> int:
     linked = 0
     for part in parts:
         theirs = BlobStore(part.run / "blobs")
-        total = int(part.database.execute("SELECT count(*) FROM blob").fetchone()[0])
-        rows = part.database.execute("SELECT sha256, media_type FROM blob ORDER BY sha256")
-        for done, (sha256, media_type) in enumerate(rows):
+        total = count_blobs(part.database)
+        for done, (sha256, media_type) in enumerate(blobs_of(part.database)):
             if done % _EVERY == 0:
                 watch(f"pictures of {part.run.name}", done, total)
             linked += _take(theirs, store, sha256, media_type)
