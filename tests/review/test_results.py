@@ -173,6 +173,8 @@ def test_a_study_of_few_has_a_page_json_and_latex(tmp_path: Path, readers: int, 
         "UPDATE answer SET value = '{\"criteria\": null}' WHERE id = 1",
         "UPDATE answer SET value = '{\"x\": 1e999}' WHERE id = 1",
         "UPDATE answer SET slots = '7' WHERE id = 1",
+        "DROP TABLE answer",
+        "ALTER TABLE answer RENAME COLUMN slots TO slot",
     ],
 )
 def test_ratings_of_somebody_else_that_are_not_as_they_were_written_are_refused(
@@ -185,6 +187,18 @@ def test_ratings_of_somebody_else_that_are_not_as_they_were_written_are_refused(
     for command in (["results", str(study)], ["export", str(study), "--to", str(tmp_path / "out")]):
         assert main(["review", *command]) == 2
         assert f"{study}/ratings.sqlite" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kept", [0.3, 0.5, 0.8])
+def test_ratings_that_were_cut_off_are_named(read, tmp_path, capsys, kept):
+    study = shutil.copytree(read[0].folder, tmp_path / "s")
+    file = study / "ratings.sqlite"
+    with closing(sqlite3.connect(file)) as ratings:
+        ratings.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        ratings.execute("PRAGMA journal_mode = DELETE")
+    file.write_bytes(file.read_bytes()[: int(file.stat().st_size * kept)])
+    assert main(["review", "results", str(study)]) == 2
+    assert f"{file}: not the ratings of a study" in capsys.readouterr().err
 
 
 def test_a_file_that_is_no_database_is_named(read, tmp_path, capsys):

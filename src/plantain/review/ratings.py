@@ -116,19 +116,17 @@ class Ratings:
         path = study.folder / RATINGS
         if path.is_symlink() or not path.is_file():
             raise InputError(f"{study.folder}: holds no {RATINGS}")
-        try:
+        with _damage_named(path):
             connection = _connect(path)
             found = dict(connection.execute("SELECT key, value FROM meta").fetchall())
             version = int(found.get("version", ""))
-        except (sqlite3.DatabaseError, ValueError) as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_ITS_FAULT:
-                raise
-            raise InputError(f"{path}: not the ratings of a study ({error})") from error
-        if found.get("study") != study.digest:
-            raise InputError(f"{path}: belongs to another study than {study.folder}")
-        if version > VERSION:
-            raise InputError(f"{path}: version {version}; this plantain knows {VERSION}: install a newer one")
-        return cls(path, connection)
+            if found.get("study") != study.digest:
+                raise InputError(f"{path}: belongs to another study than {study.folder}")
+            if version > VERSION:
+                raise InputError(
+                    f"{path}: version {version}; this plantain knows {VERSION}: install a newer one"
+                )
+            return cls(path, connection)
 
     def close(self) -> None:
         self._reading.close()
@@ -136,13 +134,13 @@ class Ratings:
 
     @contextmanager
     def _locked(self) -> Iterator[sqlite3.Connection]:
-        with self._turn:
+        with self._turn, _damage_named(self.path):
             yield self._connection
 
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:
         """What is committed; every statement is fetched whole, so that no snapshot is held."""
-        with self._reading_turn:
+        with self._reading_turn, _damage_named(self.path):
             yield self._reading
 
     # --- readers and sessions -----------------------------------------------------------------------
@@ -374,6 +372,19 @@ def _text(value: object) -> str:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    """Raises InputError with the file's name where what it holds is at fault, not the disk or another process."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, ValueError) as error:
+        if isinstance(error, InputError | sqlite3.ProgrammingError):
+            raise
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_ITS_FAULT:
+            raise
+        raise InputError(f"{path}: not the ratings of a study ({error})") from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:
