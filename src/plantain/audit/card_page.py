@@ -98,8 +98,8 @@ def in_words(figure: Figure) -> str:
     if figure.value is None:
         return figure.reason or DASH
     if figure.kind == "gap":
-        return f"{100 * figure.value:+.0f} points"
-    return f"{100 * figure.value:.0f} %" if figure.kind == "rate" else f"{figure.value:.2f}"
+        return f"{100 * figure.value:+z.0f} points"
+    return f"{100 * figure.value:z.0f} %" if figure.kind == "rate" else f"{figure.value:z.2f}"
 
 
 def between(figure: Figure) -> str:
@@ -107,13 +107,13 @@ def between(figure: Figure) -> str:
     if figure.low is None or figure.high is None:
         return DASH
     if figure.kind in ("rate", "gap"):
-        return f"{100 * figure.low:.0f} to {100 * figure.high:.0f}"
-    return f"{figure.low:.2f} to {figure.high:.2f}"
+        return f"{100 * figure.low:z.0f} to {100 * figure.high:z.0f}"
+    return f"{figure.low:z.2f} to {figure.high:z.2f}"
 
 
 def _cost(card: JudgeCard) -> str:
-    cost = "unknown" if card.cost_usd is None else f"{card.cost_usd:.2f} USD"
-    return cost if card.seconds is None else f"{cost}, {card.seconds:.1f} s a verdict"
+    cost = "unknown" if card.cost_usd is None else f"{card.cost_usd:z.2f} USD"
+    return cost if card.seconds is None else f"{cost}, {card.seconds:z.1f} s a verdict"
 
 
 def _cell(text: str) -> str:

@@ -298,7 +298,7 @@ def _no_gap(name: str, gap: Gap) -> str:
     if gap.value is None or gap.alone is None:
         return f"{_words(name)}: never asked about both right and wrong edits of a picture"
     return (
-        f"{_words(name)}: right minus wrong {100 * gap.value:+.0f} points, which may be {100 * gap.alone:+.0f}: "
+        f"{_words(name)}: right minus wrong {100 * gap.value:+z.0f} points, which may be {100 * gap.alone:+z.0f}: "
         "no better than chance"
     )
 

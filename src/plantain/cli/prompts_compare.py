@@ -117,7 +117,7 @@ def _print(came: PromptComparison, run: Path) -> None:
         table.add_row(name.replace("_", " "), *_cells(counts))
     print_table(table)
     for name, cost, calls in zip(came.names, came.cost_usd, came.calls, strict=True):
-        print(f"{name}: {counted(calls, 'call')}, {'cost unknown' if cost is None else f'${cost:.4f}'}")
+        print(f"{name}: {counted(calls, 'call')}, {'cost unknown' if cost is None else f'${cost:z.4f}'}")
     for name, missing in came.unjudged.items():
         if missing:
             print(f"{name}: {counted(missing, 'edit')} without a report")
@@ -126,10 +126,10 @@ def _print(came: PromptComparison, run: Path) -> None:
 
 def _cells(counts: PassCounts) -> tuple[str, ...]:
     agreement = counts.agreement
-    same = "" if agreement.observed is None else f"{agreement.observed:.2f}"
-    kappa = agreement.reason if agreement.value is None else f"{agreement.value:.2f}"
+    same = "" if agreement.observed is None else f"{agreement.observed:z.2f}"
+    kappa = agreement.reason if agreement.value is None else f"{agreement.value:z.2f}"
     if agreement.low is not None and agreement.high is not None:
-        kappa = f"{kappa} ({agreement.low:.2f} to {agreement.high:.2f})"
+        kappa = f"{kappa} ({agreement.low:z.2f} to {agreement.high:z.2f})"
     return str(counts.first), str(counts.second), str(counts.to_yes), str(counts.to_no), same, kappa
 
 
@@ -142,7 +142,7 @@ def _plan_lines(document: Mapping[str, object]) -> str:
         each = f", about {tokens['read']} tokens read and {tokens['written']} written each" if tokens else ""
         lines.append(f"{counted(row['calls'], row['step'] + ' call')} to {row['model']}{each}")
     if isinstance(cost, dict):
-        lines.append(f"cost ${cost['low']:.2f} to ${cost['high']:.2f}, expected ${cost['expected']:.2f}")
+        lines.append(f"cost ${cost['low']:z.2f} to ${cost['high']:z.2f}, expected ${cost['expected']:z.2f}")
     else:
         unpriced = document["unpriced_models"]
         assert isinstance(unpriced, list)

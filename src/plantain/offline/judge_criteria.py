@@ -124,7 +124,7 @@ def _presence(evidence: Evidence, direction: Direction) -> list[Check]:
     if direction is Direction.REMOVE and evidence.presentation.region not in ("retina", "disc"):
         left = evidence.leftover
         text = (
-            f"what was taken away is left to {left.share:.0%}, {left.beyond_chance:+.1f} spreads from chance"
+            f"what was taken away is left to {left.share:.0%}, {left.beyond_chance:+z.1f} spreads from chance"
         )
         kept = left.share > MOST_LEFTOVER and left.beyond_chance > LEFTOVER_SPREADS
         hollow = left.share < LEAST_LEFTOVER and left.beyond_chance < -LEFTOVER_SPREADS
@@ -176,7 +176,7 @@ def _polarity(evidence: Evidence, direction: Direction) -> list[Check]:
         return []
     balance = sign * evidence.balance
     wanted = "brighter" if sign > 0 else "darker"
-    text = f"net {evidence.balance:+.2f} of the change brightens, wanted {wanted}"
+    text = f"net {evidence.balance:+z.2f} of the change brightens, wanted {wanted}"
     least = evidence.presentation.net if direction is Direction.ADD else 0.05
     return [
         at_least(criterion, balance, least, text, FailureCode.DISTORTION)
@@ -272,7 +272,7 @@ def _outside(evidence: Evidence) -> list[Check]:
             FIDELITY,
             abs(shift),
             MOST_SHIFT,
-            f"whole field moved by {shift:+.1f} grey levels",
+            f"whole field moved by {shift:+z.1f} grey levels",
             FailureCode.EXCESS_CHANGE,
         )
     ]

@@ -110,7 +110,7 @@ class JudgeCard:
             iter(self.gaps.get("all", {}).values()), None
         )
         if gap is not None and gap.value is not None:
-            parts.append(f"right minus wrong {100 * gap.value:+.0f} points{_between(gap)}")
+            parts.append(f"right minus wrong {100 * gap.value:+z.0f} points{_between(gap)}")
         for name in ("clean edit", "blob", "swapped label"):
             rate = self.controls.get(name)
             if rate is not None and rate.value is not None:

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import orjson
+from pydantic import TypeAdapter, ValidationError
 
 from plantain.bench.generate.arms import Arm, arm_from_json, arm_to_json
 from plantain.journal import Journal, JournalReader, TaskRow
@@ -24,6 +25,8 @@ BENCH, ARMS, SAMPLES = "bench", "bench.arms", "bench.samples"
 """Keys of the run's meta."""
 
 NOT_MADE = "not made yet"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,19 +232,29 @@ def read_header(reader: JournalReader) -> BenchHeader:
     text = reader.meta(BENCH)
     if text is None:
         raise InputError(f"{reader.run}: not a run of a benchmark; make one with `plantain bench generate`")
-    return BenchHeader(**orjson.loads(text))
+    return _entry(reader, BENCH, text, BenchHeader)
 
 
 def read_arms(reader: JournalReader) -> dict[str, Arm]:
     """The run's arms by label; none before the first was planned."""
-    rows = orjson.loads(reader.meta(ARMS) or "{}")
+    rows = _entry(reader, ARMS, reader.meta(ARMS) or "{}", dict[str, Any])
     return {label: arm_from_json(label, arm, str(reader.run)) for label, arm in rows.items()}
 
 
 def read_samples(reader: JournalReader) -> dict[str, SampleFacts]:
     """What the run knows of its samples, by id."""
-    rows = orjson.loads(reader.meta(SAMPLES) or "[]")
-    return {row["id"]: SampleFacts(**{**row, "size": tuple(row["size"])}) for row in rows}
+    rows = _entry(reader, SAMPLES, reader.meta(SAMPLES) or "[]", list[SampleFacts])
+    return {sample.id: sample for sample in rows}
+
+
+def _entry(reader: JournalReader, key: str, text: str, kind: type[T]) -> T:
+    """An entry of the run's meta as it was written; a run may come from somebody else."""
+    try:
+        return TypeAdapter(kind).validate_json(text, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join([key, *map(str, first["loc"])])
+        raise InputError(f"{reader.run}: journal.sqlite, {where}: {first['msg']}") from error
 
 
 async def write_bench(

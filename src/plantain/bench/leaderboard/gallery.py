@@ -206,7 +206,7 @@ def _values(table: Table, facts: SampleFacts, arm: Arm, k: int) -> tuple[tuple[s
     for measure in table.main:
         found = table.scores.outputs.get((arm.label, measure.stored))
         value = found[place, k] if found is not None else np.nan
-        values.append((measure.name, f"{value:.2f}" if np.isfinite(value) else "–"))
+        values.append((measure.name, f"{value:z.2f}" if np.isfinite(value) else "–"))
     texts = table.scores.outputs.get((arm.label, TextKept.name))
     if texts is not None and texts[place, k] == 0.0:
         values.append(("text", "drawn or changed"))

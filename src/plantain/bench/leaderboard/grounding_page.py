@@ -291,7 +291,7 @@ def _values_line(scores: Scores, arm: Arm, sample_id: str) -> str:
     parts = []
     for name in ("iou", "chance", "auroc"):
         value = scores.values(arm, f"attention_{name}")[place]
-        parts.append(f"{NAMES[name][0]} {value:.2f}" if np.isfinite(value) else f"{NAMES[name][0]} –")
+        parts.append(f"{NAMES[name][0]} {value:z.2f}" if np.isfinite(value) else f"{NAMES[name][0]} –")
     return ", ".join(parts)
 
 
@@ -315,7 +315,7 @@ def table_lines(rows: Sequence[GroundingRow], kinds: Mapping[str, Sequence[str]]
     for row in rows:
         if not row.task:
             values = (row.estimates[name].value for name in MEASURES)
-            numbers = ("–" if value is None else f"{value:.3f}" for value in values)
+            numbers = ("–" if value is None else f"{value:z.3f}" for value in values)
             cells.append([row.arm, row.organ, str(row.estimates["iou"].n), *numbers])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [

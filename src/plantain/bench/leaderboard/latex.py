@@ -84,7 +84,7 @@ def _how_sure(table: Table) -> list[str]:
         ]
         if spreads:
             sentences.append(
-                f"Draws of the judge on one output: {name} $\\pm$ {max(spreads):.2f} (SD, the largest)."
+                f"Draws of the judge on one output: {name} $\\pm$ {max(spreads):z.2f} (SD, the largest)."
             )
     return sentences
 
@@ -127,7 +127,7 @@ def _line(
     found = {(d.arm, d.metric): d.value for d in table.scores.distances}
     for name in distances:
         value = found.get((arm.label, name))
-        values.append("--" if value is None else f"{value:.2f}")
+        values.append("--" if value is None else f"{value:z.2f}")
     line = f"{escaped(arm.label)} & {' & '.join(values)} " + r"\\"
     return f"{line}\n & {' & '.join(under)} " + r"\\" if any(under) else line
 
@@ -177,7 +177,7 @@ def table_seven(name: str, rows: Sequence[ShotRow]) -> str:
 def _shot(row: ShotRow | None) -> str:
     if row is None or row.estimate.value is None:
         return "--"
-    return f"{row.estimate.value:.2f}".replace("-", "$-$") + ("*" if row.differs else "")
+    return f"{row.estimate.value:z.2f}".replace("-", "$-$") + ("*" if row.differs else "")
 
 
 def table_three(ranking: Ranking) -> str:
@@ -230,8 +230,8 @@ def _pairwise(found: PairwiseTable) -> str:
     for row in pairwise_rows([found]):
         low, high = row["rank_low"], row["rank_high"]
         rank = "--" if low is None else f"{low}" if low == high else f"{low}--{high}"
-        bounds = "" if row["low"] is None else f" [{row['low']:+.2f}, {row['high']:+.2f}]"
-        strength = f"{row['strength']:+.2f}{bounds}".replace("-", "$-$").replace("+", "$+$")
+        bounds = "" if row["low"] is None else f" [{row['low']:+z.2f}, {row['high']:+z.2f}]"
+        strength = f"{row['strength']:+z.2f}{bounds}".replace("-", "$-$").replace("+", "$+$")
         lines.append(rf"{rank} & {escaped(str(row['model']))} & {strength} \\")
     sentences = [
         f"Two at a time, by {escaped(found.source)}: Bradley--Terry strength in logits, mean 0, and its 95\\,\\% "
@@ -245,11 +245,11 @@ def _pairwise(found: PairwiseTable) -> str:
 def _pair(rho: Estimate, tau: Estimate) -> str:
     if rho.value is None or tau.value is None:
         return "--"
-    return f"{rho.value:.2f}{_bounds(rho)}, {tau.value:.2f}{_bounds(tau)}".replace("-", "$-$")
+    return f"{rho.value:z.2f}{_bounds(rho)}, {tau.value:z.2f}{_bounds(tau)}".replace("-", "$-$")
 
 
 def _bounds(found: Estimate) -> str:
-    return "" if found.low is None else f" [{found.low:.2f}, {found.high:.2f}]"
+    return "" if found.low is None else f" [{found.low:z.2f}, {found.high:z.2f}]"
 
 
 def escaped(text: str) -> str:

@@ -67,7 +67,7 @@ class PublishedAgreement:
         return (
             f"Plain SSIM is at most the published masked SSIM and its rounding in {self.within} of {self.pairs} "
             "pairs; within an image the two order models with a Spearman correlation of "
-            f"{self.rank_correlation:.2f} on average (lowest {self.lowest:.2f})."
+            f"{self.rank_correlation:z.2f} on average (lowest {self.lowest:z.2f})."
         )
 
 
@@ -137,7 +137,7 @@ def published_stories(folder: Path, table: Table, size: int) -> list[SampleStory
         for arm in table.general:
             output = _picture(folder, facts.id, arm.label)
             values = tuple(
-                (measure.name, f"{value:.2f}" if math.isfinite(value) else "–")
+                (measure.name, f"{value:z.2f}" if math.isfinite(value) else "–")
                 for measure in table.main
                 for value in [float(table.scores.values(arm, measure.stored)[i])]
             )

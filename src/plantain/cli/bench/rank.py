@@ -125,8 +125,8 @@ def correlations(found: Ranking) -> RichTable:
 def _correlation(rho: Estimate, tau: Estimate) -> str:
     if rho.value is None:
         return "–"
-    bounds = "" if rho.low is None else f" ({rho.low:+.2f} to {rho.high:+.2f})"
-    return f"{rho.value:+.2f}{bounds} / {'–' if tau.value is None else f'{tau.value:+.2f}'}"
+    bounds = "" if rho.low is None else f" ({rho.low:+z.2f} to {rho.high:+z.2f})"
+    return f"{rho.value:+z.2f}{bounds} / {'–' if tau.value is None else f'{tau.value:+z.2f}'}"
 
 
 def agreements(found: Ranking) -> RichTable:
@@ -154,7 +154,7 @@ def agreements(found: Ranking) -> RichTable:
             f"{_agreed(one.krippendorff)} ({one.level})",
             _agreed(one.fleiss) if one.fleiss else "–",
             "\n".join(pairs) or "–",
-            "–" if prevalence is None else f"{100 * prevalence:.0f} %",
+            "–" if prevalence is None else f"{100 * prevalence:z.0f} %",
         )
     return shown
 
@@ -162,5 +162,5 @@ def agreements(found: Ranking) -> RichTable:
 def _agreed(found: Agreement) -> str:
     if found.value is None:
         return f"– ({found.reason})"
-    interval = "" if found.low is None or found.high is None else f" ({found.low:.2f} to {found.high:.2f})"
-    return f"{found.value:.2f}{interval}"
+    interval = "" if found.low is None or found.high is None else f" ({found.low:z.2f} to {found.high:z.2f})"
+    return f"{found.value:z.2f}{interval}"

@@ -150,11 +150,11 @@ def _print_pairwise(made: Table, compared: Sequence[Comparison]) -> None:
         shown.add_column("strength", justify="right")
         for row in pairwise_rows([found]):
             low, high = row["rank_low"], row["rank_high"]
-            bounds = "" if row["low"] is None else f" ({row['low']:+.2f} to {row['high']:+.2f})"
+            bounds = "" if row["low"] is None else f" ({row['low']:+z.2f} to {row['high']:+z.2f})"
             shown.add_row(
                 DASH if low is None else str(low) if low == high else f"{low} to {high}",
                 plain(str(row["model"])),
-                f"{row['strength']:+.2f}{bounds}",
+                f"{row['strength']:+z.2f}{bounds}",
             )
         print_table(shown)
 
@@ -247,7 +247,7 @@ def leaderboard(made: Table) -> RichTable:
                 texts.append(Text("–", style="dim"))
                 continue
             found = cell.estimate
-            bounds = "" if found.low is None else f" {found.low:.2f}–{found.high:.2f}"
+            bounds = "" if found.low is None else f" {found.low:z.2f}–{found.high:z.2f}"
             style = {"best": "bold", "second": "underline"}.get(cell.mark, "")
             texts.append(Text.assemble((f"{cell.estimate.value:.2f}", style), (bounds, "dim")))
         coverage = min((cell.coverage for cell in cells if cell), default=None)

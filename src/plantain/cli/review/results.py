@@ -56,7 +56,9 @@ def results(
         for name, one in (
             block.get("models") or block.get("strengths") or block.get("by_model") or {}
         ).items():
-            value = "-" if one["value"] is None else f"{one['value']:.2f}"
-            bounds = one.get("reason", "") if one["low"] is None else f"{one['low']:.2f} to {one['high']:.2f}"
+            value = "-" if one["value"] is None else f"{one['value']:z.2f}"
+            bounds = (
+                one.get("reason", "") if one["low"] is None else f"{one['low']:z.2f} to {one['high']:z.2f}"
+            )
             print(f"  {name:<40} {value}  {bounds}")
     print(f"page: {page}")

@@ -75,7 +75,7 @@ class Handling:
                 f"{abs(self.brighter):.1f} grey levels {how}, no level by more than {abs(self.toned):.1f}"
             )
         if self.moved != (0.0, 0.0):
-            changes.append(f"moved by {self.moved[0]:+.1f}, {self.moved[1]:+.1f} pixels")
+            changes.append(f"moved by {self.moved[0]:+z.1f}, {self.moved[1]:+z.1f} pixels")
         if self.detail < 1.0:
             changes.append(f"resampled, with {self.detail:.0%} of its finest detail")
         if self.quality is not None:

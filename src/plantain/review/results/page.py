@@ -65,8 +65,8 @@ def results_latex(found: dict[str, Any]) -> str:
             r"\midrule",
         ]
         for name, one in entries.items():
-            bounds = "--" if one["low"] is None else f"{one['low']:.2f} to {one['high']:.2f}"
-            value = "--" if one["value"] is None else f"{one['value']:.2f}"
+            bounds = "--" if one["low"] is None else f"{one['low']:z.2f} to {one['high']:z.2f}"
+            value = "--" if one["value"] is None else f"{one['value']:z.2f}"
             lines.append(rf"{_escaped(name)} & {value} & {bounds} \\")
         parts.append("\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""]))
     return "\n".join(parts)

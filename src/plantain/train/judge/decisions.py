@@ -56,8 +56,8 @@ class HeldOutDecisions:
         return cls(**found)
 
     def __str__(self) -> str:
-        interval = "" if self.low is None else f" [{self.low:.2f}, {self.high:.2f}]"
-        kappa = "undefined" if self.kappa is None else f"{self.kappa:.2f}{interval}"
+        interval = "" if self.low is None else f" [{self.low:z.2f}, {self.high:z.2f}]"
+        kappa = "undefined" if self.kappa is None else f"{self.kappa:z.2f}{interval}"
         return (
             f"{self.answered} of {self.asked} answered, {self.same} with the verdict's decision (always the commoner "
             f"one: {self.commoner}), kappa {kappa} (chance: 0)"

@@ -69,7 +69,7 @@ def rescore(
         typer.echo(f"and {len(found.problems) - SHOWN:,} more (--json names them)")
     if bench.public_digest:
         for arm, means in found.means.items():
-            typer.echo(f"{arm}: " + ", ".join(f"{name} {value:.3f}" for name, value in means.items()))
+            typer.echo(f"{arm}: " + ", ".join(f"{name} {value:z.3f}" for name, value in means.items()))
         sure = (
             "scored against the hidden truths"
             if found.means
