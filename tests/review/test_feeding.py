@@ -20,11 +20,21 @@ from plantain.cli import main
 from plantain.cli.bench.study_ratings import study_ratings
 from plantain.findings.taxonomy import load_taxonomy
 from plantain.pixels.encode import encode_mask, encode_png
-from plantain.records import Direction, Geometry, Licence, Observations, OutcomeKind, SourceImage, task_id
+from plantain.records import (
+    Direction,
+    Geometry,
+    InputError,
+    Licence,
+    Observations,
+    OutcomeKind,
+    SourceImage,
+    task_id,
+)
 from plantain.review.freezing import Wanted, new_study
 from plantain.review.orders import slot_order
 from plantain.review.people_judge import PeopleJudge
 from plantain.review.ratings import Ratings
+from plantain.review.room.desk import Desk
 from plantain.review.study import ORIGINAL, PICTURES, ReaderTask, open_study
 from plantain.roles import EncodedImage, JudgeRequest, Reply
 from plantain.rubrics import MED_BANANA
@@ -83,6 +93,32 @@ def test_readers_regions_go_into_the_benchmark(tmp_path: Path, capsys: pytest.Ca
     assert plane.shape == (64, 96) and (np.argwhere(plane).min(axis=0) == (5, 7)).all()
     assert "STAPLE of 3" in " ".join(sample.notes)
     assert main(["bench", "prepare", "--chosen", str(tmp_path / "s")]) == 2
+
+
+def test_regions_of_a_film_are_its_own_pixels(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Lines of one pixel on a film of 2,048, which no shrinking leaves: stored, exported and chosen as they were."""
+    small_bench(tmp_path / "bench", 1, size=(2048, 1536))
+    words = ["review", "new", str(tmp_path / "s"), "--from", str(tmp_path / "bench"), "--task", "choose-roi"]
+    assert main(words) == 0
+    study = open_study(tmp_path / "s")
+    ratings = Ratings.open(study)
+    desk = Desk(study, ratings, ratings.invite()[0])
+    region = np.zeros((1536, 2048), bool)
+    region[101, 33:1999] = region[7:1501, 1025] = True
+    case = desk.case("b1", 0)
+    assert case["size"] == [2048, 1536]
+    mask = base64.b64encode(encode_mask(region)).decode()
+    desk.answer(case["item"], "k" * 8, {"proposal": None, "mask": mask}, 1)
+    ratings.close()
+    assert main(["review", "export", str(tmp_path / "s"), "--to", str(tmp_path / "out")]) == 0
+    assert main(["bench", "prepare", str(tmp_path / "bench"), "--chosen", str(tmp_path / "s")]) == 0
+    roi = Benchmark.load(tmp_path / "bench").samples[0].roi
+    for path in (next((tmp_path / "out" / "regions").iterdir()), tmp_path / "bench" / str(roi)):
+        assert np.array_equal(cv2.imread(str(path), cv2.IMREAD_GRAYSCALE) > 0, region)
+    huge = replace(material(1, ())[0], pictures={ORIGINAL: lambda: np.zeros((8, 4097, 3), np.uint8)})
+    with pytest.raises(InputError, match="4097 x 8 pixels; regions are drawn on pictures of up to 4096"):
+        new_study(tmp_path / "huge", [huge], ["x"], Wanted("w", 0, (ReaderTask.CHOOSE_ROI,), MED_BANANA))
+    capsys.readouterr()
 
 
 @pytest.mark.parametrize("readers", [2, 3])

@@ -38,6 +38,9 @@ TITLES = {
     ReaderTask.DESCRIBE_OK: "Is the description right?",
 }
 
+LONGEST, LONGEST_DRAWN = 1024, 4096
+"""Pixels of the longest side that readers see; where they draw, pictures keep their own size, up to the second."""
+
 OUTPUTS_NEEDED = {ReaderTask.PAIR: 2, ReaderTask.RANK: 2, ReaderTask.CHOOSE_ROI: 0}
 
 
@@ -69,7 +72,6 @@ class Wanted:
     changes: bool = True
     agreement: str = ""
     own_region: bool = True
-    longest: int = 1024
 
 
 def new_study(
@@ -96,7 +98,7 @@ def new_study(
         (unfinished / PICTURES).mkdir(parents=True)
         cases = []
         for number, material in enumerate(drawn):
-            cases.append(_freeze_case(unfinished, number, material, wanted.longest))
+            cases.append(_freeze_case(unfinished, number, material, ReaderTask.CHOOSE_ROI in wanted.tasks))
             progress(number + 1, len(drawn))
         main, spare = cases[: len(cases) - wanted.training], cases[len(cases) - wanted.training :]
         blocks = tuple(_block(f"b{n}", task, main, spare, wanted) for n, task in enumerate(wanted.tasks, 1))
@@ -187,10 +189,15 @@ def _drawn(found: Sequence[Material], wanted: Wanted) -> list[Material]:
     return ordered if wanted.cases is None else ordered[: wanted.cases + wanted.training]
 
 
-def _freeze_case(folder: Path, number: int, material: Material, longest: int) -> Case:
+def _freeze_case(folder: Path, number: int, material: Material, drawn_on: bool) -> Case:
     pixels = {key: read() for key, read in material.pictures.items()}
     height, width = pixels[ORIGINAL].shape[:2]
-    scale = min(1.0, longest / max(width, height))
+    if drawn_on and max(width, height) > LONGEST_DRAWN:
+        raise InputError(
+            f"{material.source}: {width} x {height} pixels; regions are drawn on pictures of up to {LONGEST_DRAWN} "
+            "a side"
+        )
+    scale = 1.0 if drawn_on else min(1.0, LONGEST / max(width, height))
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
     case = f"c{number + 1:04d}"
     names = {}

@@ -1,6 +1,7 @@
 // A region drawn on a picture, kept as whole pixels of the picture's own size: what is seen is what is saved.
 "use strict";
-const MOST_UNDO = 40;
+const MOST_UNDO = 40, MOST_KEPT = 2 ** 28; // steps, and bytes of them
+const SHADE = 0x6e82e85c; // green that lets the picture through, as the bytes of ImageData lie in a word
 
 class Region {
   constructor(size, changed) {
@@ -10,7 +11,7 @@ class Region {
   }
   get empty() { return !this.mask.includes(1); }
   get state() { return {mask: this.mask.slice(), proposal: this.proposal, touched: this.touched}; } // touched: drawn on since the proposal
-  keep() { this.past.push(this.state); if (this.past.length > MOST_UNDO) this.past.shift(); this.future = []; this.touched = true; }
+  keep() { this.past.push(this.state); if (this.past.length > Math.min(MOST_UNDO, MOST_KEPT / this.mask.length)) this.past.shift(); this.future = []; this.touched = true; }
   undo() { if (this.points.length) { this.points.pop(); this.changed(); return; } if (this.past.length) { this.future.push(this.state); Object.assign(this, this.past.pop()); this.update(); } }
   redo() { if (this.future.length) { this.past.push(this.state); Object.assign(this, this.future.pop()); this.update(); } }
   clear() { this.keep(); this.mask = new Uint8Array(this.w * this.h); this.points = []; this.proposal = null; this.update(); }
@@ -32,8 +33,8 @@ class Region {
       }
       return false;
     }
-    if (kind === "down") { this.keep(); this.last = [x, y]; this.stamp(x, y, value); this.update(); return true; }
-    if (kind === "move" && this.last) { this.line(this.last, [x, y], value); this.last = [x, y]; this.update(); return true; }
+    if (kind === "down") { this.keep(); this.last = [x, y]; this.stamp(x, y, value); this.update(...this.around([[x, y]])); return true; }
+    if (kind === "move" && this.last) { this.line(this.last, [x, y], value); this.update(...this.around([this.last, [x, y]])); this.last = [x, y]; return true; }
     if (kind === "up") { this.last = null; return true; }
     if (kind === "hover") { this.hover = [x, y]; this.changed(); }
     return false;
@@ -66,10 +67,16 @@ class Region {
     const steps = Math.max(1, Math.ceil(Math.hypot(to[0] - from[0], to[1] - from[1]) / Math.max(1, this.radius / 2)));
     for (let i = 1; i <= steps; i++) this.stamp(from[0] + (to[0] - from[0]) * i / steps, from[1] + (to[1] - from[1]) * i / steps, value);
   }
-  update() {
-    const data = new ImageData(this.w, this.h);
-    for (let i = 0; i < this.mask.length; i++) if (this.mask[i]) data.data.set([92, 232, 130, 110], 4 * i);
-    this.canvas.getContext("2d").putImageData(data, 0, 0);
+  around(places) { // left, top, right and bottom of what the brush can have touched
+    const xs = places.map((one) => one[0]), ys = places.map((one) => one[1]), r = this.radius + 1;
+    return [Math.max(0, Math.floor(Math.min(...xs) - r)), Math.max(0, Math.floor(Math.min(...ys) - r)), Math.min(this.w, Math.ceil(Math.max(...xs) + r)), Math.min(this.h, Math.ceil(Math.max(...ys) + r))];
+  }
+  update(left = 0, top = 0, right = this.w, bottom = this.h) { // a stroke shows at once on large pictures too
+    if (right > left && bottom > top) {
+      const data = new ImageData(right - left, bottom - top), words = new Uint32Array(data.data.buffer);
+      for (let y = top, at = 0; y < bottom; y++) for (let x = left; x < right; x++, at++) if (this.mask[y * this.w + x]) words[at] = SHADE;
+      this.canvas.getContext("2d").putImageData(data, left, top);
+    }
     this.changed();
   }
   paint(context, scale) {
@@ -87,8 +94,8 @@ class Region {
     }
   }
   png() { // black and white, of the picture's size, as base64
-    const data = new ImageData(this.w, this.h), canvas = document.createElement("canvas");
-    for (let i = 0; i < this.mask.length; i++) { const v = this.mask[i] ? 255 : 0; data.data.set([v, v, v, 255], 4 * i); }
+    const data = new ImageData(this.w, this.h), words = new Uint32Array(data.data.buffer), canvas = document.createElement("canvas");
+    for (let i = 0; i < this.mask.length; i++) words[i] = this.mask[i] ? 0xffffffff : 0xff000000;
     canvas.width = this.w; canvas.height = this.h; canvas.getContext("2d").putImageData(data, 0, 0);
     return canvas.toDataURL("image/png").split(",")[1];
   }
