@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import shutil
 import sqlite3
@@ -16,7 +18,9 @@ from plantain.metrics.statistics.readers import over_readers
 from plantain.review.orders import slot_order
 from plantain.review.ratings import Ratings
 from plantain.review.results.analysis import analyse
+from plantain.review.results.export import export_files
 from plantain.review.results.rows import rows_of
+from plantain.review.room.desk import Desk
 from plantain.review.simulated import simulate
 from plantain.review.study import ItemKind, ReaderTask
 from review.study_on_paper import MODELS, small_study
@@ -94,6 +98,44 @@ def test_commands_say_it_as_page_json_and_latex(read, capsys, tmp_path: Path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("x")
     assert main(["review", "export", str(study.folder), "--to", str(tmp_path / "full")]) == 2
+
+
+def test_training_counts_as_it_was_answered_first_and_every_answer_comes_out(tmp_path: Path):
+    """The feedback tells the truth: what is set right after it is history, and no proof of having learnt."""
+    study = small_study(
+        tmp_path / "s", ReaderTask.REAL_OR_EDITED, models=MODELS[:1], cases=2, training=2, pass_mark=0.5
+    )
+    ratings = Ratings.open(study)
+    desk = Desk(study, ratings, ratings.invite()[0])
+    items = [place.item for place in desk.orders["b1"]]
+    given = []
+
+    def answer(position: int, right: bool) -> None:
+        real = (items[position].truth == "real") == right
+        token = desk.case("b1", position)["item"]
+        desk.answer(token, f"key{len(given):05d}", {"real": real}, 1)
+        given.append((items[position].id, real))
+
+    for right in (False, False, True, True):  # all wrong, then as the feedback said
+        answer(len(given) % 2, right)
+    first = {row.item: row for row in rows_of(study, ratings)}
+    assert [first[items[n].id].right for n in (0, 1)] == [False, False]
+    desk.train_again("b1")
+    for position, right in ((0, True), (1, False), (1, True), (2, True), (2, False)):
+        answer(position, right)
+    rows = {row.item: row for row in rows_of(study, ratings)}
+    assert [rows[items[n].id].right for n in (0, 1, 2)] == [
+        True,
+        False,
+        False,
+    ]  # the newest, of the study itself
+    assert [rows[items[n].id].answers_given for n in (0, 1, 2)] == [3, 4, 2]
+    assert analyse(study, list(rows.values()))["blocks"][0]["checks"]["training"] == {"right": 1, "of": 2}
+    files = dict(export_files(study, ratings))
+    history = list(csv.DictReader(io.StringIO(files["history.csv"].decode())))
+    said = [(row["item"], json.loads(row["value"])["real"]) for row in history]
+    assert said == given and [row["answers_given"] for row in history] == list("112233412")
+    ratings.close()
 
 
 def test_every_task_has_results_from_simulated_readers(tmp_path: Path, capsys):

@@ -14,7 +14,7 @@ from PIL import Image
 
 from plantain.records import InputError
 from plantain.review.freezing import Wanted, new_study
-from plantain.review.orders import reader_order, slot_order
+from plantain.review.orders import reader_items, reader_order, slot_order
 from plantain.review.pictures import blinded
 from plantain.review.ratings import Ratings
 from plantain.review.study import PICTURES, STUDY, ItemKind, ReaderTask, open_study
@@ -111,6 +111,25 @@ def test_split_plot_gives_groups_cases_of_their_own(tmp_path: Path):
         for n in range(4)
     ]
     assert cases[0] == cases[2] and cases[1] == cases[3] and not cases[0] & cases[1]
+
+
+def test_groups_have_the_same_share_of_each_stratum(tmp_path: Path):
+    """Strata take turns in a draw: groups by place alone would each have read a stratum of their own."""
+    study = small_study(tmp_path / "split", ReaderTask.ACCEPT, cases=8, groups=2, training=1)
+    read = [
+        Counter(
+            study.by_case[case].stratum
+            for case in {
+                item.case
+                for item in reader_items(study, study.blocks[0], number)
+                if item.kind is ItemKind.MAIN
+            }
+        )
+        for number in (0, 1)
+    ]
+    assert all(set(one) == {"add", "remove"} for one in read)
+    for stratum in ("add", "remove"):
+        assert abs(read[0][stratum] - read[1][stratum]) <= 1
 
 
 def test_answers_are_kept_once_and_with_their_history(study, tmp_path: Path):

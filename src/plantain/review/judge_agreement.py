@@ -95,11 +95,11 @@ def judged_by_both(
     study: Study, rows: Sequence[Row], reader: JournalReader, judge: str
 ) -> list[JudgedByBoth]:
     """The edits on which readers and the judge both spoke; of several draws of the judge the last one counts."""
-    by_source: dict[str, list[Row]] = {}
+    by_edit: dict[tuple[str, str], list[Row]] = {}  # a study of several runs has several edits of a task
     for row in rows:
-        by_source.setdefault(row.source, []).append(row)
+        by_edit.setdefault((row.source, row.model), []).append(row)
     found = []
-    for source, mine in sorted(by_source.items()):
+    for (source, _), mine in sorted(by_edit.items()):
         verdict = _verdict(study, mine[0], reader, judge)
         if verdict is None:
             continue

@@ -51,8 +51,7 @@ def _in_group(study: Study, item: Item, number: int) -> bool:
     """In a split-plot main cases belong to one group of readers; what teaches or checks is for everybody."""
     if study.groups == 1 or item.kind in (ItemKind.TRAINING, ItemKind.ATTENTION, ItemKind.ANCHOR):
         return True
-    place = [case.id for case in study.cases].index(item.case)
-    return place % study.groups == number % study.groups
+    return study.group_of[item.case] == number % study.groups
 
 
 def _apart(items: Sequence[Item], draw: random.Random, before: str) -> list[Item]:

@@ -59,6 +59,9 @@ _NOT_ITS_FAULT = {
 """Primary codes of errors that say nothing of what the file holds."""
 
 READER, ADMINISTRATOR, IMPORTED = "reader", "administrator", "imported"
+_NUMBERS = {READER: (0, 10**6), ADMINISTRATOR: (10**6, 2 * 10**9), IMPORTED: (2 * 10**9, 2**62)}
+"""From and below which the numbers of a role lie: only those of readers decide orders and groups, so that they stay
+balanced whatever was imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +154,15 @@ class Ratings:
         with self._locked() as db:
             db.execute("BEGIN IMMEDIATE")
             try:
-                same = role in (READER, IMPORTED)
-                least = "SELECT COALESCE(max(number), -1) + 1 FROM reader WHERE number < 1000000"
-                number = db.execute(least).fetchone()[0] if same else 1_000_000 + secrets.randbelow(10**9)
-                taken = {
-                    row[0] for row in db.execute("SELECT code FROM reader").fetchall()
-                }  # imported ones too
-                free = (n for n in itertools.count(number + 1) if f"R{n:02d}" not in taken)
-                name = code or (f"R{next(free):02d}" if same else f"A{number % 10**6:06d}")
+                first, end = _NUMBERS[role]
+                newest = "SELECT max(number) FROM reader WHERE number >= ? AND number < ?"
+                last = db.execute(newest, (first, end)).fetchone()[0]
+                number = first if last is None else last + 1
+                known = db.execute("SELECT code FROM reader").fetchall()
+                taken = {row[0] for row in known}  # imported ones too
+                letter = "A" if role == ADMINISTRATOR else "R"
+                free = (n for n in itertools.count(number - first + 1) if f"{letter}{n:02d}" not in taken)
+                name = code or f"{letter}{next(free):02d}"
                 db.execute(
                     "INSERT INTO reader(code, number, role, token_hash, invited_at) VALUES (?, ?, ?, ?, ?)",
                     (name, number, role, hashed(token), _now()),

@@ -166,6 +166,13 @@ class Study:
         return {item.id: (block, item) for block in self.blocks for item in block.items}
 
     @cached_property
+    def group_of(self) -> dict[str, int]:
+        """Main case -> its group of readers: every group has the same share of each stratum."""
+        read = {item.case for _, item in self.by_item.values() if item.kind is ItemKind.MAIN}
+        main = sorted((case for case in self.cases if case.id in read), key=lambda case: case.stratum)
+        return {case.id: place % self.groups for place, case in enumerate(main)}
+
+    @cached_property
     def models(self) -> tuple[str, ...]:
         """Every model that an output of the study is by."""
         return tuple(sorted({key for case in self.cases for key in case.pictures} - {ORIGINAL}))

@@ -32,13 +32,13 @@ def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -
         rows = [row for row in rows_of(study, stored) if row.kind is ItemKind.MAIN and not row.cannot]
     finally:
         stored.close()
+    rows = [row for row in rows if row.task in (ReaderTask.RATE, ReaderTask.RANK)]
     place, arm = {name: i for i, name in enumerate(samples)}, {name: i for i, name in enumerate(models)}
     readers = sorted({row.reader for row in rows})
     values = {name: np.full((len(readers), len(samples), len(models)), np.nan) for name in DIMENSIONS}
     tasks: set[ReaderTask] = set()
     for row in rows:
-        known = row.source in place and row.task in (ReaderTask.RATE, ReaderTask.RANK)
-        if known and _fill(values, row, readers.index(row.reader), place[row.source], arm):
+        if row.source in place and _fill(values, row, readers.index(row.reader), place[row.source], arm):
             tasks.add(row.task)
     rated = np.logical_or.reduce([np.isfinite(table).any(axis=(0, 1)) for table in values.values()])
     found = {name: table[:, :, rated] for name, table in values.items() if np.isfinite(table).any()}

@@ -1,4 +1,4 @@
-"""`plantain review export`: rows as CSV and Parquet, their dictionary, regions, and the frozen study with its hash."""
+"""`plantain review export`: rows as CSV and Parquet, all answers ever given, regions, and the frozen study with its hash."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plantain.files.opening import read_inside
 from plantain.files.writing import replace_file
 from plantain.records import InputError
 from plantain.review.ratings import Ratings
-from plantain.review.results.rows import DICTIONARY, Row, as_csv, as_table, rows_of
+from plantain.review.results.rows import DICTIONARY, Row, as_csv, as_table, history_of, rows_of
 from plantain.review.study import STUDY, ReaderTask, Study
 
 
@@ -23,6 +23,7 @@ def export_files(study: Study, ratings: Ratings) -> Iterator[tuple[str, bytes]]:
     """(name, bytes) of everything but Parquet; the same answers give the same bytes."""
     rows = rows_of(study, ratings)
     yield "answers.csv", as_csv(study, rows).encode()
+    yield "history.csv", as_csv(study, history_of(study, ratings)).encode()
     yield "dictionary.csv", written_csv([("column", "meaning"), *DICTIONARY.items()]).encode()
     yield STUDY, read_inside(study.folder, study.folder / STUDY)
     yield "HASH", f"{study.digest}  {STUDY}\n".encode()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import orjson
@@ -18,7 +18,7 @@ from plantain.review.study import ItemKind, ReaderTask, Study
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One reader's newest answer to one item. Readers stand by their codes; nothing here names anybody."""
+    """One reader's answer to one item. Readers stand by their codes; nothing here names anybody."""
 
     reader: str
     block: str
@@ -76,30 +76,53 @@ DICTIONARY = {
     "comment": "free text",
     "value": "the whole answer (JSON); of regions the mask as a PNG in base64",
     "focus_s": "seconds that the case had the reader's focus, until this answer",
-    "answers_given": "how often the reader answered this; the newest counts",
+    "answers_given": "how often the reader answered this: the newest counts, of training the first of the last turn; "
+    "in history.csv which of these answers it is",
     "at": "when, UTC",
 }
 """Every column of an export, in its order."""
 
 
 def rows_of(study: Study, ratings: Ratings) -> list[Row]:
-    """The newest answers by reader, block and position; of trainings those of the last turn.
+    """The answers that count, by reader, block and position: the newest of each item.
+
+    Of training it is the first of the last turn, by which the training is passed: the feedback has told the truth to
+    whoever answers again.
 
     Raises:
         InputError: an answer is not one to its item: the file was changed outside the reading room.
     """
-    times = Counter((answer.reader, answer.item) for answer in ratings.history())
-    found = []
-    for answer in ratings.current():
+    counts: dict[tuple[str, str], Row] = {}
+    turns: dict[tuple[str, str], int] = {}
+    for answer, row in _given(study, ratings):
+        key = row.reader, row.item
+        again = row.kind is ItemKind.TRAINING and turns.get(key) == answer.turn
+        turns[key] = answer.turn
+        counts[key] = replace(counts[key] if again else row, answers_given=row.answers_given)
+    return sorted(counts.values(), key=lambda row: (row.reader, row.block, row.position))
+
+
+def history_of(study: Study, ratings: Ratings) -> list[Row]:
+    """Every answer ever given, in the order in which they came; of an item given again `answers_given` counts up.
+
+    Raises:
+        InputError: as `rows_of`.
+    """
+    return [row for _, row in _given(study, ratings)]
+
+
+def _given(study: Study, ratings: Ratings) -> Iterator[tuple[ReaderAnswer, Row]]:
+    times: Counter[tuple[str, str]] = Counter()
+    for answer in ratings.history():
         if answer.item not in study.by_item:
             continue
+        times[answer.reader, answer.item] += 1
         try:
-            found.append(_row(study, answer, times[answer.reader, answer.item]))
+            yield answer, _row(study, answer, times[answer.reader, answer.item])
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
                 f"{ratings.path}: answer {answer.id}: not an answer to {answer.item} ({error})"
             ) from error
-    return sorted(found, key=lambda row: (row.reader, row.block, row.position))
 
 
 def _row(study: Study, answer: ReaderAnswer, times: int) -> Row:
