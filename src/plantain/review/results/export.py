@@ -1,4 +1,4 @@
-"""`plantain review export`: rows as CSV and Parquet, all answers ever given, regions, and the frozen study with its hash."""
+"""`plantain review export`: rows as CSV and Parquet, all answers ever given, regions, the frozen study and its hash."""
 
 from __future__ import annotations
 
