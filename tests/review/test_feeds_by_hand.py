@@ -1,0 +1,280 @@
+"""What a messy study feeds, counted again from what was planted: numpy, scipy and scikit-learn, none of our functions.
+
+Readers tie, cannot judge, change their minds, read half or nothing; training, repeats, anchors and attention checks
+are answered at the other end of the scale, so that any of them that leaked into a number would move it.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import cohen_kappa_score
+
+from bench.scored_run import JUDGE, make_all, plain_scores
+from bench.small_bench import small_bench
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.generate.runfile import BenchRun
+from plantain.cli import main
+from plantain.journal import JournalReader
+from plantain.review.judge_agreement import agreement_with_people
+from plantain.review.orders import slot_order
+from plantain.review.ratings import Ratings
+from plantain.review.study import Case, Item, ItemKind, Study, open_study
+from report.run_on_paper import build_run
+
+READERS = 5
+HALF, NOTHING = 3, 4
+"""Readers who answered every second item, and none."""
+
+
+@dataclass
+class Planted:
+    """What each reader said last of each main item, by item; abstentions are left out."""
+
+    study: Study
+    answers: dict[tuple[int, str], Any] = field(default_factory=dict)
+
+    def of(self, reader: int, source: str, model: str = "") -> Any:
+        for (who, item), said in self.answers.items():
+            block_item = self.study.by_item[item][1]
+            same = self.study.by_case[block_item.case].source == source
+            if who == reader and same and (not model or block_item.shown == (model,)):
+                return said
+        return None
+
+
+def plant(
+    study: Study,
+    say: Callable[[np.random.Generator, int, Case, Item], Any],
+    beside: Callable[[Item], Any],
+    wrap: Callable[[Any], dict[str, Any]],
+) -> Planted:
+    """Fills a study: `say` for main items, `beside` for everything that must not count."""
+    rng, planted = np.random.default_rng(11), Planted(study)
+    ratings = Ratings.open(study)
+    for number in range(READERS):
+        reader, _ = ratings.invite()
+        for place, item in enumerate(study.blocks[0].items):
+            if number == NOTHING or (number == HALF and place % 2):
+                continue
+            slots = slot_order(study, item, reader.number) if item.shown else []
+            main_item = item.kind is ItemKind.MAIN
+            said = say(rng, number, study.by_case[item.case], item) if main_item else beside(item)
+            told = [wrap(beside(item)), wrap(said)] if rng.random() < 0.3 else [wrap(said)]  # a changed mind
+            if main_item and rng.random() < 0.12:
+                told = [*told, {"cannot": "too dark"}]
+            elif main_item:
+                planted.answers[number, item.id] = said
+            for turn, value in enumerate(told):
+                ratings.save(reader.code, item.id, f"key{turn:05d}", "b1", slots, place, value, 900)
+    ratings.close()
+    kinds = {item.kind for item in study.blocks[0].items}
+    assert {ItemKind.MAIN, ItemKind.REPEAT} <= kinds
+    return planted
+
+
+def new(folder: Path, source: Path, *words: str) -> Study:
+    more = ("--training", "1", "--repeats", "0.4", "--anchors", "1", "--attention", "2")
+    assert main(["review", "new", str(folder), "--from", str(source), *words, *more]) == 0
+    return open_study(folder)
+
+
+def test_rank_is_scipys_mean_over_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """`bench rank --study`: Spearman and Kendall of a metric with the mean of the raters' ranks, image by image."""
+    made = make_all(tmp_path, organs=("Skin",), per_organ=7)
+    study = new(tmp_path / "s", made.run, "--task", "rate", "--rubric", "medebench")
+    criteria = dict(zip(("EA", "CP", "VQ"), (name for name, _ in study.blocks[0].criteria), strict=True))
+    planted = plant(
+        study,
+        lambda rng, *_: {name: int(rng.integers(3, 7)) for name in criteria.values()},
+        lambda _: dict.fromkeys(criteria.values(), 10),
+        lambda said: {"scores": said},
+    )
+    capsys.readouterr()
+    assert (
+        main(["bench", "rank", str(made.run), "--study", str(study.folder), "--judge", JUDGE, "--json"]) == 0
+    )
+    told = json.loads(capsys.readouterr().out)
+    assert told["raters"] == ["R01", "R02", "R03", "R04"]  # R05 has read nothing
+    rows = {(row["metric"], row["dimension"]): row for row in told["rows"]}
+    models = told["models"]
+    with BenchRun.open(made.run) as opened:
+        arms = {arm.label: arm for arm in opened.arms.values()}
+    samples = [sample.id for sample in Benchmark.load(made.bench).samples]
+    for metric, stored, sign in (("EA", f"ea@{JUDGE}", 1), ("lpips", "lpips", -1)):
+        for dimension, criterion in criteria.items():
+            rho, tau = [], []
+            for i, sample in enumerate(samples):
+                ranks = []
+                for reader in range(READERS):
+                    said = [planted.of(reader, sample, model) for model in models]
+                    seen = [n for n, one in enumerate(said) if one is not None]
+                    line = np.full(len(models), np.nan)
+                    if len(seen) > 1:
+                        given = stats.rankdata([said[n][criterion] for n in seen])
+                        line[seen] = (given - 1) / (len(seen) - 1)
+                    ranks.append(line)
+                known = np.isfinite(ranks).any(axis=0)
+                people = np.nanmean(np.array(ranks)[:, known], axis=0) if known.any() else np.array([])
+                scored = [plain_scores(arms[model], i, 0).get(stored) for model in models]
+                values = np.array([np.nan if one is None else sign * one for one in scored])[known]
+                both = np.isfinite(values)
+                if both.sum() > 1:
+                    rho.append(stats.spearmanr(values[both], people[both]).statistic)
+                    tau.append(stats.kendalltau(values[both], people[both]).statistic)
+            row = rows[metric, dimension]
+            assert row["n"] == np.isfinite(rho).sum() == 6  # one of seven cases was the training
+            assert row["spearman"] == pytest.approx(np.nanmean(rho), abs=1e-12)
+            assert row["kendall"] == pytest.approx(np.nanmean(tau), abs=1e-12)
+
+
+@pytest.fixture(scope="module")
+def accepted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Planted, list[str]]:
+    """A run whose edits readers accepted or rejected, criterion by criterion."""
+    folder = tmp_path_factory.mktemp("feeds")
+    run = build_run(folder / "run")
+    study = new(folder / "people", run, "--task", "accept")
+    names = [name for name, _ in study.blocks[0].criteria]
+    planted = plant(
+        study,
+        lambda rng, *_: {name: bool(rng.random() < 0.6) for name in names},
+        lambda item: dict.fromkeys(names, item.kind is not ItemKind.ATTENTION),
+        lambda said: {"criteria": said, "codes": []},
+    )
+    return run, planted, names
+
+
+def answers_by_source(planted: Planted) -> dict[str, list[dict[str, bool]]]:
+    """Task -> what each reader who judged it said."""
+    found: dict[str, list[dict[str, bool]]] = {}
+    for (_, item), said in planted.answers.items():
+        found.setdefault(planted.study.by_case[planted.study.by_item[item][1].case].source, []).append(said)
+    return found
+
+
+def test_the_card_has_scikit_learns_kappa(accepted):
+    """What `audit --people` writes into a card: verdicts and the majority of readers; a tie is no majority."""
+    run, planted, names = accepted
+    told = agreement_with_people(planted.study.folder, run, "offline/instruments")
+    people: dict[str, list[bool]] = {name: [] for name in ("", *names)}
+    judge: dict[str, list[bool]] = {name: [] for name in ("", *names)}
+    with JournalReader.open(run) as reader:
+        for source, said in sorted(answers_by_source(planted).items()):
+            last = [v for v in reader.verdicts(source) if v.verdict.judge == "offline/instruments"][-1]
+            seen = {str(k): v.passed for k, v in last.verdict.observations.criteria.items()}
+            most = {name: 2 * sum(one[name] for one in said) > len(said) for name in names}
+            for name in names:
+                people[name].append(most[name])
+                judge[name].append(bool(seen[name]))
+            people[""].append(all(most.values()))
+            judge[""].append(all(seen[name] for name in names))
+    for name in ("", *names):
+        figure = told["people/people" + (f", {name}" if name else "")]
+        expected = cohen_kappa_score(people[name], judge[name])
+        assert figure.n == len(people[name])
+        if np.isfinite(expected):
+            assert figure.value == pytest.approx(expected, abs=1e-12)
+        else:  # both said the same of every edit: there is nothing to agree about beyond chance
+            assert figure.value is None
+
+
+def test_readers_as_a_judge_are_their_majority(accepted, capsys: pytest.CaptureFixture[str]):
+    """`rejudge --judge people/STUDY`: each criterion by the majority of who judged it; others are not applicable."""
+    run, planted, names = accepted
+    assert main(["rejudge", str(run), "--judge", f"people/{planted.study.folder}", "--json"]) == 0
+    capsys.readouterr()
+    expected = answers_by_source(planted)
+    with JournalReader.open(run) as reader:
+        found = {
+            row.id: [v.verdict for v in reader.verdicts(row.id) if v.verdict.judge == "people/people"]
+            for row in reader.tasks()
+        }
+    assert {source for source, said in found.items() if said} == set(expected)
+    for source, said in expected.items():
+        (verdict,) = found[source]
+        for name in names:
+            yes = sum(one[name] for one in said)
+            given = next(v for k, v in verdict.observations.criteria.items() if str(k) == name)
+            assert (given.passed, given.confidence) == (2 * yes > len(said), pytest.approx(yes / len(said)))
+        assert verdict.qualified == all(2 * sum(one[n] for one in said) > len(said) for n in names)
+
+
+def test_a_release_has_the_shares_of_who_judged(accepted, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """`export --study`: readers, shares of yes, shares of whole acceptance, of main items alone."""
+    run, planted, names = accepted
+    words = ["export", str(run), "--to", str(tmp_path / "out"), "--layout", "parquet", "--json"]
+    words += ["--licence", "matplotlib=CC0-1.0", "--licence", "pydicom-data=CC0-1.0"]
+    assert main([*words, "--study", str(planted.study.folder)]) == 0
+    capsys.readouterr()
+    with (tmp_path / "out" / "studies" / "people" / "ratings.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    expected = answers_by_source(planted)
+    assert {row["task"] for row in rows} == set(expected) and len(rows) == len(expected) * len(names)
+    for row in rows:
+        said = expected[row["task"]]
+        assert int(row["readers"]) == len(said)
+        assert float(row["accepted"]) == pytest.approx(np.mean([all(one.values()) for one in said]))
+        assert float(row["held"]) == pytest.approx(np.mean([one[row["criterion"]] for one in said]))
+
+
+def test_chosen_regions_are_what_the_rule_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """`bench prepare --chosen`: one reader's own, what both of two took in, SimpleITK's STAPLE of three and more."""
+    itk = pytest.importorskip("SimpleITK")
+    small_bench(tmp_path / "bench", 6, size=(96, 64))
+    words = ["--task", "choose-roi"]
+    assert (
+        main(
+            [
+                "review",
+                "new",
+                str(tmp_path / "s"),
+                "--from",
+                str(tmp_path / "bench"),
+                *words,
+                "--repeats",
+                "0.5",
+            ]
+        )
+        == 0
+    )
+    study = open_study(tmp_path / "s")
+
+    def disc(rng: np.random.Generator, *_: object) -> np.ndarray:
+        y, x = np.mgrid[:64, :96]
+        return np.hypot(y - 30 - rng.normal(0, 2), x - 45 - rng.normal(0, 2)) < 14 + rng.normal(0, 1.5)
+
+    def wrap(mask: np.ndarray) -> dict[str, Any]:
+        data = cv2.imencode(".png", mask.astype(np.uint8) * 255)[1].tobytes()
+        return {"proposal": None, "mask": base64.b64encode(data).decode()}
+
+    corner = np.zeros((64, 96), bool)
+    corner[:5, :5] = True
+    planted = plant(study, disc, lambda _: corner, wrap)
+    assert main(["bench", "prepare", str(tmp_path / "bench"), "--chosen", str(study.folder), "--json"]) == 0
+    capsys.readouterr()
+    counts = set()
+    for sample in Benchmark.load(tmp_path / "bench").samples:
+        masks = [m for r in range(READERS) if (m := planted.of(r, sample.id)) is not None]
+        roi = cv2.imread(str(tmp_path / "bench" / str(sample.roi)), cv2.IMREAD_GRAYSCALE) > 0
+        counts.add(min(3, len(masks)))
+        if len(masks) < 3:
+            assert np.array_equal(roi, np.logical_and.reduce(masks))
+            continue
+        union = np.logical_or.reduce(masks).astype(np.uint8)
+        y, x = np.nonzero(cv2.dilate(union, np.ones((21, 21), np.uint8)))
+        near = slice(y.min(), y.max() + 1), slice(x.min(), x.max() + 1)
+        parts = [itk.GetImageFromArray(mask[near].astype(np.uint8)) for mask in masks]
+        theirs, ours = itk.GetArrayFromImage(itk.STAPLE(parts)), roi[near]
+        assert 2 * (ours & (theirs > 0.5)).sum() / (ours.sum() + (theirs > 0.5).sum()) > 0.97
+        assert not roi[:5, :5].any()
+    assert counts >= {3}
