@@ -61,6 +61,16 @@ def test_a_run_by_keyboard_at_two_sizes_and_live(served):
         assert "show=0.1" in page.url  # what is shown can be passed on as a link
         page.goto(page.url)
         page.wait_for_selector('body[data-shown="0.1"]')
+        page.keyboard.press("+")
+        for key, shown in (
+            ("]", "0.2"),
+            ("[", "0.1"),
+            ("]", "0.2"),
+            ("[", "0.1"),
+        ):  # to and fro, with the view kept
+            page.keyboard.press(key)
+            page.wait_for_selector(f'body[data-shown="{shown}"]')
+            assert page.locator("#panels figure").count() == 2 and page.evaluate("pictures.zoom") == 1.25
         page.keyboard.press("d")
         page.wait_for_selector("#panels figure:nth-child(3)")
         page.keyboard.down("f")
@@ -82,6 +92,9 @@ def test_a_run_by_keyboard_at_two_sizes_and_live(served):
             pending = next(row.id for row in reader.tasks(TaskState.PENDING) if reader.calls(row.id))
         assert page.locator(f"#t{pending}.pending").count() == 1
 
+        alone = page.context.new_page()
+        alone.goto(f"{address}/task/{pending}")
+
         async def write() -> None:
             async with Journal.open(run) as journal:
                 await journal.close_task(pending, TaskState.STOPPED, 1, "by hand")
@@ -90,6 +103,9 @@ def test_a_run_by_keyboard_at_two_sizes_and_live(served):
         worker.start()
         worker.join()
         page.wait_for_selector(f"#t{pending}.stopped", timeout=20_000)  # the page saw it by itself
+        alone.bring_to_front()  # a page out of sight does not ask
+        alone.wait_for_selector(".crumbs .badge.stopped", timeout=20_000)
+        assert alone.locator("#panels figure").count() > 0
 
         page.set_viewport_size({"width": 834, "height": 1112})
         for path in ("/", f"/task/{pending}", "/judges", "/calls"):

@@ -92,8 +92,9 @@ class ViewedTask:
     def mark(self) -> str:
         """Changes when anything of the task does."""
         settled = sum(call.outcome is not None for call in self.calls)
-        judged = sum(len(one.judges) for one in (*self.rounds, *self.earlier))
-        return f"{self.row.state} {self.row.generation} {self.row.round} {len(self.calls)} {settled} {judged}"
+        rounds = (*self.rounds, *self.earlier)
+        said = sum(len(one.judges) for one in rounds), sum(len(one.scores) for one in rounds)
+        return f"{self.row.state} {self.row.generation} {self.row.round} {len(self.calls)} {settled} {said}"
 
 
 class RunView:

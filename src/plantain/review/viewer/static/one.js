@@ -13,13 +13,14 @@ async function show(index) {
   [...$("rounds").children].forEach((button, i) => button.setAttribute("aria-pressed", i === shown));
   const list = one ? [...original, {label: /^\d/.test(one.dataset.label) ? `${said.each} ${one.dataset.label}` : one.dataset.label, url: one.dataset.picture, slot: 0}] : original;
   if (!list.length) { $("panels").textContent = "There is no picture here: an imported release did not carry it."; return; }
-  try {
-    const bitmaps = await Promise.all(list.map((each) => pictures.load(each.url)));
-    const keep = {zoom: pictures.zoom, exact: pictures.exact, x: pictures.x, y: pictures.y, width: pictures.width, level: pictures.level, preset: $("preset").selectedIndex};
-    const first = !pictures.pictures;
+  let bitmaps;
+  try { bitmaps = await Promise.all(list.map((each) => pictures.load(each.url))); } catch { $("panels").textContent = "This picture cannot be shown: it is not here."; }
+  if (all[shown] !== one) return; // another round was asked for meanwhile
+  if (bitmaps) {
+    const {zoom, exact, x, y, width, level} = pictures, preset = $("preset").selectedIndex, first = !pictures.pictures;
     await pictures.show(list, {size: [bitmaps[0].width, bitmaps[0].height], spacing_mm: Number(said.spacing) || null, modality: said.modality});
-    if (!first) { Object.assign(pictures, keep); $("preset").selectedIndex = keep.preset; pictures.draw(); }
-  } catch { $("panels").textContent = "This picture cannot be shown: it is not here."; }
+    if (!first) { Object.assign(pictures, {zoom, exact, x, y, width, level}); $("preset").selectedIndex = preset; pictures.draw(); }
+  }
   const to = new URL(location.href);
   if (one && all.length > 1) to.searchParams.set("show", one.dataset.round);
   history.replaceState(null, "", to);
