@@ -7,13 +7,13 @@ strokes appeared that were not there before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import cv2
 import numpy as np
 
-from plantain.pixels.arrays import Field, Mask, Pixels
+from plantain.pixels.arrays import Image, Pixels
 from plantain.pixels.boxes import Box
 from plantain.privacy.text import Text, TextKind, TextReader, shifted
 
@@ -25,6 +25,7 @@ STROKE_PX = 60
 
 _ALIKE_LEVELS, _ALIKE = 10.0, 0.9
 _AROUND = 24
+_NEAR = 12
 _SHARP_LEVELS = 80.0
 
 
@@ -70,14 +71,16 @@ def text_changes(
     Returns:
         What was not left alone, in order of place; empty for an edit that kept every marker and drew no text.
     """
+    was, now = _contrast(before), _contrast(after)
+    came = _new_strokes(was, now)
     if known is None:
         # No stroke came or went, so no letter did either.
-        if not _new_strokes(before, after) and not _new_strokes(after, before):
+        if not came and not _new_strokes(now, was):
             return ()
         known = reader.read(before)
     kept = [text for text in known if text.kind is not TextKind.STRAY or _drawn(before, text.box)]
     touched = [text for text in kept if not _alike(before, after, text.box)]
-    regions = [*_new_strokes(before, after), *(_around(text.box, after) for text in touched)]
+    regions = [*came, *(_around(text.box, after) for text in touched)]
     if not regions:
         return ()
     region = _hull(regions)
@@ -159,25 +162,28 @@ def _drawn(pixels: Pixels, box: Box) -> bool:
     return float((_contrast(np.ascontiguousarray(box.cut(pixels))) > _SHARP_LEVELS).mean()) > 0.1
 
 
-def _new_strokes(before: Pixels, after: Pixels) -> list[Box]:
-    """Places where fine, strong structure appeared."""
-    grown: Mask = _contrast(after) - _contrast(before) > STROKE_LEVELS
-    if not grown.any():
+def _new_strokes(was: Image, now: Image) -> list[Box]:
+    """Places where fine, strong structure appeared, by the contrast before and after."""
+    grown = np.asarray(cv2.subtract(now, was) > STROKE_LEVELS, np.uint8)
+    held = Box(*cv2.boundingRect(grown))
+    if not held.width:
         return []
-    near = cv2.dilate(grown.astype(np.uint8), np.ones((25, 25), np.uint8))
+    held = held.grown(_NEAR, now.shape[1], now.shape[0])  # most edits are small: the rest holds no stroke
+    strokes = held.cut(grown)
+    near = cv2.dilate(strokes, np.ones((2 * _NEAR + 1, 2 * _NEAR + 1), np.uint8))
     count, labels, boxes, _ = cv2.connectedComponentsWithStats(near)
-    sizes = np.bincount(labels[grown], minlength=count)
-    least = STROKE_PX * before.shape[1] / 1024
-    return [
+    sizes = np.bincount(labels[strokes > 0], minlength=count)
+    least = STROKE_PX * now.shape[1] / 1024
+    found = (
         Box(*(int(value) for value in boxes[label][:4])) for label in range(1, count) if sizes[label] >= least
-    ]
+    )
+    return [replace(box, left=box.left + held.left, top=box.top + held.top) for box in found]
 
 
-def _contrast(pixels: Pixels) -> Field:
+def _contrast(pixels: Pixels) -> Image:
     """Strength of structure a few pixels wide: the range of grey levels in a 5x5 window."""
     gray = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
-    window = np.ones((5, 5), np.uint8)
-    return np.asarray(cv2.morphologyEx(gray, cv2.MORPH_GRADIENT, window), np.float32)
+    return np.asarray(cv2.morphologyEx(gray, cv2.MORPH_GRADIENT, np.ones((5, 5), np.uint8)))
 
 
 def _around(box: Box, pixels: Pixels) -> Box:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from plantain.files.opening import MAX_TEXT_BYTES, read_inside
@@ -165,13 +165,20 @@ def edition_of(fingerprint: str, folder: Path | None) -> int:
 def _read(name: str, folder: Path | None, edition: int) -> str:
     """A prompt's source: the folder's, else ours as of an edition."""
     file = f"{name}.md.j2"
-    places = [folder] if folder is not None else []
-    places += [BUILT_IN / str(number) for number in range(edition, 1, -1)]
-    path = next((place / file for place in places if os.path.lexists(place / file)), BUILT_IN / file)
+    if folder is None or not os.path.lexists(path := folder / file):
+        return _ours(file, edition)
     try:
-        return read_inside(path.parent, path, MAX_TEXT_BYTES).decode()
+        return read_inside(folder, path, MAX_TEXT_BYTES).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"prompt {path}: cannot be read: {error}") from None
+
+
+@cache
+def _ours(file: str, edition: int) -> str:
+    places = (BUILT_IN / str(number) for number in range(edition, 1, -1))
+    return next((place / file for place in places if (place / file).is_file()), BUILT_IN / file).read_text(
+        "utf-8"
+    )
 
 
 def _refuse_strangers(folder: Path) -> None:
