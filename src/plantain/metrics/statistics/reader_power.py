@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +93,16 @@ def power(
             f"{readers} readers and {cases} cases in {groups} groups: each group needs the same number of readers, "
             "at least 2, and at least 2 cases"
         )
-    from scipy.special import gammaincinv, ndtr, stdtrit
+    from scipy.special import ndtr
+
+    reach, error = _reach(readers, cases, parts, groups, level)
+    return float(np.mean(ndtr((effect - reach) / error) + ndtr((-effect - reach) / error)))
+
+
+@lru_cache(maxsize=4)
+def _reach(readers: int, cases: int, parts: Components, groups: int, level: float) -> tuple[Floats, float]:
+    """From which mean difference on the test finds one, for each draw; and the standard error of that mean."""
+    from scipy.special import stdtrit
 
     in_group, own_cases = readers // groups, cases / groups
     total = in_group * own_cases * groups
@@ -104,8 +113,8 @@ def power(
         parts.rest,
     )
     by_reader, by_case, left = (
-        mean * 2.0 * gammaincinv(df / 2.0, draw) / df / total
-        for mean, df, draw in zip(size, free, _draws(), strict=True)
+        mean * _chi_squared(axis, df) / df / total
+        for axis, (mean, df) in enumerate(zip(size, free, strict=True))
     )
     unbiased = by_reader + by_case - left
     variance = np.maximum(unbiased, by_reader)
@@ -114,8 +123,15 @@ def power(
     wider, most = careful(readers)
     freedom = free[0] * np.minimum((variance / by_reader) ** 2, most)
     reach = stdtrit(freedom, 1 - level / 2) * np.sqrt(wider * variance)
-    error = math.sqrt(parts.reader / readers + parts.case / cases + parts.rest / total)
-    return float(np.mean(ndtr((effect - reach) / error) + ndtr((-effect - reach) / error)))
+    return reach, math.sqrt(parts.reader / readers + parts.case / cases + parts.rest / total)
+
+
+@lru_cache(maxsize=256)
+def _chi_squared(axis: int, df: float) -> Floats:
+    """The draws along an axis of the cube as values of chi-squared."""
+    from scipy.special import gammaincinv
+
+    return np.asarray(2.0 * gammaincinv(df / 2.0, _draws()[axis]), np.float64)
 
 
 @cache
