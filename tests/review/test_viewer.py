@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import re
 import shutil
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bench.scored_run import make_all
 from plantain.cli import main
 from plantain.journal import Journal, JournalReader
 from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, judge_pairs, offered, page_of
-from plantain.pixels.encode import XMP_PACKET
+from plantain.pixels.decode import decode_mask
+from plantain.pixels.encode import XMP_PACKET, encode_mask
 from plantain.records import TaskState
 from plantain.review.ratings import Ratings
 from plantain.review.simulated import simulate
@@ -101,6 +104,9 @@ def test_pages_go_forwards_and_back_and_leave_nothing_out(run: Path, order: Task
         )
         first = page_of(reader, TaskQuery(), size=3, before=whole[0] if order is TaskOrder.ID else "999999")
         assert count_of(reader, TaskQuery()) == 11 and len(first.tasks) <= 3
+        assert count_of(reader, TaskQuery(), order) == len(
+            whole
+        )  # what is counted beside a list is what it has
 
 
 def test_what_there_is_to_filter_by(run: Path):
@@ -227,6 +233,22 @@ def test_a_study_is_shown_with_its_models_and_answers(tmp_path: Path):
         assert web.get(path).status_code == 404
 
 
+def test_regions_are_shown_as_they_were_drawn_last(tmp_path: Path):
+    study = small_study(tmp_path / "s", ReaderTask.CHOOSE_ROI, cases=1)
+    item, ratings = study.blocks[0].items[0], Ratings.open(study)
+    reader, _ = ratings.invite()
+    web = web_of(StudyView(study.folder))
+    for key, column in (("first000", 3), ("second00", 9)):
+        mask = np.zeros((64, 64), bool)
+        mask[:, column] = True
+        value = {"proposal": None, "mask": base64.b64encode(encode_mask(mask)).decode()}
+        ratings.save(reader.code, item.id, key, "b1", [], 0, value, 1)
+        (address,) = re.findall(r'data-picture="(/region/[^"]+)"', web.get(f"/case/{item.case}").text)
+        assert np.array_equal(decode_mask(web.get(address).content), mask)
+    ratings.close()
+    assert web.get(f"/region/{item.id}/R02").status_code == web.get("/region/b9-1/R01").status_code == 404
+
+
 def test_where_readers_differ_is_asked_of_all_whoever_is_shown(tmp_path: Path):
     study = small_study(tmp_path / "s", ReaderTask.ACCEPT, models=MODELS[:1], cases=2)
     ratings = Ratings.open(study)
@@ -294,3 +316,5 @@ def test_a_release_is_shown_like_a_run(run: Path, tmp_path: Path):
         page = web_of(view).get("/").text
         assert len(listed(page)) == 9  # all but the two pending ones
         assert "/thumbnail/edited/" in page
+        # it has no calls to be in order of
+        assert listed(web_of(view).get("/?order=recent").text) == listed(page) and "newest call" not in page

@@ -16,7 +16,7 @@ _STATES = tuple(state.value for state in TaskState)
 
 
 class TaskOrder(StrEnum):
-    """By id, which stays; or by the last call, newest first, which is how a build is followed."""
+    """By id, which stays; or by the last call, newest first, which is how a build is followed: only what was begun."""
 
     ID = "id"
     RECENT = "recent"
@@ -174,12 +174,14 @@ def page_of(
     return BrowsedPage(tasks, more if backwards else bool(mark), bool(mark) if backwards else more)
 
 
-def count_of(reader: JournalReader, query: TaskQuery) -> int:
-    """How many tasks pass; without a filter, or with a state only, from the journal's counters."""
-    if set(query.given) <= {"state"}:
+def count_of(reader: JournalReader, query: TaskQuery, order: TaskOrder = TaskOrder.ID) -> int:
+    """How many tasks a list has; by id and without a filter, or with a state only, from the journal's counters."""
+    begun = order is TaskOrder.RECENT
+    if not begun and set(query.given) <= {"state"}:
         counts = reader.counts()
         return counts[TaskState(query.state)] if query.state else sum(counts.values())
     where, values = _where(query)
+    where += " AND EXISTS (SELECT 1 FROM call c WHERE c.task = t.id)" if begun else ""
     return int(reader.connection.execute(f"SELECT count(*) FROM task t WHERE {where}", values).fetchone()[0])
 
 

@@ -7,7 +7,7 @@ import orjson
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 
 from plantain.journal.errors import BadBlob
-from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, judge_pairs
+from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, judge_pairs, newest_call
 from plantain.journal.questions.telemetry import costs
 from plantain.pixels.decode import BadImage
 from plantain.records import InputError
@@ -38,14 +38,17 @@ async def _query(request: Request) -> TaskQuery:
     return TaskQuery(**asked)  # type: ignore[arg-type]
 
 
-async def _order(request: Request) -> TaskOrder:
+View: TypeAlias = Annotated[RunView, Depends(_view)]
+
+
+def _order(request: Request, view: View) -> TaskOrder:
     try:
-        return TaskOrder(request.query_params.get("order") or TaskOrder.ID)
+        asked = TaskOrder(request.query_params.get("order") or TaskOrder.ID)
     except ValueError as error:
         raise InputError(f"order: one of {', '.join(TaskOrder)}") from error
+    return asked if newest_call(view.reader) else TaskOrder.ID  # an imported release has no calls
 
 
-View: TypeAlias = Annotated[RunView, Depends(_view)]
 Query: TypeAlias = Annotated[TaskQuery, Depends(_query)]
 Order: TypeAlias = Annotated[TaskOrder, Depends(_order)]
 
@@ -111,8 +114,8 @@ def mark(view: View, task: str) -> Response:
 
 
 @router.get("/api/count")
-def count(view: View, query: Query) -> Response:
-    return _json({"count": count_of(view.reader, query)})
+def count(view: View, query: Query, order: Order) -> Response:
+    return _json({"count": count_of(view.reader, query, order)})
 
 
 @router.get("/api/offered")

@@ -90,6 +90,12 @@ def whole(view: View, file: str) -> Response:
     return picture(view.read(file))
 
 
+@router.get("/region/{item}/{reader}")
+def region(view: View, item: str, reader: str) -> Response:
+    """What one reader drew."""
+    return picture(view.region(item, reader))
+
+
 @router.get("/thumbnail/{what}/{file}")
 def thumbnail(view: View, what: str, file: str) -> Response:
     """A small copy; `what` is "original" or "edited"."""

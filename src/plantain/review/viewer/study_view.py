@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,6 +97,15 @@ class StudyView:
         }:
             raise InputError("no such picture")
         return read_inside(self.study.folder, self.study.folder / PICTURES / file)
+
+    def region(self, item: str, reader: str) -> bytes:
+        """What one reader drew, as a PNG. Raises InputError where there is none."""
+        block_item = self.study.by_item.get(item)
+        rows = self.rows().get(block_item[1].case, []) if block_item else []
+        for row in rows:
+            if (row.item, row.reader) == (item, reader) and row.value.get("mask"):
+                return base64.b64decode(row.value["mask"])
+        raise InputError("no such region")
 
     def outputs(self, case: Case) -> list[tuple[str, str]]:
         """(model, file) of everything but the original."""
