@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import base64
-import html
 import shlex
 from collections.abc import Sequence
+from functools import cache, partial
 from pathlib import Path
 
 import cv2
 import numpy as np
+from jinja2 import Environment
 
 from plantain.catalogue.quarantine import Held
 from plantain.catalogue.store import Catalogue
-from plantain.files.writing import replace_file
+from plantain.pages.publishing import page_environment, write_page
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
-from plantain.records.counts import counted
 
 PAGE = "quarantine.html"
 SHOWN_PX = 640
@@ -24,10 +24,6 @@ MOST = 500
 """Images on the page; the rest follow when these are decided on."""
 
 _RED = (230, 30, 30)
-_STYLE = (
-    "body{font:15px/1.4 sans-serif;margin:2em;max-width:60em}img{width:100%;max-width:640px;display:block}"
-    "article{margin:2em 0;border-top:1px solid #999}code{background:#eee;padding:0 .3em}"
-)
 
 
 def write_preview(catalogue: Catalogue, waiting: Sequence[Held]) -> Path | None:
@@ -36,16 +32,26 @@ def write_preview(catalogue: Catalogue, waiting: Sequence[Held]) -> Path | None:
     if not waiting:
         path.unlink(missing_ok=True)
         return None
-    articles = "".join(_article(catalogue, one) for one in waiting[:MOST])
-    page = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Quarantine</title><style>{_STYLE}</style>'
-        f"<h1>{counted(len(waiting), 'image')} in quarantine</h1><p>They may show who somebody is. Do not pass "
-        f"this page on.</p>"
-        f"<p>They take no part in a build until released or masked. All at once: {_commands(path.parent, 'all')}.</p>"
-        f"{articles}</html>\n"
-    )
-    replace_file(path, page.encode())
+    root = path.parent
+    page = _environment().get_template("quarantine.html.j2")
+    shown = [
+        {
+            "name": one.image.id,
+            "picture": _picture(catalogue, one),
+            "found": [
+                f"{found.kind}: {found.text}" if found.text else f"a {found.kind}" for found in one.found
+            ],
+            "maskable": one.maskable,
+        }
+        for one in waiting[:MOST]
+    ]
+    write_page(path, page.render(waiting=waiting, shown=shown, command=partial(_command, root)))
     return path
+
+
+@cache
+def _environment() -> Environment:
+    return page_environment(Path(__file__).parent / "templates", "")
 
 
 def framed(pixels: Pixels, waiting: Held) -> Pixels:
@@ -57,25 +63,14 @@ def framed(pixels: Pixels, waiting: Held) -> Pixels:
     return shown
 
 
-def _article(catalogue: Catalogue, waiting: Held) -> str:
+def _picture(catalogue: Catalogue, waiting: Held) -> str:
+    """The framed image as a data URI, `SHOWN_PX` wide and high."""
     shown = framed(decode(catalogue.read(waiting.image)), waiting)
     small = cv2.resize(shown, (SHOWN_PX, SHOWN_PX), interpolation=cv2.INTER_AREA)
     _, data = cv2.imencode(".jpg", cv2.cvtColor(small, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 85])
-    picture = base64.b64encode(data.tobytes()).decode()
-    lines = "".join(
-        f"<li>{html.escape(f'{one.kind}: {one.text}' if one.text else f'a {one.kind}')}</li>"
-        for one in waiting.found
-    )
-    name = html.escape(waiting.image.id)
-    commands = _commands(catalogue.root, waiting.image.id, maskable=waiting.maskable)
-    return (
-        f'<article><h2>{name}</h2><img alt="{name}" src="data:image/jpeg;base64,{picture}"><ul>{lines}</ul>'
-        f"<p>{commands}</p></article>"
-    )
+    return f"data:image/jpeg;base64,{base64.b64encode(data.tobytes()).decode()}"
 
 
-def _commands(root: Path, name: str, *, maskable: bool = True) -> str:
-    """Commands that a person can paste, as HTML; a photograph cannot be masked."""
-    ways = ("--release", "--mask") if maskable else ("--release",)
-    commands = (shlex.join(["plantain", "quarantine", str(root), way, name]) for way in ways)
-    return " or ".join(f"<code>{html.escape(command)}</code>" for command in commands)
+def _command(root: Path, way: str, name: str) -> str:
+    """A command that a person can paste."""
+    return shlex.join(["plantain", "quarantine", str(root), way, name])

@@ -14,10 +14,10 @@ from plantain.pages import wording
 from plantain.records import InputError
 
 SHARED = Path(__file__).parent / "templates"
-"""What long pages have in common: their head and their style."""
+"""What pages have in common: their head and their style."""
 
 LOOK = SHARED / "look.css"
-"""The stylesheet of all that plantain shows: report, leaderboard, cards, reading room, viewer, site."""
+"""The one stylesheet of all that plantain shows: report, leaderboard, cards, reading room, viewer, site."""
 
 
 def plain_environment(*folders: Path) -> Environment:
@@ -50,7 +50,7 @@ def page_environment(templates: Path, script: str) -> Environment:
     environment = plain_environment(templates, SHARED)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     environment.globals |= {
-        "style": LOOK.read_text(encoding="utf-8") + (SHARED / "document.css").read_text(encoding="utf-8"),
+        "style": LOOK.read_text(encoding="utf-8"),
         "script": script,
         "policy": f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
         "base-uri 'none'; form-action 'none'",

@@ -355,9 +355,5 @@ def _environment() -> Environment:
         "pairwise_rows": pairwise_rows,
         "groupby_pairs": _by_task_and_metric,
     }
-    environment.globals |= {
-        "OVERALL": OVERALL,
-        "MACRO": MACRO,
-        "own_style": (TEMPLATES / "leaderboard.css").read_text(encoding="utf-8"),
-    }
+    environment.globals |= {"OVERALL": OVERALL, "MACRO": MACRO}
     return environment

@@ -343,6 +343,4 @@ def _slug(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    environment = page_environment(TEMPLATES, (TEMPLATES / "site.js").read_text(encoding="utf-8"))
-    environment.globals |= {"own_style": (TEMPLATES / "site.css").read_text(encoding="utf-8")}
-    return environment
+    return page_environment(TEMPLATES, (TEMPLATES / "site.js").read_text(encoding="utf-8"))

@@ -241,7 +241,7 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
     changed = f", {done.labelled} labelled now" if done.labelled else ""
     changed += f", {done.regrouped} of another group or split now" if done.regrouped else ""
     print(
-        f"{out}: {counted(len(catalogue), 'image')}, {done.added} of them new{changed}; "
+        f"{out}: {counted(len(catalogue), 'image')}, {done.added} new{changed}; "
         f"{counted(_files(done), 'file')} rejected"
     )
     for table in done.tables:
@@ -253,7 +253,7 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
     for item in done.left_out:
         print(f"left out {item.count}: {item.reason}")
     if done.quarantined:
-        new = f", {done.newly_quarantined} of them new" if done.newly_quarantined else ""
+        new = f", {done.newly_quarantined} new" if done.newly_quarantined else ""
         print(
             f"{counted(len(done.quarantined), 'image')} in quarantine{new}; none takes part in a build until it "
             f"is released or masked:"
