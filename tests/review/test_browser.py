@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.path import Path as MatplotlibPath
 
-from plantain.pixels.dicom import decode_dicom
-from plantain.pixels.prepare import prepare
-from plantain.pixels.wide import read_wide
 from plantain.review.answers import region_of
-from plantain.review.freezing import Wanted, new_study
 from plantain.review.ratings import ADMINISTRATOR, Ratings
 from plantain.review.results.rows import rows_of
-from plantain.review.sources import Material
-from plantain.review.study import ORIGINAL, ItemKind, ReaderTask, Study
-from plantain.rubrics import MED_BANANA
+from plantain.review.study import ItemKind, ReaderTask, Study
+from review.in_browser import CHROMIUM, Screen, at_first_item, running
 from review.study_on_paper import MODELS, small_study
-from review.test_wide import computed_tomogram
 
 playwright = pytest.importorskip("playwright.sync_api")
-uvicorn = pytest.importorskip("uvicorn")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium here")]
 
 HOSTILE = "<script>window.pwned=1</script><img src=x onerror=window.pwned=1>"
@@ -41,47 +29,6 @@ def served(tmp_path_factory) -> Iterator[tuple[Study, Ratings, str]]:
     )
     with running(study) as (ratings, address):
         yield study, ratings, address
-
-
-@contextmanager
-def running(study: Study) -> Iterator[tuple[Ratings, str]]:
-    from plantain.review.room.server import create_app
-    from plantain.review.serving import listen
-
-    ratings = Ratings.open(study)
-    held = listen("127.0.0.1", 0)
-    app = create_app(study, ratings, hosts=frozenset({"127.0.0.1"}))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [held]})
-    thread.start()
-    yield ratings, f"http://127.0.0.1:{held.getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
-    ratings.close()
-
-
-class Screen:
-    """A page, what it asked for, what it complained of; `turn` counts what it has shown."""
-
-    def __init__(self, browser, width: int, height: int) -> None:
-        self.page = browser.new_context(viewport={"width": width, "height": height}).new_page()
-        self.requests: list[str] = []
-        self.complaints: list[str] = []
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda said: self.complaints.append(said.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-
-    def then(self, act, *args) -> None:
-        """Does something and waits until the page has shown something new; no clock is asked."""
-        turn = self.page.evaluate("document.body.dataset.turn ?? ''")
-        act(*args)
-        self.page.wait_for_selector(
-            f'body[data-turn]:not([data-turn="{turn}"])', state="attached", timeout=20_000
-        )
-
-    def press(self, keys: str) -> None:
-        for key in keys.split():
-            self.page.keyboard.press(key)
 
 
 KEYS = {
@@ -253,20 +200,6 @@ def test_a_region_is_what_the_page_shows(tmp_path: Path):
         browser.close()
 
 
-@contextmanager
-def at_first_item(study: Study) -> Iterator[tuple[Screen, Ratings]]:
-    """A new reader's page on the first item of a study without training."""
-    with running(study) as (ratings, address), playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        screen = Screen(browser, 1280, 800)
-        screen.then(screen.page.goto, f"{address}/enter#{ratings.invite()[1]}")
-        screen.then(screen.page.keyboard.press, "y")
-        screen.then(screen.page.keyboard.press, "Enter")
-        yield screen, ratings
-        assert screen.complaints == []
-        browser.close()
-
-
 FAR = 8
 """Pixels that shift and an arrow go, on pictures of 64."""
 
@@ -350,35 +283,3 @@ def test_regions_are_drawn_by_keyboard_alone(tmp_path: Path):
         screen.then(page.keyboard.press, "Enter")
         (stored,) = ratings.history()
     assert polygon.sum() > 1000 and (region_of(stored.value) == expected).all()
-
-
-def test_an_original_is_windowed_in_its_own_units(tmp_path: Path):
-    """What the canvas shows at the file's lung window is DICOM's linear window of the file's Hounsfield units."""
-    data, units = computed_tomogram()
-    prepared, geometry = prepare(decode_dicom(data, "ct"), 256)
-    one = Material(
-        "t", "i", "all", "p", "ct", "nodule", "add", "Add it.", {ORIGINAL: lambda: prepared, "m": lambda: prepared},
-        spacing_mm=0.66, wide=lambda shown: read_wide(data, "ct", 0, geometry, shown),
-    )  # fmt: skip
-    wanted = Wanted("Wide", 0, (ReaderTask.ACCEPT,), MED_BANANA)
-    study = new_study(tmp_path / "s", [one], ["x"], wanted)
-    with running(study) as (ratings, address), playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        screen = Screen(browser, 1280, 800)
-        page = screen.page
-        screen.then(page.goto, f"{address}/enter#{ratings.invite()[1]}")
-        screen.then(page.keyboard.press, "y")
-        screen.then(page.keyboard.press, "Enter")
-        assert "HU" in page.inner_text("#depth")
-        page.select_option("#preset", label="LUNG: W 1500 L -500")
-        page.wait_for_selector("#view:has-text('W 1500 L -500 HU')")
-        shown = np.array(
-            page.evaluate(
-                "[...pictures.windowed().getContext('2d').getImageData(0, 0, 256, 256).data].filter((_, i) => !(i % 4))"
-            )
-        ).reshape(256, 256)
-        assert np.abs(shown - (255 * ((units + 500) / 1500 + 0.5)).clip(0, 255)).max() <= 1
-        assert page.locator("#panels .scale").count() == 2 and screen.complaints == []
-        if shots := os.environ.get("PLANTAIN_SHOTS"):
-            page.screenshot(path=f"{shots}/wide.png")
-        browser.close()

@@ -43,6 +43,8 @@ class WideOriginal:
         unit: "HU", what the file says, "stored values", or `CURVED`.
         black, white: values that the prepared picture shows as 0 and 255; black is the larger where it is inverted.
         windows: (name, width, centre) that the file names; none behind a curve, where its units are not the file's.
+        linear: whether they are DICOM's LINEAR, which reach from centre - width/2 to centre + width/2 - 1 (PS3.3
+            C.11.2.1.2); else from centre - width/2 to centre + width/2, as LINEAR_EXACT.
     """
 
     levels: np.ndarray
@@ -52,6 +54,7 @@ class WideOriginal:
     black: float
     white: float
     windows: tuple[tuple[str, float, float], ...] = ()
+    linear: bool = False
 
 
 def read_wide(
@@ -69,11 +72,14 @@ def read_wide(
     Raises:
         BadImage: bytes that cannot be used, or another picture than the prepared one.
     """
-    unit, windows = STORED, tuple[tuple[str, float, float], ...]()
+    unit, windows, linear, slope = STORED, tuple[tuple[str, float, float], ...](), False, 1.0
     if data[128:132] == b"DICM":
         values, header = modality_values(read_dicom(data, name), name, frame)
         unit = _unit(header)
-        windows = _windows(header)
+        function = str(header.get("VOILUTFunction") or "LINEAR").upper()
+        linear = function == "LINEAR"
+        slope = abs(float(header.get("RescaleSlope") or 1.0)) or 1.0
+        windows = _windows(header, 1.0 if linear else 0.0) if function in ("LINEAR", "LINEAR_EXACT") else ()
     else:
         check_header(data, name)
         with Image.open(io.BytesIO(data)) as image:
@@ -92,12 +98,13 @@ def read_wide(
     if ends is None:
         return _by_curve(laid, prepared, name)
     black, white = ends
-    step = max(
-        (high - low) / LEVELS,
-        1.0 if np.array_equal(values, np.rint(values)) and high - low <= LEVELS else 0.0,
-    )
+    stored = (
+        values - low
+    ) / slope  # whole numbers where the file has no look-up table: then no level is rounded
+    exact = high - low <= LEVELS * slope and np.allclose(stored, np.rint(stored), rtol=0.0, atol=1e-6)
+    step = slope if exact else (high - low) / LEVELS
     levels = np.rint((laid - low) / step).clip(0, LEVELS).astype(np.uint16)
-    return WideOriginal(levels, low, step, unit, black, white, windows)
+    return WideOriginal(levels, low, step, unit, black, white, windows, linear)
 
 
 def packed(wide: WideOriginal) -> Pixels:
@@ -177,7 +184,7 @@ def _unit(header: object) -> str:
     return unit if unit.isascii() and 0 < len(unit) <= 16 and unit not in ("US", "UNSPECIFIED") else STORED
 
 
-def _windows(header: object) -> tuple[tuple[str, float, float], ...]:
+def _windows(header: object, narrowest: float) -> tuple[tuple[str, float, float], ...]:
     def several(name: str) -> list[object]:
         value = getattr(header, name, None)
         return (
@@ -197,7 +204,7 @@ def _windows(header: object) -> tuple[tuple[str, float, float], ...]:
             window = float(str(width)), float(str(centre))
         except ValueError:
             continue
-        if np.isfinite(window).all() and 0 < window[0] < 1e7 and abs(window[1]) < 1e7:
+        if np.isfinite(window).all() and narrowest < window[0] < 1e7 and abs(window[1]) < 1e7:
             name = names[place] if place < len(names) and names[place].isprintable() else ""
             found.append((name[:40] or "The file's" + (f" {place + 1}" if place else ""), *window))
     return tuple(found[:6])

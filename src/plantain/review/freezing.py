@@ -233,7 +233,8 @@ def _wide(
     replace_file(folder / PICTURES / name, blinded({"": packed(wide)}, (width, height))[""])
     record: dict[str, object] = {"file": name, "low": wide.low, "step": wide.step, "unit": wide.unit}
     windows = [list(one) for one in wide.windows]
-    return record | {"black": wide.black, "white": wide.white, "windows": windows}
+    ends = {"black": wide.black, "white": wide.white}
+    return record | ends | {"windows": windows, "linear": wide.linear}
 
 
 def _block(

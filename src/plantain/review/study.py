@@ -65,7 +65,7 @@ class Case:
         spacing_mm: of a pixel, where known.
         credentialed: its owner allows it only to readers who confirmed the agreement.
         wide: all grey levels of the original: `file` below `pictures/`, `low`, `step` and `unit` of a level, `black`
-            and `white` of the prepared picture, `windows`; None where they are not served.
+            and `white` of the prepared picture, `windows`, and whether these are `linear`; None: not served.
     """
 
     id: str

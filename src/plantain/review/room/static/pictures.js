@@ -42,8 +42,8 @@ class Pictures {
   presets() { // (name, width, level) in levels of the prepared picture; those of the file first
     const list = PRESETS[this.modality] || PRESETS.any, wide = this.wide;
     if (!wide) return list;
-    const one = (wide.white - wide.black) / 255;
-    return [list[0], ...wide.windows.map(([name, width, centre]) => [`${name}: W ${Math.round(width)} L ${Math.round(centre)}`, width / Math.abs(one), (centre - wide.black) / one]), ...list.slice(1)];
+    const one = (wide.white - wide.black) / 255, more = wide.linear ? 1 : 0; // DICOM's LINEAR is one value narrower than its name
+    return [list[0], ...wide.windows.map(([name, width, centre]) => [`${name}: W ${Math.round(width)} L ${Math.round(centre)}`, (width - more) / Math.abs(one), (centre - more / 2 - wide.black) / one]), ...list.slice(1)];
   }
   fillPresets() {
     const list = this.presets();
@@ -194,8 +194,8 @@ class Pictures {
     }
     if (this.panels.length) {
       const shown = this.scale(this.panels[0]);
-      const one = this.wide ? (this.wide.white - this.wide.black) / 255 : 1;
-      const window = this.wide ? `W ${Math.round(this.width * Math.abs(one))} L ${Math.round(this.wide.black + this.level * one)} ${this.wide.unit}` : `W ${Math.round(this.width)} L ${Math.round(this.level)}`;
+      const one = this.wide ? (this.wide.white - this.wide.black) / 255 : 1, more = this.wide?.linear ? 1 : 0;
+      const window = this.wide ? `W ${Math.round(this.width * Math.abs(one) + more)} L ${Math.round(this.wide.black + this.level * one + more / 2)} ${this.wide.unit}` : `W ${Math.round(this.width)} L ${Math.round(this.level)}`;
       this.output.textContent = `${Math.round(100 * shown)} %${Math.abs(shown - 1) < 0.001 ? " (1:1)" : ""} · ${window}`;
     }
   }
