@@ -6,7 +6,6 @@ import binascii
 from functools import lru_cache
 
 import numpy as np
-import pybase64
 
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, declared_size, decode_untrusted
@@ -112,6 +111,8 @@ def from_base64(text: str) -> bytes:
     Raises:
         BadImage: it is not base64.
     """
+    import pybase64  # comes with the extras of hosted models, and local judges have their prompts from this room too
+
     if "-" in text or "_" in text:
         text = text.translate(_URL_SAFE)
     try:
@@ -121,6 +122,9 @@ def from_base64(text: str) -> bytes:
 
 
 def to_base64(data: bytes) -> str:
+    """Standard base64 of bytes."""
+    import pybase64
+
     return pybase64.b64encode_as_string(data)
 
 
