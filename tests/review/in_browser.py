@@ -14,6 +14,10 @@ from plantain.review.study import Study
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
+LAID_OUT = """(() => { const stage = document.querySelector("#stage").getBoundingClientRect();
+  return stage.left === 0 && stage.bottom > innerHeight - 2; })()"""
+"""Whether the pictures have the whole of their side of the window; rules of other pages have taken some of it once."""
+
 
 @contextmanager
 def running(study: Study) -> Iterator[tuple[Ratings, str]]:

@@ -13,7 +13,7 @@ from plantain.review.answers import region_of
 from plantain.review.ratings import ADMINISTRATOR, Ratings
 from plantain.review.results.rows import rows_of
 from plantain.review.study import ItemKind, ReaderTask, Study
-from review.in_browser import CHROMIUM, Screen, at_first_item, running
+from review.in_browser import CHROMIUM, LAID_OUT, Screen, at_first_item, running
 from review.study_on_paper import MODELS, small_study
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -222,6 +222,7 @@ def test_what_is_wrong_is_marked_by_keyboard_alone(tmp_path: Path):
         screen.press("?")
         assert "arrows" in page.inner_text("#dialog") and "Space" in page.inner_text("#dialog")
         screen.press("Escape k")
+        assert page.evaluate(LAID_OUT)
         assert "32, 32" in page.inner_text("#place")  # the middle
         steer(screen, 10, 12)
         screen.press("Space")

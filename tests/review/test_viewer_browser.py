@@ -13,6 +13,7 @@ import pytest
 from plantain.journal import Journal, JournalReader
 from plantain.records import TaskState
 from report.run_on_paper import build_run
+from review.in_browser import LAID_OUT
 
 playwright = pytest.importorskip("playwright.sync_api")
 uvicorn = pytest.importorskip("uvicorn")
@@ -56,6 +57,7 @@ def test_a_run_by_keyboard_at_two_sizes_and_live(served):
         page.keyboard.press("j")
         page.keyboard.press("Enter")
         page.wait_for_selector('body[data-shown="0.2"]')
+        assert page.evaluate(LAID_OUT)
         page.keyboard.press("[")
         page.wait_for_selector('body[data-shown="0.1"]')
         assert "show=0.1" in page.url  # what is shown can be passed on as a link
