@@ -224,6 +224,7 @@ def test_what_is_wrong_is_marked_by_keyboard_alone(tmp_path: Path):
         screen.press("Escape k")
         assert page.evaluate(LAID_OUT)
         assert "32, 32" in page.inner_text("#place")  # the middle
+        assert page.evaluate("document.activeElement.getAttribute('role')") == "application"
         steer(screen, 10, 12)
         screen.press("Space")
         steer(screen, 30, 25)
@@ -240,6 +241,7 @@ def test_what_is_wrong_is_marked_by_keyboard_alone(tmp_path: Path):
         assert page.evaluate("[pictures.x, pictures.y]") == [0.5, 0.5]
         screen.press("Escape ArrowLeft")  # arrows move the picture again
         assert page.evaluate("pictures.x") < 0.5 and page.inner_text("#place") == ""
+        assert page.locator("#panels [role=application]").count() == 0
         screen.press("1 2 3")
         screen.then(page.keyboard.press, "Enter")
         (stored,) = ratings.history()

@@ -10,11 +10,14 @@ class Crosshair {
     pictures.box.addEventListener("pointerdown", () => this.hide(), true);
     pictures.box.addEventListener("focusin", (event) => this.enter(pictures.panels.find((one) => one.over === event.target)?.slot));
   }
+  get role() { return this.on ? "application" : "img"; } // so that a screen reader hands the arrow keys on
+  roles() { for (const panel of this.pictures.panels) panel.over.setAttribute("role", this.role); }
   show(slots, holds) { // slots: of the pictures it may go over; holds(): whether what Space begins lasts until Space again
     Object.assign(this, {slots, holds, on: true, held: null, slot: slots[0]});
     const [w, h] = this.pictures.size;
     if (this.of !== this.pictures.pictures) Object.assign(this, {of: this.pictures.pictures, x: Math.round(w / 2), y: Math.round(h / 2)});
     this.far = Math.max(8, Math.round(Math.max(w, h) / 32));
+    this.roles();
     this.pictures.panels.find((one) => one.slot === this.slot)?.over.focus({preventScroll: true});
     this.send("hover");
     this.say("Crosshair on");
@@ -22,7 +25,7 @@ class Crosshair {
   hide() {
     if (!this.on) return;
     this.lift();
-    this.on = false; this.tell(""); this.pictures.draw();
+    this.on = false; this.roles(); this.tell(""); this.pictures.draw();
   }
   enter(slot) { // Tab went to another picture
     if (!this.on || slot === this.slot || !this.slots.includes(slot)) return;

@@ -67,7 +67,7 @@ class Pictures {
       const figure = document.createElement("figure"), canvas = document.createElement("canvas"), over = document.createElement("canvas"), caption = document.createElement("figcaption");
       canvas.className = one.plain ? "difference" : "picture";
       over.className = "over"; over.tabIndex = 0;
-      over.setAttribute("role", "img"); over.setAttribute("aria-label", one.label);
+      over.setAttribute("role", this.crosshair?.role ?? "img"); over.setAttribute("aria-label", one.label);
       caption.textContent = one.label;
       figure.append(canvas, over, caption);
       if (this.spacing) { const bar = document.createElement("div"); bar.className = "scale"; figure.append(bar); }
