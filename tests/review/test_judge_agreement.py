@@ -64,6 +64,27 @@ def test_agreement_with_people_is_that_of_the_four_cells(run: Path, study: Study
     assert found["readers among themselves"].value < 0.5  # the third agrees with the others on brains only
 
 
+def test_edits_of_several_runs_are_compared_each_with_its_own_readers(run: Path, tmp_path: Path):
+    """Two runs of the same tasks in one study: all of the first is accepted, nothing of the second."""
+    shutil.copytree(run, tmp_path / "other")
+    words = ["review", "new", str(tmp_path / "both"), "--task", "accept"]
+    assert main([*words, "--from", str(run), "--from", str(tmp_path / "other")]) == 0
+    made = open_study(tmp_path / "both")
+    first = made.models[0]
+    ratings = Ratings.open(made)
+    reader, _ = ratings.invite()
+    for item in made.blocks[0].items:
+        value = {
+            "criteria": {name: item.shown == (first,) for name, _ in made.blocks[0].criteria},
+            "codes": [],
+        }
+        ratings.save(reader.code, item.id, "k" * 8, "b1", list(item.shown), 0, value, 1)
+    ratings.close()
+    whole = agreement_with_people(made.folder, run, JUDGE)["people/both"]
+    # whatever the judge says of the two equal edits of a task, one reader's word is yes and the other no: chance
+    assert whole.n == 2 * len(made.cases) and whole.value == pytest.approx(0.0)
+
+
 def test_it_stands_in_the_judges_card(
     run: Path, study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
