@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
+from pathlib import Path
 
 import pytest
 
+import plantain
 from plantain.pages.publishing import LOOK
 
 TOKENS = {
@@ -45,3 +47,11 @@ def test_contrast_of_black_and_white_is_21() -> None:
 )
 def test_letters_can_be_read_on_every_ground(letters: str, ground: str, theme: int) -> None:
     assert contrast(TOKENS[letters][theme], TOKENS[ground][theme]) >= 4.5  # WCAG 2.2, 1.4.3, level AA
+
+
+def test_no_page_brings_a_stylesheet_of_its_own() -> None:
+    pages = [
+        path for path in Path(plantain.__file__).parent.rglob("*") if path.suffix in (".j2", ".html", ".css")
+    ]
+    own = [path for path in pages if path.suffix == ".css" or re.search(r"<style>(?!\{\{)", path.read_text())]
+    assert own == [LOOK]

@@ -212,7 +212,7 @@ def test_forged_requests_are_refused(paired):
 def test_headers_of_safety_stand_everywhere(paired):
     _, ratings, app = paired
     reader = Visitor(app, ratings.invite()[1])
-    for path in ("/", "/api/me", "/static/room.css", "/nowhere", "/picture/x"):
+    for path in ("/", "/api/me", "/static/look.css", "/nowhere", "/picture/x"):
         headers = reader.get(path).headers
         assert (
             "script-src 'self'" in headers["content-security-policy"]

@@ -14,7 +14,7 @@ from plantain.pages.publishing import LOOK
 
 STATIC = {"room.js": "text/javascript", "pictures.js": "text/javascript", "questions.js": "text/javascript",
           "region.js": "text/javascript", "crosshair.js": "text/javascript", "enter.js": "text/javascript",
-          "admin.js": "text/javascript", "look.css": "text/css", "room.css": "text/css",
+          "admin.js": "text/javascript", "look.css": "text/css",
           "favicon.svg": "image/svg+xml"}  # fmt: skip
 """Files that are served as they are, and their types."""
 

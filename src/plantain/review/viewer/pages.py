@@ -20,10 +20,8 @@ FOLDER = TEMPLATES.parent / "static"
 ROOM = Path(str(resources.files("plantain.review.room"))) / "static"
 STATIC = {
     "look.css": (LOOK.parent, "text/css"),
-    "view.css": (FOLDER, "text/css"),
     "view.js": (FOLDER, "text/javascript"),
     "one.js": (FOLDER, "text/javascript"),
-    "room.css": (ROOM, "text/css"),
     "pictures.js": (ROOM, "text/javascript"),
     "favicon.svg": (ROOM, "image/svg+xml"),
 }
