@@ -84,6 +84,18 @@ def test_edits_of_several_runs_are_compared_each_with_its_own_readers(run: Path,
     # whatever the judge says of the two equal edits of a task, one reader's word is yes and the other no: chance
     assert whole.n == 2 * len(made.cases) and whole.value == pytest.approx(0.0)
 
+    again = Path(shutil.copytree(run, tmp_path / "again"))
+    assert main(["rejudge", str(again), "--judge", f"people/{made.folder}"]) == 0
+    with JournalReader.open(again) as reader:
+        rows = [one.verdict for one in reader.verdicts(made.cases[0].source)]
+    (said,) = [one for one in rows if one.judge == "people/both"]
+    for criterion in said.observations.criteria.values():  # one reader with two minds is one reader
+        assert (criterion.passed, criterion.confidence, criterion.evidence) == (
+            False,
+            0.5,
+            "0.5 of 1 reader said yes",
+        )
+
 
 def test_it_stands_in_the_judges_card(
     run: Path, study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]

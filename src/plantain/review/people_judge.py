@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 import orjson
@@ -12,6 +13,7 @@ import orjson
 from plantain.files.opening import read_inside
 from plantain.pixels.decode import decode
 from plantain.records import CriterionResult, InputError, Observations, Outcome, OutcomeKind, Usage, task_id
+from plantain.records.counts import counted
 from plantain.review.ratings import Ratings
 from plantain.review.results.rows import Row, rows_of
 from plantain.review.study import PICTURES, ItemKind, ReaderTask, Study, open_study
@@ -65,17 +67,23 @@ class PeopleJudge:
             return failed(
                 Outcome(OutcomeKind.NOT_APPLICABLE, "no reader of the study saw this picture by this rubric")
             )
-        codes = Counter(code for row in rows for code in set(row.codes))
+        by_reader: dict[str, list[Row]] = {}  # who saw equal pixels of two runs has one voice all the same
+        for row in rows:
+            by_reader.setdefault(row.reader, []).append(row)
+        people = len(by_reader)
+        codes = Counter(
+            code for own in by_reader.values() for code in {code for row in own for code in row.codes}
+        )
         criteria = {}
         for name in names:
-            yes = sum(bool(row.value["criteria"][name]) for row in rows)
-            passed = 2 * yes > len(rows)
-            why = () if passed else tuple(sorted(code for code, n in codes.items() if 2 * n > len(rows)))
+            yes = sum(fmean(bool(row.value["criteria"][name]) for row in own) for own in by_reader.values())
+            passed = 2 * yes > people
+            why = () if passed else tuple(sorted(code for code, n in codes.items() if 2 * n > people))
             criteria[name] = CriterionResult(
-                passed, yes / len(rows), why, f"{yes} of {len(rows)} readers said yes"
+                passed, yes / people, why, f"{yes:g} of {counted(people, 'reader')} said yes"
             )
         return Reply(
-            Observations(criteria, reason=f"{len(rows)} readers of study {self._study.digest[:16]}"),
+            Observations(criteria, reason=f"{counted(people, 'reader')} of study {self._study.digest[:16]}"),
             usage=Usage(served_model=f"{self.name}@{self._study.digest[:16]}"),
         )
 
