@@ -75,7 +75,7 @@ class Planted:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Benchmark]:
+def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Benchmark]:
     """A run with outputs and metrics of an editor that calls itself open."""
     folder = tmp_path_factory.mktemp("attend")
     plain = small_bench(folder / "plain", 6, tasks=2)
@@ -90,8 +90,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Benchmark]:
     return folder / "run", benchmark
 
 
-def test_maps_are_measured_once_and_kept(made: tuple[Path, Benchmark], tmp_path: Path) -> None:
-    run, benchmark = shutil.copytree(made[0], tmp_path / "run"), made[1]
+@pytest.fixture
+def made(generated: tuple[Path, Benchmark], tmp_path: Path) -> tuple[Path, Benchmark]:
+    """A copy of that run, for one test to measure in."""
+    return Path(shutil.copytree(generated[0], tmp_path / "made")), generated[1]
+
+
+def test_maps_are_measured_once_and_kept(made: tuple[Path, Benchmark]) -> None:
+    run, benchmark = made
     watched = Planted()
     first = asyncio.run(attend(run, benchmark, ARM, watched, Measuring()))
     assert (first.measured, first.kept, len(watched.asked)) == (6, 0, 6)
