@@ -6,6 +6,7 @@ The clouds are on loopback; clients, credentials and their renewal are the SDKs'
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from datetime import date
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import orjson
 import pytest
+from openai.types import batch_create_params
 
 from fakes import gemini_format, openai_format
 from fakes.away import look_hosted
@@ -182,6 +184,19 @@ def test_doors_that_cannot_be_opened_are_named(
     monkeypatch.delenv("AZURE_OPENAI_API_KEY", raising=False)
     with pytest.raises(InputError, match=said) as caught:
         resolve_writer(model, ProviderOptions(**section))
+    assert "\n" not in str(caught.value)
+
+
+def test_azure_is_sent_no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its documentation names no image model for jobs; OpenAI's own batch takes `images/edits`, by the SDK's text."""
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", KEY)
+    source = inspect.getsource(batch_create_params)
+    assert '"/v1/images/edits"' in source and "azure" not in source.lower()
+    options = ProviderOptions(base_url="https://x.openai.azure.com", jobs=BatchClient())
+    with pytest.raises(
+        InputError, match=r"providers.azure.transport: plantain sends no batch jobs"
+    ) as caught:
+        resolve_editor("azure/gpt-image-2", options)
     assert "\n" not in str(caught.value)
 
 
