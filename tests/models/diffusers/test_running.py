@@ -14,7 +14,7 @@ import torch
 from plantain.models.diffusers.engine import Engine
 from plantain.models.diffusers.jobs import Batch, Done, Job, Loading, Running, Steering
 from plantain.models.diffusers.methods import METHODS
-from plantain.models.diffusers.pipelines.running import quantization
+from plantain.models.diffusers.pipelines.running import denoiser_name, quantization
 from plantain.models.diffusers.plan import RUNNING, EditorPlan, plan_editor
 from plantain.pixels.encode import encode_mask, encode_png
 from plantain.records import InputError
@@ -37,20 +37,36 @@ def plan(folder: Path, **settings: object) -> EditorPlan:
     return plan_editor(f"diffusers/{folder}", ProviderOptions(**settings))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("method", sorted(set(METHODS) - {"imagic"}))
 def test_eight_bits_take_a_quarter_of_the_denoisers_linear_weights(
-    tiny_loading: Callable[[str], Loading],
+    tiny_loading: Callable[[str], Loading], method: str
 ) -> None:
-    """int8 in place of float32, by torchao's own tensors; the record says it."""
+    """int8 in place of float32, by torchao's own tensors, in every linear layer; the record says it."""
     torchao = pytest.importorskip("torchao.quantization")
-    engine, plain = Engine("cpu"), tiny_loading("flux-kontext")
+    engine, plain = Engine("cpu"), tiny_loading(method)
     eight = replace(plain, running=Running(bits=8))
     done = edit(eight, engine)
     assert done.picture is not None, done.outcome
     assert done.record["running"] == {"bits": 8}
+    pipe = engine.pipeline(eight)
+    denoiser = getattr(pipe, denoiser_name(type(pipe)))
+    weights = [layer.weight for layer in denoiser.modules() if isinstance(layer, torch.nn.Linear)]
+    assert weights
+    assert all(isinstance(each, torchao.Int8Tensor) and each.qdata.dtype is torch.int8 for each in weights)
     assert "running" not in edit(plain, engine).record
-    weight = engine.pipeline(eight).transformer.transformer_blocks[0].attn.to_q.weight
-    assert isinstance(weight, torchao.Int8Tensor)
-    assert weight.qdata.dtype is torch.int8
+
+
+def test_what_learns_each_image_is_refused_fewer_bits(tiny_folder: Callable[[str], Path]) -> None:
+    """torchao's int8 weights get no gradient, and nothing says so: Imagic would learn with its biases alone."""
+    quantized = pytest.importorskip("torchao.quantization")
+    layer = torch.nn.Sequential(torch.nn.Linear(32, 32))
+    quantized.quantize_(layer, quantized.Int8WeightOnlyConfig())
+    layer.requires_grad_(True)
+    layer(torch.ones(1, 32)).sum().backward()
+    assert layer[0].weight.grad is None
+    assert layer[0].bias.grad is not None
+    with pytest.raises(InputError, match="bits: imagic learns each image"):
+        plan_editor(f"diffusers/medebench-imagic@{tiny_folder('imagic')}", ProviderOptions(bits=8))
 
 
 def test_what_a_processor_cannot_do_is_said(tiny_loading: Callable[[str], Loading]) -> None:

@@ -132,6 +132,11 @@ def plan_editor(name: str, options: ProviderOptions) -> EditorPlan:
     options = replace(options, side=options.side or trained_side(weights.folder))
     if options.offload not in ("", "none") and not method.offloads:
         raise InputError(f"providers.diffusers.offload: {method.name} needs the whole model on its device")
+    if options.bits and "model_steps" in method.takes:
+        raise InputError(
+            f"providers.diffusers.bits: {method.name} learns each image with the denoiser's weights, and weights of "
+            "fewer bits do not learn"
+        )
     terms = terms_of(where, weights.folder, method.licence)
     check_terms(name, terms, options.accept_licence)
     loras = tuple((_lora_file(name, one, options), one.weight) for one in options.loras)

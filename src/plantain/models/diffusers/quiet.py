@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 OFFLINE = {
     "HF_HUB_OFFLINE": "1",  # weights are on disk, or were fetched before: nothing is looked up
     "HF_HUB_DISABLE_TELEMETRY": "1",
@@ -10,8 +12,24 @@ OFFLINE = {
 """The surroundings of a process that runs weights; read by the libraries when they are imported."""
 
 
+REMARKS_OF_TORCHAO = {
+    "torchao": "Failed to load ",  # each kernel that this machine has no use for, by its path
+    "torch.utils._pytree": "%s is an Enum subclass and is now natively supported",
+}
+"""Logger -> how its remark begins when diffusers imports torchao, whether or not few bits are asked for."""
+
+
+def _no_remark_of_torchao(record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith(REMARKS_OF_TORCHAO[record.name])
+
+
 def quiet_libraries() -> None:
-    """No progress bars while weights are loaded, and no remarks below an error."""
+    """No progress bars while weights are loaded, and no remarks below an error.
+
+    To be called before a class of diffusers is imported, which is when torchao speaks.
+    """
+    for name in REMARKS_OF_TORCHAO:
+        logging.getLogger(name).addFilter(_no_remark_of_torchao)
     import diffusers
     import transformers
 

@@ -80,8 +80,9 @@ def _attender(plan: EditorPlan, watching: Watching) -> Attender:
 
 @cache
 def _engine(device: str) -> Engine:
-    from plantain.models.diffusers.engine import Engine
     from plantain.models.diffusers.quiet import quiet_libraries
 
     quiet_libraries()
+    from plantain.models.diffusers.engine import Engine
+
     return Engine(device)

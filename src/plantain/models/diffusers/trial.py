@@ -54,10 +54,11 @@ class _Clock:
 
 def run_trial(loading: Loading, steering: Steering, job: Job, device: str) -> EditTrial:
     """Loads weights onto a device and makes one edit with them; meant for a process of its own."""
-    from plantain.models.diffusers.engine import Engine
     from plantain.models.diffusers.quiet import quiet_libraries
 
-    quiet_libraries()
+    quiet_libraries()  # before the classes are imported, about which there are remarks
+    from plantain.models.diffusers.engine import Engine
+
     engine = Engine(device)
     began = time.perf_counter()
     fault = engine.load(loading)

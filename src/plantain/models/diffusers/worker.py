@@ -93,11 +93,12 @@ def main(fd: int, device: str) -> None:
     connection = Connection(fd)
     import cv2
 
-    from plantain.models.diffusers.engine import Engine
     from plantain.models.diffusers.quiet import quiet_libraries
 
     cv2.setNumThreads(1)
     quiet_libraries()
+    from plantain.models.diffusers.engine import Engine
+
     serve(connection, Engine(device).draw)
 
 
