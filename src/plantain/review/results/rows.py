@@ -11,7 +11,7 @@ import orjson
 
 from plantain.files.csv_form import written_csv
 from plantain.records import InputError
-from plantain.review.answers import is_right, meant
+from plantain.review.answers import checked, is_right, meant
 from plantain.review.ratings import IMPORTED, Ratings, ReaderAnswer
 from plantain.review.study import ItemKind, ReaderTask, Study
 
@@ -118,11 +118,20 @@ def _given(study: Study, ratings: Ratings) -> Iterator[tuple[ReaderAnswer, Row]]
             continue
         times[answer.reader, answer.item] += 1
         try:
+            _check(study, answer)
             yield answer, _row(study, answer, times[answer.reader, answer.item])
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except (InputError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
                 f"{ratings.path}: answer {answer.id}: not an answer to {answer.item} ({error})"
             ) from error
+
+
+def _check(study: Study, answer: ReaderAnswer) -> None:
+    """Raises InputError or what a wrong type raises: the value, or what was shown where, cannot be of this item."""
+    block, item = study.by_item[answer.item]
+    checked(block, item, study.by_case[item.case], answer.value)
+    if answer.slots and sorted(answer.slots) != sorted(item.shown):
+        raise ValueError(f"slots: {', '.join(item.shown) or 'none'} in some order")
 
 
 def _row(study: Study, answer: ReaderAnswer, times: int) -> Row:
