@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
@@ -228,3 +231,34 @@ def test_a_published_tree_is_joined_to_its_originals_by_their_ids(pictures, tmp_
         Image.open(pictures / "e" / "2.png").save(tree / f"{name}.jpeg")
     done = import_pairs(tmp_path / "tree", tmp_path / "run", originals=pictures / "o")
     assert (done.tasks, done.without_original, done.published["success"]) == (2, 1, 2)
+
+
+@pytest.mark.parametrize("name", ["metadata.csv", "metadata.jsonl", "metadata.parquet"])
+def test_a_table_that_leads_out_of_its_folder_or_is_a_pipe_is_refused(pictures, tmp_path, name):
+    outside = table(pictures, "outside" + Path(name).suffix, rows())
+    linked, piped = tmp_path / "linked", tmp_path / "piped"
+    for folder in (linked, piped):
+        folder.mkdir()
+    (linked / name).symlink_to(outside)
+    os.mkfifo(piped / name)
+    for folder, told in ((linked, "a link that leads out of"), (piped, "not a regular file")):
+        with pytest.raises(InputError, match=told):
+            import_pairs(folder, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        pa.array([b"\xff\xfe"], pa.binary()).view(pa.string()),
+        pa.array([2**31 - 1], pa.date32()),
+        pa.array([0], pa.timestamp("s", tz="No/Where")),
+    ],
+    ids=["text", "date", "zone"],
+)
+def test_a_parquet_cell_that_python_cannot_hold_is_refused(tmp_path, cell):
+    told = {name: ["x"] for name in ("original", "edited", "finding", "modality", "direction")}
+    pq.write_table(pa.table(told | {"instruction": cell}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="not a readable Parquet file"):
+        import_pairs(tmp_path / "a.parquet", tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 
 from plantain.files.installing import install_line
-from plantain.files.opening import open_regular
+from plantain.files.opening import check_inside, open_regular
 from plantain.records import InputError
 from plantain.records.suggestions import fold, suggest
 from plantain.release.importing.published import PublishedTree
@@ -90,6 +90,8 @@ def rows_of(path: Path, columns: Mapping[str, str], originals: Path | None) -> t
             raise InputError(
                 f"{path}: no metadata.csv, .jsonl or .parquet and no tree of DATASET-edit/FINDING/*.jpeg"
             )
+        for table in tables:
+            check_inside(path, table)
         return path, chain.from_iterable(_table(table, columns, joined) for table in tables)
     if path.suffix not in ENDINGS:
         raise InputError(f"{path}: expected a file that ends in {', '.join(ENDINGS)}, or a folder")
@@ -195,10 +197,13 @@ def _parquet(path: Path) -> Iterator[dict[str, object]]:
     except ImportError:
         raise InputError(f"{path}: needs pyarrow: {install_line('release')}") from None
     try:
-        with pq.ParquetFile(path) as table:
+        with open_regular(path, str(path), None) as file, pq.ParquetFile(file) as table:
             for batch in table.iter_batches(16):
                 yield from batch.to_pylist()
-    except (pa.ArrowException, OSError) as error:
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as error:
+        # the last three: text that is not UTF-8, a date that no calendar has, a time zone that is none
         raise InputError(f"{path}: not a readable Parquet file ({error})") from error
 
 
