@@ -67,6 +67,9 @@ Editing Accuracy: grade 2
 {"editing_accuracy": {"score": 4, "out_of": 5}}
 {"editing_accuracy": {"score": 4, "outOf": "5"}}
 {"editing_accuracy": {"score": 4, "scale": "1-5"}}
+{"editing_accuracy": {"score": 4, "scale": "five-point"}}
+{"editing_accuracy": {"score": 4, "range": "one to five"}}
+{"scale": "zero to five", "editing_accuracy": 4}
 {"editing_accuracy": {"score": 4, "range": [1, 5]}}
 {"editing_accuracy": {"value": 4, "maximum": 5}}
 {"editing_accuracy": 4, "max": 5}
@@ -146,6 +149,15 @@ Editing Accuracy: 8/10\nRevised: 6/10
 Editing Accuracy: 8/10\nFinal score: 6/10
 Editing Accuracy: 8\nActually 6/10.
 Editing Accuracy: 8\n6
+Editing Accuracy: 8/10\nI lower that to 6.
+Editing Accuracy: 8/10. I lower that to 6.
+Editing Accuracy: 8/10\nThe score was lowered to 6.
+Editing Accuracy: 8/10\nLowered by 2 for the seam.
+Editing Accuracy: 8/10\nMinus 2 for the seam.
+Editing Accuracy: 8/10\nI deduct two points for the seam.
+Editing Accuracy: 8/10\nMake that 6.
+Editing Accuracy: 8/10\nI would change it to 7 out of 10.
+Editing Accuracy: 8/10\nAfter a second look I adjust this to a six.
 Editing Accuracy: ~~8~~ 6
 Editing Accuracy: <del>8</del> 6
 Editing Accuracy: <s>8/10</s> 6/10
@@ -242,6 +254,19 @@ My rating is 8/10 overall.
 Accuracy: 8/10
 Editing Inaccuracy: 8/10
 Meditating accuracy: 8/10
+Editing Accuracy: 8 (provided the lesion existed)
+Editing Accuracy: 8 (if the lesion existed)
+Editing Accuracy: 8/10 (if the mask is right)
+Editing Accuracy: 8/10, unless the tube was never there
+Editing Accuracy: 8/10 - assuming a frontal view
+Editing Accuracy: 8, but only if the tube was there
+{"expected": {"editing_accuracy": 8}}
+{"expected_scores": {"editing_accuracy": 8}}
+{"rubric": {"editing_accuracy": 10}}
+{"reference": {"editing_accuracy": 8}}
+{"ground_truth": {"editing_accuracy": 8}}
+{"target": {"editing_accuracy": 8}}
+{"default": {"editing_accuracy": 8}}
 """
 _READ = {
     8.0: r"""
@@ -249,6 +274,12 @@ Editing Accuracy: 8/10 (the 2 cm mass is gone)
 Editing Accuracy: 8/10 - both of the 3 cm nodules are gone
 Editing Accuracy: 8/10; good.
 Editing Accuracy: 8!
+Editing Accuracy: 8/10\nThe mass was reduced to 5 mm.
+Editing Accuracy: 8/10, the nodule was reduced to 5.5 mm.
+Editing Accuracy: 8/10\nThis changed 3 regions.
+Editing Accuracy: 8/10 - the change is as asked, if a little bright.
+{"editing_accuracy": {"score": 8, "scale": "zero to ten"}}
+{"expected": {"editing_accuracy": 10}, "editing_accuracy": 8}
 Editing Accuracy: 8 (low confidence)
 Editing Accuracy: 8 because the tube is gone
 Editing Accuracy: 8 points

@@ -45,6 +45,18 @@ _SUM = re.compile(r"\W*(?i:overall|total|average|mean|sum|weighted)\b")
 _SUPPOSED = re.compile(
     r"(?i)\b(?:if|would|could|should|e\.?g|for instance|example|format|template|such as|instead of|unlike|had|were)\b"
 )
+_CONDITION = re.compile(
+    r"\W*(?i:(?:but |and )?(?:only )?(?:if|unless|provided|providing|assuming|supposing|in case)\b)"
+)
+_REVISED = re.compile(
+    rf"""(?imx)
+    (?: (?:^[^\w\n]*|\b(?:I|I'd|it|that|this|scores?|rating)\b[^\n]{{0,40}}?\b)
+        (?:lower|rais|reduc|chang|correct|revis|amend|adjust|downgrad|upgrad|drop|bring|cut|make|set)\w*\b
+        [^\n\d]{{0,30}}?\b(?:to|by|at|a|an|it|that)\s+(?:a\s+|an\s+)?
+      | \b(?:deduct|subtract|minus|take\s+(?:off|away)|took\s+(?:off|away))\w*\s+)
+    (?:{_NUMBER})(?=\s*(?:$|[;:!)/]|[.,](?!\d)|points?\b|for\b|out\s+of\b|because\b|since\b|as\b|due\b))"""
+)
+"""A score that is changed in the words behind it, e.g. "I lower that to 6", but no lesion "reduced to 5 mm"."""
 _OTHER_SCALE = re.compile(
     rf"""(?ix)
     (?: \b(?:out\s+of|max(?:imum)?(?:[ -]?(?:score|points|value|of))?|denominator|upper\s+(?:end|bound))\W{{0,3}}
@@ -68,7 +80,8 @@ _ASIDE = re.compile(
     r"(?i)\b(?:confidence|certainty|weight|min\w*|lower|id|index|number|step|draw|seed|rank)\b"
 )
 _NOT_THIS = re.compile(
-    r"(?i)^(?:example|format|schema|template|previous|draft|initial|old|weights?|threshold|min\w*)"
+    r"(?i)^(?:example|format|schema|template|previous|draft|initial|old|weights?|threshold|min\w*"
+    r"|expect\w*|rubric|references?|default|targets?|ideal|baseline|ground truth|published|human)"
 )
 _SCALE = r"(?i:(?:scale|scored?|rated?|out)?\s*(?:of|from|:|on)?\s*(?:0\s*(?:-|to|\.\.)\s*10|/?\s*10))\s*"
 _LEAD = re.compile(
@@ -135,9 +148,9 @@ def _scale_keys(tree: object) -> str:
     for key, value in tree.pairs:
         if _SCALE_KEY.search(_words(key)) and not isinstance(value, bool):
             ends = re.findall(
-                r"\d+(?:\.\d+)?", value if isinstance(value, str) else json.dumps(_leaves(value))
+                rf"\d+(?:\.\d+)?|{_WORD}", value if isinstance(value, str) else json.dumps(_leaves(value))
             )
-            if ends and max(map(float, ends)) != 10.0:
+            if ends and max(_number(end) or 0.0 for end in ends) != 10.0:
                 return f"{key}: {', '.join(ends)}"
         if scale := _scale_keys(value):
             return scale
@@ -370,6 +383,10 @@ def _read(value: re.Match[str], rest: str, cut_off: bool, scale: str) -> Score:
         return unscored(f"a number in a sentence: {shown}{line[:30]}")
     if (_ON_A_SCALE if of else re.compile(_NUMBER)).search(line):
         return unscored(f"two numbers in one line: {shown}{line[:40]}")
+    if condition := _CONDITION.match(line):
+        return unscored(f"supposed, not said: {shown}{condition[0]}")
+    if revised := _REVISED.search(rest):
+        return unscored(f"changed behind the number: {shown} ... {revised[0].strip()[:60]}")
     if any((_ALONE.match(other) or _ON_A_SCALE.search(other)) and not _SUM.match(other) for other in below):
         return unscored(f"several numbers under one label: {shown}")
     return _on_scale(math.nan if number is None else number, "10" if of else "", scale)
