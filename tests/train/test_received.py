@@ -7,12 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
 from plantain.audit.published import published_edits
 from plantain.findings import load_taxonomy
 from plantain.records import InputError
+from plantain.release.importing import reading
+from plantain.train.examples import release_originals, release_pairs
 from plantain.train.examples.originals import StoredOriginals
 from plantain.train.examples.release_pairs import ReleasePairs
 from plantain.train.finished import DONE, read_finished, trainings, write_json
@@ -74,3 +78,21 @@ def test_a_planted_part_file_is_not_written_through(tmp_path: Path) -> None:
     write_json(tmp_path / DONE, TOLD)
     assert outside.read_text(encoding="utf-8") == "mine"
     assert read_finished(tmp_path / DONE, "mine") == TOLD
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda path: list(release_pairs._rows([path], ["record"])),
+        lambda path: release_originals._rows(path),
+        lambda path: list(reading._from_table(path)),
+    ],
+    ids=["pairs", "originals", "import"],
+)
+def test_text_of_a_table_that_is_not_utf8_is_one_line(read: Callable[[Path], object], tmp_path: Path) -> None:
+    text = pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"record": text, "sha256": text}), path)
+    with pytest.raises(InputError, match=r"x\.parquet: not a") as told:
+        read(path)
+    assert type(told.value) is InputError

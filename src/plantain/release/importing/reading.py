@@ -171,7 +171,7 @@ def _from_table(path: Path) -> Iterator[TaskRecord]:
             for batch in table.iter_batches(_BATCH, columns=["record"]):
                 for line in batch.column("record").to_pylist():
                     yield _parse(line or "", f"{path}: record")
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a readable Parquet file ({error})") from error
 
 
@@ -205,7 +205,7 @@ def _pictures_of_table(path: Path) -> Iterator[tuple[str, bytes]]:
                         data = cell.get("bytes") if isinstance(cell, dict) else cell
                         if isinstance(data, bytes):
                             yield f"{path}: {name}", data
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a readable Parquet file ({error})") from error
 
 

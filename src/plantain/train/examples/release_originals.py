@@ -100,5 +100,5 @@ def _rows(path: Path) -> dict[str, tuple[Path, int, int]]:
                     table.read_row_group(group, columns=["sha256"])["sha256"].to_pylist()
                 )
             }
-    except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
+    except (pa.ArrowInvalid, pa.ArrowKeyError, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a table of a release: {error}") from error

@@ -207,7 +207,7 @@ def _rows(files: Sequence[Path], columns: list[str]) -> Iterator[Mapping[str, Js
             with pq.ParquetFile(path) as table:
                 for batch in table.iter_batches(batch_size=16, columns=columns):
                     yield from batch.to_pylist()
-        except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
+        except (pa.ArrowInvalid, pa.ArrowKeyError, OSError, UnicodeDecodeError) as error:
             raise InputError(f"{path}: not a table of a release: {error}") from error
 
 
