@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import threading
+from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,8 +23,9 @@ AHEAD = 16
 """Pictures read before they are asked for: enough to keep two cores busy, and about 10 MB."""
 
 
-REMEMBERED = 100_000
-"""Pictures that are known to hold: a picture stands in several tables, and hashing it costs as much as writing it."""
+REMEMBERED = 1 << 20
+"""Places for pictures that are known to hold, 8 bytes each: a picture stands in several tables, and hashing it costs as
+much as writing it. Two that want one place push each other out, and are hashed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,10 @@ class PictureRequest:
     edited: bool = True
 
 
-def _stamp(status: os.stat_result) -> tuple[int, int, int, int]:
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+def _stamp(sha256: str, status: os.stat_result) -> int:
+    """64 bits that tell a picture's file as it was when its hash was seen to hold; never 0."""
+    seen = f"{sha256} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
+    return int.from_bytes(hashlib.blake2b(seen.encode(), digest_size=8).digest(), "big") or 1
 
 
 class Pictures:
@@ -82,7 +86,7 @@ class Pictures:
         self._signer = signer
         self._kept = kept
         self._signing = threading.Lock()
-        self._checked: dict[bytes, tuple[int, int, int, int]] = {}
+        self._checked = array("Q", bytes(8 * REMEMBERED))
         self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="plantain-release")
 
     def close(self) -> None:
@@ -113,15 +117,14 @@ class Pictures:
 
     def _read(self, sha256: str) -> bytes:
         """A blob, held to its hash the first time, and again when anybody has touched it since."""
-        path, name = self._blobs.path(sha256), bytes.fromhex(sha256)[:8]
-        known = self._checked.get(name)
-        if known is not None:
+        path, place = self._blobs.path(sha256), int(sha256[:16], 16) % REMEMBERED
+        known = self._checked[place]
+        if known:
             with contextlib.suppress(OSError), open_plain(path) as file:
-                if _stamp(os.fstat(file.fileno())) == known:
+                if _stamp(sha256, os.fstat(file.fileno())) == known:
                     return file.read()
         data = self._blobs.read(sha256)
-        if len(self._checked) < REMEMBERED:
-            self._checked[name] = _stamp(path.stat())
+        self._checked[place] = _stamp(sha256, path.stat())
         return data
 
     def _signed(self, signer: Signer, data: bytes, wanted: PictureRequest) -> bytes:

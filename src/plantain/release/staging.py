@@ -50,6 +50,7 @@ _COLUMNS = tuple(field.name for field in fields(ReleaseFile))
 _ENTRY = (
     "INSERT INTO entry(layout, stem, shard, pos, task, first, second, path) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_FILE = f"INSERT INTO file({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 _PAGE = 1000
 
 
@@ -258,10 +259,11 @@ class Staging:
         """Writes one file unless it is done: `fill` gets it open, and its embedded images are recorded with it."""
         if self.is_done(path):
             return
-        with self._open(path) as hashing:
-            embedded = list(fill(hashing))
-        whole = ReleaseFile(path, hashing.sha256, hashing.size, role)
-        self.record([whole, *(dataclasses.replace(image, path=path) for image in embedded)])
+        with self._recording() as record:
+            with self._open(path) as hashing:
+                for image in fill(hashing):
+                    record(dataclasses.replace(image, path=path))
+            record(ReleaseFile(path, hashing.sha256, hashing.size, role))
 
     def write_together(
         self, paths: Sequence[str], role: str, fill: Callable[[Sequence[HashingFile]], None]
@@ -291,13 +293,19 @@ class Staging:
 
     def record(self, files: Iterable[ReleaseFile]) -> None:
         """Marks files as done, all or none. They must be durable by now."""
-        marks = ", ".join("?" * len(_COLUMNS))
+        with self._recording() as record:
+            for file in files:
+                record(file)
+
+    def _insert(self, file: ReleaseFile) -> None:
+        self.connection.execute(_FILE, [getattr(file, name) for name in _COLUMNS])
+
+    @contextlib.contextmanager
+    def _recording(self) -> Iterator[Callable[[ReleaseFile], None]]:
+        """Takes files and embedded images one by one, and keeps none in memory; all are done at its end, or none."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
-            self.connection.executemany(
-                f"INSERT INTO file({', '.join(_COLUMNS)}) VALUES ({marks})",
-                (tuple(getattr(file, name) for name in _COLUMNS) for file in files),
-            )
+            yield self._insert
             self.connection.execute("COMMIT")
         finally:
             if self.connection.in_transaction:
