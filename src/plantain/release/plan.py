@@ -20,6 +20,9 @@ from plantain.records import InputError, JudgeCard
 SHARD_BYTES = 700_000_000
 """Payload of a Parquet or tar shard: within the 0.5 to 1 GB that hubs recommend."""
 
+SHARD_ROWS = 20_000
+"""Rows of a Parquet or tar shard at most, however small its pictures: whoever reads one keeps a few names for each."""
+
 IMPORTED = "imported_release"
 """Meta key of a run that was made by an import: what its release said of the original run."""
 

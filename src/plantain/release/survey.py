@@ -21,7 +21,7 @@ from plantain.release.licences.permission import original_terms, released_terms
 from plantain.release.naming import Pseudonyms, modality_slug, safe, slug, task_folder
 from plantain.release.originals import FOLDER, MEDIA, Originals, decide_originals
 from plantain.release.pairs import WITHIN_TASK_SUCCESS, pairs_of, why_no_pair
-from plantain.release.plan import IMPORTED, ExportOptions, RunFacts
+from plantain.release.plan import IMPORTED, SHARD_ROWS, ExportOptions, RunFacts
 from plantain.release.splits import SPLITS, canary_of, split_of
 from plantain.release.staging import Staging
 from plantain.release.task_record import AttemptRecord, RecordedPicture, TaskRecord, make_record, to_json
@@ -33,7 +33,7 @@ _PAGE = 500
 
 
 class _Shards:
-    """Deals rows into shards by bytes, in the order they come."""
+    """Deals rows into shards by bytes and number, in the order they come."""
 
     def __init__(self, staging: Staging, limit: int) -> None:
         self._staging = staging
@@ -43,7 +43,7 @@ class _Shards:
 
     def add(self, layout: str, stem: str, task: int, first: int, second: int, size: int) -> None:
         state = self._state[layout, stem]
-        if state[1] and state[2] + size > self._limit:
+        if state[1] == SHARD_ROWS or (state[1] and state[2] + size > self._limit):
             state[:] = [state[0] + 1, 0, 0]
         self._put((layout, stem, state[0], state[1], task, first, second, ""))
         state[1] += 1

@@ -11,7 +11,9 @@ import pytest
 
 from plantain.cli import main
 from plantain.journal import JournalReader
+from plantain.privacy.licence_texts import PARTS
 from plantain.records import InputError
+from plantain.release.proof.recorded import TRAJECTORIES
 from plantain.release.proof.verify import verify_release
 from release.proofs import kinds, named
 from release.resealing import entries_of, reseal
@@ -210,3 +212,19 @@ def test_verify_command_tells_what_is_gone_before_what_names_it_in_vain(
     told = capsys.readouterr().out.splitlines()[1:5]
     assert any("manifest.parquet: missing" in line for line in told)
     assert any("zzz.txt: extra" in line for line in told)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        (TRAJECTORIES, b'"generation":0', b'"generation":%d' % 2**80),
+        ("croissant.json", b'"contentUrl": "', b'"contentUrl": {}, "was": "'),
+        (PARTS, b'"file": "', b'"file": [1], "was": "'),
+    ],
+)
+def test_values_that_no_table_holds_are_named(copy: Path, path: str, old: bytes, new: bytes) -> None:
+    data = (copy / path).read_bytes()
+    assert old in data
+    (copy / path).write_bytes(data.replace(old, new))
+    reseal(copy)
+    assert path in named(verify_release(copy))

@@ -6,8 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -19,8 +18,8 @@ from plantain.privacy.licence_texts import PARTS
 from plantain.privacy.original_licences import PART
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence
-from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.proof.contents import json_entries
+from plantain.release.proof.inventory import Inventory
 from plantain.release.proof.problems import ReleaseProblem
 from plantain.release.proof.sums import why_unsafe
 from plantain.release.task_record import TaskRecord, from_json, journal_parts
@@ -41,94 +40,50 @@ _NO_TREE = ("LICENSES/", f"{CARDS}/")
 
 _WILD = re.compile(r"[*?[]")
 
-ImageKey = tuple[str | None, int | None, int | None]
 
-
-@dataclass
-class Listed:
-    """What the manifest says, as far as other files are compared with it.
-
-    Attributes:
-        files: every file with its hash.
-        images: edited images by (task, generation, round): (path of one file, role, hash in the journal); each is
-            taken out when its record is found.
-        originals: hash of every original -> one file that it stands in.
-        beside: (task, hash) of the originals that stand beside edits -> the file.
-        attached: hash of every original that the recipient put beside the release -> its file.
-        trajectory_rows: rows of the Parquet tables of trajectories, by folder.
-    """
-
-    files: dict[str, str] = field(default_factory=dict)
-    images: dict[ImageKey, tuple[str, str, str]] = field(default_factory=dict)
-    originals: dict[str, str] = field(default_factory=dict)
-    beside: dict[tuple[str, str], str] = field(default_factory=dict)
-    attached: dict[str, str] = field(default_factory=dict)
-    trajectory_rows: Counter[str] = field(default_factory=Counter)
-    conflicting: list[ReleaseProblem] = field(default_factory=list)
-
-    def add_image(self, entry: ReleaseFile) -> None:
-        if entry.role == ORIGINAL:
-            self.originals.setdefault(entry.sha256, entry.path)
-            if entry.task is not None:
-                self.beside.setdefault((entry.task, entry.sha256), entry.path)
-        if not entry.is_edit:
-            return
-        key = (entry.task, entry.generation, entry.round)
-        sha256 = entry.source_sha256 or entry.sha256
-        known = self.images.get(key)
-        if known is None:
-            listed = self.files.get(entry.path)
-            self.images[key] = (entry.path, entry.role, listed if listed == sha256 else sha256)
-        elif known[1:] != (entry.role, sha256):
-            detail = f"its image of task {entry.task}, round {entry.round}, is another than in {known[0]}"
-            self.conflicting.append(ReleaseProblem(entry.path, "manifest", detail))
-
-
-def check_records(
-    out: Path, listed: Listed, whole: frozenset[str], against: JournalReader | None
-) -> Iterator[ReleaseProblem]:
-    """Every disagreement.
+def check_records(out: Path, inventory: Inventory, against: JournalReader | None) -> Iterator[ReleaseProblem]:
+    """Every disagreement; images and originals are taken out of the inventory as their records are found.
 
     Args:
-        whole: files whose checksums held; others are not read.
+        inventory: files that are not whole there are not read.
         against: the run that the release was made of; None when it is not at hand.
     """
-    yield from listed.conflicting
+    yield from inventory.conflicting
     tasks: Counter[str] = Counter()
     licences: dict[str, set[str]] = {}
-    if TRAJECTORIES in whole:
-        yield from _guard(TRAJECTORIES, _trajectories(out, listed, tasks, licences, against))
+    if inventory.is_whole(TRAJECTORIES):
+        yield from _guard(TRAJECTORIES, _trajectories(out, inventory, tasks, licences, against))
         if against is not None:
             yield from _left_out(against, sum(tasks.values()))
         for kind, check in (
-            (FACTS, _facts(out, listed, tasks)),
-            (PARTS, _licences(out, listed, licences)),
+            (FACTS, _facts(out, inventory, tasks)),
+            (PARTS, _licences(out, inventory, licences)),
         ):
-            if kind in whole:
+            if inventory.is_whole(kind):
                 yield from _guard(kind, check)
-            elif _absent(out, kind, listed):
+            elif _absent(out, kind, inventory):
                 yield ReleaseProblem(kind, "missing", NEEDED)
-    elif _absent(out, TRAJECTORIES, listed):
+    elif _absent(out, TRAJECTORIES, inventory):
         yield ReleaseProblem(TRAJECTORIES, "missing", NEEDED)
-    for path in sorted(whole):
+    for path in inventory.whole():
         if path == "croissant.json":
-            yield from _guard(path, _croissant(out, listed))
+            yield from _guard(path, _croissant(out, inventory))
         elif path == "README.md":
-            yield from _guard(path, _card(out, listed))
+            yield from _guard(path, _card(out, inventory))
         elif path.endswith(".json") and path.count("/") == 1 and not path.startswith(_NO_TREE):
-            yield from _guard(path, _tree_json(out, path, listed))
+            yield from _guard(path, _tree_json(out, path, inventory))
 
 
-def _absent(out: Path, path: str, listed: Listed) -> bool:
+def _absent(out: Path, path: str, inventory: Inventory) -> bool:
     """Whether nothing else tells of a file: the manifest names it, or one that lies there has its own problem."""
-    return path not in listed.files and not os.path.lexists(out / path)
+    return inventory.listed(path) is None and not os.path.lexists(out / path)
 
 
 def _guard(path: str, problems: Iterator[ReleaseProblem]) -> Iterator[ReleaseProblem]:
     """The problems; and what reading the file raised, as one more."""
     try:
         yield from problems
-    except (ValueError, OSError, KeyError, TypeError, AttributeError, InputError) as error:
+    except (ValueError, OverflowError, OSError, KeyError, TypeError, AttributeError, InputError) as error:
         detail = " ".join(str(error).split())[:300] or type(error).__name__
         yield ReleaseProblem(path, "record", f"does not hold what it should: {detail}")
 
@@ -138,13 +93,11 @@ def _guard(path: str, problems: Iterator[ReleaseProblem]) -> Iterator[ReleasePro
 
 def _trajectories(
     out: Path,
-    listed: Listed,
+    inventory: Inventory,
     tasks: Counter[str],
     licences: dict[str, set[str]],
     against: JournalReader | None,
 ) -> Iterator[ReleaseProblem]:
-    unmatched = listed.images
-    unnamed = dict(listed.originals)
     last = ""
     with (out / TRAJECTORIES).open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -160,41 +113,34 @@ def _trajectories(
             last = record.task_id
             tasks[record.outcome] += 1
             licences.setdefault(record.image.dataset, set()).add(record.image.licence.value)
-            yield from _attempts(record, unmatched)
-            yield from _original(record, listed, unnamed)
+            yield from _attempts(record, inventory)
+            yield from _original(record, inventory)
             if against is not None:
                 yield from _compare(record, against)
-    for (task, _, round), (path, role, _) in sorted(unmatched.items(), key=str):
+    for task, round, path, role in inventory.images_left():
         yield ReleaseProblem(
             path, "reference", f"its {role} image of task {task}, round {round}, is of no recorded attempt"
         )
-    for (task, _), path in sorted(listed.beside.items()):
+    for task, path in inventory.beside_left():
         yield ReleaseProblem(path, "reference", f"its original of task {task} is of another image")
-    for path in sorted(listed.attached.values()):
+    for path in inventory.attached():
         yield ReleaseProblem(path, "extra", "is the original of no image of the release")
-    for sha256, path in sorted(unnamed.items(), key=lambda one: one[1]):
+    for sha256, path in inventory.originals_left():
         yield ReleaseProblem(path, "reference", f"its original {sha256[:16]} is of no recorded image")
 
 
-def _original(record: TaskRecord, listed: Listed, unnamed: dict[str, str]) -> Iterator[ReleaseProblem]:
-    """Whether the original of a task may be here. Those of no task stay in `unnamed`, or in `beside`."""
+def _original(record: TaskRecord, inventory: Inventory) -> Iterator[ReleaseProblem]:
+    """Whether the original of a task may be here."""
     image = record.image
-    listed.attached.pop(image.prepared_sha256, None)
-    path = listed.originals.get(image.prepared_sha256)
-    if path is None:
-        return
-    unnamed.pop(image.prepared_sha256, None)
-    listed.beside.pop((record.task_id, image.prepared_sha256), None)
-    if image.licence not in FREE_TO_LEAVE:
+    path = inventory.take_original(record.task_id, image.prepared_sha256)
+    if path is not None and image.licence not in FREE_TO_LEAVE:
         detail = f"holds the original of {image.id} of {image.dataset}, whose licence class is {image.licence.value}"
         yield ReleaseProblem(path, "licence", detail)
 
 
-def _attempts(
-    record: TaskRecord, unmatched: dict[ImageKey, tuple[str, str, str]]
-) -> Iterator[ReleaseProblem]:
+def _attempts(record: TaskRecord, inventory: Inventory) -> Iterator[ReleaseProblem]:
     for attempt in record.attempts:
-        found = unmatched.pop((record.task_id, attempt.generation, attempt.round), None)
+        found = inventory.take_image(record.task_id, attempt.generation, attempt.round)
         if found is None:
             continue
         path, role, sha256 = found
@@ -243,13 +189,13 @@ def _left_out(reader: JournalReader, released: int) -> Iterator[ReleaseProblem]:
         yield ReleaseProblem(TRAJECTORIES, "against", detail)
 
 
-def _facts(out: Path, listed: Listed, tasks: Counter[str]) -> Iterator[ReleaseProblem]:
+def _facts(out: Path, inventory: Inventory, tasks: Counter[str]) -> Iterator[ReleaseProblem]:
     document = orjson.loads(_read(out / FACTS))
     counted = {state: n for state, n in document["facts"]["tasks"].items() if n}
     if counted != dict(tasks):
         yield ReleaseProblem(FACTS, "count", f"says {_counts(counted)}, and there are {_counts(tasks)}")
-    rows = sum(listed.trajectory_rows.values())
-    if listed.trajectory_rows and rows != sum(tasks.values()):
+    rows = inventory.trajectory_rows
+    if rows is not None and rows != sum(tasks.values()):
         yield ReleaseProblem("data/trajectories", "count", f"has {rows} rows for {sum(tasks.values())} tasks")
 
 
@@ -260,10 +206,10 @@ def _counts(counts: Mapping[str, int]) -> str:
 # --- references -------------------------------------------------------------------------------------
 
 
-def _tree_json(out: Path, path: str, listed: Listed) -> Iterator[ReleaseProblem]:
+def _tree_json(out: Path, path: str, inventory: Inventory) -> Iterator[ReleaseProblem]:
     for number, entry in json_entries(out / path):
         for value in _paths_in(entry):
-            if why_unsafe(value) or value not in listed.files:
+            if why_unsafe(value) or inventory.listed(value) is None:
                 yield ReleaseProblem(
                     path, "reference", f"line {number} names {value[:200]!r}, which is not in the release"
                 )
@@ -282,42 +228,42 @@ def _paths_in(document: object) -> Iterator[str]:
             yield from _paths_in(value)
 
 
-def _croissant(out: Path, listed: Listed) -> Iterator[ReleaseProblem]:
+def _croissant(out: Path, inventory: Inventory) -> Iterator[ReleaseProblem]:
     path = "croissant.json"
     for item in orjson.loads(_read(out / path))["distribution"]:
         if "contentUrl" in item:
-            if listed.files.get(item["contentUrl"]) != item["sha256"]:
+            if inventory.listed(str(item["contentUrl"])) != item["sha256"]:
                 yield ReleaseProblem(
                     path, "reference", f"{item['contentUrl'][:200]!r} is not in the release with that hash"
                 )
         else:
-            yield from _matched(path, item["includes"], listed)
+            yield from _matched(path, item["includes"], inventory)
 
 
-def _card(out: Path, listed: Listed) -> Iterator[ReleaseProblem]:
+def _card(out: Path, inventory: Inventory) -> Iterator[ReleaseProblem]:
     for match in _PATTERNS.finditer(_read(out / "README.md").decode()):
-        yield from _matched("README.md", orjson.loads(match[1]), listed)
+        yield from _matched("README.md", orjson.loads(match[1]), inventory)
 
 
-def _matched(path: str, patterns: list[str], listed: Listed) -> Iterator[ReleaseProblem]:
+def _matched(path: str, patterns: list[str], inventory: Inventory) -> Iterator[ReleaseProblem]:
     for pattern in patterns:
         plain = _WILD.split(pattern, maxsplit=1)[0]
-        if not any(name.startswith(plain) and fnmatchcase(name, pattern) for name in listed.files):
+        if not inventory.lists_like(pattern, plain):
             yield ReleaseProblem(path, "reference", f"no file is called {pattern[:200]!r}")
 
 
 # --- licences ---------------------------------------------------------------------------------------
 
 
-def _licences(out: Path, listed: Listed, licences: Mapping[str, set[str]]) -> Iterator[ReleaseProblem]:
+def _licences(out: Path, inventory: Inventory, licences: Mapping[str, set[str]]) -> Iterator[ReleaseProblem]:
     listed_parts = orjson.loads(_read(out / PARTS))
     parts = {part["dataset"]: part for part in listed_parts if not part["part"].startswith(PART)}
-    if listed.originals and not any(part["part"].startswith(PART) for part in listed_parts):
+    if inventory.has_originals() and not any(part["part"].startswith(PART) for part in listed_parts):
         yield ReleaseProblem(PARTS, "licence", "says nothing of the originals that the release holds")
     for dataset in sorted(licences.keys() - parts.keys()):
         yield ReleaseProblem(PARTS, "licence", f"says nothing of images of {dataset}")
     for dataset, part in sorted(parts.items()):
-        if part["file"] not in listed.files:
+        if inventory.listed(str(part["file"])) is None:
             yield ReleaseProblem(
                 PARTS, "licence", f"names {part['file'][:200]!r}, which is not in the release"
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -73,7 +72,7 @@ def read_sums(path: Path) -> Iterator[tuple[int, str, str] | tuple[int, str]]:
             elif name <= last:
                 yield number, f"names {name!r} twice or out of order"
             else:
-                yield number, match[1], sys.intern(name)
+                yield number, match[1], name
                 last = name
 
 

@@ -28,9 +28,10 @@ from plantain.release.layouts.columns import ReleaseColumns, columns_of
 from plantain.release.originals import ATTACHED, MEDIA
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.contents import Looking, check_contents
+from plantain.release.proof.inventory import Inventory
 from plantain.release.proof.manifest import BESIDE, FORMAT, MANIFEST, BadManifest, ManifestReader
 from plantain.release.proof.problems import ReleaseProblem
-from plantain.release.proof.recorded import FACTS, NEEDED, Listed, check_records
+from plantain.release.proof.recorded import FACTS, NEEDED, check_records
 from plantain.release.proof.resume import Checked
 from plantain.release.proof.sums import SUMS, read_sums, why_unsafe
 from plantain.release.proof.walk import EMPTY, Stamp, walk
@@ -87,12 +88,9 @@ class _Check:
 
     out: Path
     pixels: bool
-    present: dict[str, int]
-    sums: dict[str, str]
     checked: Checked
+    inventory: Inventory
     problems: list[ReleaseProblem] = field(default_factory=list)
-    whole: set[str] = field(default_factory=set)
-    listed: Listed = field(default_factory=Listed)
     columns: ReleaseColumns = field(default_factory=lambda: columns_of({}))
     format: int = FORMAT
     skipped: int = 0
@@ -121,14 +119,13 @@ def verify_release(
     """
     if not out.is_dir():
         raise InputError(f"{out}: no such folder")
-    present, problems = walk(out)
-    if SUMS not in present and MANIFEST not in present:
-        raise InputError(f"{out}: holds neither {SUMS} nor {MANIFEST}, so it is no release")
     with ExitStack() as stack:
+        inventory = stack.enter_context(Inventory())
+        problems = _look_around(out, inventory)
         reader = stack.enter_context(JournalReader.open(against)) if against is not None else None
         checked = Checked(resume, out, "pixels" if pixels else "bytes")
         stack.callback(checked.close)
-        check = _Check(out, pixels, present, {}, checked, problems)
+        check = _Check(out, pixels, checked, inventory, problems)
         _read_sums_file(check)
         attached = _attached(check)
         pool = stack.enter_context(ThreadPoolExecutor(workers or os.cpu_count() or 1, "plantain-verify"))
@@ -136,37 +133,53 @@ def verify_release(
         if check.signed and not check.can_read_signatures:
             detail = f"cannot be checked without c2pa-python: {install_line('release')}"
             problems.append(ReleaseProblem("", "signature", detail))
-        images = len(check.listed.images)
-        problems += check_records(out, check.listed, frozenset(check.whole), reader)
+        images = inventory.images()
+        problems += check_records(out, inventory, reader)
+        files, size = inventory.counted()
+        release = _hash(out / SUMS) if inventory.is_present(SUMS) else ""
     return Proof(
-        files=len(present),
-        bytes=sum(present.values()),
+        files=files,
+        bytes=size,
         images=images,
-        release=_hash(out / SUMS) if SUMS in present else "",
+        release=release,
         skipped=check.skipped,
         attached=attached,
         problems=tuple(sorted(set(_without_echo(problems)))),
     )
 
 
+def _look_around(out: Path, inventory: Inventory) -> list[ReleaseProblem]:
+    """Takes stock of every file that lies there; what must not. Raises InputError where there is no release."""
+    problems = []
+    for found in walk(out):
+        if isinstance(found, ReleaseProblem):
+            problems.append(found)
+        else:
+            inventory.add_present(*found)
+    if not inventory.is_present(SUMS) and not inventory.is_present(MANIFEST):
+        raise InputError(f"{out}: holds neither {SUMS} nor {MANIFEST}, so it is no release")
+    return problems
+
+
 def _attached(check: _Check) -> int:
     """Takes what a recipient attached out of the release's own files, each held to the hash in its name; how many."""
-    for path in [
-        path for path in check.present if path.startswith(f"{ATTACHED}/") and path not in check.sums
-    ]:
-        del check.present[path]
+    attached = 0
+    for path in check.inventory.present_beside(f"{ATTACHED}/"):
         name = _ATTACHED.fullmatch(path)
+        original = None
         if path in (NOTE, IGNORE):
-            continue
-        if name is None:
+            pass
+        elif name is None:
             check.problems.append(
                 ReleaseProblem(path, "extra", "is no original that `release attach` put there")
             )
         elif _hash(check.out / path) != name[1]:
             check.problems.append(ReleaseProblem(path, "checksum", "is not the original of its name"))
         else:
-            check.listed.attached[name[1]] = path
-    return len(check.listed.attached)
+            original = name[1]
+            attached += 1
+        check.inventory.attach(path, original)
+    return attached
 
 
 def _without_echo(problems: list[ReleaseProblem]) -> list[ReleaseProblem]:
@@ -179,14 +192,14 @@ def _without_echo(problems: list[ReleaseProblem]) -> list[ReleaseProblem]:
 
 
 def _read_sums_file(check: _Check) -> None:
-    if SUMS not in check.present:
+    if not check.inventory.is_present(SUMS):
         check.problems.append(ReleaseProblem(SUMS, "missing", NEEDED))
         return
     for line in read_sums(check.out / SUMS):
         if len(line) == 2:
             check.problems.append(ReleaseProblem(SUMS, "sums", f"line {line[0]} {line[1]}"))
         else:
-            check.sums[line[2]] = line[1]
+            check.inventory.add_sums(line[2], line[1])
 
 
 # --- the run over all files -------------------------------------------------------------------------
@@ -216,8 +229,7 @@ def _take(check: _Check, future: Future[list[tuple[_Job, str, list[ReleaseProble
     for job, sha256, problems in future.result():
         check.problems += problems
         if not problems:
-            if job.entry is None or job.entry.task is None:
-                check.whole.add(job.path)
+            check.inventory.add_whole(job.path)
             check.checked.add(job.path, job.stamp, sha256)
 
 
@@ -237,65 +249,62 @@ def _groups(jobs: Iterator[_Job]) -> Iterator[list[_Job]]:
 
 def _jobs(check: _Check) -> Iterator[_Job]:
     """Every file that lies there and is listed; what is missing, extra or listed once only becomes a problem."""
-    done = {SUMS}
+    inventory = check.inventory
+    sums_lie_there = inventory.is_present(SUMS)
     for entry, rows, inside in _manifest(check):
-        done.add(entry.path)
         if wrong := why_unsafe(entry.path):
+            inventory.add_listed(entry.path, "")
             check.problems.append(
                 ReleaseProblem(MANIFEST, "path", f"names {entry.path[:200]!r}, which {wrong}")
             )
             continue
-        by_sums = check.sums.get(entry.path)
-        same = entry.sha256 == by_sums
-        # The one string of both lists, where they agree: a tree has very many files.
-        check.listed.files[entry.path] = by_sums if same and by_sums is not None else entry.sha256
+        by_sums = inventory.sums(entry.path)
+        inventory.add_listed(entry.path, entry.sha256)
         for image in (entry, *inside):
-            check.listed.add_image(image)
+            inventory.add_image(image)
             check.signed = check.signed or bool(image.source_sha256)
         if entry.path.startswith("data/trajectories/") and rows is not None:
-            check.listed.trajectory_rows["data/trajectories"] += rows
-        if SUMS in check.present and entry.path not in check.sums:
+            inventory.trajectory_rows = (inventory.trajectory_rows or 0) + rows
+        if sums_lie_there and by_sums is None:
             check.problems.append(ReleaseProblem(SUMS, "sums", f"has no line for {entry.path}"))
         stamp = _stamp(check, entry.path)
         if stamp is None:
             continue
-        if same and check.checked.has(entry.path, stamp, entry.sha256):
+        if entry.sha256 == by_sums and check.checked.has(entry.path, stamp, entry.sha256):
             check.skipped += 1
-            check.whole.add(entry.path)
+            inventory.add_whole(entry.path)
         else:
             yield _Job(entry.path, stamp, by_sums, entry, rows, tuple(inside))
-    if check.listed.files:
-        check.listed.files.setdefault(MANIFEST, "")
-    yield from _unlisted(check, done)
+    manifest_lists = inventory.lists_any()
+    for path in (SUMS, MANIFEST):  # each vouches for the other, and neither for itself
+        inventory.add_listed(path, "")
+    yield from _unlisted(check, manifest_lists)
 
 
 def _stamp(check: _Check, path: str) -> Stamp | None:
     """What the file system says of a file before it is read; None, and a problem, when there is no such file."""
-    if path in check.present:
+    if check.inventory.is_present(path):
         with suppress(OSError):
             return Stamp.of(check.out / path)
     check.problems.append(ReleaseProblem(path, "missing", "is listed and does not lie there"))
     return None
 
 
-def _unlisted(check: _Check, done: set[str]) -> Iterator[_Job]:
+def _unlisted(check: _Check, manifest_lists: bool) -> Iterator[_Job]:
     """Files that the manifest does not list."""
-    for path, sha256 in check.sums.items():
-        if path in done or path == MANIFEST:
-            continue
-        if check.listed.files:
+    for path, sha256 in check.inventory.only_in_sums():
+        if manifest_lists:
             check.problems.append(ReleaseProblem(path, "manifest", f"is in {SUMS} and not in the manifest"))
         stamp = _stamp(check, path)
         if stamp is not None:
             yield _Job(path, stamp, sha256, None, None, ())
-    for path in check.present:
-        if path not in done and path not in check.sums and path != MANIFEST:
-            check.problems.append(ReleaseProblem(path, "extra", "is not listed"))
+    for path in check.inventory.present_beside():
+        check.problems.append(ReleaseProblem(path, "extra", "is not listed"))
 
 
 def _manifest(check: _Check) -> Iterator[tuple[ReleaseFile, int | None, list[ReleaseFile]]]:
     """The manifest's entries, once its own checksum held; nothing of one that did not is believed."""
-    if MANIFEST not in check.present:
+    if not check.inventory.is_present(MANIFEST):
         check.problems.append(ReleaseProblem(MANIFEST, "missing", NEEDED))
         return
     path = check.out / MANIFEST
@@ -304,8 +313,8 @@ def _manifest(check: _Check) -> Iterator[tuple[ReleaseFile, int | None, list[Rel
     except OSError as error:
         check.problems.append(ReleaseProblem(MANIFEST, "unreadable", str(error.strerror)))
         return
-    expected = check.sums.get(MANIFEST)
-    if expected is None and SUMS in check.present:
+    expected = check.inventory.sums(MANIFEST)
+    if expected is None and check.inventory.is_present(SUMS):
         check.problems.append(ReleaseProblem(SUMS, "sums", f"has no line for {MANIFEST}"))
     if expected is not None and found != expected:
         check.problems.append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,41 +29,36 @@ class Stamp:
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
-def walk(out: Path) -> tuple[dict[str, int], list[ReleaseProblem]]:
-    """The size of every regular file below `out` by its relative path, and what else lies there and must not.
-
-    Paths are interned: sums, manifest and records name the same files again, and a tree has very many.
-    """
-    files: dict[str, int] = {}
-    problems: list[ReleaseProblem] = []
+def walk(out: Path) -> Iterator[tuple[str, int] | ReleaseProblem]:
+    """Path below `out` and size of every regular file, and what else lies there and must not; in no order."""
     waiting = [""]
     while waiting:
         folder = waiting.pop()
+        empty = bool(folder)
         try:
-            entries = sorted(os.scandir(out / folder), key=lambda entry: entry.name)
+            with os.scandir(out / folder) as entries:
+                for entry in entries:
+                    empty = False
+                    path = f"{folder}/{entry.name}" if folder else entry.name
+                    if path == STAGING:
+                        detail = "says that the export did not finish; run it again"
+                        yield ReleaseProblem(path, "unfinished", detail)
+                    elif not _is_text(path):
+                        yield ReleaseProblem(_shown(path), "extra", "has a name that is not UTF-8")
+                    elif entry.is_symlink():
+                        detail = "is a symbolic link; a release holds files only"
+                        yield ReleaseProblem(path, "link", detail)
+                    elif entry.is_dir(follow_symlinks=False):
+                        waiting.append(path)
+                    elif entry.is_file(follow_symlinks=False):
+                        yield path, entry.stat(follow_symlinks=False).st_size
+                    else:
+                        yield ReleaseProblem(path, "extra", "is neither a file nor a folder")
         except OSError as error:
-            problems.append(ReleaseProblem(_shown(folder), "unreadable", str(error.strerror)))
+            yield ReleaseProblem(_shown(folder), "unreadable", str(error.strerror))
             continue
-        if not entries and folder:
-            problems.append(ReleaseProblem(_shown(folder), "extra", EMPTY))
-        for entry in entries:
-            path = f"{folder}/{entry.name}" if folder else entry.name
-            if path == STAGING:
-                detail = "says that the export did not finish; run it again"
-                problems.append(ReleaseProblem(path, "unfinished", detail))
-            elif not _is_text(path):
-                problems.append(ReleaseProblem(_shown(path), "extra", "has a name that is not UTF-8"))
-            elif entry.is_symlink():
-                problems.append(
-                    ReleaseProblem(path, "link", "is a symbolic link; a release holds files only")
-                )
-            elif entry.is_dir(follow_symlinks=False):
-                waiting.append(path)
-            elif entry.is_file(follow_symlinks=False):
-                files[sys.intern(path)] = entry.stat(follow_symlinks=False).st_size
-            else:
-                problems.append(ReleaseProblem(path, "extra", "is neither a file nor a folder"))
-    return files, problems
+        if empty:
+            yield ReleaseProblem(_shown(folder), "extra", EMPTY)
 
 
 def _is_text(path: str) -> bool:
