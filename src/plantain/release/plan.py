@@ -20,7 +20,7 @@ from plantain.records import InputError, JudgeCard
 SHARD_BYTES = 700_000_000
 """Payload of a Parquet or tar shard: within the 0.5 to 1 GB that hubs recommend."""
 
-SHARD_ROWS = 20_000
+SHARD_ROWS = 10_000
 """Rows of a Parquet or tar shard at most, however small its pictures: whoever reads one keeps a few names for each."""
 
 IMPORTED = "imported_release"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -139,6 +140,53 @@ def test_a_place_without_pictures_is_one_line(made: str, bench: Benchmark, tmp_p
         (place / "notes.txt").write_text("none")
     with pytest.raises(InputError, match=r"place: (no |not a )"):
         overlap(bench, place)
+
+
+def _of_letters(path: Path) -> None:
+    pq.write_table(pa.table({"edited": [{"bytes": b"words", "path": "a.png"}]}), path)
+
+
+def _of_a_list_of_bombs(path: Path) -> None:
+    zeros = b"\0" * (64 << 20)
+    pq.write_table(pa.table({"edited": [{"bytes": zeros, "path": ""}] * 4}), path, compression="zstd")
+
+
+def _of_text_cells(path: Path) -> None:
+    pq.write_table(pa.table({"edited": [{"bytes": "words", "path": "a.png"}]}), path)
+
+
+def _huge_member(path: Path) -> None:
+    member = tarfile.TarInfo("a.png")
+    member.size = 1 << 50
+    path.write_bytes(member.tobuf(tarfile.GNU_FORMAT) + b"\0" * 2048)
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "said"),
+    [
+        (
+            "a.parquet",
+            lambda path: path.write_bytes(b"PAR1 and no more"),
+            "a.parquet: not a readable Parquet",
+        ),
+        ("a.parquet", lambda path: path.write_bytes(b""), "a.parquet: not a readable Parquet"),
+        ("a.parquet", _of_letters, "a.parquet: edited, row 0: "),
+        ("a.parquet", _of_a_list_of_bombs, "a.parquet: unpacks "),
+        ("a.parquet", _of_text_cells, "no pictures to compare with"),
+        ("a.tar", lambda path: path.write_bytes(b"words" * 500), "a.tar: not a readable tar"),
+        ("a.tar", _huge_member, "a.tar: 'a.png' claims "),
+        ("a.png", lambda path: path.write_bytes(b"words"), "a.png: "),
+    ],
+)
+def test_a_place_that_cannot_be_read_is_one_line(
+    name: str, made: Callable[[Path], object], said: str, bench: Benchmark, tmp_path: Path
+) -> None:
+    (tmp_path / "place").mkdir()
+    made(tmp_path / "place" / name)
+    with pytest.raises(InputError) as refused:
+        overlap(bench, tmp_path / "place")
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_a_crop_and_a_mirrored_copy_are_known_again_and_said_to_be(bench: Benchmark, tmp_path: Path) -> None:

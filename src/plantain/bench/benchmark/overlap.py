@@ -12,6 +12,7 @@ import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
@@ -24,14 +25,17 @@ from plantain.bench.benchmark.native_format import OWN
 from plantain.bench.benchmark.samples import Sample
 from plantain.catalogue.store import NAME as CATALOGUE
 from plantain.catalogue.store import Catalogue
-from plantain.files.opening import check_received, read_inside
+from plantain.files.opening import MAX_FILE_BYTES, check_received, read_inside
 from plantain.journal import BadBlob, Journal, JournalReader
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import decode_untrusted
+from plantain.pixels.decode import decode_untrusted, one_line
 from plantain.pixels.likeness import BITS, LIMIT, Codes, distances, likeness
 from plantain.records import InputError
 from plantain.records.counts import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 META = "bench.overlap"
 """Meta key under which a bench run keeps what was found, by arm and place."""
@@ -46,7 +50,7 @@ CUT_LIMIT = 25
 """Most bits between a picture and one that was cut or turned over: half a step of `_CUTS` moves up to 22 of them."""
 _EVERY = 50
 
-Watch = Callable[[int, int], None]
+Watch = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +129,15 @@ def overlap(bench: Benchmark, place: Path, watch: Watch = lambda done, total: No
         bench: whose pictures are looked for.
         place: a catalogue, a run, a benchmark, or a folder such as a release: its files, tar shards and Parquet columns
             of images.
-        watch: told how many pictures of the benchmark were read, and of how many.
+        watch: told how many pictures of the place were read, then how many of the benchmark's samples, and of how many.
 
     Raises:
         InputError: there is nothing at that place, or no picture in it.
     """
     names, codes, cuts = [], [], []
-    for name, group, pixels in pictures_of(place):
+    for seen, (name, group, pixels) in enumerate(pictures_of(place)):
+        if seen % _EVERY == 0:
+            watch(seen, None)
         whole = _both(pixels)
         for number, code in enumerate(whole + _cut(pixels)):
             names.append((name, group))
@@ -309,16 +315,24 @@ def _of_folder(place: Path) -> Iterator[tuple[str, str, Pixels]]:
         else:
             continue
         for member, data in pictures:
-            yield member, member, decode_untrusted(data, member)
+            pixels = decode_untrusted(data, member)
+            if path.suffix != ".parquet" or not _is_mask(data, pixels):
+                yield member, member, pixels
 
 
 def _of_tar(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
-    with tarfile.open(path) as archive:
-        for member in archive:
-            if member.isfile() and Path(member.name).suffix.lower() in _SUFFIXES:
+    try:
+        with tarfile.open(path, "r:") as archive:
+            for member in archive:
+                if not member.isfile() or Path(member.name).suffix.lower() not in _SUFFIXES:
+                    continue
+                if member.size > MAX_FILE_BYTES:
+                    raise InputError(f"{path}: {member.name[:200]!r} claims {member.size >> 20} MB")
                 file = archive.extractfile(member)
                 if file is not None:
                     yield f"{name}/{member.name}", file.read()
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise InputError(f"{path}: not a readable tar file: {one_line(str(error))}") from error
 
 
 def _of_parquet(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
@@ -326,21 +340,35 @@ def _of_parquet(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(path)
-    columns = [
-        field.name
-        for field in file.schema_arrow
-        if pa.types.is_struct(field.type) and {"bytes", "path"} <= {part.name for part in field.type}
-    ]
-    for number, batch in enumerate(file.iter_batches(64, columns=columns) if columns else ()):
-        for column in columns:
-            for row, cell in enumerate(batch.column(column).to_pylist()):
-                if cell and cell["bytes"] and not _is_mask(cell["bytes"]):
-                    yield f"{name}: {column}, row {64 * number + row}", cell["bytes"]
+    from plantain.files.unpacking import unpacks_too_far
+
+    try:
+        with pq.ParquetFile(path) as file:
+            columns = [field.name for field in file.schema_arrow if _holds_pictures(field.type)]
+            if too_far := unpacks_too_far(file, frozenset(columns)):
+                raise InputError(f"{path}: {too_far}")
+            for number, batch in enumerate(file.iter_batches(64, columns=columns) if columns else ()):
+                for column in columns:
+                    for row, cell in enumerate(batch.column(column).to_pylist()):
+                        if cell and cell["bytes"]:
+                            yield f"{name}: {column}, row {64 * number + row}", cell["bytes"]
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: not a readable Parquet file: {one_line(str(error))}") from error
 
 
-def _is_mask(data: bytes) -> bool:
+def _holds_pictures(type: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    if not pa.types.is_struct(type) or not {"bytes", "path"} <= {part.name for part in type}:
+        return False
+    return bool(pa.types.is_binary(data := type.field("bytes").type) or pa.types.is_large_binary(data))
+
+
+def _is_mask(data: bytes, pixels: Pixels) -> bool:
+    """Whether a grey or indexed picture has two values at most."""
     from PIL import Image
 
     with Image.open(io.BytesIO(data)) as image:
-        return image.mode in ("1", "L", "P") and len(image.getcolors(3) or [()] * 3) <= 2
+        grey = image.mode in ("1", "L", "P")
+    values = pixels[:, :, 0]
+    return grey and bool(((values == values.min()) | (values == values.max())).all())

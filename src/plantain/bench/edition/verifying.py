@@ -110,7 +110,7 @@ def _table(bench: Benchmark) -> Iterator[str]:
             for batch in pq.ParquetFile(path).iter_batches(32)
             for row in batch.to_pylist()
         }
-    except (pa.ArrowException, OSError, KeyError) as error:
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         yield f"{TABLE}: cannot be read: {str(error)[:200]}"
         return
     for name in sorted(known.keys() | found.keys()):

@@ -14,8 +14,8 @@ PLAIN_EVERY_S = 10.0
 
 
 @contextmanager
-def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """A bar, and the function that moves it: called with how many are done, and of how many."""
+def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int | None], None]]:
+    """A bar, and the function that moves it: how many are done, and of how many (None where nobody knows)."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     live = console.is_terminal and not quiet
@@ -23,12 +23,13 @@ def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, i
     with Progress(*columns, console=console, transient=True, disable=not live) as bar:
         task = bar.add_task(what, total=None)
 
-        def move(done: int, wanted: int) -> None:
+        def move(done: int, wanted: int | None) -> None:
             nonlocal last
             bar.update(task, completed=done, total=wanted)
             now = time.monotonic()
             if not live and not quiet and now - last >= PLAIN_EVERY_S:
                 last = now
-                print(f"plantain: {what}: {done:,}/{wanted:,}", file=sys.stderr, flush=True)
+                of = "" if wanted is None else f"/{wanted:,}"
+                print(f"plantain: {what}: {done:,}{of}", file=sys.stderr, flush=True)
 
         yield move

@@ -162,7 +162,7 @@ def _from_table(path: Path) -> Iterator[TaskRecord]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from plantain.release.proof.unpacking import unpacks_too_far
+    from plantain.files.unpacking import unpacks_too_far
 
     try:
         with pq.ParquetFile(path) as table:
@@ -188,7 +188,7 @@ def _pictures_of_table(path: Path) -> Iterator[tuple[str, bytes]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from plantain.release.proof.unpacking import unpacks_too_far
+    from plantain.files.unpacking import unpacks_too_far
 
     try:
         with pq.ParquetFile(path) as table:

@@ -17,13 +17,13 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from plantain.files.unpacking import is_packed, unpacks_too_far
 from plantain.pixels.decode import BadImage, check_header
 from plantain.pixels.fingerprint import pixel_sha256
 from plantain.release.layouts.columns import IMAGE, ReleaseColumns
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.manifest import FORMAT
 from plantain.release.proof.problems import ReleaseProblem
-from plantain.release.proof.unpacking import is_packed, unpacks_too_far
 
 _LONGEST_LINE = 64 << 20
 _RAISED = (

@@ -51,6 +51,7 @@ class Inventory:
         for setting in (f"cache_size = -{_CACHE_KB}", "journal_mode = OFF", "synchronous = OFF"):
             self._db.execute(f"PRAGMA {setting}")
         self._db.executescript(_TABLES)
+        self._db.execute("BEGIN")  # never committed: each statement would write its pages out
         self.trajectory_rows: int | None = None
         self.conflicting: list[ReleaseProblem] = []
 

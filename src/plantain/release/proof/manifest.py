@@ -11,9 +11,9 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from plantain.files.unpacking import unpacks_too_far
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.sums import write_file
-from plantain.release.proof.unpacking import unpacks_too_far
 
 MANIFEST = "manifest.parquet"
 FORMAT = 3
