@@ -1,9 +1,10 @@
 """A leaderboard's site is the same bytes wherever it is made: two environments, time zones, locales, hash seeds, paths.
 
 Submissions are packed from a benchmark of real pictures with offline editors (`plantain bench demo`); both environments
-are made anew (simulated/elsewhere.py) and have no network. Every file of both sites is hashed.
+are installed anew by one lockfile, hash by hash (simulated/elsewhere.py), and have no network afterwards. Every file of
+both sites is hashed.
 
-Usage: python benchmarks/same_site.py     about 2 minutes; exit code 1 where a byte differs
+Usage: python benchmarks/same_site.py     about 4 minutes; exit code 1 where a byte differs
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from simulated.elsewhere import Elsewhere, step
+from simulated.elsewhere import REPOSITORY, Elsewhere, lock, step
 
 MACHINES = {
     "one": {"TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "1"},
@@ -55,9 +56,11 @@ def whole(found: dict[str, str]) -> str:
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         bundles = packed(Path(name))
+        lockfile = Path(name) / "lock.txt"
+        step("lockfile", lambda: lock(lockfile, str(REPOSITORY)))
         sites = []
         for number, (called, settings) in enumerate(MACHINES.items()):
-            machine = Elsewhere(Path(name) / called, settings)
+            machine = Elsewhere(Path(name) / called, settings, lockfile)
             step(
                 f"environment of {called}",
                 machine.make,

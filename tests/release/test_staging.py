@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,4 +46,29 @@ def test_a_file_that_fails_half_way_leaves_none_of_its_images_behind(tmp_path: P
     assert not staging.is_done("data/one.parquet")
     staging.record([ReleaseFile("data/two.parquet", "0" * 64, 1, "table")])
     assert staging.is_done("data/two.parquet")
+    staging.close()
+
+
+def test_an_error_that_the_disk_tells_once_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Syncing goes on while a file is written, and Linux tells of a lost page to one caller only."""
+    staging = Staging(tmp_path)
+    told: list[int] = []
+
+    def fsync(descriptor: int) -> None:
+        told.append(descriptor)
+        if len(told) == 1:
+            raise OSError(errno.EIO, "Input/output error")
+
+    def fill(file: HashingFile) -> Iterator[ReleaseFile]:
+        for row in range(3):
+            file.write(b"bytes")
+            yield _embedded(row)
+
+    monkeypatch.setattr("plantain.release.staging._SYNCED_AT_ONCE", 1)
+    monkeypatch.setattr("plantain.release.staging.os.fsync", fsync)
+    with pytest.raises(OSError, match="Input/output"):
+        staging.write("data/one.parquet", "table", fill)
+    assert not staging.is_done("data/one.parquet")
     staging.close()

@@ -76,11 +76,15 @@ _HASHED_AT_ONCE = 1 << 20
 _AHEAD = 16
 """Pieces that wait to be hashed at most."""
 
+_SYNCED_AT_ONCE = 64 << 20
+"""Bytes after which the disk is told to begin, so that it writes while more is made, and not all at the end."""
+
 
 class HashingFile:
     """A file being written that knows its own SHA-256 and size; enough of a file for pyarrow and tarfile.
 
-    A thread hashes while the file is written: it costs as much as the writing, and needs no lock of Python's.
+    A thread hashes while the file is written: it costs as much as the writing, and needs no lock of Python's. Another
+    makes durable what there is, since a disk is slower than either.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -89,6 +93,9 @@ class HashingFile:
         self._hasher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plantain-hash")
         self._waiting: deque[Future[None]] = deque()
         self._piece = bytearray()
+        self._syncer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plantain-sync")
+        self._syncing: Future[None] | None = None
+        self._synced = 0
         self.size = 0
         self.sha256 = ""
         self.closed = False
@@ -99,6 +106,8 @@ class HashingFile:
             self._hash()
         self.size += len(data)
         self._file.write(data)
+        if self.size - self._synced >= _SYNCED_AT_ONCE and (self._syncing is None or self._syncing.done()):
+            self._sync()
         return len(data)
 
     def _hash(self) -> None:
@@ -106,6 +115,13 @@ class HashingFile:
         self._piece = bytearray()
         while len(self._waiting) > _AHEAD:
             self._waiting.popleft().result()
+
+    def _sync(self) -> None:
+        if self._syncing is not None:
+            self._syncing.result()  # a disk tells of an error once
+        self._file.flush()
+        self._synced = self.size
+        self._syncing = self._syncer.submit(os.fsync, self._file.fileno())
 
     def tell(self) -> int:
         return self.size
@@ -130,13 +146,17 @@ class HashingFile:
 
     def __exit__(self, *_: object) -> None:
         self._hasher.shutdown(cancel_futures=True)
+        self._syncer.shutdown()
 
     def finish(self) -> None:
-        """Sets `sha256` to that of everything written; nothing is written afterwards."""
+        """Makes everything durable and sets `sha256` to its hash; nothing is written afterwards."""
         self._hash()
+        self._sync()
         while self._waiting:
             self._waiting.popleft().result()
         self.sha256 = self._digest.hexdigest()
+        if self._syncing is not None:
+            self._syncing.result()
 
 
 Fill = Callable[[HashingFile], Iterable[ReleaseFile]]
@@ -285,8 +305,6 @@ class Staging:
         temporary = part_name(target)
         with create(temporary) as file, HashingFile(file) as hashing:
             yield hashing
-            file.flush()
-            os.fsync(file.fileno())
             hashing.finish()
         temporary.replace(target)
         sync_folder(target.parent)
