@@ -1,9 +1,10 @@
-"""A build on two Ray nodes of this machine, one of which is killed: nothing is lost, and nothing done twice unknown."""
+"""Builds on Ray nodes of this machine whose nodes and heads are killed: nothing is lost, nothing done twice unknown."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import random
 import sqlite3
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from fakes.remote_models import HERE, RemoteEditor
 from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
 from plantain.cli.runs.consent import consent
 from plantain.journal import JournalReader
+from plantain.journal.disk.elsewhere import keep_blobs_in
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import Step, TaskState
@@ -159,6 +162,10 @@ def edits(folder: Path) -> list[str]:
     return log.read_text().splitlines() if log.exists() else []
 
 
+def enough_edits(folder: Path, wanted: int) -> bool:
+    return len(edits(folder)) >= wanted
+
+
 def wait_for(there: Callable[[], bool], seconds: float = 300.0) -> None:
     until = time.monotonic() + seconds
     while not there():
@@ -190,14 +197,14 @@ def test_a_killed_build_leaves_no_worker_and_goes_on_until_the_cluster_is_gone_a
     quick_catalogue(tmp_path / "catalogue", 2)
     run = tmp_path / "run"
     build = start(cluster, tmp_path)
-    wait_for(lambda: len(edits(tmp_path)) >= 3)
+    wait_for(partial(enough_edits, tmp_path, 3))
     build.kill()
     build.wait()
     wait_for(lambda: not workers_alive(cluster))
     recorded, asked = answered_in(run), len(edits(tmp_path))
 
     build = start(cluster, tmp_path)
-    wait_for(lambda: len(edits(tmp_path)) >= asked + 2)
+    wait_for(partial(enough_edits, tmp_path, asked + 2))
     cluster.head_node.all_processes["gcs_server"][0].process.kill()
     said, _ = build.communicate(timeout=300)
     assert build.returncode == 1, said
@@ -211,3 +218,39 @@ def test_a_killed_build_leaves_no_worker_and_goes_on_until_the_cluster_is_gone_a
         assert [a.edited for a in reader.all_attempts()] == [a.edited for a in alone.all_attempts()]
         rows = [row for task in reader.tasks() for row in reader.calls(task.task.id)]
     assert len(edits(tmp_path)) <= sum(row.key.step is Step.EDIT for row in rows)
+
+
+def test_twenty_killed_heads_lose_nothing_leave_no_worker_and_take_no_late_picture(
+    cluster: Any, tmp_path: Path
+) -> None:
+    kills, dice = 20, random.Random(1)
+    quick_catalogue(tmp_path / "catalogue", 8)
+    run, shared = tmp_path / "run", tmp_path / "shared"
+    shared.mkdir()
+    keep_blobs_in(run, shared)
+    recorded, arriving = 0, set()
+    for _ in range(kills):
+        wanted = len(edits(tmp_path)) + dice.randint(1, 3)
+        build = start(cluster, tmp_path, 0.02)
+        wait_for(partial(enough_edits, tmp_path, wanted))
+        time.sleep(dice.random() * 0.05)
+        assert build.poll() is None, build.communicate()[0]
+        build.kill()
+        build.wait()
+        wait_for(lambda: not workers_alive(cluster))
+        there, folders = answered_in(run), {path.name for path in shared.glob("*/arriving/*")}
+        assert there >= recorded, "a kill lost what was recorded"
+        assert len(folders) <= 1 and not folders & arriving, "arrivals of an earlier head are still there"
+        recorded, arriving = there, arriving | folders
+
+    summary = built(recipe_on(cluster, tmp_path / "catalogue", 1), run, tmp_path / "log")
+    alone = built(quick_recipe(tmp_path / "catalogue"), tmp_path / "here", tmp_path / "log of one")
+    assert summary.stopped is None and alone.stopped is None
+    assert not list(shared.glob("*/arriving/*"))
+    with JournalReader.open(run) as reader, JournalReader.open(tmp_path / "here") as other:
+        assert reader.counts() == other.counts()
+        assert [a.edited for a in reader.all_attempts()] == [a.edited for a in other.all_attempts()]
+        rows = [row for task in reader.tasks() for row in reader.calls(task.task.id)]
+    asked = [row for row in rows if row.key.step is Step.EDIT]
+    assert len({row.key for row in asked if row.final}) == sum(row.final for row in asked)
+    assert len(edits(tmp_path)) <= len(asked)
