@@ -6,7 +6,8 @@ filled through the journal's own bulk writer to 0, 500,000 and 985,000 tasks don
 each, three times, every one in a process of its own. The last journal is then done, and read by every command.
 
 Targets: processor per call and memory within 10 % over the windows (medians); going on at most 3 s and 300 MB; `report`
-at most 60 s and 1 GB; every command at most 11 times the time of a run of a tenth, which --tenth names.
+at most 60 s and 1 GB; `merge` makes one run of all tasks; every command at most 11 times the time of a run of a tenth,
+which --tenth names.
 
 Run: python benchmarks/million.py --scratch TENTH --tasks 100000
      python benchmarks/million.py --scratch FOLDER --tenth TENTH
@@ -26,9 +27,12 @@ import sys
 import time
 from pathlib import Path
 
+from plantain.pipeline.shards import Shard
 from simulated.million import Simulated, counts_of, fill, make_catalogue, pictures, recipe_for
 from simulated.releases import timed
 
+PARTS = ("fill", "windows", "commands", "shards")
+SHARDS = 4
 REPEATS = 3
 PICTURES = 2_000
 LINEAR = 11.0
@@ -96,6 +100,10 @@ def do_step(name: str, words: list[str]) -> None:
     elif name == "fill":
         done, write = int(words[2]), words[3] == "1"
         asyncio.run(fill(scratch / words[1], scratch / "catalogue", done, write=write))
+    elif name == "shard":
+        shard = Shard.parse(words[1])
+        run = scratch / f"shard-{shard.number}"
+        asyncio.run(fill(run, scratch / "catalogue", None, write=True, shard=shard))
     elif name == "window":
         told = window(scratch / words[1], scratch / "catalogue", scratch / "pictures", int(words[2]))
         print(json.dumps(told))
@@ -125,7 +133,7 @@ def main() -> int:
     parser.add_argument("--scratch", type=Path)
     parser.add_argument("--tasks", type=int, default=1_000_000)
     parser.add_argument("--window", type=int, default=5_000)
-    parser.add_argument("--only", choices=("fill", "windows", "commands"), nargs="*")
+    parser.add_argument("--only", choices=PARTS, nargs="*")
     parser.add_argument("--tenth", type=Path, help="scratch folder of a run of a tenth of the tasks")
     parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -134,7 +142,7 @@ def main() -> int:
         return 0
     scratch: Path = args.scratch.absolute()
     scratch.mkdir(parents=True, exist_ok=True)
-    only = args.only or ("fill", "windows", "commands")
+    only = args.only or PARTS
     filled = {"begun": 0, "half": args.tasks // 2, "last": args.tasks - REPEATS * args.window}
     good = True
     if "fill" in only:
@@ -159,8 +167,28 @@ def main() -> int:
                 more, memory = told[what][0] / seconds, told[what][1] / peak
                 print(f"  {what:<16} {more:.1f} times the time and {memory:.2f} times the memory of a tenth")
                 good &= more <= LINEAR
+    if "shards" in only:
+        good &= merged(scratch, args.tasks)
     print("targets met" if good else "a target was MISSED")
     return 0 if good else 1
+
+
+def merged(scratch: Path, tasks: int) -> bool:
+    """Makes the plan's shards, each done, and joins them. Whether the run holds every task once."""
+    for number in range(1, SHARDS + 1):
+        begun = time.time()
+        step("shard", scratch, f"{number}/{SHARDS}")
+        held = counts_of(scratch / f"shard-{number}")
+        print(f"shard {number}/{SHARDS}: {held['task']:,} tasks in {time.time() - begun:.0f} s", flush=True)
+    runs = [str(scratch / f"shard-{number}") for number in range(1, SHARDS + 1)]
+    whole = scratch / "merged"
+    shutil.rmtree(whole, ignore_errors=True)
+    seconds, peak = timed([sys.executable, "-m", "plantain", "merge", *runs, "--run", str(whole)])
+    held, parts = counts_of(whole), [counts_of(Path(run)) for run in runs]
+    print(f"  {'merge':<16} {seconds:7.1f} s  {peak:6.0f} MB: {held}", flush=True)
+    return held["task"] >= tasks and all(
+        held[table] == sum(part[table] for part in parts) for table in ("task", "call", "attempt", "verdict")
+    )
 
 
 def windows(scratch: Path, filled: dict[str, int], size: int) -> bool:

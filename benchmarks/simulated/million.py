@@ -28,8 +28,10 @@ from plantain.journal import (
 )
 from plantain.journal.disk.connect import JOURNAL_NAME, open_for_writing
 from plantain.journal.payload import to_json
-from plantain.pipeline.plan import enumerate_tasks
+from plantain.pipeline.plan import enumerate_tasks, plan_digest
 from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.shards import META as SHARD
+from plantain.pipeline.shards import Shard, Share
 from plantain.pixels.encode import encode_jpeg
 from plantain.records import (
     OK,
@@ -167,30 +169,40 @@ def make_catalogue(folder: Path, tasks: int) -> None:
                 catalogue.insert(images, {})
 
 
-async def fill(run: Path, catalogue: Path, done: int, *, write: bool) -> None:
-    """A run of the whole plan, of which so many tasks are done: by the journal's own bulk writer.
+async def fill(
+    run: Path, catalogue: Path, done: int | None, *, write: bool, shard: Shard | None = None
+) -> None:
+    """A run of the whole plan or of one shard of it, of which so many tasks are done: by the journal's own bulk writer.
 
     Args:
         run: made here.
         catalogue: whose plan it is.
-        done: closed tasks, the first in the order in which a run takes them.
-        write: lay the pictures down too, for an export.
+        done: closed tasks, the first in the order in which a run takes them; None for all.
+        write: lay the pictures down too, for an export or a merge.
+        shard: the part of the plan whose run it is.
     """
-    recipe = recipe_for(catalogue)
+    recipe, taxonomy = recipe_for(catalogue), load_taxonomy()
     with Catalogue.open(catalogue) as store:
-        planned = sorted(enumerate_tasks(recipe, store, load_taxonomy()), key=lambda task: task.id)
+        planned = sorted(enumerate_tasks(recipe, store, taxonomy), key=lambda task: task.id)
+        images, first = -(-len(planned) // FINDINGS), len(planned) * (2 * shard.number if shard else 1)
+        plan, of = plan_digest(recipe, store, taxonomy), len(planned)
+        planned = planned if shard is None else [task for task in planned if shard.has(task.id)]
+        done = len(planned) if done is None else done
         header = RunHeader(f"million-{done}", recipe.name, recipe.seed, recipe.frozen_part(), "0")
         async with await asyncio.to_thread(Journal.create, run, header) as journal:
             originals = Originals(store.blobs)
             blobs = Originals(BlobStore(run / "blobs"))
             if done:
-                numbers = range(-(-len(planned) // FINDINGS))
+                numbers = range(images)
                 made = ((originals.put(number, write=False), number) for number in numbers)
                 await journal.add_images((source(number, kept.sha256), kept) for kept, number in made)
                 for number in numbers:
                     _link(store.blobs, journal.reader.blobs, originals.put(number, write=False).sha256)
-            await journal.add_recorded(_recorded(planned[:done], blobs, len(planned), write=write))
+            await journal.add_recorded(_recorded(planned[:done], blobs, first, write=write))
             await journal.add_tasks(planned[done:])
+            if shard is not None:
+                await journal.set_meta(SHARD, Share(shard, len(planned), of, plan).to_json())
+                await journal.set_meta("plan_digest", plan)
     if done:
         _add_calls(run / JOURNAL_NAME)
 
