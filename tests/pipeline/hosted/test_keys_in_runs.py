@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import html
 import io
-import json
 import logging
-import re
 import sqlite3
-import tarfile
 import traceback
-from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
-from itertools import islice
 from pathlib import Path
 from typing import TextIO, cast
 
 import pytest
 
-from fakes import gemini_format, openai_format
-from fakes.content import picture, report
+from fakes.content import picture
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
-from fakes.server import Answer, FakeProvider, Request
-from files.echoes import ENCODINGS, KEYS, corpus, shows
+from fakes.server import FakeProvider
+from files.echoes import KEYS
 from files.test_redaction import AWKWARD
+from pipeline.hosted.echoing import ECHOES, VARIABLES, Echoing, holds_a_key, recipe, texts_of
 from pipeline.quick import NoText, quick_catalogue
 from plantain.cli import main
 from plantain.files import redaction
@@ -34,12 +28,8 @@ from plantain.files.redaction import HIDDEN, hide
 from plantain.files.secrets import CHATTY
 from plantain.files.terminal import _Redacted
 from plantain.journal import JournalReader
-from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.release.layouts.contract import LAYOUTS
-
-ECHOES = [text for _, _, text in corpus()]
-VARIABLES = {"gemini": "GEMINI_API_KEY", "openai": "OPENAI_API_KEY"}
 
 
 @pytest.fixture(scope="module")
@@ -51,47 +41,6 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def no_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_keys", {})
     monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
-
-
-def recipe(catalogue: Path, url: str, *findings: str) -> Recipe:
-    """A writer and a judge of Gemini, an editor of OpenAI: two SDKs and three forms of bodies in one run."""
-    return Recipe.model_validate(
-        {
-            "name": "keys",
-            "seed": 3,
-            "data": {"catalogue": catalogue, "findings": findings or ("AMD",), "directions": ["add"]},
-            "models": {"writer": "gemini/w", "editor": "openai/e", "judge": ["gemini/j"]},
-            "loop": {"max_rounds": 3},
-            "limits": {"concurrency": 4},
-            "providers": {"gemini": {"base_url": url}, "openai": {"base_url": f"{url}/v1"}},
-        }
-    )
-
-
-class Echoing:
-    """Says the corpus wherever a provider puts words: in answers, thoughts, reports and errors of every second edit."""
-
-    def __init__(self) -> None:
-        self.said = iter(ECHOES * 3)
-        self.edits = 0
-
-    def some(self, number: int) -> str:
-        return "\n".join(islice(self.said, number))
-
-    def __call__(self, request: Request, good: Answer) -> Answer:
-        if request.path.endswith(":generateContent"):
-            if gemini_format.step_of(request) == "judge":
-                told = report(gemini_format.prompt_text(request))
-                told["reason"] = self.some(20)
-                criterion = told["realism"]
-                assert isinstance(criterion, dict)
-                criterion["evidence"] = self.some(20)
-                return gemini_format.text_answer(json.dumps(told))
-            return gemini_format.text_answer(f"Brighten the middle. {self.some(40)}")
-        self.edits += 1
-        if self.edits % 3 == 2:
-            return openai_format.error(500, self.some(8), "server_error", X_Debug=KEYS[0])
-        return good
 
 
 def said_by(*words: str) -> str:
@@ -118,8 +67,7 @@ def test_no_echo_of_the_corpus_is_in_anything_that_a_run_leaves_or_shows(
             run_build(recipe(catalogue, server.url, "AMD", "Diabetes"), run, text_reader=NoText())
         )
         assert summary.stopped is None, summary
-    heard = len(ECHOES) * 3 - len(list(trouble.said))
-    assert heard >= len(ECHOES), "every echo was said at least once"
+    assert trouble.heard >= len(ECHOES), "every echo was said at least once"
     with JournalReader.open(run) as reader:
         ids = [row.task.id for row in reader.tasks()]
         assert HIDDEN in "".join(a.instruction for a in reader.attempts(ids[0]))
@@ -143,47 +91,6 @@ def test_no_echo_of_the_corpus_is_in_anything_that_a_run_leaves_or_shows(
     kinds = {Path(name).suffix for name in shown}
     assert kinds >= {".html", ".json", ".jsonl", ".parquet", ".sqlite", ".md", ".txt"}
     assert {where for where, text in shown.items() if holds_a_key(text)} == set()
-
-
-def texts_of(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Every file but pictures as text, a journal's rows and a shard's cells too."""
-    import pyarrow.parquet as pq
-
-    for path in sorted(
-        p for p in folder.rglob("*") if p.is_file() and p.suffix not in (".jpg", ".jpeg", ".png")
-    ):
-        if "blobs" in path.parts:
-            continue
-        data = path.read_bytes()
-        if path.suffix == ".parquet":
-            table = pq.read_table(path)
-            kept = [name for name in table.column_names if "string" in str(table.schema.field(name).type)]
-            yield path, json.dumps(table.select(kept).to_pylist(), default=str)
-        elif path.suffix == ".tar":
-            with tarfile.open(path) as tar:
-                for member in tar:
-                    file = tar.extractfile(member)
-                    if file is not None and not member.name.endswith((".jpg", ".png")):
-                        yield path / member.name, file.read().decode("utf-8", "replace")
-        elif path.suffix == ".sqlite":
-            yield path, data.decode("latin-1")
-            with sqlite3.connect(path) as connection:
-                yield path.with_suffix(".dump.sqlite"), "\n".join(connection.iterdump())
-        else:
-            yield path, data.decode("utf-8", "replace")
-
-
-FORMS = {form for key in KEYS for encode in ENCODINGS.values() if (form := encode(key))}
-PICTURE = re.compile(r"data:image/[a-z]+;base64,[A-Za-z0-9+/=]+|[A-Za-z0-9+/]{3000,}={0,2}")
-
-
-def holds_a_key(text: str) -> bool:
-    """Every form of the corpus as it was sent, also escaped once more by a page or JSON; short texts decoded deeply."""
-    bare = PICTURE.sub("", text)
-    layers = (bare, html.unescape(bare), bare.replace("\\\\", "\\").replace('\\"', '"'))
-    if any(form in layer for layer in layers for form in FORMS):
-        return True
-    return len(bare) < 40_000 and any(shows(bare, key) for key in KEYS)
 
 
 @pytest.mark.parametrize("form", ["gemini", "openai"])
