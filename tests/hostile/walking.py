@@ -37,6 +37,8 @@ def _hook(event: str, arguments: tuple[object, ...]) -> None:
     if event == "open":
         path, _, flags = arguments
         if isinstance(path, (str, bytes)) and isinstance(flags, int):
+            if flags & os.O_NOFOLLOW and os.path.islink(path):
+                return  # the system refuses it
             real = os.path.realpath(os.fsdecode(path))
             if "__pycache__" in real:
                 return

@@ -235,7 +235,7 @@ def open_study(folder: Path) -> Study:
         blocks = tuple(_block(row) for row in document.pop("blocks"))
         sources = tuple(document.pop("sources"))
         return Study(folder=folder, cases=cases, blocks=blocks, sources=sources, digest=digest, **document)
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path}: not as plantain wrote it ({error})") from error
