@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import cv2
+import numpy as np
 from pydicom import dcmread
 from pydicom.data import get_testdata_file
 
+from bench.scored_run import make_all
 from bench.small_bench import small_bench
 from pipeline.quick import quick_catalogue
+from plantain import rubrics
+from plantain.bench.submission.packing import pack_run
 from plantain.release.export import export_run
 from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.plan import ExportOptions
 from release.runs import make_run
+from review.study_on_paper import small_study
+from train.probe.heads import catalogue_of, labelled
 
+MED_BANANA_FILE = Path(rubrics.__file__).with_name("med_banana.toml")
 RECIPE = """name = "r"
 [data]
 catalogue = "catalogue"
@@ -66,7 +75,45 @@ def make_templates(root: Path) -> Path:
         (root / "source" / "AMD" / f"{number}.jpg").write_bytes(picture + b"\0" * number)
     (root / "dicom").mkdir()
     shutil.copy(str(get_testdata_file("MR_small.dcm", download=False)), root / "dicom" / "a.dcm")
+    _make_later(root)
     return root
+
+
+def make_probe(root: Path) -> None:
+    """A probe and a catalogue that it is measured on; apart, since it is trained."""
+    from plantain.train.probe.learning import ProbeSchedule
+    from plantain.train.probe.training import train_probe
+
+    (root / "probe").mkdir()
+    train_probe(
+        labelled(60), ProbeSchedule(epochs=1, batch=16, width=8, shares=None), 0, root / "probe" / "probe"
+    )
+    catalogue_of(root / "probe" / "catalogue", 12)
+
+
+def _make_later(root: Path) -> None:
+    """What the later rooms read: submissions, reader studies, published pairs, bills, rubrics."""
+    make_all(root / "submission", organs=("Eyes",), per_organ=6)
+    pack_run(root / "submission" / "run", root / "submission" / "bundle")
+    small_study(root / "study" / "study")
+    (root / "pairs").mkdir()
+    rows = []
+    for number in range(3):
+        for what in ("a", "b"):
+            pixels = np.full((128, 128, 3), 40 * number + (what == "b"), np.uint8)
+            cv2.imwrite(str(root / "pairs" / f"{what}{number}.png"), pixels)
+        names = ("id", "original", "edited", "instruction", "finding", "modality", "direction")
+        told = (str(number), f"a{number}.png", f"b{number}.png", "Add drusen.", "AMD", "fundus", "add")
+        rows.append(dict(zip(names, told, strict=True)))
+    lines = [",".join(rows[0]), *(",".join(row.values()) for row in rows)]
+    (root / "pairs" / "pairs.csv").write_text("\n".join(lines), encoding="utf-8")
+    (root / "pairs" / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    make_run(root / "bill" / "run", images=2)
+    (root / "bill" / "bill.csv").write_text("id,cost\nx,1\n", encoding="utf-8")
+    shutil.copytree(root / "catalogue", root / "rubric")
+    shutil.copy(MED_BANANA_FILE, root / "rubric" / "rubric.toml")
+    text = RECIPE.format(data="", more="").replace("[data]", 'rubric = "rubric.toml"\n[data]', 1)
+    (root / "rubric" / "r.toml").write_text(text, encoding="utf-8")
 
 
 # --- ways to spoil ------------------------------------------------------------------------------------------------
@@ -123,6 +170,30 @@ CATALOGUE = ("quarantine {it}/catalogue", "plan {it}/r.toml", "withdraw {it}/cat
 INGEST = ("ingest folder {it} --modality fundus --licence open --skip-text --out {new}",)
 DICOM = ("ingest dicom {it} --modality brain_mri --skip-text --out {new}",)
 
+SUBMISSION = (
+    "bench submit-check {it}/bundle --bench {it}/bench",
+    "bench rescore {it}/bundle --bench {it}/bench",
+    "bench site {it}/bundle --bench {it}/bench --to {new}",
+    "bench table {it}/run",
+    "bench score {it}/run --judge none --metrics psnr --bench {it}/bench",
+    "bench pack {it}/run --to {new}",
+)
+STUDY = (
+    "review results {it}/study",
+    "review export {it}/study --to {new}",
+    "review plan --effect 0.1 --pilot {it}/study",
+)
+PROBE = (
+    "train probe-check {it}/probe {it}/catalogue",
+    "audit --judge probe/{it}/probe --pairs 1 --kinds identical",
+)
+PAIRS = (
+    "import {it}/pairs.csv --layout pairs --run {new}",
+    "import {it}/pairs.jsonl --layout pairs --run {new}",
+)
+BILL = ("reconcile {it}/run {it}/bill.csv --provider gemini",)
+RUBRIC = ("plan {it}/r.toml", "build {it}/r.toml --run {new}")
+
 PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "run": (
         (
@@ -175,7 +246,30 @@ PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "source": (("AMD/1.jpg", "AMD", "labels.csv", "labels.xlsx"), INGEST),
     "dicom": (("a.dcm", "b.dcm", "labels.csv"), DICOM),
+    "submission": (
+        (
+            "bundle/bundle.json",
+            "bundle/outputs.jsonl",
+            "bundle/scores.jsonl",
+            "bundle/SHA256SUMS",
+            "bundle/outputs",
+            "bundle/outputs/*",
+            "bundle/extra",
+            "run/journal.sqlite",
+            "run/blobs/*/*",
+        ),
+        SUBMISSION,
+    ),
+    "study": (("study/study.json", "study/ratings.sqlite", "study/pictures", "study/pictures/*"), STUDY),
+    "probe": (("probe/probe.json", "probe/*.safetensors", "probe/extra"), PROBE),
+    "pairs": (("pairs.csv", "pairs.jsonl", "a0.png", "b0.png"), PAIRS),
+    "bill": (("bill.csv",), BILL),
+    "rubric": (("rubric.toml",), RUBRIC),
 }
+NAMED = frozenset({"pairs.csv", "pairs.jsonl", "bill.csv", "rubric.toml"})
+"""Files that the user, or the user's recipe, names: a link there is the user's own, and is followed."""
+
+LATER = frozenset({"submission", "study", "probe", "pairs", "bill", "rubric"})
 BROKEN_TEXT = frozenset(
     {"benchmark.json", "run.json", "trajectories/trajectories.jsonl", "provenance.jsonl"}
 ) | {
@@ -185,6 +279,14 @@ BROKEN_TEXT = frozenset(
     "journal.sqlite",
     "lock",
     "manifest.parquet",
+    "bundle/bundle.json",
+    "bundle/outputs.jsonl",
+    "bundle/scores.jsonl",
+    "study/study.json",
+    "study/ratings.sqlite",
+    "probe/probe.json",
+    "probe/*.safetensors",
+    *NAMED,
 }
 
 TOML: dict[str, str] = {
@@ -233,6 +335,8 @@ def artefacts() -> Iterator[Artefact]:
     for kind, (places, commands) in PLACES.items():
         for place in places:
             for how, plant in PLANTED.items():
+                if place in NAMED and how.startswith("a link to a f"):
+                    continue
                 yield Artefact(kind, f"{place} is {how}", functools.partial(_at, place, plant), commands)
             for how, data in WRITTEN.items() if place in BROKEN_TEXT else ():
                 put = functools.partial(_written, data)

@@ -37,7 +37,7 @@ def _hook(event: str, arguments: tuple[object, ...]) -> None:
     if event == "open":
         path, _, flags = arguments
         if isinstance(path, (str, bytes)) and isinstance(flags, int):
-            if flags & os.O_NOFOLLOW and os.path.islink(path):
+            if flags & os.O_NOFOLLOW and Path(os.fsdecode(path)).is_symlink():
                 return  # the system refuses it
             real = os.path.realpath(os.fsdecode(path))
             if "__pycache__" in real:
