@@ -107,7 +107,7 @@ def test_answer_restored_picture_mask_share_and_residual_are_kept(run: Path) -> 
     assert np.abs(restored.astype(int) - original)[~mask].mean() < 1  # the JPEG
     assert score.score.value == pytest.approx(1 - mask.mean())
     assert score.score.value > 0.7
-    assert score.detail["how"] == "outside 2"
+    assert score.detail["how"] == "outside 3"
     assert 0 <= float(str(score.detail["residual_px"])) < 0.3
 
 
@@ -139,7 +139,7 @@ def test_what_a_run_freezes_changes_only_where_it_is_on(folder: Path, run: Path)
     assert sorted(frozen) == ["max_rounds", "policy", "threshold", "writer_sees_failed_edit"]
     assert on.frozen_part()["loop"] == {**frozen, "restore": "outside"}
     with JournalReader.open(run) as reader:
-        assert json.loads(reader.meta("method") or "")["restore"] == "outside 2"
+        assert json.loads(reader.meta("method") or "")["restore"] == "outside 3"
     with pytest.raises(InputError, match="restore"):
         asyncio.run(run_build(off, run, method=method_of(folder, "none"), text_reader=NoText()))
 

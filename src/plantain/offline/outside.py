@@ -28,7 +28,7 @@ from plantain.pixels.registration import register
 from plantain.pixels.tone import match_tone
 from plantain.records import Direction, Finding, SourceImage
 
-VERSION = "outside 2"
+VERSION = "outside 3"
 """What a run freezes; changes whenever a picture could be restored otherwise."""
 
 SURE, FAINT = 5.0, 2.5

@@ -15,8 +15,11 @@ _FEW = 60
 
 _DEGREE = 4
 
-_WIDE = 64.0
-"""Pixels of a 1024-pixel frame over which light may drift; a finding is smaller, or is left out."""
+_WIDE, _BESIDE = 64.0, 2.0
+"""Pixels of a 1024-pixel frame over which light may drift, and grey levels that it may lie off a smooth surface."""
+
+_DARKEST, _BRIGHTEST = 3, 252
+"""Levels of an edited picture from which on others may have been cut off."""
 
 
 def match_tone(original: Image, edited: Image, reference: Mask, *, drift: bool = True) -> Field:
@@ -32,13 +35,17 @@ def match_tone(original: Image, edited: Image, reference: Mask, *, drift: bool =
     """
     before, after = (cv2.GaussianBlur(one.astype(np.float32), (0, 0), 1.5) for one in (original, edited))
     toned = np.empty(edited.shape, np.float32)
+    inside = (edited > _DARKEST) & (edited < _BRIGHTEST)
     for channel in range(edited.shape[2]):
-        curve = tone_curve(after[..., channel][reference], before[..., channel][reference])
+        told = reference & inside[..., channel]
+        curve = tone_curve(after[..., channel][told], before[..., channel][told])
         values = np.interp(np.arange(256), *curve).astype(np.float32)
         toned[..., channel] = values[edited[..., channel]]
-    if not drift:
-        return toned
-    return toned + _drift(before - cv2.GaussianBlur(toned, (0, 0), 1.5), reference)
+    if drift:
+        toned += _drift(before - cv2.GaussianBlur(toned, (0, 0), 1.5), reference[..., None] & inside)
+    # A level that was cut off tells only that it was at least that far.
+    toned = np.where(edited >= _BRIGHTEST, np.maximum(toned, original), toned)
+    return np.where(edited <= _DARKEST, np.minimum(toned, original), toned)
 
 
 def tone_curve(after: Field, before: Field) -> tuple[Floats, Floats]:
@@ -76,15 +83,54 @@ def tone_curve(after: Field, before: Field) -> tuple[Floats, Floats]:
 
 
 def _drift(left: Field, reference: Mask) -> Field:
-    """What is left of the difference, smoothed over wide places; where nothing tells, what the surroundings say."""
-    height, width = reference.shape
+    """What is left of the difference over wide places: a surface that most agree on, then a little of what it misses.
+
+    A soft finding is as wide as drifting light is. The surface is not diverted by it, since places that disagree weigh
+    less and less; and what is smoothed beyond that is too little to take a finding away.
+
+    Args:
+        left: float32 (H, W, C), original minus toned, smoothed.
+        reference: bool (H, W, C), what tells.
+    """
+    height, width, channels = reference.shape
     unit = max(height, width) / 1024
     coarse = max(1, round(8 * unit))
     size = (max(1, width // coarse), max(1, height // coarse))
-    counted = reference.astype(np.float32)[..., None]
-    total = cv2.resize(np.clip(left, -24, 24) * counted, size, interpolation=cv2.INTER_AREA)
-    mass = cv2.resize(counted, size, interpolation=cv2.INTER_AREA)
+    shape = (*size[::-1], channels)
+    counted = reference.astype(np.float32)
+    total = cv2.resize(np.clip(left, -24, 24) * counted, size, interpolation=cv2.INTER_AREA).reshape(shape)
+    mass = cv2.resize(counted, size, interpolation=cv2.INTER_AREA).reshape(shape)
+    level = total / np.maximum(mass, 1e-6)
+    surface = np.stack([_surface(level[..., one], mass[..., one]) for one in range(channels)], axis=-1)
+    rest = np.clip(level - surface, -_BESIDE, _BESIDE) * mass
     sigma = _WIDE * unit / coarse
-    total, mass = cv2.GaussianBlur(total, (0, 0), sigma), cv2.GaussianBlur(mass, (0, 0), sigma)
-    drift = total / (mass.reshape(*size[::-1], 1) + 0.02)
-    return np.asarray(cv2.resize(drift, (width, height), interpolation=cv2.INTER_LINEAR), np.float32)
+    rest, mass = (cv2.GaussianBlur(one, (0, 0), sigma).reshape(shape) for one in (rest, mass))
+    drift = np.asarray(surface + rest / (mass + 0.02), np.float32)
+    return np.asarray(cv2.resize(drift, (width, height), interpolation=cv2.INTER_LINEAR), np.float32).reshape(
+        reference.shape
+    )
+
+
+def _surface(level: Field, mass: Field) -> Field:
+    """A polynomial of both coordinates, fitted to where `mass` is; places that are far off weigh less and less.
+
+    Args:
+        level: float32 (h, w), in grey levels.
+        mass: float32 (h, w), how much each place tells, in [0, 1].
+    """
+    height, width = level.shape
+    y, x = np.meshgrid(np.linspace(-1, 1, height), np.linspace(-1, 1, width), indexing="ij")
+    powers = [(i, j) for i in range(_DEGREE + 1) for j in range(_DEGREE + 1 - i)]
+    terms = np.stack([(x**i * y**j).ravel() for i, j in powers], axis=-1)
+    told = mass.ravel() > 0.25
+    if told.sum() < 4 * len(powers):
+        return np.zeros_like(level)
+    known, values, sure = terms[told], level.ravel()[told], np.sqrt(mass.ravel()[told].astype(np.float64))
+    own = sure
+    for _ in range(10):
+        ridge = 1e-3 * (own**2).sum() * np.diag([0.0, *[1.0] * (len(powers) - 1)])
+        weighed = own[:, None] * known
+        fit = np.linalg.solve(weighed.T @ weighed + ridge, weighed.T @ (own * values))
+        off = np.abs(values - known @ fit)
+        own = sure / (1.0 + (off / max(0.5, 1.5 * float(np.median(off)))) ** 2)
+    return np.asarray((terms @ fit).reshape(level.shape), np.float32)
