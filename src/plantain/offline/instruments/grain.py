@@ -48,7 +48,7 @@ class Grain:
         before: typical of those blocks in the original.
         after: typical of the same blocks in the edited image.
         around: typical of the blocks just outside the change in the edited image.
-        lost: share of the blocks that kept less than half of their own grain.
+        lost: share of the blocks that kept less than half of their own grain, as far as the surroundings kept theirs.
     """
 
     blocks: int
@@ -101,12 +101,14 @@ def _in_band(band: Band, before: Field, after: Field, inside: Mask, ring: Mask) 
         return NOTHING
     outside = _plain(second, ring, band.least)
     around = _typical(second[outside]) if outside.sum() >= LEAST_BLOCKS else 0.0
+    # A codec or a resampling takes grain from the whole picture, the surroundings too.
+    everywhere = min(1.0, around / _typical(first[outside])) if around else 1.0
     return Grain(
         int(measurable.sum()),
         _typical(first[measurable]),
         _typical(second[measurable]),
         around,
-        float((second[measurable] < 0.5 * first[measurable]).mean()),
+        float((second[measurable] < 0.5 * everywhere * first[measurable]).mean()),
     )
 
 

@@ -1,0 +1,43 @@
+"""Grain of a changed place against that of its surroundings: what is lost everywhere was not lost by the edit."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from plantain.offline.instruments.grain import grain_of
+
+SIDE = 256
+
+
+def noisy() -> np.ndarray:
+    rng = np.random.default_rng(4)
+    return np.asarray(rng.normal(120, 5, (SIDE, SIDE)), np.float32)
+
+
+def place() -> np.ndarray:
+    y, x = np.mgrid[:SIDE, :SIDE]
+    return np.asarray(np.hypot(y - 128, x - 128) < 60, bool)
+
+
+def blurred(plane: np.ndarray, width: float) -> np.ndarray:
+    return cv2.GaussianBlur(plane, (0, 0), width)
+
+
+def test_grain_that_the_edit_took_is_lost() -> None:
+    before, where = noisy(), place()
+    after = np.where(where, blurred(before, 2.0), before)
+    assert grain_of(before, after, where, 24.0).lost > 0.9
+
+
+@pytest.mark.parametrize("width", [0.6, 1.0])
+def test_grain_that_the_whole_picture_lost_in_part_is_not(width: float) -> None:
+    before = noisy()
+    assert grain_of(before, blurred(before, width), place(), 24.0).lost < 0.05
+
+
+def test_an_edit_that_took_grain_shows_in_a_picture_that_lost_some_too() -> None:
+    before, where = noisy(), place()
+    after = blurred(np.where(where, blurred(before, 2.0), before), 0.6)
+    assert grain_of(before, after, where, 24.0).lost > 0.9
