@@ -15,7 +15,7 @@ from plantain.cli import main
 from plantain.cli.train.probe import app as probe_app
 from plantain.cli.train.probe_check import app as check_app
 from plantain.findings import load_taxonomy
-from plantain.models.probe.card import Area, ControlRate, why_not
+from plantain.models.probe.card import Area, ControlRate, needs, why_not
 from plantain.models.probe.folder import CARD, WEIGHTS, Probe, logits_of, write_probe
 from plantain.models.probe.provider import load
 from plantain.pixels.encode import encode_png, encode_source
@@ -62,16 +62,24 @@ def test_calibration_puts_an_even_chance_between_the_classes() -> None:
 
 
 def test_a_card_says_what_it_lacks() -> None:
-    good, bad = Area(0.97, 0.95, 0.99, 100, 90), Area(0.97, 0.95, 0.99, 100, 90)
-    assert why_not({"a": good}, 0.02, {}, {"borders exchanged": {"a": bad}}) == ()
+    good, right = Area(0.97, 0.95, 0.99, 100, 90), ControlRate(0.97, 0.95, 0.99, 100)
+    areas = {"held out": {"a": good}} | {name: {"a": good} for name in needs()["exchanged"]}
+    controls = {name: {"a": right} for name in needs()["control"]}
+    assert why_not(["a"], areas["held out"], 0.02, controls, areas) == ()
     found = why_not(
+        ["a"],
         {"a": replace(good, auc=0.9)},
         0.2,
-        {"a case's inside in a healthy rim": {"a": ControlRate(0.08, 0.04, 0.15, 100, 0.8)}},
-        {"borders exchanged": {"a": replace(bad, auc=None)}},
+        controls | {"a case's inside in a healthy rim": {"a": replace(right, rate=0.08)}},
+        areas | {"borders exchanged": {"a": replace(good, auc=None)}},
     )
     assert len(found) == 4
     assert found[-1] == "a: 0.08 right of 100 with a case's inside in a healthy rim, below 0.80"
+    for impossible in (float("nan"), 1.7, float("inf")):
+        assert why_not(["a"], {"a": replace(good, auc=impossible)}, 0.02, controls, areas)
+        assert why_not(["a"], areas["held out"], impossible, controls, areas)
+    nothing = why_not(["a"], {}, 0.02, {}, {})
+    assert len(nothing) == len(areas) + len(controls)
 
 
 def _request(
@@ -84,12 +92,20 @@ def _request(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A probe of the ring, its card said to pass: what the card measures is not what these tests are about."""
+    """A probe of the ring with figures that pass: what the card measures is not what these tests are about."""
     home = tmp_path_factory.mktemp("probe")
     pictures = replace(labelled(140), findings=("glioma",))
     card = train_probe(pictures, QUICK, 0, home)
-    network = Probe.open(home).network
-    write_probe(home, network, replace(card, why_not=()))
+    good, right = Area(0.97, 0.95, 0.99, 100, 90), ControlRate(0.97, 0.95, 0.99, 100)
+    passing = replace(
+        card,
+        held_out={"glioma": good},
+        ece=0.02,
+        controls={name: {"glioma": right} for name in needs()["control"]},
+        areas_under={name: {"glioma": good} for name in needs()["exchanged"]},
+        why_not=(),
+    )
+    write_probe(home, Probe.open(home).network, passing)
     return home
 
 
@@ -123,15 +139,36 @@ def test_the_judge_has_no_vote_on_what_it_was_not_trained_for(folder: Path) -> N
     assert all(result.passed for result in together.criteria.values())
 
 
-def test_a_probe_without_a_passing_card_judges_nothing(folder: Path, tmp_path: Path) -> None:
+def test_a_probe_without_a_passing_card_of_its_own_judges_nothing(folder: Path, tmp_path: Path) -> None:
     stored = Probe.open(folder)
-    write_probe(tmp_path / "bad", stored.network, replace(stored.card, why_not=("glioma: AUC 0.70",)))
+    assert stored.why_not == ()
+    poor = replace(stored.card, held_out={"glioma": replace(stored.card.held_out["glioma"], auc=0.70)})
+    write_probe(tmp_path / "bad", stored.network, poor)
     with pytest.raises(InputError, match=r"does not pass, so it judges nothing: glioma: AUC 0\.70"):
         load(f"probe/{tmp_path / 'bad'}", "judge", ProviderOptions())
     with pytest.raises(InputError, match="no probe here"):
         load(f"probe/{tmp_path}", "judge", ProviderOptions())
     with pytest.raises(InputError, match="can be a judge, not a writer"):
         load(f"probe/{folder}", "writer", ProviderOptions())
+    shutil.copy(folder / CARD, tmp_path / "bad" / CARD)
+    assert Probe.open(tmp_path / "bad").why_not == ()  # the same weights: it is their card
+    other = fit(replace(labelled(40), findings=("glioma",)), QUICK, 9)
+    write_probe(tmp_path / "other", other, stored.card)
+    shutil.copy(folder / CARD, tmp_path / "other" / CARD)
+    told = json.loads((folder / CARD).read_text())
+    edited = {
+        "figures": told | {"ece": 0.01},
+        "temperatures": told | {"temperatures": [0.01]},
+        "findings": told | {"findings": ["glioma", "meningioma"]},
+        "unsealed": {name: value for name, value in told.items() if name != "seal"},
+        "controls left out": told | {"controls": {}},
+    }
+    for name, card in edited.items():
+        shutil.copytree(folder, tmp_path / name)
+        (tmp_path / name / CARD).write_text(json.dumps(card))
+    for name in ("other", *edited):
+        with pytest.raises(InputError, match=r"judges nothing: its card (was changed|has no seal)"):
+            load(f"probe/{tmp_path / name}", "judge", ProviderOptions())
     (tmp_path / "bad" / CARD).write_text('{"findings": 3}')
     with pytest.raises(InputError, match="not the card of a probe"):
         Probe.open(tmp_path / "bad")

@@ -49,7 +49,7 @@ def probe_check(
             "ece": found.ece,
             "groups": found.groups,
             "learned_from_these": warned,
-            "passes": opened.card.passes,
+            "passes": not opened.why_not,
         }
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -61,7 +61,8 @@ class ProbeCard:
         ece: expected calibration error over all findings, in [0, 1].
         controls: by name, then by finding ("all" where it is about none).
         areas_under: AUC by finding after an exchange that carries no meaning, by its name.
-        why_not: why it may not judge; empty where it may.
+        why_not: why it may not judge, by the gate of the day it was written; whoever opens the probe asks again.
+        seal: of this card and its weights, see `folder.seal_of`; "" of cards that were written without one.
     """
 
     findings: tuple[str, ...]
@@ -80,10 +81,11 @@ class ProbeCard:
     controls: Mapping[str, Mapping[str, ControlRate]]
     areas_under: Mapping[str, Mapping[str, Area]]
     why_not: tuple[str, ...] = ()
+    seal: str = ""
 
     @property
     def passes(self) -> bool:
-        """Whether the probe may take part in verdicts."""
+        """Whether the probe could take part in verdicts by what the card says of itself."""
         return not self.why_not
 
 
@@ -100,29 +102,30 @@ def needs() -> Mapping[str, Mapping[str, float]]:
 
 
 def why_not(
+    findings: Sequence[str],
     held_out: Mapping[str, Area],
     ece: float,
     controls: Mapping[str, Mapping[str, ControlRate]],
     areas_under: Mapping[str, Mapping[str, Area]],
 ) -> tuple[str, ...]:
-    """What a card lacks to pass, one line each."""
+    """What figures lack to pass, one line each; a figure that is not there is lacking."""
     found = []
-    floor, under = needs()["area"]["held out"], needs()["area"]["exchanged"]
-    for name, area in held_out.items():
-        if area.auc is None or area.auc < floor:
-            found.append(f"{name}: AUC {_in_words(area.auc)} on held-out pictures, below {floor:.2f}")
-    for what, areas in areas_under.items():
-        for name, area in areas.items():
-            if area.auc is None or area.auc < under:
-                found.append(f"{name}: AUC {_in_words(area.auc)} with {what}, below {under:.2f}")
-    if not ece <= needs()["calibration"]["ece"]:
-        found.append(f"expected calibration error {ece:.3f}, above {needs()['calibration']['ece']:.2f}")
-    for what, rates in controls.items():
-        for name, rate in rates.items():
-            if rate.least is not None and (rate.rate is None or rate.rate < rate.least):
-                found.append(
-                    f"{name}: {_in_words(rate.rate)} right of {rate.n} with {what}, below {rate.least:.2f}"
-                )
+    asked = needs()
+    for what, least in {"held-out pictures": asked["area"]["held out"], **asked["exchanged"]}.items():
+        areas = held_out if what == "held-out pictures" else areas_under.get(what, {})
+        for name in findings:
+            area = areas[name].auc if name in areas else None
+            if area is None or not least <= area <= 1:
+                found.append(f"{name}: AUC {_in_words(area)} with {what}, below {least:.2f}")
+    most = asked["calibration"]["ece"]
+    if not 0 <= ece <= most:
+        found.append(f"expected calibration error {ece:.3f}, above {most:.2f}")
+    for what, least in asked["control"].items():
+        for name in findings:
+            one = controls.get(what, {}).get(name)
+            if one is None or one.rate is None or not least <= one.rate <= 1:
+                rate, n = (None, 0) if one is None else (one.rate, one.n)
+                found.append(f"{name}: {_in_words(rate)} right of {n} with {what}, below {least:.2f}")
     return tuple(found)
 
 

@@ -46,8 +46,7 @@ class ProbeJudge:
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self._probe = Probe.open(folder)
-        if not self._probe.card.passes:
-            why = self._probe.card.why_not
+        if why := self._probe.why_not:
             more = f" (and {len(why) - 1} more)" if len(why) > 1 else ""
             raise InputError(
                 f"models.judge: {name}: its card does not pass, so it judges nothing: {why[0]}{more}; see "

@@ -57,8 +57,7 @@ def train_probe(
     network = fit(parts[0], schedule, seed, advanced)
     found = calibrate(network, parts[1], seed)
     card = _carded(network, found, parts, schedule, seed)
-    write_probe(out, network, card)
-    return card
+    return write_probe(out, network, card)
 
 
 def check_probe(probe: Probe, pictures: LabelledFrames) -> ProbeCheck:
@@ -104,7 +103,7 @@ def _carded(
         ece=ece,
         controls=controls,
         areas_under=exchanged,
-        why_not=why_not(areas, ece, controls, exchanged),
+        why_not=why_not(held_out.findings, areas, ece, controls, exchanged),
     )
 
 
