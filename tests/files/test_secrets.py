@@ -39,6 +39,9 @@ def test_a_placeholder_is_taken_only_near(monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_near_is_this_machine_or_declared(address: str, on_premises: bool, near: bool) -> None:
     assert stays_in_the_house(ProviderOptions(base_url=address, on_premises=on_premises)) is near
+    if near:
+        both = ProviderOptions(base_url=address, base_urls=(address, "https://far.example/v1"))
+        assert not stays_in_the_house(both)
 
 
 def test_other_programs_get_no_keys_but_those_named(monkeypatch: pytest.MonkeyPatch) -> None:

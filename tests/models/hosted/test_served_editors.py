@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Callable
 
 import numpy as np
@@ -11,6 +12,7 @@ from test_hosted_requests import ask
 
 from fakes.requests import edit_request, judge_request, original
 from fakes.served import Served
+from fakes.server import Answer, json_answer
 from plantain.files.secrets import Secret
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.openai.endpoints import Endpoints
@@ -18,7 +20,7 @@ from plantain.models.hosted.openai.servers import server_named, servers
 from plantain.models.hosted.openai.wire import CompatibleWire
 from plantain.models.resolver import resolve_editor, resolve_judge
 from plantain.pixels.decode import decode_untrusted
-from plantain.pixels.encode import encode_mask
+from plantain.pixels.encode import encode_mask, encode_png
 from plantain.records import InputError, Outcome, OutcomeKind
 from plantain.roles import Demonstration, EncodedImage
 from plantain.roles.options import ProviderOptions
@@ -110,8 +112,12 @@ class Wire(CompatibleWire):
         self.posts = 0
         self.gate: asyncio.Event | None = None
         self.version = "1"
+        self.called: str = "m"
+        self.silent: Callable[[str], Fault | None] = lambda path: None
 
     async def get(self, path: str) -> dict[str, object]:
+        if fault := self.silent(path):
+            raise fault
         return (
             {"version": self.version}
             if path.endswith("/version")
@@ -124,7 +130,7 @@ class Wire(CompatibleWire):
             await self.gate.wait()
         if self.fault is not None:
             raise self.fault
-        return {"model": "m"}
+        return {"model": self.called}
 
 
 def full() -> Fault:
@@ -209,3 +215,71 @@ def test_what_a_server_may_have_worked_on_is_not_sent_to_another(outcome: Outcom
         assert (bad.posts, good.posts) == (1, 0)
 
     asyncio.run(scene())
+
+
+def test_a_server_is_asked_again_what_it_serves_where_it_may_have_come_back_as_another() -> None:
+    """After it was idle for half a minute, and when its answers bear another name; its list's name counts."""
+    now = [100.0]
+
+    async def scene() -> None:
+        ends, (one,) = spread(1, lambda: now[0])
+
+        async def served(moment: float) -> object:
+            now[0] = moment
+            return (await ends.post("/x", {}))["model"]
+
+        assert await served(100.0) == "org/m vllm 1"
+        one.version = "2"
+        assert await served(130.0) == "org/m vllm 1"
+        assert await served(160.1) == "org/m vllm 2"
+        one.called, one.version = "m-fp8", "3"
+        assert await served(161.0) == "org/m vllm 3"
+        one.called = "m-int4"
+        assert await served(162.0) == "org/m vllm 3 (answers as m-int4)"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("path", ["/models", "/version"])
+@pytest.mark.parametrize("status", [0, 503])
+def test_a_server_that_does_not_say_what_it_serves_was_not_asked_for_anything(path: str, status: int) -> None:
+    """Silence is not another version: it would stop the run. Another server has the request, and nothing is billed."""
+    late = Outcome(OutcomeKind.TRANSPORT, "no answer within 3 s; it may have been billed", timed_out=True)
+
+    async def scene() -> None:
+        ends, (bad, good) = spread(2, lambda: 0.0)
+        bad.silent = lambda asked: Fault(late, status) if asked.endswith(path) else None
+        assert (await ends.post("/x", {}))["_endpoint"] == good.address and bad.posts == 0
+        alone, (only,) = spread(1, lambda: 0.0)
+        only.silent = bad.silent
+        with pytest.raises(Fault) as caught:
+            await alone.post("/x", {})
+        outcome = caught.value.outcome
+        assert outcome.unbilled and outcome.reason == "asked for its models: no answer within 3 s"
+
+    asyncio.run(scene())
+
+
+def body(**fields: object) -> Answer:
+    return json_answer({"created": 1, **fields})
+
+
+def test_pictures_come_in_other_wrappings_and_errors_under_a_status_of_success() -> None:
+    """As data URLs (also in `url`), and in lines as MIME has them; an error beside no picture costs no round."""
+    picture = encode_png(np.random.default_rng(1).integers(0, 255, (256, 256, 3), np.uint8))
+    plain, lines = base64.b64encode(picture).decode(), base64.encodebytes(picture).decode()
+    oom = {"message": "CUDA out of memory", "type": "InternalServerError", "code": 500}
+    answers = [
+        body(data=[{"b64_json": lines}]),
+        body(data=[{"b64_json": f"data:image/png;base64,{plain}"}]),
+        body(data=[{"b64_json": None, "url": f"data:image/png;base64,{plain}"}]),
+        body(data=[], error=oom),
+        body(data=None, error=oom),
+    ]
+    with Served("vllm", "m", edits=True) as server:
+        server.trouble = lambda number: answers[number - 1]
+        editor = resolve_editor("openai-compatible/m", ProviderOptions(base_url=server.url, server="vllm"))
+        replies = [ask(editor, edit_request(original(256))) for _ in answers]
+    assert [reply.value.image.data for reply in replies[:3] if reply.value] == [picture] * 3
+    for reply in replies[3:]:
+        assert reply.outcome.kind is OutcomeKind.TRANSPORT and "CUDA out of memory" in reply.outcome.reason

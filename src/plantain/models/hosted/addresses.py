@@ -66,8 +66,9 @@ def destination(url: str, options: ProviderOptions) -> Destination:
 
 
 def stays_in_the_house(options: ProviderOptions) -> bool:
-    """Whether what is sent to the recipe's address does; the provider's own address never is there."""
-    return bool(options.base_url) and destination(options.base_url, options).reach is not Reach.HOSTED
+    """Whether what is sent to the recipe's addresses does; the provider's own address never is there."""
+    stated = options.base_urls or tuple(filter(None, (options.base_url,)))
+    return bool(stated) and all(destination(url, options).reach is not Reach.HOSTED for url in stated)
 
 
 async def loopback_addresses(host: str, port: int) -> list[str]:

@@ -67,6 +67,9 @@ PASSING = frozenset({"server_error", "vector_store_timeout", "failed_to_download
 TIMEOUTS = frozenset({408, 499, 504, 524})
 """Statuses by which a server, or a proxy before it, says that the answer took too long: the model may have worked."""
 
+MAY_BE_BILLED = "; it may have been billed"
+"""How the reason of a request ends that was sent and not answered in time."""
+
 DEEPEST = 100
 """Most lists and objects in each other in a body."""
 
@@ -276,7 +279,7 @@ def wire_fault(error: Exception, timeout_s: float) -> Outcome:
 
     if isinstance(error, (TimeoutError, httpx2.TimeoutException)):
         never_sent = isinstance(error, (httpx2.ConnectTimeout, httpx2.PoolTimeout))
-        may = "" if never_sent else "; it may have been billed"
+        may = "" if never_sent else MAY_BE_BILLED
         return Outcome(
             OutcomeKind.TRANSPORT,
             f"no answer within {timeout_s:g} s{may}",

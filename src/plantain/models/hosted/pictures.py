@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import re
 from functools import lru_cache
 
 import numpy as np
@@ -22,6 +23,8 @@ SPARSE = 64
 """Rows and columns between the pixels at which an edit is first compared with its original."""
 
 UNCHANGED = "the editor returned the picture unchanged"
+
+_DATA_URL = re.compile(r"\s*data:[^,]{0,100};base64,")
 
 _URL_SAFE = str.maketrans("-_", "+/")
 
@@ -106,13 +109,17 @@ def media_type(data: bytes) -> str:
 
 
 def from_base64(text: str) -> bytes:
-    """Bytes of standard or URL-safe base64.
+    """Bytes of standard or URL-safe base64, also in lines; some servers put before it what data URLs begin with.
 
     Raises:
         BadImage: it is not base64.
     """
     import pybase64  # comes with the extras of hosted models, and local judges have their prompts from this room too
 
+    if begins := _DATA_URL.match(text):
+        text = text[begins.end() :]
+    if "\n" in text:
+        text = "".join(text.split())
     if "-" in text or "_" in text:
         text = text.translate(_URL_SAFE)
     try:

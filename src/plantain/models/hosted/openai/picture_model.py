@@ -88,16 +88,16 @@ def read_picture(body: JsonObject) -> bytes:
     """The picture of an answer.
 
     Raises:
-        Fault: there is none, or only an address, which is not followed.
+        Fault: there is none, or only an address, which is not followed; one that holds the picture itself is read.
         BadImage: it is not base64.
     """
     pictures = objects(body.get("data"))
     if not pictures:
         raise Fault(Outcome(OutcomeKind.NO_IMAGE, "the answer held no picture"), 200)
-    encoded = text(pictures[-1], "b64_json")
-    if encoded:
-        return from_base64(encoded)
-    if text(pictures[-1], "url"):
+    encoded, address = text(pictures[-1], "b64_json"), text(pictures[-1], "url")
+    if encoded or address.startswith("data:"):
+        return from_base64(encoded or address)
+    if address:
         raise Fault(Outcome(OutcomeKind.MALFORMED, "an address came instead of a picture"), 200)
     raise Fault(Outcome(OutcomeKind.NO_IMAGE, "the answer held no picture"), 200)
 

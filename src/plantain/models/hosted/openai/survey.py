@@ -86,12 +86,19 @@ async def survey(
 async def _kind(wire: OpenAIWire, options: ProviderOptions, server: ServerProfile) -> str:
     """The kind that the recipe states with its version; where it states none, the first kind that tells one."""
     if options.server:
-        return " ".join(filter(None, (server.name, await version_of(wire, server))))
+        return " ".join(filter(None, (server.name, await _version(wire, server))))
     for guess in servers().values():
-        version = await version_of(wire, guess)
+        version = await _version(wire, guess)
         if version:
             return f'{guess.name} {version} (say server = "{guess.name}")'
     return ""
+
+
+async def _version(wire: OpenAIWire, server: ServerProfile) -> str:
+    try:
+        return await version_of(wire, server)
+    except Fault:
+        return ""
 
 
 async def _roles(

@@ -199,7 +199,7 @@ class OpenAIWire:
 
     def _body_of(self, response: httpx2.Response) -> JsonObject:
         body = read_body(response.content)
-        if body.get("error") and not (body.keys() & {"output", "choices", "data"}):
+        if body.get("error") and not ("output" in body or body.get("choices") or body.get("data")):
             raise self._status_fault(response)
         return body
 
