@@ -73,7 +73,7 @@ gallery: docs $(VENV)/.dev debian
 	$(BIN)/python docs/gallery_pictures.py
 
 stale: $(VENV)/.dev
-	@$(VENV)/bin/python -m plantain.models.hosted.known
+	@$(VENV)/bin/python -m plantain.models.hosted.drift
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format src tests benchmarks docs/conf.py docs/gallery_pictures.py docs/reference_from_code

@@ -12,6 +12,7 @@ import pytest
 
 from plantain.files.secrets import Secret
 from plantain.models.hosted.addresses import destination
+from plantain.models.hosted.drift import drift, named_by_sdks
 from plantain.models.hosted.known import endings, known_models, price_of, stale
 from plantain.models.registry import GROUP, brings_its_own_connection, provider, provider_names
 from plantain.models.resolver import resolve_editor, resolve_judge, resolve_writer
@@ -98,6 +99,21 @@ def test_ends_are_told_sixty_days_ahead_and_after_with_what_follows() -> None:
     assert "openai/gpt-6.2-sol" in soon
     (gone,) = endings([model], date(2026, 12, 11))
     assert "has ended on 2026-12-11" in gone
+
+
+def test_dated_form_of_a_model_ends_and_costs_as_its_id_does() -> None:
+    """OpenAI's list of ends names both forms of gpt-5; genai-prices matches both by one row."""
+    (line,) = endings(["openai/gpt-5-2025-08-07"], date(2026, 11, 25))
+    assert line.startswith("openai/gpt-5-2025-08-07 ends on 2026-12-11, in 16 days")
+    assert price_of("azure/gpt-5-2025-08-07") == price_of("openai/gpt-5")
+    assert price_of("openai/gpt-5-2025") is None
+
+
+def test_ids_that_an_installed_sdk_names_are_compared_with_the_table() -> None:
+    pytest.importorskip("openai")
+    ids = named_by_sdks()["openai"]
+    assert {"gpt-image-2", "gpt-4o-2024-08-06"} <= ids
+    assert "openai/gpt-9-luna" in drift("openai", ids | {"gpt-9-luna"}).strange
 
 
 def test_stale_lists_rows_that_nobody_has_looked_at_and_prices_that_change() -> None:

@@ -1,4 +1,4 @@
-"""Compares the table of known models with what a key can see today."""
+"""Compares the table of known models with what a key can see today, and with what the installed SDKs name."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
+from importlib import import_module
+from typing import Literal, get_args, get_origin
 
-from plantain.models.hosted.known import known_models, today
+from plantain.models.hosted.known import SNAPSHOT, known_models, stale, today
 
 OF_NO_USE = re.compile(
-    r"audio|codex|computer-use|embedding|instruct|live|moderation|native|realtime|robotics|search|transcribe|tts"
+    r"audio|codex|computer-use|customtools|cyber|embedding|gpt-[34](\.5)?(-|$)|gpt-5\.1-mini|instruct|latest|live|moderation|native"
+    r"|omni|realtime|robotics|rosalind|search|transcribe|tts"
 )
-"""Kinds of models that fill none of our roles."""
+"""Kinds of models that fill none of our roles, aliases that move, and generations that have ended."""
 
-SNAPSHOT = re.compile(r"-(\d{4}-\d\d-\d\d|\d{3}|\d\d-\d{4})\Z")
-"""A dated form of another id."""
+NAMED_IN = (
+    ("openai", "openai.types.shared.chat_model", "ChatModel"),
+    ("openai", "openai.types.image_model", "ImageModel"),
+    ("gemini", "google.genai._gaos.types.interactions.model", "Model"),
+)
+"""Where the SDKs name the models that they were made for: provider, module, type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,26 @@ class Drift:
             *(f"{name}: ended by our table, and this key still sees it" for name in self.risen),
             *(f"{name}: seen, and not in our table" for name in self.strange),
         ]
+
+
+def named_by_sdks() -> dict[str, set[str]]:
+    """Provider -> the ids that its installed SDK names; none of one whose SDK is missing or names none."""
+    found: dict[str, set[str]] = {}
+    for provider, module, kind in NAMED_IN:
+        try:
+            ids = _literals(getattr(import_module(module), kind, None))
+        except ModuleNotFoundError:
+            continue
+        if ids:
+            found.setdefault(provider, set()).update(ids)
+    return found
+
+
+def _literals(kind: object) -> set[str]:
+    """The strings of a Literal, also inside a Union."""
+    if get_origin(kind) is Literal:
+        return {value for value in get_args(kind) if isinstance(value, str)}
+    return {value for inner in get_args(kind) for value in _literals(inner)}
 
 
 def drift(provider: str, seen: Iterable[str], day: date | None = None) -> Drift:
@@ -71,3 +98,12 @@ def drift(provider: str, seen: Iterable[str], day: date | None = None) -> Drift:
         return tuple(f"{provider}/{id}" for id in sorted(some))
 
     return Drift(provider, named(ours.keys() - ended - ids), named(ended & ids), named(strange))
+
+
+if __name__ == "__main__":
+    unlisted = [
+        f"{name}: named by the installed SDK, and not in our table"
+        for provider, ids in named_by_sdks().items()
+        for name in drift(provider, ids).strange
+    ]
+    print("\n".join(stale() + unlisted) or "nothing has aged")

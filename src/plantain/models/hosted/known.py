@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,9 @@ AGED = timedelta(days=45)
 
 ALSO_SERVED = {"vertex": "gemini", "azure": "openai"}
 """Providers that serve another's models under the same ids: what is not listed for them is taken from its rows."""
+
+SNAPSHOT = re.compile(r"-(\d{4}-\d\d-\d\d|\d{3}|\d\d-\d{4})\Z")
+"""A dated form of another id; it costs what that one does and ends when it ends."""
 
 USUAL_PICTURE = 1_120
 """Tokens of one picture of 1024x1024 by most models, for those that we do not know."""
@@ -78,15 +82,18 @@ def known_models() -> dict[str, KnownModel]:
 
 
 def known_model(name: str) -> KnownModel | None:
-    """The row of a model; of one that a cloud serves, the row of its maker's own. None where there is neither."""
+    """The row of a model; of one that a cloud serves, the row of its maker's own; of a dated form, the row of its id.
+
+    None where there is none of them.
+    """
     rows = known_models()
     provider, _, model = name.partition("/")
-    if name in rows or provider not in ALSO_SERVED:
-        return rows.get(name)
-    maker = ALSO_SERVED[provider]
-    row = rows.get(f"{maker}/{model}")
-    if row is None:
-        return None
+    maker = ALSO_SERVED.get(provider, provider)
+    row = rows.get(name) or rows.get(f"{maker}/{model}") or rows.get(f"{maker}/{SNAPSHOT.sub('', model)}")
+    if row is None or row.name == name:
+        return row
+    if maker == provider:
+        return replace(row, name=name)
     prices = tuple(replace(p, source=f"{p.source}; the row of {maker}/{model}") for p in row.prices)
     successor = row.successor.replace(f"{maker}/", f"{provider}/", 1)
     return replace(row, name=name, prices=prices, successor=successor)
@@ -191,7 +198,3 @@ def stale(day: date | None = None) -> list[str]:
         read = [date.fromisoformat(p.date) for p in model.prices if now - date.fromisoformat(p.date) > AGED]
         lines += [f"{model.name}: price read on {day_read}" for day_read in dict.fromkeys(read)]
     return lines + endings(known_models(), now)
-
-
-if __name__ == "__main__":
-    print("\n".join(stale()) or "nothing has aged")
