@@ -61,7 +61,7 @@ def cases(provider: str) -> list[Case]:
 
 
 GEMINI, OPENAI = cases("gemini"), cases("openai")
-assert (len(GEMINI), len(OPENAI)) == (33, 43)
+assert (len(GEMINI), len(OPENAI)) == (50, 74)
 
 FAILED = [
     ("server_error", TRANSPORT, False),

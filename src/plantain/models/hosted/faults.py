@@ -46,6 +46,7 @@ BLOCKED = frozenset(
         "moderation_blocked",
         "content_policy_violation",
         "content_filter",
+        "contentfilter",
         "image_content_policy_violation",
         "invalid_prompt",
         "bio_policy",
@@ -58,7 +59,15 @@ BLOCKED = frozenset(
 
 UNKNOWN_MODEL = frozenset({"model_not_found", "invalid_model"})
 WRONG_SETTING = frozenset(
-    {"unknown_parameter", "unsupported_parameter", "unsupported_value", "unsupported_model"}
+    {
+        "unknown_parameter",
+        "unsupported_parameter",
+        "unsupported_value",
+        "unsupported_model",
+        "invalid_size",
+        "invalid_json_schema",
+        "operationnotsupported",
+    }
 )
 NOT_ALLOWED = frozenset({"data_residency_mismatch", "unsupported_country_region_territory"})
 PASSING = frozenset({"server_error", "vector_store_timeout", "failed_to_download_image"})
@@ -73,12 +82,25 @@ MAY_BE_BILLED = "; it may have been billed"
 DEEPEST = 100
 """Most lists and objects in each other in a body."""
 
-_UNKNOWN_FIELD = re.compile(
-    r"extra_forbidden|extra inputs are not permitted|unrecognized request argument|"
-    r"(?:unknown|unexpected|unsupported) (?:form )?(?:field|parameter|argument|key)s?\b",
+_WRONG_FOR_MODEL = re.compile(
+    r"extra_forbidden|extra inputs are not permitted|unrecognized request argument|unknown name \"|"
+    r"(?:unknown|unexpected|unsupported) (?:form )?(?:field|parameter|argument|key|api version)s?\b|"
+    r"not supported (?:for|with|by) th(?:is|e) model|not enabled for models/|supported (?:values are|range is)|"
+    r"model does not support|only works in thinking mode|not a multimodal model|not support image input|"
+    r"at most \d+ image",
     re.IGNORECASE,
 )
-"""How servers of OpenAI's kind say that they do not know a field: pydantic, OpenAI, and hand-written ones."""
+"""How servers say that no request of this kind will do: a field that they do not know (pydantic, OpenAI, Google, and
+hand-written ones), a value out of range, or what this model cannot do."""
+
+_FLAGGED = re.compile(
+    r"(?:rejected|blocked|not allowed|failed)\b.{0,40}\bsafety (?:system|settings)|PROHIBITED_CONTENT|"
+    r"input was flagged",
+    re.IGNORECASE,
+)
+"""How a filter that declines says so where it gives no code."""
+
+_NO_SUCH_MODEL = re.compile(r"model identifier is invalid", re.IGNORECASE)
 
 _ERROR_STATUS = re.compile("[45][0-9]{2}")
 
@@ -181,6 +203,8 @@ def _status_outcome(
     named = named_outcome(model, codes, reason)
     if named is not None:
         return named
+    if status in (400, 403) and _FLAGGED.search(message):
+        return Outcome(OutcomeKind.REFUSED, reason)
     waits = [wait for wait in (retry_after(headers, error), announced_wait(message)) if wait is not None]
     wait = min(max(waits), LONGEST_WAIT_S) if waits else None
     if status == 402 or (status in (403, 429) and out_of_money(message)):
@@ -191,11 +215,11 @@ def _status_outcome(
         return Outcome(OutcomeKind.TRANSPORT, f"{reason} (the key was not accepted)", fatal=True)
     if status == 403 or (status == 400 and "failed_precondition" in codes):
         return Outcome(OutcomeKind.TRANSPORT, f"{reason} (this key may not use {model})", fatal=True)
-    if status == 404:
+    if status in (404, 410) or (status == 400 and _NO_SUCH_MODEL.search(message)):
         return _no_such_model(model, reason)
-    if status in (408, 409, 425, 499) or status >= 500 or status < 400:
+    if status in (408, 409, 424, 425, 499) or (status >= 500 and status != 501) or status < 400:
         return Outcome(OutcomeKind.TRANSPORT, reason, retry_after=wait)
-    if status in (400, 422) and _UNKNOWN_FIELD.search(message):
+    if status in (400, 422, 501) and _WRONG_FOR_MODEL.search(message):
         why = f"{reason} ({model} does not take this setting; say what kind of server it is, or leave it out)"
         return Outcome(OutcomeKind.MALFORMED, why, fatal=True)
     if status == 413:
@@ -205,7 +229,7 @@ def _status_outcome(
 
 def codes_of(error: JsonObject) -> frozenset[str]:
     """The names that an error bears, in small letters, those of an error within it included."""
-    inner = error.get("innererror")
+    inner = error.get("innererror") or error.get("inner_error")
     errors = [error, inner] if isinstance(inner, dict) else [error]
     return frozenset(_text(one, name).casefold() for one in errors for name in ("code", "status", "type"))
 

@@ -22,7 +22,7 @@ _MONEY = re.compile(
     r"(?:spend|spending|billing) (?:cap|(?:hard )?limit)|requires more credits",
     re.IGNORECASE,
 )
-_NOTHING = re.compile(r"\blimit: 0\b", re.IGNORECASE)
+_NOTHING = re.compile(r"\blimit:? 0(?![.\d])", re.IGNORECASE)
 _DAILY = re.compile(r"per ?day|\bRPD\b|\bTPD\b|daily", re.IGNORECASE)
 _TOO_LARGE = re.compile(r"\brequest too large\b", re.IGNORECASE)
 _UNITS = r"\d+(?:\.\d+)?\s?(?:ms|milliseconds?|hours?|h|minutes?|m|seconds?|s)\s?"
