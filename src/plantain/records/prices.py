@@ -51,14 +51,15 @@ class Price:
     def cost(self, usage: Usage) -> float | None:
         """Dollars for what a call consumed, by the token convention of `Usage`; None where it cannot be known.
 
-        That is where the usage leaves open what was billed, or names a service tier whose factor nobody has stated. An
-        image with a price of its own is not billed by its tokens as well. Of several requests, each has its own bill.
+        That is where the usage leaves open what was read or written, or names a service tier whose factor nobody has
+        stated. Beside pictures that are counted, what was read is little and may be missing. An image with a price of
+        its own is not billed by its tokens as well. Of several requests, each has its own bill.
         """
         if usage.asks:
             bills = [bill for ask in usage.asks if (bill := self.cost(ask)) is not None]
             return sum(bills) if len(bills) == len(usage.asks) else None
-        counted = usage.input_tokens is not None or usage.output_tokens is not None
-        if not counted and not (usage.images and self.image_out_each is not None):
+        pictures = usage.images and (self.image_out_each is not None or usage.output_image_tokens)
+        if (usage.input_tokens is None or usage.output_tokens is None) and not pictures:
             return None
         factor = self.tier_factor(usage.tier)
         if factor is None:

@@ -53,6 +53,13 @@ class Invoice:
     day: date = DAY
 
 
+def with_usage(body: bodies.Body, **changed: object) -> bodies.Body:
+    """The same answer with other counts; one that is None is left out."""
+    usage = body["usage"]
+    assert isinstance(usage, dict)
+    return body | {"usage": {name: n for name, n in (usage | changed).items() if n is not None}}
+
+
 G8, G31, G5L, G25 = "gemini-3.8-flash", "gemini-3.1-pro-preview", "gemini-3.5-flash-lite", "gemini-2.5-pro"
 I31, I3P, I3L = "gemini-3.1-flash-image", "gemini-3-pro-image", "gemini-3.1-flash-lite-image"
 
@@ -79,6 +86,10 @@ INVOICES = [
     Invoice("thoughts within the answer, and again", G31, bodies.gemini(3_800, 1_250, 900, total=5_050), [(3_800, 2), (1_250, 12)], 0.0226),
     Invoice("a total of nothing", G31, bodies.gemini(3_800, 350, total=0), [(3_800, 2), (350, 12)], 0.0118),
     Invoice("batch by name", G31, bodies.gemini(thoughts=900, tier="batch"), [(3_800, 1), (1_250, 6)], 0.0113, batch=True),
+    Invoice("the day before the price doubles", "gemini-4-argon", bodies.gemini(), [(3_800, 2), (350, 10)], 0.0111, day=date(2026, 11, 30)),
+    Invoice("and the day itself", "gemini-4-argon", bodies.gemini(), [(3_800, 4), (350, 20)], 0.0222, day=date(2026, 12, 1)),
+    Invoice("read left out", G8, bodies.gemini(None, 350, total=4_150), [(3_800, 0.75), (350, 3.75)], 0.0041625),
+    Invoice("cached beside what was read", G8, bodies.gemini(500, 350, cached=4_096, total=4_946), [(500, 0.75), (4_096, 0.075), (350, 3.75)], 0.0019947),
     Invoice("small model", G5L, bodies.gemini(thoughts=512), [(3_800, 0.3), (862, 2.5)], 0.003295),
     Invoice("older model", G25, bodies.gemini(thoughts=900), [(3_800, 1.25), (1_250, 10)], 0.01725),
     Invoice("batch, thinking", G31, bodies.gemini(thoughts=900), [(3_800, 1), (1_250, 6)], 0.0113, batch=True),
@@ -101,6 +112,9 @@ INVOICES = [
     Invoice("no picture", I31, bodies.gemini(1_500, 40, finish="NO_IMAGE"), [(1_500, 0.5), (40, 3)], 0.00087),
     Invoice("flex picture", I31, bodies.gemini(1_500, 1_120, image=1_120, pictures=1, tier="flex"), [(1_500, 0.25), (1_120, 30)], 0.033975),
     Invoice("batch picture", I31, bodies.gemini(1_500, 1_120, image=1_120, pictures=1), [(1_500, 0.25), (1_120, 30)], 0.033975, batch=True),
+    Invoice("cached, thinking and a picture", I31, bodies.gemini(6_000, 1_170, 500, cached=4_096, prompt_image=1_120, image=1_120, pictures=1), [(6_000, 0.5), (1_120, 60), (550, 3)], 0.07185),
+    Invoice("a count without the picture in its details", I31, bodies.gemini(1_500, 12, image=1_120, pictures=1, total=2_632), [(1_500, 0.5), (1_132 - 12, 60), (12, 3)], 0.067986),
+    Invoice("details of a picture of nothing", I31, bodies.gemini(1_500, 1_120, image=0, pictures=1), [(1_500, 0.5), (1_120, 60)], 0.06795),
     Invoice("batch, no details", I31, bodies.gemini(1_500, 1_290, pictures=1), [(1_500, 0.25), (1_120, 30), (170, 1.5)], 0.03423, batch=True),
     # OpenAI, words
     Invoice("thinking", "gpt-5", bodies.responses(), [(3_800, 1.25), (1_250, 10)], 0.01725),
@@ -116,6 +130,10 @@ INVOICES = [
     Invoice("fast mode", "gpt-6.1-terra", bodies.responses(tier="priority"), [(3_800, 2), (1_250, 10)], 0.0201),
     Invoice("before a cut in price", "gpt-5.6-terra", bodies.responses(), [(3_800, 2.5), (1_250, 15)], 0.02825, day=date(2026, 7, 29)),
     Invoice("after it", "gpt-5.6-terra", bodies.responses(), [(3_800, 2), (1_250, 12)], 0.0226, day=date(2026, 7, 30)),
+    Invoice("long prompt, much of it cached", "gpt-6-luna", bodies.responses(300_000, 1_000, 0, cached=200_000), [(100_000, 0.2), (200_000, 0.02), (1_000, 0.75)], 0.02475),
+    Invoice("written left out", "gpt-5", with_usage(bodies.responses(), output_tokens=None), [(3_800, 1.25), (1_250, 10)], 0.01725),
+    Invoice("read left out", "gpt-5", with_usage(bodies.responses(), input_tokens=None), [(3_800, 1.25), (1_250, 10)], 0.01725),
+    Invoice("batch, and flex by name", "gpt-5", bodies.responses(tier="flex"), [(3_800, 0.625), (1_250, 5)], 0.008625, batch=True),
     Invoice("long prompt", "gpt-5.4", bodies.responses(300_000, 1_000, 0), [(300_000, 5), (1_000, 22.5)], 1.5225),
     Invoice("batch, thinking", "gpt-5", bodies.responses(), [(3_800, 0.625), (1_250, 5)], 0.008625, batch=True),
     Invoice("batch, cached", "gpt-5.4-mini", bodies.responses(cached=1_024), [(2_776, 0.375), (1_024, 0.0375), (1_250, 2.25)], 0.0038919, batch=True),
@@ -127,6 +145,9 @@ INVOICES = [
     Invoice("high, no usage", "gpt-image-2", bodies.images(None), [(7_024, 30)], 0.21072, quality="high"),
     Invoice("left to the provider, who says it", "gpt-image-2.5-sunburst", bodies.images(None, quality="medium"), [(439, 30)], 0.01317),
     Invoice("twice the side, no usage", "gpt-image-2.5-flare", bodies.images(None, quality="low", size="2048x2048"), [(784, 30)], 0.02352),
+    Invoice("details of nothing", "gpt-image-1.5", with_usage(bodies.images(40, 323, 1_056), output_tokens_details={"text_tokens": 0, "image_tokens": 0}), [(40, 5), (323, 8), (1_056, 32)], 0.036576),
+    Invoice("words beside what was written", "gpt-image-1.5", with_usage(bodies.images(40, 323, 1_056), output_tokens_details={"text_tokens": 50, "image_tokens": 1_056}), [(40, 5), (323, 8), (1_056, 32), (50, 10)], 0.037076),
+    Invoice("read without details", "gpt-image-2", with_usage(bodies.images(40, 1_200, 196), input_tokens_details=None), [(1_240, 8), (196, 30)], 0.0158),
     Invoice("batch edit", "gpt-image-2", bodies.images(40, 1_200, 196), [(40, 2.5), (1_200, 4), (196, 15)], 0.00784, batch=True),
 ]  # fmt: skip
 assert len(INVOICES) >= 60
@@ -193,17 +214,35 @@ def test_tier_that_nobody_has_priced_is_no_cost_and_not_a_guess() -> None:
     assert mine.cost(read_responses(bodies.responses(tier="scale"))) == pytest.approx(0.00505)
 
 
+def test_answer_that_leaves_open_what_was_read_or_written_has_no_cost() -> None:
+    """Words are never written from nothing: a gateway that counts none has not counted, and is not free."""
+    price = Price(input_per_m=2.0, output_per_m=12.0)
+    counts = ("input_tokens", "output_tokens", "total_tokens")
+    for body in (
+        bodies.responses(0, 0, 0),
+        with_usage(bodies.responses(), **dict.fromkeys(counts[1:])),
+        with_usage(bodies.responses(), **dict.fromkeys(counts)),
+    ):
+        assert price.cost(read_responses(body)) is None
+    for body in (bodies.chat(0, 0, 0, 0), bodies.chat(3_800, 0, 0, 3_800), bodies.chat(0, 350, 0, 350)):
+        assert price.cost(read_chat(body)) is None
+    for body in (bodies.gemini(0, 0), bodies.gemini(3_800, None), bodies.gemini(3_800, 0)):
+        assert price.cost(read_gemini(body)) is None
+    nothing_came = bodies.responses(3_800, 0, 0, status="failed") | {"output": []}
+    assert price.cost(read_responses(nothing_came)) == pytest.approx(0.0076)
+
+
 def test_picture_without_any_count_is_not_free() -> None:
     by_tokens = Price(input_per_m=0.5, output_per_m=3.0, image_output_per_m=60.0)
     assert by_tokens.cost(Usage(images=1)) is None
     assert Price(image_out_each=0.04).cost(Usage(images=2)) == pytest.approx(0.08)
 
 
-COUNTS = st.integers(0, 20_000)
+COUNTS, SOME = st.integers(0, 20_000), st.integers(1, 20_000)
 
 
 @settings(deadline=None)
-@given(COUNTS, COUNTS, COUNTS, COUNTS, st.booleans())
+@given(SOME, SOME, COUNTS, COUNTS, st.booleans())
 def test_every_adapter_keeps_the_one_token_convention(
     prompt: int, answered: int, thought: int, cached: int, batch: bool
 ) -> None:

@@ -61,15 +61,33 @@ def add_counts(*counts: int | None) -> int | None:
     return sum(known) if known else None
 
 
-def by_total(written: int | None, read: int | None, total: int | None, *, least: int | None) -> int | None:
-    """Tokens written, by a provider's total where it has one: whatever the parts leave out or count twice.
+def read_and_written(
+    read: int | None,
+    written: int | None,
+    total: int | None,
+    *,
+    least: int | None,
+    cached: int | None,
+    answered: bool,
+) -> tuple[int | None, int | None]:
+    """All tokens that were read and all that were written, where an answer leaves one out or counts it otherwise.
 
     Args:
-        written: the parts together.
-        read: all that was read.
-        total: all that was read and written.
-        least: the part that is no thinking: a total that has no room for it is no total.
+        read, written: by the parts that the answer names.
+        total: of both, by the provider.
+        least: the part of what was written that is no thinking: a total that has no room for it is no total.
+        cached: read from a cache; where it is more than what was read, a server counts it beside that.
+        answered: whether words or a picture came. Then something was read and written, and a zero says nothing; without
+            an answer, what is not told was nothing.
     """
-    if read is None or total is None or total <= read or total - read < (least or 0):
-        return written
-    return total - read
+    if read is not None and cached is not None and cached > read:
+        read += cached
+    if answered:
+        read, written = read or None, written or None
+    if read is None and written is not None and total is not None and total > written:
+        read = total - written
+    if read is not None and total is not None and total > read and total - read >= (least or 0):
+        written = total - read
+    if written is None and read is not None and not answered:
+        written = 0
+    return read, written

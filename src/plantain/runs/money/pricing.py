@@ -24,7 +24,7 @@ LOCAL_OUTAGE_S = 900.0
 """Seconds after which they are given up when they answer nothing any more."""
 
 BATCH_SHARE = 0.5
-"""Both providers bill a batch at half of the list price."""
+"""Both providers bill a batch at half of the list price. Flex is as much, and no half of that half."""
 
 
 def price_under(terms: Terms, model: str) -> Price | None:
@@ -34,7 +34,9 @@ def price_under(terms: Terms, model: str) -> Price | None:
         return FREE
     section = terms.provider(model)
     price = section.prices[name].price() if name in section.prices else price_of(terms.listed(model))
-    return price.times(BATCH_SHARE) if price is not None and section.transport == "batch" else price
+    if price is None or section.transport != "batch":
+        return price
+    return replace(price.times(BATCH_SHARE), tiers=(("flex", 1.0),) if price.tiers else ())
 
 
 def usual_cost(terms: Terms, model: str, role: str, usage: Usage) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.faults import Fault, cut_short
 from plantain.models.hosted.pictures import from_base64
-from plantain.models.hosted.scrub import add_counts, by_total, child, count, objects, text
+from plantain.models.hosted.scrub import add_counts, child, count, objects, read_and_written, text
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind, Usage
 from plantain.records.prices import USUAL_TIERS
@@ -79,8 +79,22 @@ def read_usage(body: JsonObject) -> Usage:
     candidate = candidates[0] if candidates else {}
     thinking, read = count(usage, "thoughtsTokenCount"), count(usage, "promptTokenCount")
     read = add_counts(read, count(usage, "toolUsePromptTokenCount"))
-    answered = count(usage, "candidatesTokenCount")
-    written = by_total(add_counts(answered, thinking), read, count(usage, "totalTokenCount"), least=answered)
+    # What the details have of an answer, its count has: one that is lower has left the picture out.
+    in_detail = add_counts(
+        *(count(part, "tokenCount") for part in objects(usage.get("candidatesTokensDetails")))
+    )
+    answered = max(
+        (n for n in (count(usage, "candidatesTokenCount"), in_detail) if n is not None), default=None
+    )
+    cached = count(usage, "cachedContentTokenCount")
+    read, written = read_and_written(
+        read,
+        add_counts(answered, thinking),
+        count(usage, "totalTokenCount"),
+        least=answered,
+        cached=cached,
+        answered=bool(_parts(candidate)),
+    )
     thoughts = [text(part, "text") for part in _parts(candidate) if part.get("thought") is True]
     pictures = sum(
         "inlineData" in p or "inline_data" in p for p in _parts(candidate) if p.get("thought") is not True
@@ -90,7 +104,7 @@ def read_usage(body: JsonObject) -> Usage:
         input_tokens=read,
         output_tokens=written,
         thinking_tokens=thinking,
-        cached_tokens=count(usage, "cachedContentTokenCount"),
+        cached_tokens=cached,
         cached_image_tokens=_of_images(usage, "cacheTokensDetails"),
         input_image_tokens=_of_images(usage, "promptTokensDetails"),
         output_image_tokens=_of_images(usage, "candidatesTokensDetails"),
@@ -139,5 +153,4 @@ def _of_images(usage: JsonObject, name: str) -> int | None:
         for detail in objects(usage.get(name))
         if text(detail, "modality").upper() == "IMAGE"
     ]
-    known = [n for n in counts if n is not None]
-    return sum(known) if known else None
+    return add_counts(*counts) or None  # a count of no tokens is none: pictures have some

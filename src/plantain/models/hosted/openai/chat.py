@@ -9,7 +9,7 @@ from plantain.models.hosted.openai.responses import served_tier
 from plantain.models.hosted.openai.servers import ServerProfile
 from plantain.models.hosted.openai.wire import OpenAITransport
 from plantain.models.hosted.pictures import to_base64
-from plantain.models.hosted.scrub import by_total, child, count, objects, text
+from plantain.models.hosted.scrub import child, count, objects, read_and_written, text
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind, Usage
 from plantain.roles import EncodedImage
@@ -125,13 +125,21 @@ def read_usage(body: JsonObject) -> Usage:
     choices = objects(body.get("choices"))
     choice = choices[0] if choices else {}
     message = child(choice, "message")
-    prompt, written = count(usage, "prompt_tokens"), count(usage, "completion_tokens")
+    written, cached = count(usage, "completion_tokens"), count(read, "cached_tokens")
+    all_read, all_written = read_and_written(
+        count(usage, "prompt_tokens"),
+        written,
+        count(usage, "total_tokens"),
+        least=written,
+        cached=cached,
+        answered=bool(message.get("content") or message.get("refusal")),
+    )
     return Usage(
         served_model=text(body, "model"),
-        input_tokens=prompt,
-        output_tokens=by_total(written, prompt, count(usage, "total_tokens"), least=written),
+        input_tokens=all_read,
+        output_tokens=all_written,
         thinking_tokens=count(details, "reasoning_tokens"),
-        cached_tokens=count(read, "cached_tokens"),
+        cached_tokens=cached,
         cache_write_tokens=count(read, "cache_write_tokens"),
         input_image_tokens=count(read, "image_tokens"),
         tier=served_tier(body),

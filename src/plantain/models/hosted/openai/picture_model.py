@@ -11,7 +11,7 @@ from plantain.models.hosted.known import picture_tokens
 from plantain.models.hosted.openai.responses import served_tier
 from plantain.models.hosted.openai.wire import REQUEST_ID, OpenAITransport
 from plantain.models.hosted.pictures import from_base64
-from plantain.models.hosted.scrub import child, count, objects, text
+from plantain.models.hosted.scrub import add_counts, child, count, objects, text
 from plantain.records import Outcome, OutcomeKind, Usage
 from plantain.roles import EncodedImage
 from plantain.roles.options import ProviderOptions
@@ -103,30 +103,39 @@ def read_picture(body: JsonObject) -> bytes:
 
 
 def read_usage(body: JsonObject, model: str = "", size: str = SIZE, quality: str = "") -> Usage:
-    """Tokens of words and pictures; where the output is not broken down, all of it is picture.
+    """Tokens of words and pictures; what of the output is not told to be words is picture.
 
     Args:
         body: the answer; it names the quality that it was drawn in, where the request left that to the provider.
         model: "provider/model", to count pictures whose tokens the answer does not tell.
         size, quality: as asked for.
     """
-    usage = child(body, "usage")
-    read, output = child(usage, "input_tokens_details"), count(usage, "output_tokens")
-    of_images = count(child(usage, "output_tokens_details"), "image_tokens")
-    pictures = len(objects(body.get("data")))
+    usage, pictures = child(body, "usage"), len(objects(body.get("data")))
+    read, written = child(usage, "input_tokens_details"), child(usage, "output_tokens_details")
+    output, shown = _with_details(count(usage, "output_tokens"), written)
     if pictures and not output:
         each = picture_tokens(model, text(body, "size") or size, text(body, "quality") or quality)
-        output = pictures * each if each else None
-        of_images = None
+        output = shown = pictures * each if each else None
+    all_read, seen = _with_details(count(usage, "input_tokens"), read)
     return Usage(
         served_model=text(body, "model"),
         response_id=text(body, REQUEST_ID),
-        input_tokens=count(usage, "input_tokens"),
+        input_tokens=(all_read or None) if pictures else all_read,
         output_tokens=output,
         cached_tokens=count(read, "cached_tokens"),
         cached_image_tokens=count(child(read, "cached_tokens_details"), "image_tokens"),
-        input_image_tokens=count(read, "image_tokens"),
-        output_image_tokens=output if of_images is None else of_images,
+        input_image_tokens=seen,
+        output_image_tokens=shown,
         images=pictures or None,
         tier=served_tier(body),
     )
+
+
+def _with_details(whole: int | None, details: JsonObject) -> tuple[int | None, int | None]:
+    """All tokens, at least those of the details, and those of them that are not told to be words."""
+    told = add_counts(count(details, "text_tokens"), count(details, "image_tokens"))
+    tokens = max((n for n in (whole, told) if n is not None), default=None)
+    if tokens is None:
+        return None, None
+    words = count(details, "text_tokens")
+    return tokens, tokens - words if words is not None else (count(details, "image_tokens") or tokens)

@@ -7,7 +7,7 @@ from plantain.models.hosted.asking import Heard, Question, hear
 from plantain.models.hosted.faults import Fault, cut_short, failed_answer
 from plantain.models.hosted.openai.wire import OpenAITransport
 from plantain.models.hosted.pictures import to_base64
-from plantain.models.hosted.scrub import child, count, objects, text
+from plantain.models.hosted.scrub import child, count, objects, read_and_written, text
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind, Usage
 from plantain.records.prices import USUAL_TIERS
@@ -76,12 +76,7 @@ def read_text(body: JsonObject) -> str:
     Raises:
         Fault: refused, failed, cut at its longest, or empty.
     """
-    contents = [
-        part
-        for item in objects(body.get("output"))
-        if item.get("type") == "message"
-        for part in objects(item.get("content"))
-    ]
+    contents = _contents(body)
     refusals = [text(part, "refusal") for part in contents if part.get("type") == "refusal"]
     if refusals:
         raise Fault(Outcome(OutcomeKind.REFUSED, f"the model declined: {one_line(' '.join(refusals))}"), 200)
@@ -111,18 +106,33 @@ def read_usage(body: JsonObject) -> Usage:
         if item.get("type") == "reasoning"
         for part in objects(item.get("summary"))
     ]
+    written, cached = count(usage, "output_tokens"), count(read, "cached_tokens")
+    all_read, all_written = read_and_written(
+        count(usage, "input_tokens"),
+        written,
+        count(usage, "total_tokens"),
+        least=written,
+        cached=cached,
+        answered=bool(_contents(body)),
+    )
     return Usage(
         served_model=text(body, "model"),
-        input_tokens=count(usage, "input_tokens"),
-        output_tokens=count(usage, "output_tokens"),
+        input_tokens=all_read,
+        output_tokens=all_written,
         thinking_tokens=count(child(usage, "output_tokens_details"), "reasoning_tokens"),
-        cached_tokens=count(read, "cached_tokens"),
+        cached_tokens=cached,
         cache_write_tokens=count(read, "cache_write_tokens"),
         tier=served_tier(body),
         finish_reason=text(child(body, "incomplete_details"), "reason") or text(body, "status"),
         response_id=text(body, "id"),
         thought_summary="\n".join(filter(None, thoughts))[:20_000],
     )
+
+
+def _contents(body: JsonObject) -> list[JsonObject]:
+    """The parts of all messages of an answer."""
+    messages = [item for item in objects(body.get("output")) if item.get("type") == "message"]
+    return [part for item in messages for part in objects(item.get("content"))]
 
 
 def served_tier(body: JsonObject) -> str:
