@@ -16,10 +16,16 @@ from plantain.journal.money import money_by_step
 from plantain.records import OK, CallKey, Direction, EditTask, Outcome, OutcomeKind, Step, Usage
 
 TODAY = "2026-11-22"
+FLASH = ("gemini/gemini-2.5-flash", "gemini/gemini-2.5-flash", "gemini/gemini-2.5-flash-image")
 LOST = Outcome(OutcomeKind.TRANSPORT, "the connection failed (ReadError)")
 
 
-async def make(run: Path, monkeypatch: pytest.MonkeyPatch, calls: Sequence[tuple[str, float | None]]) -> None:
+async def make(
+    run: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    calls: Sequence[tuple[str, float | None]],
+    models: Sequence[str] = ("gemini/m",) * 9,
+) -> None:
     """A run of judge calls with a second between them; (response id, cost), the last one left open by a kill.
 
     Of a call that took two requests, both ids with a + between them; "" for an answer that was lost.
@@ -32,7 +38,7 @@ async def make(run: Path, monkeypatch: pytest.MonkeyPatch, calls: Sequence[tuple
         for number, (response, cost) in enumerate(calls):
             monkeypatch.setattr("plantain.journal.writer._now", lambda: next(moments))
             key = CallKey(f"{number:020x}", 0, 1, Step.JUDGE)
-            call = await journal.start_call(StartedCall(key, 1, "gemini/m", "h", 0.30))
+            call = await journal.start_call(StartedCall(key, 1, models[number], "h", 0.30))
             monkeypatch.undo()
             if response != "open":
                 usage = Usage(response_id=response, output_tokens=1)
@@ -70,18 +76,20 @@ def settle(run: Path, bill: str, *more: str) -> int:
     [
         ("0.50", 0.50),  # 0.20 is known, so the three lost ones cost 0.30 together
         ("0.20", 0.20),  # they were not billed
-        ("0.15", 0.20),  # less than is known: nothing is taken back
+        ("0.15", None),  # less than is known: the bill does not hold the whole day, and settles nothing
         ("7.00", 1.10),  # the key served others, too: no more than was set aside, 3 x 0.30
     ],
 )
 def test_days_total_settles_what_was_lost_on_it_and_twice_is_as_good_as_once(
-    run: Path, total: str, spent: float, capsys: pytest.CaptureFixture[str]
+    run: Path, total: str, spent: float | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert money(run) == (pytest.approx(0.20), 3)
     for _ in range(2):
         assert settle(run, f"Date,Cost (USD)\n{TODAY},${total}\n2026-11-21,99.5\n") == 0
-        assert money(run) == (pytest.approx(spent), 0)
-    assert "0 costs changed" in capsys.readouterr().out
+        assert money(run) == ((pytest.approx(0.20), 3) if spent is None else (pytest.approx(spent), 0))
+    told = capsys.readouterr().out
+    assert "0 costs changed" in told
+    assert (f"{TODAY}: below what the answered calls cost" in told) == (spent is None)
 
 
 def test_bill_of_a_call_that_took_two_requests_is_the_sum_of_both(
@@ -113,6 +121,7 @@ def test_ids_settle_single_calls_and_rows_near_a_lost_one_are_taken_for_it(
         [
             "request_id,timestamp,model,spend",
             f"a,{TODAY}T10:00:01Z,m,0.11",
+            f"b,{TODAY}T10:00:02Z,m,0.10",
             f"x9,{TODAY}T10:00:04Z,gemini/m-001,0.25",
             f"x8,{TODAY}T10:00:05Z,another,9.00",
             f"x7,{TODAY}T18:00:00Z,m,0.40",
@@ -126,6 +135,50 @@ def test_ids_settle_single_calls_and_rows_near_a_lost_one_are_taken_for_it(
         assert (told["settled"], told["still_held"]) == (3, 0)
         assert told["foreign_usd"] == pytest.approx(9.40)
         assert money(run) == (pytest.approx(0.11 + 0.10 + 0.25), 0)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        # the bill does not have b, which was answered: it is not whole
+        f"a,{TODAY}T10:00:01Z,m,gemini,0.1\nx,{TODAY}T18:00:00Z,m,gemini,0.1\n",
+        # another model's calls around the lost ones say nothing of them
+        f"y,{TODAY}T09:00:00Z,another,gemini,1\nx,{TODAY}T18:00:00Z,another,gemini,1\n",
+        # nor do another provider's
+        f"y,{TODAY}T09:00:00Z,m,openai,1\nx,{TODAY}T18:00:00Z,m,openai,1\n",
+        # all calls, and three that a gateway sent on to somebody of another name: those may be the lost ones
+        f"a,{TODAY}T10:00:00Z,m,,0.1\nb,{TODAY}T10:00:01Z,m,,0.1\n"
+        + "".join(f"x{second},{TODAY}T10:00:{second:02d}Z,m,Google Vertex,0.2\n" for second in (5, 6, 7))
+        + f"z,{TODAY}T18:00:00Z,m,,0.1\n",
+    ],
+)
+def test_bill_that_is_not_whole_or_anothers_releases_nothing(run: Path, rows: str) -> None:
+    assert settle(run, f"request_id,timestamp,model,provider_name,cost\n{rows}") == 0
+    assert money(run) == (pytest.approx(0.20), 3)
+
+
+def test_days_row_of_a_model_is_not_its_relatives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """gemini-2.5-flash and gemini-2.5-flash-image are two products of Google's price list."""
+    run = tmp_path / "run"
+    asyncio.run(make(run, monkeypatch, (("a", 0.01), ("", None), ("b", 0.39)), models=FLASH))
+    bill = f"date,model,cost\n{TODAY},gemini-2.5-flash-001,0.05\n{TODAY},gemini-2.5-flash-image,0.39\n"
+    assert settle(run, bill) == 0
+    assert money(run) == (pytest.approx(0.44), 0)  # the lost text call cost 0.05 - 0.01
+
+
+def test_days_of_another_time_zone_are_taken_as_such(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # 10:00 UTC is midnight of the next day where clocks are 14 hours ahead.
+    bill = "usage date,Cost ($)\n2026-11-22,0.50\n"
+    assert settle(run, bill, "--zone", "Pacific/Kiritimati") == 0
+    assert money(run) == (pytest.approx(0.20), 3)
+    assert settle(run, bill.replace("11-22", "11-23"), "--zone", "Pacific/Kiritimati") == 0
+    assert money(run) == (pytest.approx(0.50), 0)
+    capsys.readouterr()
+    for zone in ("Mars/Olympus", "../../etc/passwd"):
+        assert settle(run, bill, "--zone", zone) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    assert settle(run, bill, "--provider", "gemnii") == 2
+    assert "went to gemini" in capsys.readouterr().err
 
 
 def test_day_of_another_provider_or_another_day_settles_nothing(run: Path) -> None:
@@ -145,6 +198,9 @@ def test_day_of_another_provider_or_another_day_settles_nothing(run: Path) -> No
         ("date,cost\n2026-11-22,inf\n", "row 2: cost is inf"),
         ("date,cost\n2026-11-22,\n", "row 2: cost is empty"),
         ('date,cost\n2026-11-22,"1,5"\n', "row 2: cost is 1,5"),
+        ('date,cost\n2026-11-22,"0,039"\n', "row 2: cost is 0,039"),  # four cents, where a comma is the point
+        ("date,cost\n2026-11-22,1_000\n", "row 2: cost is 1_000"),
+        ("date,amount_value,amount_currency\n2026-11-22,3,eur\n", "row 2: amount_currency is eur"),
         ("date,cost\n22.11.2026,1\n", "row 2: date is '22.11.2026'"),
         ("date,cost\n2026-13-01,1\n", "row 2: date is '2026-13-01'"),
         ("date,cost\n9999-12-31T23:59:59-10:00,1\n", "row 2: date is '9999-12-31"),

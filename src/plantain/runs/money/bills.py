@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from itertools import chain
 from pathlib import Path
 
@@ -23,6 +24,7 @@ COLUMNS = {
         "usd",
         "spend",
         "total_cost",
+        "cost_total",
         "cost_in_usd",
         "amount_value",
     ),
@@ -40,8 +42,14 @@ COLUMNS = {
     ),
     "model": ("model", "model_id", "model_name"),
     "provider": ("provider", "provider_name"),
+    "currency": ("currency", "amount_currency", "cost_currency", "billing_currency"),
 }
 """Names of columns in any case, with blanks or underscores: those of providers' exports and of gateways."""
+
+DOLLARS = frozenset({"usd", "us$", "$", "us dollar", "us dollars"})
+
+_NUMBER = re.compile(r"(?!0,)\d{1,3}(,\d{3})+(\.\d*)?|\d*\.?\d*(e[-+]?\d{1,3})?", re.IGNORECASE)
+"""With a point for fractions; commas stand between thousands, so that 0,039 is no number of dollars."""
 
 MOST_BYTES = 200_000_000
 
@@ -53,7 +61,7 @@ class BillRow:
     Attributes:
         number: its line in the file, the header being 1.
         id: the provider's name for one answer, "" where the row is a day's.
-        at: when; None where the bill does not say.
+        at: when, in the bill's own time zone; None where the bill does not say.
         whole_day: only the day is known.
         model, provider: "" where the bill does not say.
     """
@@ -67,8 +75,8 @@ class BillRow:
     provider: str
 
 
-def read_bill(path: Path) -> list[BillRow]:
-    """Reads a bill in CSV.
+def read_bill(path: Path, zone: tzinfo) -> list[BillRow]:
+    """Reads a bill in CSV, whose days and times are those of a zone unless they name another.
 
     Raises:
         InputError: one line that names file, row and column.
@@ -83,7 +91,7 @@ def read_bill(path: Path) -> list[BillRow]:
             first = next(rows, None)
             if first is None:
                 raise InputError(f"{path}: holds no rows; a bill has a header and at least one")
-            return _checked(path, chain([first], rows), _columns(path, first.keys()))
+            return _checked(path, chain([first], rows), _columns(path, first.keys()), zone)
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 ({error.reason}); save the bill as CSV in UTF-8") from None
     except csv.Error as error:
@@ -104,16 +112,23 @@ def _columns(path: Path, header: Iterable[str | None]) -> dict[str, str]:
 
 
 def _plain(name: str) -> str:
-    return "_".join(name.replace("(", " ").replace(")", " ").lower().split())
+    return "_".join(re.sub("[()$]", " ", name).lower().split())
 
 
-def _checked(path: Path, rows: Iterable[dict[str, str]], columns: Mapping[str, str]) -> list[BillRow]:
+def _checked(
+    path: Path, rows: Iterable[dict[str, str]], columns: Mapping[str, str], zone: tzinfo
+) -> list[BillRow]:
     made: list[BillRow] = []
     seen: dict[str, int] = {}
     for number, row in enumerate(rows, start=2):
         cells = {ours: (row.get(theirs) or "").strip() for ours, theirs in columns.items()}
         usd = _dollars(path, number, columns["usd"], cells["usd"])
-        at, whole_day = _moment(path, number, columns.get("at", ""), cells.get("at", ""))
+        at, whole_day = _moment(path, number, columns.get("at", ""), cells.get("at", ""), zone)
+        if (currency := cells.get("currency", "")) and currency.casefold() not in DOLLARS:
+            raise InputError(
+                f"{path}: row {number}: {columns['currency']} is {currency[:40]}; a run counts US dollars: turn the "
+                "bill into them"
+            )
         name = cells.get("id", "")
         if not name and at is None:
             raise InputError(f"{path}: row {number} has neither the id of a call nor a date")
@@ -128,31 +143,29 @@ def _checked(path: Path, rows: Iterable[dict[str, str]], columns: Mapping[str, s
 
 
 def _dollars(path: Path, number: int, column: str, text: str) -> float:
+    plain = text.removeprefix("$").removesuffix("USD").strip()
     try:
-        usd = float(
-            text.removeprefix("$").removesuffix("USD").strip().replace(",", "") if text else "nothing"
-        )
+        usd = float(plain.replace(",", "")) if _NUMBER.fullmatch(plain) else math.nan
     except ValueError:
         usd = math.nan
-    cents = text.rpartition(",")[2]
-    if not math.isfinite(usd) or usd < 0.0 or ("," in text and len(cents.partition(".")[0]) != 3):
+    if not math.isfinite(usd):
         raise InputError(
             f"{path}: row {number}: {column} is {text or 'empty'}; a cost is a number of dollars, 0 or more"
         )
     return usd
 
 
-def _moment(path: Path, number: int, column: str, text: str) -> tuple[datetime | None, bool]:
-    """The moment in UTC, and whether only the day was said."""
+def _moment(path: Path, number: int, column: str, text: str, zone: tzinfo) -> tuple[datetime | None, bool]:
+    """The moment, and whether only the day was said."""
     if not text:
         return None, False
     try:
         if text.isdigit() and len(text) == 10:
-            return datetime.fromtimestamp(int(text), UTC), False
+            return datetime.fromtimestamp(int(text), UTC).astimezone(zone), False
         if len(text) == 10:
-            return datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC), True
+            return datetime.combine(date.fromisoformat(text), datetime.min.time(), zone), True
         moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC), False
+        return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(zone), False
     except (ValueError, OverflowError):
         raise InputError(
             f"{path}: row {number}: {column} is {text[:40]!r}; write a day as 2026-11-22 or a time in ISO 8601"
