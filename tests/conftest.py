@@ -47,7 +47,7 @@ SLOW = (
     "hostile_releases imagic importing ingest judge judge_agreement keys_in_runs layouts "
     "leaderboard limits means memory near nifti online_kill open_run originals outside page paired "
     "pituitary planning planted_defects power_loss preparing preparing_hosted private probe "
-    "prompts_compare provenance publish quarantine reference release_terms restore retry room run "
+    "prompts_compare provenance publish quarantine radedit_worker reference release_terms restore retry room run "
     "run_invoice run_tables score score_command score_kill seed_x_worker separability shards "
     "simulated_day site slow_server stateful stopping study tables tampering text_changes "
     "text_check train training two_nodes verify what_travels workers"

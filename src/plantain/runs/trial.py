@@ -144,8 +144,7 @@ def make_tiny(folder: Path, like: str, seed: int = 0) -> str:
     if "@" in name or name not in presets():
         known = [row for row in presets() if row.startswith("diffusers/")]
         raise InputError(f"--like {like!r}: no preset of open weights; {suggest(name, known)}")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder}: is there already, and is no empty folder; name a new one")
+    check_new_folder(folder)
     require_extra(name, *EXTRA)
     quiet_libraries()  # before the classes are imported, about which there are remarks
     from plantain.models.diffusers.tiny.saving import save_tiny, write_noise_card
@@ -153,6 +152,12 @@ def make_tiny(folder: Path, like: str, seed: int = 0) -> str:
     save_tiny(preset(name).method, folder, seed)
     write_noise_card(folder, name, seed)
     return f"{name}@{folder}"
+
+
+def check_new_folder(folder: Path) -> None:
+    """Raises InputError where a folder to be made is there already and holds something."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: is there already, and is no empty folder; name a new one")
 
 
 def _preset_of(name: str) -> Preset:

@@ -1,7 +1,8 @@
-"""`plantain models`: what models there are; and weights on this machine, tried with one edit or made up tiny."""
+"""`plantain models`: what models there are; and weights on this machine: tried, made up tiny, converted."""
 
 from __future__ import annotations
 
+from plantain.cli.models.convert import convert_weights
 from plantain.cli.models.listing import models
 from plantain.cli.models.tiny import make_tiny_pipeline
 from plantain.cli.models.trying import try_model
@@ -11,3 +12,4 @@ app = application()
 app.callback(cls=CommandWithOthers, invoke_without_command=True)(models)
 app.command("try", short_help="one edit with weights as they are on disk, timed")(try_model)
 app.command("make-tiny", short_help="tiny random weights in a preset's classes")(make_tiny_pipeline)
+app.command("convert", short_help="InstructDiffusion's checkpoint, for its preset")(convert_weights)

@@ -167,7 +167,10 @@ def _preset_and_weights(name: str) -> tuple[Preset, str]:
     if f"diffusers/{chosen}" in presets() or at:
         found = preset(f"diffusers/{chosen}")
         if not (folder or found.weights):
-            raise NotReady(f"{name}: its weights are in no hub; say where they lie: {name}@FOLDER")
+            raise NotReady(
+                f"{name}: its weights are in no hub; `plantain models convert` makes a folder of what its authors "
+                f"publish; say where it lies: {name}@FOLDER"
+            )
         return found, folder or found.weights
     if "/" not in named and not Path(named).is_dir():
         preset(name)  # says which preset is nearest
