@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import tomllib
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from plantain.files.installed import entry_named, load_entry
+from plantain.files.toml import read_toml_table
 from plantain.records import Asked, InputError, Rubric, RubricCriterion
 from plantain.records.suggestions import suggest
 from plantain.rubrics.policies import POLICIES
@@ -36,12 +36,7 @@ def read_rubric(path: Path) -> Rubric:
     Raises:
         InputError: names the file and the field, and says what is allowed.
     """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: no such rubric") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path}: not a readable TOML file: {error}") from error
+    document = read_toml_table(path)
     try:
         return rubric_of(json.dumps(document, default=str))
     except ValueError as error:
