@@ -26,6 +26,10 @@ from plantain.records import InputError, TaskState, Withdrawal
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
 from plantain.release.withdraw import concerned
+from plantain.runs.engine import stored_state
+
+NINE = (1, 0, 1, 3, 2, 1, 2, 1, 1)
+"""Tasks of nine shards of twelve."""
 
 LAYOUTS = ("med-banana", "parquet", "trajectory")
 TABLES = ("task", "attempt", "verdict", "criterion", "score", "image", "blob")
@@ -135,7 +139,15 @@ def test_money_and_limits_are_shared_by_tasks(recipe: Recipe) -> None:
     assert mine.providers["quick"].requests_per_minute == 15.0
     assert mine.frozen_part() == limited.frozen_part()
     told = in_words(limited, share)
-    assert "3 of 12 tasks" in told and "$30.00 of $120.00" in told and "15 of 60 requests a minute" in told
+    parts = [lessened(limited, Share(Shard(n, 9), tasks, 12, "")).limits for n, tasks in enumerate(NINE, 1)]
+    assert sum(part.budget_usd or 0.0 for part in parts) == pytest.approx(120.0)
+    assert sum(part.max_calls or 0 for part in parts) <= 1000 and parts[1].max_calls == 0
+    assert (
+        "250 of 1,000 calls" in told
+        and "3 of 12 tasks" in told
+        and "$30.00 of $120.00" in told
+        and "15 of 60 requests a minute" in told
+    )
     ledger = limited.model_copy(
         update={"limits": limited.limits.model_copy(update={"ledger": Path("money")})}
     )
@@ -164,7 +176,9 @@ def test_what_is_no_whole_is_named(
     build(recipe, again := tmp_path / "again", "2/3")
     fewer = recipe.model_copy(update={"data": recipe.data.model_copy(update={"findings": ("AMD",)})})
     build(fewer, other := tmp_path / "other", "2/3")
+    build(recipe.model_copy(update={"seed": 8}), seeded := tmp_path / "seeded", "2/3")
     cases = {
+        "with another recipe (seed) than": [one, seeded, three],
         "shard 2/3 missing": [one, three],
         "shards 1/3, 2/3 missing": [three],
         "is shard 2/3 once more": [one, two, again, three],
@@ -179,8 +193,10 @@ def test_what_is_no_whole_is_named(
         told = capsys.readouterr().err
         assert said in told and told.count("\n") == 1, told
         assert not (tmp_path / "all").exists()
-    assert main(["merge", *map(str, shards), "--run", str(whole)]) == 2
-    assert "already exists" in capsys.readouterr().err
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for place in (whole, tmp_path / "link"):
+        assert main(["merge", *map(str, shards), "--run", str(place)]) == 2
+        assert "already exists" in capsys.readouterr().err
 
 
 def test_damage_is_found_and_a_cut_merge_is_begun_again(shards: list[Path], tmp_path: Path) -> None:
@@ -281,11 +297,23 @@ def test_where_each_shard_connected_to_is_kept(shards: list[Path], tmp_path: Pat
         with sqlite3.connect(run / "journal.sqlite") as database:
             reached = json.dumps({"api.example": ["192.0.2.7", f"192.0.2.{number}"]})
             database.execute("INSERT INTO meta VALUES ('sent.connections', ?)", (reached,))
+    for number, kind in ((0, "A"), (2, "B")):  # engines are free: shards may have had others
+        address = f"192.0.2.{number}:6379"
+        with sqlite3.connect(copies[number] / "journal.sqlite") as database:
+            state = json.dumps(
+                {"kind": "ray", "workers": 2, "address": address, "at": 9.0, "ended": number > 0}
+            )
+            entries = [("engine.kinds", json.dumps({"quick/editor": [kind]})), ("engine.state", state)]
+            database.executemany("INSERT INTO meta VALUES (?, ?)", entries)
     (copies[2] / "cards").mkdir()
     (copies[2] / "cards" / "one.json").write_text("{}")
     merge(copies, tmp_path / "all")
     with JournalReader.open(tmp_path / "all") as reader:
         assert connections(reader) == {"api.example": ["192.0.2.7", "192.0.2.0", "192.0.2.1"]}
+        assert json.loads(reader.meta("engine.kinds") or "") == {"quick/editor": ["A", "B"]}
+        state = stored_state(reader)
+    assert state is not None and state["ended"]
+    assert state["address"] == "192.0.2.0:6379, 192.0.2.2:6379"
     assert (tmp_path / "all" / "cards" / "one.json").is_file()
 
 
@@ -294,7 +322,12 @@ def test_what_was_withdrawn_from_a_shard_stays_away(
 ) -> None:
     copies = [Path(shutil.copytree(run, tmp_path / run.name)) for run in shards]
     gone = str(rows(copies[0], "task")[0][2])
-    for run in copies:
+    main(["withdraw", str(copies[0]), "--image", gone])
+    with pytest.raises(
+        InputError, match=f"holds image {gone}, .*`plantain withdraw .* --image {gone}` first"
+    ):
+        merge(copies, tmp_path / "all")
+    for run in copies[1:]:
         main(["withdraw", str(run), "--image", gone])
     capsys.readouterr()
     merge(copies, tmp_path / "all")

@@ -134,6 +134,14 @@ def blobs_of(part: sqlite3.Connection) -> Iterator[tuple[str, str]]:
     yield from part.execute("SELECT sha256, media_type FROM blob ORDER BY sha256")
 
 
+def images_of(part: sqlite3.Connection) -> Iterator[tuple[str, str]]:
+    """Ids of the images that it holds or has tasks of, each with its group; "" where none is known."""
+    yield from part.execute(
+        "SELECT id, COALESCE(json_extract(record, '$.group'), '') FROM image "
+        "UNION ALL SELECT DISTINCT image_id, '' FROM task WHERE image_id NOT IN (SELECT id FROM image)"
+    )
+
+
 def _refuse_shared(joined: sqlite3.Connection, part: Path) -> None:
     task = joined.execute(
         "SELECT id FROM part.task WHERE id IN (SELECT id FROM main.task) LIMIT 1"

@@ -30,6 +30,7 @@ from plantain.journal.merging import (
     blobs_of,
     count_blobs,
     held_part,
+    images_of,
     join,
     meta_of,
     open_jobs,
@@ -41,6 +42,7 @@ from plantain.journal.withdrawal import META as WITHDRAWN
 from plantain.journal.withdrawal import NOTE, account_of, joined_accounts, write_account
 from plantain.pipeline.shards import META, Share
 from plantain.records import InputError, TaskState
+from plantain.runs import engine
 
 Watch = Callable[[str, int, int], None]
 """Told what is under way, how much of it is done, and how much there is."""
@@ -55,6 +57,8 @@ _OWN = frozenset(
         CONNECTIONS,
         "consent",
         "audit.juries",
+        engine.STATE,
+        engine.KINDS,
     }
 )
 """Meta entries that may differ between shards."""
@@ -117,9 +121,10 @@ def merge(
 
     Raises:
         InputError: a run is no shard, shards are missing, named twice or of different plans or methods, one is being
-            written to or waits for a batch job, a picture is missing or changed; nothing stands at `run` then.
+            written to, waits for a batch job or holds what was withdrawn from another, a picture is missing or
+            changed; nothing stands at `run` then.
     """
-    if run.exists() and (not run.is_dir() or any(run.iterdir())):
+    if run.is_symlink() or (run.exists() and (not run.is_dir() or any(run.iterdir()))):
         raise InputError(f"{run}: already exists; a merge makes a new run")
     folders = [path.resolve() for path in runs]
     for path in runs:
@@ -130,6 +135,7 @@ def merge(
         parts.sort(key=lambda part: part.share.shard.number)
         _check_complete(parts)
         _check_alike(parts)
+        _check_withdrawn(parts)
         meta = _merged_meta(parts, accept_model_change=accept_model_change)
         making = run.with_name(f"{run.name}.merging")
         making.mkdir(parents=True, exist_ok=True)
@@ -190,15 +196,39 @@ def _check_alike(parts: Sequence[Part]) -> None:
                 if key != "method":  # a shard without tasks has met no model
                     raise InputError(f"{part.run}: {key} is set in only one of {first.run} and {part.run}")
             elif first.meta[key] != part.meta[key]:
-                what = (
-                    "another plan: another catalogue or recipe" if key == "plan_digest" else f"another {key}"
-                )
-                raise InputError(f"{part.run}: was made with {what} than {first.run}")
+                raise InputError(f"{part.run}: was made with {_what(key, first, part)} than {first.run}")
+
+
+def _what(key: str, first: Part, part: Part) -> str:
+    """Names what differs where a meta entry does."""
+    if key == "plan_digest":
+        return "another plan: another catalogue or recipe"
+    if key != "frozen":
+        return f"another {key}"
+    one, other = orjson.loads(first.meta[key]), orjson.loads(part.meta[key])
+    names = sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
+    return f"another recipe ({', '.join(names)})"
+
+
+def _check_withdrawn(parts: Sequence[Part]) -> None:
+    """Raises InputError where a part holds an image that was withdrawn from another: its patient wants it nowhere."""
+    for one in parts:
+        account = account_of(one.database)
+        for part in parts if account.marks else ():
+            for image, group in images_of(part.database) if part is not one else ():
+                whole = image.partition("+")[0]  # an image that was drawn on another goes with that one
+                for option, name in (("image", image), ("image", whole), ("group", group)):
+                    if account.holds(f"{option} {name}"):
+                        raise InputError(
+                            f"{part.run}: holds image {image}, which was withdrawn from {one.run}; run "
+                            f"`plantain withdraw {part.run} --{option} {name}` first"
+                        )
 
 
 def _merged_meta(parts: Sequence[Part], *, accept_model_change: bool) -> dict[str, str]:
     meta = {key: value for part in reversed(parts) for key, value in part.meta.items()}
     del meta[META]
+    meta |= engine.joined(part.meta for part in parts)
     ids = "\n".join(part.meta["run_id"] for part in parts)
     meta["run_id"] = hashlib.sha256(ids.encode()).hexdigest()[:16]
     served, changes = _served(parts, accept_model_change=accept_model_change)

@@ -162,7 +162,7 @@ def _limits(limits: Limits, part: float) -> Limits:
     if limits.budget_usd is not None and limits.ledger is None:
         update["budget_usd"] = limits.budget_usd * part
     if limits.max_calls is not None:
-        update["max_calls"] = max(1, int(limits.max_calls * part))
+        update["max_calls"] = int(limits.max_calls * part)
     return limits.model_copy(update=update)
 
 
@@ -182,6 +182,8 @@ def in_words(recipe: Recipe, share: Share) -> str:
             if recipe.limits.ledger is not None
             else f"${mine.limits.budget_usd or 0.0:,.2f} of ${whole}"
         )
+    if recipe.limits.max_calls is not None:
+        taken.append(f"{mine.limits.max_calls or 0:,} of {recipe.limits.max_calls:,} calls")
     for name, section in sorted(recipe.providers.items()):
         for limit in PER_MINUTE:
             if (rate := getattr(section, limit)) is not None:

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 
@@ -182,6 +182,26 @@ def stored_state(reader: JournalReader) -> dict[str, object] | None:
     """
     stored = reader.meta(STATE)
     return None if stored is None else dict(orjson.loads(stored))
+
+
+def joined(metas: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """What a run remembers of the engines of the runs that it was merged from, by key of its meta.
+
+    Every kind of worker that has answered, and of the clusters that which was looked at last, with all addresses.
+    """
+    kinds: dict[str, list[str]] = {}
+    states: list[dict[str, object]] = []
+    for meta in metas:
+        for model, known in orjson.loads(meta.get(KINDS, "{}")).items():
+            kinds[model] = list(dict.fromkeys([*kinds.get(model, []), *known]))
+        if STATE in meta:
+            states.append(orjson.loads(meta[STATE]))
+    told = {KINDS: orjson.dumps(kinds).decode()} if kinds else {}
+    if states:
+        last = max(states, key=lambda state: float(str(state.get("at", 0.0))))
+        addresses = dict.fromkeys(str(state["address"]) for state in states if "address" in state)
+        told[STATE] = orjson.dumps({**last, "address": ", ".join(addresses), "ended": True}).decode()
+    return told
 
 
 def state_in_words(state: EngineState) -> str:
