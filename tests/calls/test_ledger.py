@@ -63,6 +63,21 @@ def test_moved_run_goes_on_with_its_page_and_a_copy_gets_one_of_its_own(tmp_path
     assert Ledger(tmp_path / "ledger", "id", tmp_path / "copy", 5.0).others_usd() == 5.0
 
 
+def test_merged_run_counts_what_its_parts_claimed_as_its_own_once(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    parts = [Ledger(path, name, tmp_path / name, 3.0) for name in ("a", "b")]
+    Ledger(path, "else", tmp_path / "else", 1.0)
+    merged = Ledger(path, "ab", tmp_path / "ab", 6.0, ["a", "b"])
+    assert merged.others_usd() == 1.0  # 7.0 where the parts' pages stayed beside it: $13 of a budget of $10
+    assert merged.covers(9.0, 10.0)
+    # A part that goes on all the same spends money of its own: its page is there again, for good.
+    assert not parts[0].covers(3.1, 10.0)
+    merged.give_back(6.0)
+    assert parts[0].covers(3.0, 10.0) and parts[0].covers(3.0 - 1e-9, 10.0)
+    assert Ledger(path, "a", tmp_path / "a", 3.0).covers(3.0, 10.0)
+    assert Ledger(path, "ab", tmp_path / "ab", 6.0, ["a", "b"]).others_usd() == 4.0
+
+
 def test_budget_asks_the_ledger(tmp_path: Path) -> None:
     Ledger(tmp_path / "ledger", "other", tmp_path / "other", 7.0)
     budget = Budget(10.0, 1.0, ledger=Ledger(tmp_path / "ledger", "mine", tmp_path / "mine", 1.0))

@@ -49,13 +49,15 @@ def test_other_programs_get_no_keys_but_those_named(monkeypatch: pytest.MonkeyPa
         ("GEMINI_API_KEY", KEY),
         ("HF_TOKEN", "hf_0123456789abcdefABCDEF"),
         ("MY_VAULT", KEY),
+        ("AWS_BEARER_TOKEN_BEDROCK", "ABSKexample0123456789abcdef"),
+        ("OPENAI_API_KEY_OF_THE_LAB", "sk-lab-0123456789abcdefXYZ"),
         ("MODE", "fast"),
     ):
         monkeypatch.setenv(name, value)
     hide(KEY)
     given = environment_without_keys(["HF_TOKEN"])
     assert "GEMINI_API_KEY" not in given
-    assert "MY_VAULT" not in given
+    assert not given.keys() & {"MY_VAULT", "AWS_BEARER_TOKEN_BEDROCK", "OPENAI_API_KEY_OF_THE_LAB"}
     assert given["HF_TOKEN"] == "hf_0123456789abcdefABCDEF"
     assert given["MODE"] == "fast"
     assert given["PATH"] == os.environ["PATH"]

@@ -158,8 +158,12 @@ def test_model_that_answers_nobody_is_waited_for_and_then_halts_the_run(
     monkeypatch.setattr("plantain.calls.circuit_breaker.FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr("plantain.calls.client.ModelClient.pause", lambda self, seconds: asyncio.sleep(0))
     told = tmp_path / "told"
-    write = "import os, sys; open(sys.argv[1], 'w').write(sys.argv[2] + str('A_API_KEY' in os.environ))"
-    monkeypatch.setenv("A_API_KEY", "not for other programs")
+    write = (
+        "import os, sys; names = {'A_API_KEY', 'HF_TOKEN', 'AWS_SECRET_ACCESS_KEY', 'AWS_BEARER_TOKEN_BEDROCK'}; "
+        "open(sys.argv[1], 'w').write(sys.argv[2] + str(names & os.environ.keys()))"
+    )
+    for name in ("A_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_BEARER_TOKEN_BEDROCK"):
+        monkeypatch.setenv(name, "not for other programs")
     recipe = priced_recipe(
         catalogue, outage_hours=0.1 / 3600, on_stop=[sys.executable, "-c", write, str(told), "{why}"]
     )
@@ -169,7 +173,7 @@ def test_model_that_answers_nobody_is_waited_for_and_then_halts_the_run(
     assert "connection reset; no answer for longer than limits.outage_hours" in summary.stopped
     with JournalReader.open(tmp_path / "run") as reader:
         assert {row.state for row in reader.tasks()} == {TaskState.PENDING}
-    assert wait_for(told) == summary.stopped + "False"
+    assert wait_for(told) == summary.stopped + "set()"
 
 
 def wait_for(path: Path) -> str:

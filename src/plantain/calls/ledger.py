@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from plantain.records import InputError
@@ -27,16 +27,20 @@ class Ledger:
         path: the file; made where there is none.
         run_id, run: which run this is, and its folder. A copy of a run has a page of its own.
         committed_usd: what the run's journal says that it has spent and holds.
+        joined: the ids of the runs that it was merged from, whose calls it counts as its own.
 
     Raises:
         InputError: the file is something else.
     """
 
-    def __init__(self, path: Path, run_id: str, run: Path, committed_usd: float) -> None:
+    def __init__(
+        self, path: Path, run_id: str, run: Path, committed_usd: float, joined: Collection[str] = ()
+    ) -> None:
         self._path = path
         self._page = f"{run_id} {run.resolve()}"
         with self._locked() as ledger:
             self._take_over_moved(ledger, run_id)
+            self._take_over_joined(ledger, joined)
             ledger.execute(
                 "INSERT INTO claim(page, usd) VALUES (?, ?) "
                 "ON CONFLICT(page) DO UPDATE SET usd = max(usd, excluded.usd)",
@@ -55,8 +59,7 @@ class Ledger:
             if others + committed_usd > budget_usd:
                 return False
             wanted = min(budget_usd - others, committed_usd + BLOCK * budget_usd)
-            ledger.execute("UPDATE claim SET usd = ? WHERE page = ?", (wanted, self._page))
-            self._claimed = wanted
+            self._claim(ledger, wanted)
         return True
 
     def others_usd(self) -> float:
@@ -69,8 +72,14 @@ class Ledger:
     def give_back(self, committed_usd: float) -> None:
         """The run ends: it keeps what it has committed."""
         with self._locked() as ledger:
-            ledger.execute("UPDATE claim SET usd = ? WHERE page = ?", (committed_usd, self._page))
-            self._claimed = committed_usd
+            self._claim(ledger, committed_usd)
+
+    def _claim(self, ledger: sqlite3.Connection, usd: float) -> None:
+        ledger.execute(
+            "INSERT INTO claim(page, usd) VALUES (?, ?) ON CONFLICT(page) DO UPDATE SET usd = excluded.usd",
+            (self._page, usd),
+        )
+        self._claimed = usd
 
     def _own(self, ledger: sqlite3.Connection) -> float:
         return float(ledger.execute("SELECT usd FROM claim WHERE page = ?", (self._page,)).fetchone()[0])
@@ -81,6 +90,15 @@ class Ledger:
             whose, _, folder = page.partition(" ")
             if whose == run_id and page != self._page and not Path(folder).exists():
                 ledger.execute("UPDATE OR IGNORE claim SET page = ? WHERE page = ?", (self._page, page))
+
+    def _take_over_joined(self, ledger: sqlite3.Connection, joined: Collection[str]) -> None:
+        """A merged run that begins its page closes those of its parts. One of them that goes on opens its own anew."""
+        pages = [page for (page,) in ledger.execute("SELECT page FROM claim")]
+        if self._page in pages:
+            return
+        for page in pages:
+            if page.partition(" ")[0] in joined:
+                ledger.execute("DELETE FROM claim WHERE page = ?", (page,))
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[sqlite3.Connection]:

@@ -11,7 +11,10 @@ from pathlib import Path
 from plantain.files.redaction import hide, is_dummy, redacted
 from plantain.records import InputError
 
-_BEARS_A_KEY = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_?\d+)?\Z", re.IGNORECASE)
+_BEARS_A_KEY = re.compile(
+    r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_?\d+)?\Z|API_KEY|BEARER_TOKEN|SECRET|PASSWORD",
+    re.IGNORECASE,
+)
 """Variables of the environment that hold keys by their name, a provider's or anybody's."""
 
 CHATTY = (

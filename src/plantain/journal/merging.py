@@ -13,6 +13,9 @@ from plantain.journal.forward import bring_forward
 from plantain.journal.schema import create_tables
 from plantain.records import InputError
 
+JOINED = "joined.runs"
+"""Key of a merged run's meta: the ids of its parts, as JSON."""
+
 _SERIAL = ("session", "call", "sent")
 """Tables whose ids are serial numbers, each counted on from the parts before."""
 

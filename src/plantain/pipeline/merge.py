@@ -25,6 +25,7 @@ from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.disk.blobs import BlobStore, sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.merging import (
+    JOINED,
     answered_by,
     begin_joined,
     blobs_of,
@@ -229,8 +230,9 @@ def _merged_meta(parts: Sequence[Part], *, accept_model_change: bool) -> dict[st
     meta = {key: value for part in reversed(parts) for key, value in part.meta.items()}
     del meta[META]
     meta |= engine.joined(part.meta for part in parts)
-    ids = "\n".join(part.meta["run_id"] for part in parts)
-    meta["run_id"] = hashlib.sha256(ids.encode()).hexdigest()[:16]
+    ids = [part.meta["run_id"] for part in parts]
+    meta["run_id"] = hashlib.sha256("\n".join(ids).encode()).hexdigest()[:16]
+    meta[JOINED] = orjson.dumps(ids).decode()
     served, changes = _served(parts, accept_model_change=accept_model_change)
     if served:
         meta[model_drift.META] = orjson.dumps(served).decode()

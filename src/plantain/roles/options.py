@@ -358,6 +358,11 @@ def check_url(url: str, where: str) -> None:
         raise InputError(f"{where}: is not an address like https://host/v1") from None
     if parts.username is not None or parts.password is not None:
         raise InputError(f"{where}: holds a user name or password; keys come from the environment only")
+    if "?" in url or "#" in url:
+        raise InputError(
+            f"{where}: has a query (?...) or fragment; an address ends with its path, and keys come from the "
+            "environment only"
+        )
     if parts.scheme not in ("http", "https") or not host:
         raise InputError(f"{where}: is not an address like https://host/v1")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from plantain.files.secrets import environment_without_keys
 from plantain.records import InputError
 
 
@@ -18,7 +18,7 @@ class Alarm:
     Args:
         command: the program and its arguments, in which `{why}` and `{run}` are filled in; nothing for no alarm.
         run: the run's folder.
-        secrets: names of environment variables that it must not see, beside every `*_API_KEY`.
+        secrets: names of environment variables that it must not see, beside all that bear keys by their name.
 
     Raises:
         InputError: there is no such program.
@@ -37,8 +37,9 @@ class Alarm:
             return
         marks = {"{why}": why, "{run}": str(self._run)}
         words = [self._filled(word, marks) for word in self._command]
-        hidden = [name for name in os.environ if name.endswith("_API_KEY") or name in self._secrets]
-        environment = {name: value for name, value in os.environ.items() if name not in hidden}
+        environment = {
+            name: value for name, value in environment_without_keys().items() if name not in self._secrets
+        }
         try:
             subprocess.Popen(
                 words,

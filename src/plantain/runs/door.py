@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar, cast
 
-from plantain.files.secrets import MissingKey
+from plantain.files.secrets import MissingKey, hide_environment
 from plantain.journal import DiskFull, Journal
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.registry import brings_its_own_connection, close_models
@@ -176,6 +176,7 @@ class Door:
             InputError: another process holds the run; it was begun with something else; the folder is something else;
                 there is no such engine.
         """
+        hide_environment()  # a command has done so already; a caller from Python may not
         journal = Journal.open(run) if beginning is None else await open_journal(run, beginning)
         journal.on_commit = on_commit
         self._gate.journal = journal

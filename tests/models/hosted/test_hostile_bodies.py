@@ -58,6 +58,8 @@ def test_a_hostile_answer_is_unreadable(value: str) -> None:
         "ftp://127.0.0.1",
         "//127.0.0.1",
         "http://" + "[" * 5000,
+        "https://gateway.example/v1?key=not-to-be-journalled",
+        "https://gateway.example/v1#",
     ],
 )
 def test_a_hostile_address_is_one_line(address: str) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import orjson
+
 from plantain.calls import Budget
 from plantain.calls.budget import StepCosts
 from plantain.calls.ledger import Ledger
 from plantain.journal import JournalReader
+from plantain.journal.merging import JOINED
 from plantain.journal.money import money_by_step, seconds_worked
 from plantain.records import Step
 from plantain.runs.settings.terms import Limits
@@ -26,7 +29,8 @@ def budget_of(limits: Limits, reader: JournalReader) -> Budget:
         calls=sum(reader.outcomes().values()) + len(reader.open_calls()),
     )
     if limits.ledger is not None:
-        budget.ledger = Ledger(limits.ledger, reader.header.run_id, reader.run, budget.committed_usd)
+        joined = orjson.loads(reader.meta(JOINED) or "[]")
+        budget.ledger = Ledger(limits.ledger, reader.header.run_id, reader.run, budget.committed_usd, joined)
     return budget
 
 

@@ -12,6 +12,7 @@ import pytest
 from fakes.openai_format import openai_route
 from fakes.requests import write_request
 from fakes.server import FakeProvider
+from plantain.files.redaction import redacted
 from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_writer
 from plantain.records import Outcome
@@ -22,6 +23,7 @@ pytest.importorskip("botocore", reason="the extra bedrock is not installed")
 from fakes.clouds.aws import Signatures
 
 REGION = "eu-central-1"
+SESSION = "FwoGZXIvYXdzEBYaDHexample0123456789abcdef"
 
 
 @pytest.fixture
@@ -59,12 +61,13 @@ def test_requests_are_signed_as_botocore_signs_them(
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-of-a-test")
-    monkeypatch.setenv("AWS_SESSION_TOKEN", "a-session-of-a-test")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", SESSION)
     signatures = Signatures("bedrock-mantle", REGION, secrets={"AKIAEXAMPLE": "a-secret-of-a-test"})
     with served(signatures) as server:
         assert all(outcome.ok for outcome in written(server.url, 2))
         assert signatures.seen == ["AKIAEXAMPLE"] * 2
-        assert all(call.signed["x-amz-security-token"] == "a-session-of-a-test" for call in server.calls)
+        assert all(call.signed["x-amz-security-token"] == SESSION for call in server.calls)
+        assert SESSION not in redacted(f"a gateway that repeats headers: {SESSION}")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another-secret")
         (wrong,) = written(server.url)
         assert not wrong.ok and "does not match the signature" in wrong.reason
