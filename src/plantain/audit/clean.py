@@ -144,8 +144,9 @@ def _scene(recipe: CleanEditRecipe, pixels: np.ndarray, wish: Intent, direction:
 
 def _clean(recipe: CleanEditRecipe, wish: Intent, original: np.ndarray, rendering: Rendering) -> CleanEdit:
     instruction = _instruction(recipe, wish, recipe.direction)
+    drawn = recipe.direction is Direction.REMOVE
     return CleanEdit(
-        image=recipe.picture.image,
+        image=replace(recipe.picture.image, synthetic=True) if drawn else recipe.picture.image,
         finding=recipe.finding,
         direction=recipe.direction,
         intent=read_instruction(instruction, [recipe.finding]),

@@ -8,6 +8,7 @@ from plantain.offline.checks import COMPLIANCE, FIDELITY, PLAUSIBILITY, REALISM,
 from plantain.offline.instruments.evidence import Evidence
 from plantain.offline.instruments.presentation import expected_sign
 from plantain.offline.language import Intent
+from plantain.offline.removals import certified
 from plantain.offline.signs import LEAST_LESSER, signs_of
 from plantain.records import Criterion, CriterionResult, Direction, FailureCode
 
@@ -67,6 +68,7 @@ def checks_of(evidence: Evidence, intent: Intent, direction: Direction) -> list[
         *_polarity(evidence, direction),
         *_size(evidence),
         *signs_of(evidence, direction),
+        *(certified(evidence) if direction is Direction.REMOVE else ()),
         *_seam(evidence, direction),
         *_copies(evidence),
         *_outside(evidence),

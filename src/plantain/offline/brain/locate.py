@@ -144,12 +144,26 @@ def _against_mirror(small: Field, inside: Mask, brain: Brain, protocol: Protocol
     brighter = cv2.morphologyEx(flat, cv2.MORPH_OPEN, fine) - cv2.dilate(
         cv2.morphologyEx(other, cv2.MORPH_OPEN, fine), near
     )
-    if protocol.enhanced:
-        wrong = np.maximum(brighter, 0.6 * darker)
+    if protocol.enhanced or protocol.either:
+        wrong = np.maximum(brighter, 0.6 * darker) * _stranger(flat, other, inside)
     else:
         wrong = darker if protocol.sequence == "T1" else brighter
     excess: Field = (np.maximum(wrong, 0) * both / np.float32(_gap(protocol))).astype(np.float32)
     return excess
+
+
+def _stranger(flat: Field, other: Field, inside: Mask) -> Field:
+    """1 where the slice departs further from the brain's usual level than its other half does, 0 where less far.
+
+    Where a tumour may be bright or dark, a healthy half differs from a bright one as a dark one does from it: which of
+    the two is ill is told by what the rest of the brain looks like.
+    """
+    low, usual, high = np.percentile(flat[inside], (25, 50, 75))
+    spread = np.float32(max(high - low, 4.0))
+    own, opposite = (
+        np.abs(cv2.GaussianBlur(one, (0, 0), 3) - np.float32(usual)) / spread for one in (flat, other)
+    )
+    return np.asarray(np.clip(0.5 + 2.0 * (own - opposite), 0, 1), np.float32)
 
 
 def _alone(small: Field, inside: Mask, brain: Brain, protocol: Protocol) -> Field:

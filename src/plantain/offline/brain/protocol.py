@@ -36,7 +36,8 @@ class Protocol:
 
     Attributes:
         sequence: "T1", "T2", "FLAIR" or "PD".
-        enhanced: contrast medium was given; only then may anything enhance.
+        enhanced: contrast medium was given; only then is anything drawn as enhancing.
+        either: it is not recorded whether contrast medium was given, so a tumour that is there may be bright or dark.
         plane: "axial", "coronal" or "sagittal".
         estimated: which of "sequence" and "plane" the record did not say.
         fluid, grey, white: grey levels of CSF, grey and white matter.
@@ -45,6 +46,7 @@ class Protocol:
 
     sequence: str
     enhanced: bool
+    either: bool
     plane: str
     estimated: tuple[str, ...]
     fluid: float
@@ -97,13 +99,16 @@ def read_protocol(image: SourceImage, brain: Brain) -> Protocol:
     for what, value in (("sequence", sequence), ("plane", plane)):
         if value == UNKNOWN:
             raise _untold(what)
-    enhanced = recorded in {"T1+C", "T1C"} or image.contrast.strip().lower() in _ENHANCED
+    contrast = image.contrast.strip().lower()
+    enhanced = recorded in {"T1+C", "T1C"} or contrast in _ENHANCED
+    either = not enhanced and contrast in {"", UNKNOWN}
     fluid, grey, white = _levels(brain, sequence, measured.classes)
     length = brain.height if plane == "axial" else brain.width
     mm = image.spacing_mm or 0.0
     if not 60.0 < mm * length < 230.0:  # not recorded, or not of the prepared image
         mm = float(np.clip(_LENGTH_MM[plane] / length, 0.12, 0.6))
-    return Protocol(sequence, enhanced and sequence == "T1", plane, tuple(estimated), fluid, grey, white, mm)
+    given, perhaps = (sequence == "T1" and one for one in (enhanced, either))
+    return Protocol(sequence, given, perhaps, plane, tuple(estimated), fluid, grey, white, mm)
 
 
 def _untold(what: str) -> CannotShow:

@@ -23,6 +23,7 @@ from plantain.offline.instruments.outline import mass_of, outline_of
 from plantain.offline.instruments.pair import ImagePair, blur, grow, shrink
 from plantain.offline.instruments.plainness import Plainness, plainness_of
 from plantain.offline.instruments.presentation import Presentation
+from plantain.offline.instruments.removal import Removal, removal_of
 from plantain.offline.instruments.repetition import Repetition, repetition_of
 from plantain.offline.instruments.target import candidates, target_parts
 from plantain.offline.instruments.whole_field import UNTOUCHED, WholeField, whole_field_of
@@ -69,6 +70,7 @@ class Evidence:
         burnt: share of the edit that became white or black.
         checker: share of the change's energy in a pixel checkerboard.
         outline: steepness of an added mass's outline in the brain, see `outline_of`; 0 elsewhere.
+        removal: of a removal that the halves of the brain can tell, what they tell; None elsewhere.
         handling: what happened to the whole picture and was taken out before anything was measured.
     """
 
@@ -99,6 +101,7 @@ class Evidence:
     burnt: float
     checker: float
     outline: float
+    removal: Removal | None
     handling: Handling
 
     def lies_in(self, region: str) -> float:
@@ -206,6 +209,9 @@ def measure(
         outline=_outline(pair, anatomy)
         if image.modality == "brain_mri" and direction is Direction.ADD
         else 0.0,
+        removal=removal_of(pair, anatomy.region("brain"))
+        if presentation.halves and direction is Direction.REMOVE
+        else None,
         handling=handling,
     )
 

@@ -33,6 +33,11 @@ class Presentation:
         shrinks: volume is lost: it is a band, or moves a border.
         low: least height of its middle in its region, from 0 (top) to 1 (bottom); 0 asks nothing.
         unlike: what the same change might be instead, by names that `offline/signs.py` knows; then it is unscored.
+        either: contrast medium may have been given, so a lesion that is there may be bright or dark, whatever one that
+            is drawn would be.
+        halves: a removal is certified by the halves of the slice.
+        drawn: the original is a drawing itself, so that its removal shows self-consistency and no more.
+        dark_may_be: a lesion that is darker than the brain is one, not a ventricle.
         focus: largest radius of one focus, as a share of the modality's yardstick (see `Anatomy.length`).
     """
 
@@ -57,6 +62,10 @@ class Presentation:
     shrinks: bool = False
     low: float = 0.0
     unlike: tuple[str, ...] = ()
+    either: bool = False
+    halves: bool = False
+    drawn: bool = False
+    dark_may_be: bool = True
 
 
 OPAQUE = 0.6
@@ -90,11 +99,11 @@ KNOWN: dict[tuple[str, str], Presentation] = {
     ("chest_xray", "Pleural Other"): Presentation("pleura", 1, "single"),
     ("chest_xray", "Pneumonia"): Presentation("lungs", 1, "many", pure=True, net=OPAQUE, unlike=FILLED),
     ("chest_xray", "Pneumothorax"): Presentation("pleura", -1, "single", 0.6, True),
-    ("brain_mri", "glioma"): Presentation("brain", 0, "single", 0.55, unlike=("meningioma",)),
+    ("brain_mri", "glioma"): Presentation("brain", 0, "single", 0.55, unlike=("meningioma",), halves=True),
     ("brain_mri", "meningioma"): Presentation(
-        "dura", 0, "single", 0.4, base="dural line", outlined=True, unlike=("sella",)
+        "dura", 0, "single", 0.4, base="dural line", outlined=True, unlike=("sella",), halves=True
     ),
-    ("brain_mri", "pituitary"): Presentation("sella", 0, "single", 0.5, True),
+    ("brain_mri", "pituitary"): Presentation("sella", 0, "single", 0.5, True, halves=True),
     ("fundus", "AMD"): Presentation("macula", 1, "many", focus=0.3, net=OPAQUE),
     ("fundus", "Cataract"): Presentation("field", 0, "diffuse", 1.0),
     ("fundus", "Diabetes"): Presentation("retina", 0, "many", 0.3, True, 0.25, dark=BLEEDING),
@@ -115,13 +124,19 @@ def presentation_of(finding: Finding, image: SourceImage) -> Presentation:
     if known is None:
         parts = {"diffuse": "diffuse", "warp": "warp"}.get(finding.support, "many")
         return Presentation("", SIGNS.get(finding.polarity, 0), parts, 1.0, plain=True)
+    if known.halves:
+        told = image.contrast.lower() not in ("", "unknown")
+        known = replace(known, drawn=image.synthetic, dark_may_be=told)
     if finding.name == "glioma":
-        return replace(known, sign=GLIOMA_SIGN.get(image.sequence, 0))
+        sign = GLIOMA_SIGN.get(image.sequence, 0)
+        return replace(known, sign=sign, either=image.sequence == "T1" and not known.dark_may_be)
     if known.low and image.position == "supine":
         return replace(known, low=0.0)
     return known
 
 
 def expected_sign(presentation: Presentation, direction: Direction) -> int:
-    """The sign of the change itself: a removal goes the other way."""
+    """The sign of the change itself: a removal goes the other way, or either way where nobody said which."""
+    if direction is Direction.REMOVE and presentation.either:
+        return 0
     return presentation.sign if direction is Direction.ADD else -presentation.sign
