@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import UTC
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,7 @@ def bill(folder: Path, rows: int) -> str:
     with path.open("w", encoding="utf-8") as file:
         file.write("request_id,date,model,cost_usd\n")
         file.writelines(f"req-{row:07d},2026-11-22,gpt-image-1,0.04\n" for row in range(rows))
-    return f"{len(read_bill(path))} rows"
+    return f"{len(read_bill(path, UTC))} rows"
 
 
 def trajectories(folder: Path, rows: int) -> str:
