@@ -17,10 +17,10 @@ from plantain.models.diffusers.methods import FLUX_DEV
 from plantain.models.diffusers.pipelines.runner import Runner, runner_for
 from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.tiny.saving import save_tiny
+from plantain.models.diffusers.weights import LORA
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
 from plantain.train.base import TrainingBase, open_base
-from plantain.train.editor_folder import LORA
 from plantain.train.examples.pairs import ListedExample, PreferencePair
 from plantain.train.flow.conditions import FlowEncoder, encode_flow_pairs
 from plantain.train.flow.matching import flow_fine_tune

@@ -13,10 +13,10 @@ import torch
 
 from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix
+from plantain.models.diffusers.weights import LORA
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
 from plantain.train.base import TrainingBase, open_base
-from plantain.train.editor_folder import LORA
 from plantain.train.examples.pairs import ListedExample, PreferencePair, TrainingPair
 from plantain.train.finished import DONE
 from plantain.train.preference_plan import PreferenceObserver, PreferencePlan

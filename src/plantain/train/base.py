@@ -10,9 +10,9 @@ from plantain.files.installing import install_line
 from plantain.models.diffusers.jobs import Loading
 from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.quiet import quiet_libraries
+from plantain.models.diffusers.weights import LORA
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
-from plantain.train.editor_folder import LORA
 from plantain.train.flow.methods import FLOW_METHODS
 from plantain.train.latents import METHOD, InstructionPipeline
 
@@ -51,12 +51,14 @@ class TrainingBase:
             InputError: the weights cannot be loaded.
         """
         quiet_libraries()
+        from safetensors import SafetensorError
+
         from plantain.models.diffusers.pipelines.runner import runner_for
 
         assert self.loading is not None
         try:
             return runner_for(self.loading, self.device)
-        except (OSError, ValueError, RuntimeError, TypeError, KeyError) as error:
+        except (OSError, ValueError, RuntimeError, TypeError, KeyError, SafetensorError) as error:
             first = str(error).strip().splitlines()[0]
             raise InputError(f"{self.name}: {self.folder} cannot be loaded: {first}") from error
 
@@ -68,6 +70,7 @@ class TrainingBase:
         """
         quiet_libraries()
         from diffusers import StableDiffusionInstructPix2PixPipeline
+        from safetensors import SafetensorError
 
         try:
             pipe = StableDiffusionInstructPix2PixPipeline.from_pretrained(
@@ -80,7 +83,7 @@ class TrainingBase:
                 pipe.load_lora_weights(self.folder)
                 pipe.fuse_lora()
                 pipe.unload_lora_weights()
-        except (OSError, ValueError, RuntimeError, TypeError, KeyError) as error:
+        except (OSError, ValueError, RuntimeError, TypeError, KeyError, SafetensorError) as error:
             first = str(error).strip().splitlines()[0]
             raise InputError(f"{self.name}: {self.folder} cannot be loaded: {first}") from error
         pipe.set_progress_bar_config(disable=True)

@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plantain.journal.disk.blobs import sync_folder
-from plantain.models.diffusers.weights import TRAINED
+from plantain.models.diffusers.weights import LORA, TRAINED
 from plantain.train.weights import save_lora
 from plantain.train.written import CARD, link_file, written_whole
 
 if TYPE_CHECKING:
     from diffusers import DiffusionPipeline
-
-LORA = "pytorch_lora_weights.safetensors"
-"""Adapters, under the name that diffusers gives them; an editor's folder that holds them is loaded with them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +20,7 @@ from models.diffusers.engine_jobs import SEED, Cramped, job, run
 from plantain.models.diffusers.engine import Engine
 from plantain.models.diffusers.jobs import Done, Loading
 from plantain.models.diffusers.methods import METHODS
-from plantain.models.diffusers.pipelines.runner import read_drawn
+from plantain.models.diffusers.pipelines.runner import read_drawn, runner_for
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_mask, encode_png
 from plantain.records import OutcomeKind
@@ -149,11 +151,39 @@ def test_unreadable_original_spoils_no_other_edit(
     assert bad.outcome.kind is OutcomeKind.MALFORMED
 
 
-def test_folder_that_cannot_be_loaded_halts_with_its_name(engine: Engine, tmp_path: Path) -> None:
-    (tmp_path / "model_index.json").write_text('{"_class_name": "StableDiffusionInstructPix2PixPipeline"}')
-    (done,) = run(engine, Loading(tmp_path, "instruct-pix2pix"), [job()])
-    assert done.outcome.fatal
-    assert str(tmp_path) in done.outcome.reason
+def test_folder_that_cannot_be_loaded_halts_with_its_name(
+    engine: Engine, tiny_folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    empty, cut = tmp_path / "empty", tmp_path / "cut"
+    empty.mkdir()
+    (empty / "model_index.json").write_text('{"_class_name": "StableDiffusionInstructPix2PixPipeline"}')
+    shutil.copytree(tiny_folder("instruct-pix2pix"), cut)
+    (text,) = (cut / "text_encoder").glob("*.safetensors")
+    text.write_bytes(
+        text.read_bytes()[:-1]
+    )  # transformers has safetensors' own error for it, diffusers an OSError
+    for folder in (empty, cut):
+        (done,) = run(engine, Loading(folder, "instruct-pix2pix"), [job()])
+        assert done.outcome.fatal
+        assert str(folder) in done.outcome.reason
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/maps")
+def test_weights_in_their_files_own_precision_are_no_copy_of_them(
+    tiny_loading: Callable[[str], Loading],
+) -> None:
+    """They are pages of the file, which several processes share; in another precision they are copied."""
+    for precision, mapped in (("float32", True), ("bfloat16", False)):
+        pipe = runner_for(replace(tiny_loading("flux-kontext"), dtype=precision), "cpu").pipe
+        maps = [line.split() for line in Path("/proc/self/maps").read_text().splitlines()]
+        files = [
+            range(*(int(end, 16) for end in line[0].split("-")))
+            for line in maps
+            if line[-1].endswith(".safetensors")
+        ]
+        for part in (pipe.transformer, pipe.vae, pipe.text_encoder, pipe.text_encoder_2):
+            places = [weight.data_ptr() for weight in part.parameters()]
+            assert all(any(place in pages for pages in files) is mapped for place in places)
 
 
 def test_offloading_from_a_processor_is_refused(

@@ -125,8 +125,24 @@ def test_incomplete_and_strange_folders_are_refused(
     found = find_weights(str(folder), "", None)
     assert found is not None
     assert missing_part(found) == "unet/two.safetensors"
+    (folder / "unet" / "two.safetensors").symlink_to(
+        folder / "gone"
+    )  # as a hub's cache that somebody cleaned
+    assert missing_part(found) == "unet/two.safetensors"
+    text = folder / "text_encoder"
+    for stale in ("pytorch_model.bin.index.json", "model.safetensors.index.fp16.json"):
+        (text / stale).write_text(
+            '{"weight_map": {"a": "model-00001-of-00002.bin"}}'
+        )  # of files that nobody wanted
+    assert missing_part(found) == "unet/two.safetensors"
     shutil.rmtree(folder / "unet")
     assert missing_part(found) == "unet/"
+    tokenizer = folder / "tokenizer"
+    for file in (*tokenizer.glob("tokenizer.json"), *tokenizer.glob("vocab.*")):
+        file.unlink()
+    (folder / "unet").mkdir()
+    (folder / "unet" / "whole.safetensors").write_bytes(b"x")
+    assert missing_part(found) == "tokenizer/tokenizer.json"
     (folder / "model_index.json").write_text('{"_class_name": "StableAudioPipeline"}')
     with pytest.raises(
         InputError, match=r"StableAudioPipeline, which we cannot run; we run Flux2KleinPipeline"

@@ -164,7 +164,21 @@ def test_several_loras_add_up_by_their_weights(
     with pytest.raises(InputError, match="has no file"):
         drawn(replace(one, file="../one.safetensors"))
     with pytest.raises(InputError, match="name it among loras"):
-        drawn(one, lora=str(tmp_path))
+        drawn(one, lora=str(tmp_path / "one.safetensors"))
+    with pytest.raises(
+        InputError, match=r"several files; say which with file = one of one.safetensors, other"
+    ):
+        drawn(lora=str(tmp_path))
+    (tmp_path / "other.safetensors").unlink()
+    assert drawn(lora=str(tmp_path))[0] == whole
+    for method, said in (  # diffusers warns and edits with what fits, or as if there were none
+        ("flux2-klein", "2 of its 4 layers have no place in this Flux2KleinPipeline"),
+        ("instruct-pix2pix", "4 of its 4 layers have no place"),
+        ("longcat-image-edit", "no loader of LoRA weights for LongCatImageEditPipeline"),
+    ):
+        done = edit(replace(tiny_loading(method), lora=tmp_path / "one.safetensors"))
+        assert done.outcome.fatal
+        assert said in done.outcome.reason
 
 
 def test_settings_are_frozen_in_a_run_and_defaults_leave_old_fingerprints(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from diffusers import DiffusionPipeline
+from safetensors import SafetensorError
 
 from plantain.models.diffusers.canvases import Drawing, Original, Prepared, finish, prepare
 from plantain.models.diffusers.concepts import NoConcept
@@ -16,6 +17,7 @@ from plantain.records import InputError, Outcome, OutcomeKind
 
 CANNOT_LOAD = (
     *(OSError, ValueError, ImportError, RuntimeError, TypeError, AttributeError, KeyError),
+    SafetensorError,  # a file that was cut off, as transformers reads it
     AssertionError,  # torch without CUDA, asked for a GPU
 )
 CANNOT_DRAW = (ValueError, RuntimeError, TypeError, AttributeError, KeyError, IndexError, ArithmeticError)

@@ -9,6 +9,7 @@ from plantain.models.diffusers.jobs import Loading, Running, Steering
 from plantain.models.diffusers.licences import WeightsTerms, check_terms, terms_of
 from plantain.models.diffusers.methods import EditingMethod, method_for_class, method_named
 from plantain.models.diffusers.weights import (
+    LORA,
     NotReady,
     Weights,
     class_of,
@@ -144,6 +145,8 @@ def plan_editor(name: str, options: ProviderOptions) -> EditorPlan:
         raise InputError("providers.diffusers.loras: says several, and lora says one; name it among loras")
     lora = None if loras else _lora(name, options.lora or chosen.lora or _bundled(weights.folder), options)
     for each in filter(None, (lora, *(found for found, _ in loras))):
+        _check_one_file(each)
+    for each in filter(None, (lora, *(found for found, _ in loras))):
         check_terms(each.name, terms_of(each.name, each.folder), options.accept_licence)
     loading = Loading(
         weights.folder,
@@ -232,9 +235,22 @@ def _lora_file(name: str, choice: LoraChoice, options: ProviderOptions) -> Weigh
     return Weights(f"{found.name}/{choice.file}", path, folder_digest(path))
 
 
+def _check_one_file(lora: Weights) -> None:
+    """Of a folder's several files diffusers takes the first that the system names, unless one has the usual name.
+
+    Raises:
+        InputError: names them.
+    """
+    files = sorted(file.name for file in lora.folder.glob("*.safetensors")) if lora.folder.is_dir() else []
+    if len(files) > 1 and LORA not in files:
+        raise InputError(
+            f"providers.diffusers.loras: {lora.name} has several files; say which with file = one of {', '.join(files)}"
+        )
+
+
 def _bundled(folder: Path) -> str:
     """LoRA weights that lie in a pipeline's own folder, as training leaves them; "" for none."""
-    weights = folder / "pytorch_lora_weights.safetensors"
+    weights = folder / LORA
     return str(weights) if weights.is_file() else ""
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from plantain.records import InputError
 INDEX = "model_index.json"
 TRAINED = "plantain.json"
 """What a training leaves beside the weights: the side of the canvas that they learned on."""
+LORA = "pytorch_lora_weights.safetensors"
+"""Adapters, under the name that diffusers gives them; a pipeline's folder that holds them is loaded with them."""
+
 LARGE = 1 << 20
 """Of files larger than this many bytes, the digest reads the beginning and the end."""
 
@@ -23,6 +27,8 @@ VARIANT = "fp16"
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _WEIGHT_FILES = ("*.safetensors", "*.bin")
+_TOKENS = ("tokenizer.json", "vocab.*", "*.model", "tekken.json")
+_SHARD = re.compile(r"-\d{5}-of-\d{5}\.")
 
 
 NOISE = "plantain-random-weights"
@@ -119,21 +125,39 @@ def missing_part(weights: Weights) -> str:
     """
     for name in _parts(weights):
         part = weights.folder / name
-        if not part.is_dir():
+        if not part.is_dir() or not any(part.iterdir()):
             return f"{name}/"
-        if (part / "config.json").exists() and not any(list(part.glob(kind)) for kind in _WEIGHT_FILES):
-            return f"{name}/*.safetensors"
-        for index in part.glob("*.index*.json"):
-            for shard in sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())):
-                if not (part / shard).exists():
-                    return f"{name}/{shard}"
+        if name.startswith("tokenizer") and not _here(part, _TOKENS):
+            return f"{name}/tokenizer.json"
+        if (part / "config.json").exists() and (lacking := _missing_weights(part)):
+            return f"{name}/{lacking}"
     return ""
+
+
+def _missing_weights(part: Path) -> str:
+    """The first file that a part's weights lack; "" where one set of them is whole, whatever others are begun."""
+    here = _here(part, _WEIGHT_FILES)
+    sets = [
+        sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+        for index in sorted(part.glob("*.index*.json"), key=lambda path: (".bin." in path.name, path.name))
+    ]
+    sharded = {shard for shards in sets for shard in shards}
+    if any(not _SHARD.search(name) and name not in sharded for name in here):
+        return ""
+    if any(here.issuperset(shards) for shards in sets):
+        return ""
+    return next((shard for shards in sets for shard in shards if shard not in here), "*.safetensors")
+
+
+def _here(part: Path, kinds: Sequence[str]) -> set[str]:
+    """Names of files of some kinds; a link into the hub's cache whose file is gone is none."""
+    return {path.name for kind in kinds for path in part.glob(kind) if path.exists()}
 
 
 def variant_of(weights: Weights) -> str:
     """The variant to load: half precision where some part is there in that alone, as a hub's cache may hold it."""
     for name in _parts(weights):
-        files = [path.name for kind in _WEIGHT_FILES for path in (weights.folder / name).glob(kind)]
+        files = _here(weights.folder / name, _WEIGHT_FILES)
         if files and all(f".{VARIANT}." in file or f".{VARIANT}-" in file for file in files):
             return VARIANT
     return ""

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from plantain.models.diffusers.pipelines.runner import Runner
+from plantain.models.diffusers.weights import LORA
 from plantain.train.base import TrainingBase
-from plantain.train.editor_folder import LORA, Card, save_editor
+from plantain.train.editor_folder import Card, save_editor
 from plantain.train.encoded import Encoded, encode
 from plantain.train.examples.pairs import PreferencePair, TrainingPair
 from plantain.train.flow.adapters import DEFAULT, REFERENCE, add_reference, make_adapters

@@ -15,6 +15,7 @@ from PIL import Image
 
 from plantain.models.diffusers.jobs import Job, Loading, Steering
 from plantain.models.diffusers.methods import METHODS, EditingMethod
+from plantain.models.diffusers.pipelines.loras import put_on_loras
 from plantain.models.diffusers.pipelines.running import (
     apply_running,
     check_running,
@@ -150,17 +151,6 @@ def load_pipeline(
         **without,
         **parts,
     )
-
-
-def put_on_loras(pipe: DiffusionPipeline, loading: Loading) -> None:
-    """One set of LoRA weights as it is, or several together, each with its weight."""
-    if loading.lora is not None:
-        pipe.load_lora_weights(str(loading.lora), local_files_only=True)
-    names = [f"lora{number}" for number in range(len(loading.loras))]
-    for name, (path, _) in zip(names, loading.loras, strict=True):
-        pipe.load_lora_weights(str(path), local_files_only=True, adapter_name=name)
-    if names:
-        pipe.set_adapters(names, [weight for _, weight in loading.loras])
 
 
 def place(pipe: DiffusionPipeline, offload: str, device: str) -> None:
