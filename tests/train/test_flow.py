@@ -133,6 +133,17 @@ def test_the_loss_is_that_of_the_examples(loading) -> None:
 
 
 def test_what_cannot_be_trained_is_refused(loading, tmp_path: Path) -> None:
+    qwen = open_base(
+        f"diffusers/{loading('qwen-image-edit').folder}",
+        ProviderOptions(device="cpu", step_cache=0.1, compile=True, bits=8),
+        adapters=True,
+    )
+    assert qwen.loading is not None
+    assert qwen.loading.running.settings == {
+        "bits": 8
+    }  # nothing that leaves blocks out is put on what learns
+    with pytest.raises(InputError, match="--bf16: a qwen-image-edit trains in its own precision"):
+        learner_for(qwen, StudyPlan(lora_rank=2, bf16=True))
     folder = Path(loading("flux-kontext").folder)
     options = ProviderOptions(device="cpu", accept_licence=(FLUX_DEV,))
     with pytest.raises(InputError, match="only InstructPix2Pix and what"):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plantain.files.installing import install_line
-from plantain.models.diffusers.jobs import Loading
+from plantain.models.diffusers.jobs import Loading, Running
 from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.quiet import quiet_libraries
 from plantain.models.diffusers.weights import LORA
@@ -90,6 +90,11 @@ class TrainingBase:
         return pipe.to(self.device)
 
 
+def _learning(running: Running) -> Running:
+    """How an editor is run while it learns: without what leaves blocks out or fixes them before adapters hang there."""
+    return replace(running, step_cache=0.0, compile=False)
+
+
 def open_base(name: str, options: ProviderOptions, *, adapters: bool = False) -> TrainingBase:
     """Finds a model to start from.
 
@@ -128,6 +133,6 @@ def open_base(name: str, options: ProviderOptions, *, adapters: bool = False) ->
         found.terms.licence,
         options.device or usual,
         found.method.name,
-        replace(found.loading, lora=None) if flow else None,
+        replace(found.loading, lora=None, running=_learning(found.loading.running)) if flow else None,
         found.weights.folder / LORA if flow and found.lora is not None else None,
     )

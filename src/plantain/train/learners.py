@@ -64,7 +64,7 @@ class DenoisingLearner:
         return encode(cache.encoded(source, ids, lambda pair: pair_parts(encoder, pair)))
 
     def fixed_loss(self, pairs: Encoded) -> float:
-        return fixed_loss(self._pipe, pairs)
+        return fixed_loss(self._pipe, pairs, bf16=self._plan.bf16)
 
     def fine_tune(
         self,
@@ -86,6 +86,7 @@ class DenoisingLearner:
             base=base,
             lora_rank=self._plan.lora_rank,
             dropout=self._plan.dropout,
+            bf16=self._plan.bf16,
             on_step=on_step,
             stop=stop,
         )
@@ -99,12 +100,17 @@ class FlowLearner:
     """Kontext, FLUX.2 klein or Qwen-Image-Edit: adapters on its transformer.
 
     Raises:
-        InputError: no rank of adapters was said.
+        InputError: no rank of adapters was said, or a precision that is not its own.
     """
 
     def __init__(self, base: TrainingBase, plan: StudyPlan) -> None:
         if plan.lora_rank is None:
             raise InputError(f"{base.name}: only adapters of a {base.method} are trained; give --lora RANK")
+        if plan.bf16:
+            raise InputError(
+                f"--bf16: a {base.method} trains in its own precision, bfloat16 on a GPU; another is said as dtype in "
+                "[providers.diffusers]"
+            )
         self._base, self._plan, self._rank = base, plan, plan.lora_rank
         self._runner = base.runner()
 

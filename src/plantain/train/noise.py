@@ -26,6 +26,10 @@ class Draw:
     timestep: Tensor
     chance: Tensor
 
+    def of(self, some: slice) -> Draw:
+        """Those of some of the examples."""
+        return Draw(self.noise[some], self.timestep[some], self.chance[some])
+
 
 def draw(seed: int, what: str, number: int, shape: tuple[int, ...], timesteps: int) -> Draw:
     """The draw of one step: it depends on the seed and the step's number alone, so a resumed training repeats it."""
@@ -55,11 +59,13 @@ class Denoising:
 
     Args:
         pipe: an InstructPix2Pix; its scheduler's settings say which noise and which target.
+        bf16: the UNet computes in bfloat16 (torch's autocast); its weights, errors and gradients are float32.
     """
 
-    def __init__(self, pipe: InstructionPipeline) -> None:
+    def __init__(self, pipe: InstructionPipeline, *, bf16: bool = False) -> None:
         from diffusers import DDPMScheduler
 
+        self.bf16 = bf16
         self.schedule = DDPMScheduler.from_config(pipe.scheduler.config)
         self.unet: nn.Module = pipe.unet
 
@@ -80,7 +86,8 @@ class Denoising:
         noise = drawn.noise.to(target.device)
         timestep = drawn.timestep.to(target.device)
         noisy = self.schedule.add_noise(target, noise, timestep)
-        predicted = self.unet(torch.cat([noisy, source], 1), timestep, encoder_hidden_states=text).sample
+        with torch.autocast(target.device.type, torch.bfloat16, enabled=self.bf16):
+            predicted = self.unet(torch.cat([noisy, source], 1), timestep, encoder_hidden_states=text).sample
         kind = self.schedule.config.prediction_type
         if kind == "epsilon":
             wanted = noise

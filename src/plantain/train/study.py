@@ -24,7 +24,7 @@ from plantain.train.loop.training import Schedule
 from plantain.train.study_cost import steps_of, study_cost
 from plantain.train.study_plan import StudyCell, StudyObserver, StudyPlan, cells_of, splits_of
 
-LATER = {"weighting": "none", "rates": "constant", "warmup": 0, "ema": 0.0}
+LATER = {"weighting": "none", "rates": "constant", "warmup": 0, "ema": 0.0, "bf16": False}
 
 
 def train_study(
@@ -161,6 +161,7 @@ def _keep(
         f"{counted(len(log), 'step')} of {plan.batch}, {way}, learning rate {plan.rate:g}, seed "
         f"{plan.seed}/{cell.seed}, "
         f"images at {plan.side} pixels, no augmentation"
+        + (", computed in bfloat16" if plan.bf16 else "")
         + (
             f", learning rate {plan.rates} after {counted(plan.warmup, 'step')} of warm-up"
             if plan.rates != "constant"

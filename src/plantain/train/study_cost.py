@@ -118,7 +118,7 @@ def _hours(plan: StudyPlan, steps: int, total: int, *, transformer: bool) -> dic
     looks = (3.0 if plan.lora_rank is None else 2.2) + (1.0 if plan.gradient_checkpointing else 0.0)
     work = steps * plan.batch * looks * look
     return {
-        name: work / (half if transformer else single) / SHARE / 3600
+        name: work / (half if transformer or plan.bf16 else single) / SHARE / 3600
         for name, (single, half) in PEAKS.items()
     }
 

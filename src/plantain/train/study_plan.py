@@ -47,6 +47,7 @@ class StudyPlan:
         checkpoint_every: steps between checkpoints; fewer are written where `checkpoint_gb` asks for it.
         weighting: of shares of noise, for flow-matching editors; by diffusers' names.
         gradient_checkpointing: activations are computed again instead of kept: slower, less memory, the same weights.
+        bf16: an InstructPix2Pix computes in bfloat16 and learns in float32; others train in their own precision.
         rates, warmup, ema: as in `Schedule`.
         checkpoint_gb: all checkpoints of the study together write at most so many gigabytes.
     """
@@ -66,6 +67,7 @@ class StudyPlan:
     checkpoint_every: int = 100
     weighting: str = "none"
     gradient_checkpointing: bool = False
+    bf16: bool = False
     rates: str = "constant"
     warmup: int = 0
     ema: float = 0.0

@@ -19,6 +19,9 @@ from plantain.train.weights import make_trainable
 AT_ONCE = 8
 """Examples that are measured in one call of the network."""
 
+LEARNED_AT_ONCE = 4
+"""Examples that are learned from in one call; the gradients of a larger batch are summed, in the memory of these."""
+
 
 def pair_parts(encoder: Encoder, pair: TrainingPair) -> dict[str, Tensor]:
     """A pair as the UNet sees it: latents of both pictures, which part shows them, text states, and those of ""."""
@@ -49,6 +52,7 @@ def fine_tune(
     base: str,
     lora_rank: int | None = None,
     dropout: float = DROPOUT,
+    bf16: bool = False,
     on_step: Callable[[int, dict[str, float]], None] = lambda step, noted: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Trained:
@@ -64,13 +68,14 @@ def fine_tune(
         base: what the base weights are, e.g. their digest; part of the training's identity.
         lora_rank: of adapters; None to train the whole UNet.
         dropout: share of each of the three cases of dropped conditions, in [0, 1/3].
+        bf16: as `Denoising`.
         on_step, stop: as for `plantain.train.loop.training.run`.
 
     Raises:
         InputError: as `plantain.train.loop.training.run`.
     """
     weights = make_trainable(pipe, lora_rank, schedule.seed)
-    denoising = Denoising(pipe)
+    denoising = Denoising(pipe, bf16=bf16)
     identity = identity_of(
         schedule,
         {
@@ -80,6 +85,7 @@ def fine_tune(
             "canvases": pairs.canvases,
             "lora_rank": lora_rank,
             "dropout": dropout,
+            **({"bf16": True} if bf16 else {}),
         },
     )
 
@@ -87,15 +93,29 @@ def fine_tune(
         some = pairs.rows(batch_of(schedule, step, pairs.canvases), pipe.device)
         drawn = draw(schedule.seed, "step", step, tuple(some["target"].shape), denoising.timesteps)
         source, text = dropped(some["source"], some["text"], some["empty"], drawn.chance, dropout)
-        loss = denoising.errors(some["target"], source, text, some["weight"], drawn).mean()
+        count = len(text)
+
+        def part(these: slice) -> Tensor:
+            shown = (some["target"][these], source[these], text[these], some["weight"][these])
+            return denoising.errors(*shown, drawn.of(these)).sum() / count
+
+        *others, last = [slice(at, at + LEARNED_AT_ONCE) for at in range(0, count, LEARNED_AT_ONCE)]
+        total = 0.0
+        for these in others:
+            loss = part(these)
+            loss.backward()
+            total += float(loss.detach())
+        loss = part(last) + total
         return loss, {"loss": float(loss.detach())}
 
     return run(weights, loss_of, schedule, folder, identity, on_step=on_step, stop=stop)
 
 
-def fixed_loss(pipe: InstructionPipeline, pairs: Encoded, *, draws: int = 16, seed: int = 0) -> float:
+def fixed_loss(
+    pipe: InstructionPipeline, pairs: Encoded, *, draws: int = 16, seed: int = 0, bf16: bool = False
+) -> float:
     """Mean denoising error on pairs, with the same noise every time: comparable before and after a training."""
-    denoising = Denoising(pipe)
+    denoising = Denoising(pipe, bf16=bf16)
     total = 0.0
     with torch.no_grad():
         for chunk in pairs.chunks(AT_ONCE):

@@ -93,6 +93,10 @@ def finetune(
     gradient_checkpointing: Annotated[
         bool, typer.Option("--gradient-checkpointing", help="less memory, more time, the same weights")
     ] = False,
+    bf16: Annotated[
+        bool,
+        typer.Option("--bf16", help="InstructPix2Pix computes in bfloat16; its weights learn in float32"),
+    ] = False,
     rates: Annotated[
         str, typer.Option(help="how the learning rate goes on after the warm-up: constant, linear, cosine")
     ] = "constant",
@@ -139,6 +143,7 @@ def finetune(
         checkpoint_every=checkpoint_every,
         weighting=weighting,
         gradient_checkpointing=gradient_checkpointing,
+        bf16=bf16,
         rates=rates,
         warmup=warmup,
         ema=ema,
