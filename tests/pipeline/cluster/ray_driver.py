@@ -1,8 +1,14 @@
-"""A build on a Ray cluster, in a process that a test kills: python ray_driver.py ADDRESS CATALOGUE RUN LOG SECONDS."""
+"""A build on a Ray cluster, in a process that a test kills: python ray_driver.py ADDRESS CATALOGUE RUN LOG SECONDS.
+
+With a further word it is the mother of such processes: each line that it reads begins one, whose id it prints, and it
+reads the next when that one has ended. What all of them import is imported once.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -30,5 +36,20 @@ def build(address: str, catalogue: Path, run: Path, log: Path, seconds: float) -
     return 0 if summary.stopped is None else 1
 
 
+def begin_one_after_another(address: str, catalogue: Path, run: Path, log: Path, seconds: float) -> None:
+    for module in ("ray", "plantain.engines.actor"):
+        importlib.import_module(module)
+    for _ in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            os._exit(build(address, catalogue, run, log, seconds))
+        print(child, flush=True)
+        os.waitpid(child, 0)
+
+
 if __name__ == "__main__":
-    sys.exit(build(sys.argv[1], *map(Path, sys.argv[2:5]), float(sys.argv[5])))
+    words = sys.argv[1], *map(Path, sys.argv[2:5]), float(sys.argv[5])
+    if sys.argv[6:]:
+        begin_one_after_another(*words)
+    else:
+        sys.exit(build(*words))

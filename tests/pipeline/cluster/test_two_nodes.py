@@ -141,19 +141,25 @@ def test_a_killed_node_costs_its_calls_and_no_result(
     assert exported(there, tmp_path / "release") == exported(here, tmp_path / "release of one")
 
 
-def start(cluster: Any, folder: Path, seconds: float = 0.5) -> subprocess.Popen[str]:
-    """A build on the cluster in a process of its own."""
+def start(cluster: Any, folder: Path, seconds: float = 0.5, *more: str) -> subprocess.Popen[str]:
+    """A build on the cluster in a process of its own; with a further word the mother of such processes."""
     words = [
         cluster.address,
         str(folder / "catalogue"),
         str(folder / "run"),
         str(folder / "log"),
         str(seconds),
+        *more,
     ]
     driver = [sys.executable, str(Path(__file__).with_name("ray_driver.py")), *words]
     environment = {**os.environ, "PYTHONPATH": str(TESTS)}
     return subprocess.Popen(
-        driver, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        driver,
+        env=environment,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
 
 
@@ -229,19 +235,22 @@ def test_twenty_killed_heads_lose_nothing_leave_no_worker_and_take_no_late_pictu
     shared.mkdir()
     keep_blobs_in(run, shared)
     recorded, arriving = 0, set()
+    mother = start(cluster, tmp_path, 0.02, "one after another")
+    assert mother.stdin and mother.stdout
     for _ in range(kills):
         wanted = len(edits(tmp_path)) + dice.randint(1, 3)
-        build = start(cluster, tmp_path, 0.02)
+        print(file=mother.stdin, flush=True)
+        build = psutil.Process(int(mother.stdout.readline()))
         wait_for(partial(enough_edits, tmp_path, wanted))
         time.sleep(dice.random() * 0.05)
-        assert build.poll() is None, build.communicate()[0]
+        assert build.status() != psutil.STATUS_ZOMBIE, "it ended by itself"
         build.kill()
-        build.wait()
         wait_for(lambda: not workers_alive(cluster))
         there, folders = answered_in(run), {path.name for path in shared.glob("*/arriving/*")}
         assert there >= recorded, "a kill lost what was recorded"
         assert len(folders) <= 1 and not folders & arriving, "arrivals of an earlier head are still there"
         recorded, arriving = there, arriving | folders
+    mother.communicate(timeout=60)
 
     summary = built(recipe_on(cluster, tmp_path / "catalogue", 1), run, tmp_path / "log")
     alone = built(quick_recipe(tmp_path / "catalogue"), tmp_path / "here", tmp_path / "log of one")
