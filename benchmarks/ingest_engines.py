@@ -1,8 +1,9 @@
-"""How fast pictures come in by `plantain ingest` in this machine's processes, and on one and two workers of Ray.
+"""How fast pictures come in by `plantain ingest` in this machine's threads, and on one and two workers of Ray.
 
-Pictures are 1024x1024 JPEG files (pieces of a real retina), each with its own hash; text is not looked for. All work
-stays on one machine, so Ray can gain nothing here: shown is what its way costs. Each figure is of a whole command, the
-start of the cluster in it. The catalogues must hold the same pictures.
+Pictures are 1024x1024 JPEG files (pieces of a real retina), each with its own hash; text is not looked for. The
+cluster stands before the first command, as it does for whoever has one; each command's start and its workers' are in
+its figures. All work stays on one machine, so Ray can gain nothing here: shown is what its way costs. Processor time is
+that of the command, and of the cluster beside it. The catalogues must hold the same pictures.
 
 Run: python benchmarks/ingest_engines.py [--images 1000]
 """
@@ -14,11 +15,31 @@ import os
 import resource
 import sys
 import tempfile
+import time
 from pathlib import Path
 
-from simulated.releases import PATTERNS, drawn, numbered, plantain
+import psutil
 
-ENGINE = '[engine]\nkind = "ray"\naddress = "local"\nworkers = {}\n'
+from simulated.releases import PATTERNS, drawn, numbered, timed
+
+ENGINE = '[engine]\nkind = "ray"\naddress = "{}"\nworkers = {}\n'
+ENDED_WITHIN_S = 30.0
+
+
+def spent_by_children() -> float:
+    """Seconds of processor of commands that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def spent_by(raylet: psutil.Process) -> float:
+    """Seconds of processor of a node: of its raylet and of ended workers. Waits for those of the last command."""
+    until = time.monotonic() + ENDED_WITHIN_S
+    while time.monotonic() < until and any(
+        "RemoteWorker" in " ".join(one.cmdline()) for one in raylet.children()
+    ):
+        time.sleep(0.1)
+    return sum(raylet.cpu_times()[:4])
 
 
 def main() -> int:
@@ -26,32 +47,42 @@ def main() -> int:
     parser.add_argument("--images", type=int, default=1_000)
     args = parser.parse_args()
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    with tempfile.TemporaryDirectory(prefix="plantain-") as name:
-        scratch = Path(name)
-        (scratch / "scans" / "normal").mkdir(parents=True)
-        pictures = drawn(1024)
-        for number in range(args.images):
-            data = numbered(pictures[number % PATTERNS][0], number)
-            (scratch / "scans" / "normal" / f"{number:06}.jpg").write_bytes(data)
-        found: dict[str, set[str]] = {}
-        for way in ("here", "ray, 1 worker", "ray, 2 workers"):
-            out = scratch / way.replace(" ", "-")
-            words = ["ingest", "folder", str(scratch / "scans"), "--modality", "fundus", "--licence", "open"]
-            words += ["--skip-text", "--out", str(out)]
-            if way != "here":
-                settings = scratch / "settings.toml"
-                settings.write_text(ENGINE.format(way.split()[1]))
-                words += ["--settings", str(settings)]
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            seconds, peak = plantain(*words)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            found[way] = {path.name for path in (out / "blobs").rglob("*") if path.is_file()}
-            print(
-                f"{way:<15} {args.images / seconds:6.1f} pictures/s, {1000 * spent / args.images:.1f} ms of processor "
-                f"each in processes that the command waited for, {peak:.0f} MB",
-                flush=True,
-            )
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    raylet = psutil.Process(cluster.head_node.all_processes["raylet"][0].process.pid)
+    try:
+        with tempfile.TemporaryDirectory(prefix="plantain-") as name:
+            return compared(Path(name), args.images, cluster.address, raylet)
+    finally:
+        cluster.shutdown()
+
+
+def compared(scratch: Path, images: int, address: str, raylet: psutil.Process) -> int:
+    (scratch / "scans" / "normal").mkdir(parents=True)
+    pictures = drawn(1024)
+    for number in range(images):
+        data = numbered(pictures[number % PATTERNS][0], number)
+        (scratch / "scans" / "normal" / f"{number:06}.jpg").write_bytes(data)
+    found: dict[str, set[str]] = {}
+    for way in ("here, 1 processor", "here", "ray, 1 worker", "ray, 2 workers"):
+        out = scratch / way.replace(" ", "-")
+        command = ["taskset", "-c", "0"] if way == "here, 1 processor" else []
+        command += [sys.executable, "-m", "plantain", "ingest", "folder", str(scratch / "scans")]
+        command += ["--modality", "fundus", "--licence", "open", "--skip-text", "--out", str(out)]
+        if way.startswith("ray"):
+            settings = scratch / "settings.toml"
+            settings.write_text(ENGINE.format(address, way.split()[1]))
+            command += ["--settings", str(settings)]
+        before = spent_by_children(), spent_by(raylet)
+        seconds, peak = timed(command)
+        head, workers = spent_by_children() - before[0], spent_by(raylet) - before[1]
+        found[way] = {path.name for path in (out / "blobs").rglob("*") if path.is_file()}
+        print(
+            f"{way:<17} {images / seconds:6.1f} pictures/s; processor a picture: "
+            f"command {1000 * head / images:.1f} ms, cluster {1000 * workers / images:.1f} ms; {peak:.0f} MB",
+            flush=True,
+        )
     same = len(found["here"]) > 0 and all(names == found["here"] for names in found.values())
     print(f"{len(found['here'])} pictures, the same in all" if same else "the catalogues DIFFER")
     return 0 if same else 1

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 from plantain.engines.cluster import Need, RayEngine, Staff
-from plantain.engines.joining import join
+from plantain.engines.joining import join, show_token
 from plantain.records import InputError
 
 pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
@@ -79,6 +79,26 @@ def test_a_wrong_address_is_refused_with_a_line(address: str) -> None:
         InputError, match=r"engine\.address: no Ray cluster at .*start one with `ray start --head`"
     ):
         engine.open()
+
+
+def test_a_users_token_is_shown_to_clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where Ray 2.60 finds one `ray start` wants it, and a driver that shows none hears "Failed to connect"."""
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
+    for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def mode(stated: str = "") -> str:
+        monkeypatch.setenv("RAY_AUTH_MODE", stated)
+        if not stated:
+            monkeypatch.delenv("RAY_AUTH_MODE")
+        show_token()
+        return os.environ.get("RAY_AUTH_MODE", "")
+
+    assert mode() == ""
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "auth_token").write_text("a" * 64)
+    assert mode() == "token" and mode("disabled") == "disabled"
 
 
 def test_a_process_that_has_a_cluster_works_for_no_other(cluster: None) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 from plantain.files.installing import install_line
@@ -103,9 +105,21 @@ def _without_keys() -> Iterator[None]:
         os.environ.update(hidden)
 
 
+def show_token() -> None:
+    """Has Ray show clusters this user's token, which `ray get-auth-token` and every local cluster leave behind.
+
+    `ray start` wants it then, and a driver that shows none hears "Failed to connect"; a cluster that wants none takes
+    no notice. Ray reads the variable once, when it is imported; where it is imported already, its importer sets it up.
+    """
+    named = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    if "ray" not in sys.modules and (named or Path("~/.ray/auth_token").expanduser().is_file()):
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+
+
 def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    show_token()
     try:
         import ray
         import ray.exceptions
