@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from plantain.calls import Budget
+from plantain.calls.concurrency import FIRST
+from plantain.calls.rate_limiter import RateLimiter
+from plantain.runs.money.pricing import model_limits
 from plantain.runs.settings.providers import ProviderSection
 from plantain.runs.settings.terms import Limits, Terms
 from plantain.runs.settings.transport import calls_at_once, tasks_under_way
@@ -30,3 +36,10 @@ def test_open_editors_have_as_many_calls_in_flight_as_their_devices_take(
     assert calls_at_once(terms, "diffusers/flux2-klein-4b") == at_once
     assert tasks_under_way(terms) == max(at_once, terms.limits.concurrency)
     assert calls_at_once(terms, "offline/templates") == terms.limits.concurrency
+
+    async def first_calls(model: str) -> int:
+        return RateLimiter(model, model_limits(terms, model), Budget(None), lambda one: None).window.size
+
+    first = {model: asyncio.run(first_calls(model)) for model in terms.models}
+    assert first["diffusers/flux2-klein-4b"] == at_once, "devices that get no call are not started"
+    assert first["offline/templates"] == min(FIRST, terms.limits.concurrency)

@@ -46,6 +46,7 @@ class ModelLimits:
         image_tokens: the most that one picture written comes to, as far as is known.
         tier_factor: how much dearer than listed the service tier is that is asked for.
         in_jobs: its calls wait for batch jobs: all of a wave at once, and what becomes of one says nothing of limits.
+        slow_start: whether the first calls feel their way; not those to devices, which wait to be started.
         deadline_s: seconds that a call may take, as a first guess; None for as long as it takes.
         outage_s: seconds of an outage that are sat out; None where calls that fail say nothing of those to come.
     """
@@ -59,6 +60,7 @@ class ModelLimits:
     image_tokens: int = 0
     tier_factor: float = 1.0
     in_jobs: bool = False
+    slow_start: bool = True
     deadline_s: float | None = None
     outage_s: float | None = None
 
@@ -104,9 +106,9 @@ class RateLimiter:
         self._again = again
         self.rules = rules
         self.window = (
-            ConcurrencyLimit(rules.concurrency, rules.concurrency)
-            if rules.in_jobs
-            else ConcurrencyLimit(rules.concurrency)
+            ConcurrencyLimit(rules.concurrency)
+            if rules.slow_start
+            else ConcurrencyLimit(rules.concurrency, rules.concurrency)
         )
         self.requests = AdaptiveRate(rules.requests_per_minute)
         self.history = LimitHistory()

@@ -112,6 +112,7 @@ def model_limits(terms: Terms, model: str) -> ModelLimits:
         ),
         tier_factor=max(_tier_factor(price, options.service_tier) or 1.0 for options in asked),
         in_jobs=in_jobs,
+        slow_start=not in_jobs and provider not in OPEN_MODELS,
         deadline_s=None if in_jobs or provider in OPEN_MODELS else _first_deadline(terms, model),
         outage_s=None if in_jobs else _outage_s(terms, provider),
     )
