@@ -16,6 +16,7 @@ from torch import Tensor
 from plantain.cli import main
 from plantain.models.diffusers.engine import Engine
 from plantain.models.diffusers.jobs import Batch, Job, Loading, Steering
+from plantain.models.diffusers.quiet import quiet_libraries
 from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix
 from plantain.pixels.encode import encode_png
 from plantain.sources.samples import fundus_file
@@ -90,6 +91,7 @@ def vae_name(name: str) -> str:
 
 def published(folder: Path) -> dict[str, Tensor]:
     """A tiny pipeline, saved, and its weights as InstructDiffusion's `convert_ckpt.py` leaves them."""
+    quiet_libraries()
     pipe = tiny_instruct_pix2pix(3)
     pipe.save_pretrained(folder)
     vae = {vae_name(name): weight for name, weight in pipe.vae.state_dict().items()}
