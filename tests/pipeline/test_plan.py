@@ -295,3 +295,27 @@ def test_an_editor_that_has_to_be_told_the_region_is_a_warning(
 )
 def test_duration_for_a_person(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_plan_says_how_many_edits_are_in_flight_on_devices(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("diffusers", reason="needs the extra torch")
+    from plantain.models.diffusers.tiny.saving import save_tiny
+
+    quick_catalogue(tmp_path / "catalogue")
+    save_tiny("instruct-pix2pix", tmp_path / "weights")
+    recipe = tmp_path / "open.toml"
+    recipe.write_text(
+        f"""
+        name = "open"
+        data.catalogue = "{tmp_path / "catalogue"}"
+        models = {{ writer = "offline/templates", editor = "diffusers/{tmp_path / "weights"}", judge = "offline/instruments" }}
+        providers.diffusers = {{ device = "cpu,cpu", batch_size = 4 }}
+        """
+    )
+    assert main(["plan", str(recipe)]) == 0
+    assert "up to 24 edits in flight on 2 devices (limits.concurrency)" in capsys.readouterr().out
+    assert main(["plan", str(recipe), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {row["step"]: row["at_once"] for row in told["calls_by"]}["edit"] == 24

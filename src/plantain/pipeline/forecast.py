@@ -17,6 +17,7 @@ from plantain.pipeline.recipe import Recipe
 from plantain.records import Price, Step, TaskKind, Usage
 from plantain.runs.money.pricing import ON_THIS_MACHINE, OPEN_MODELS, billed_tier, price_under, unpriced
 from plantain.runs.money.typical import SPREAD, TYPICAL_USAGE
+from plantain.runs.settings.transport import devices_of
 
 EXPECTED_ROUNDS = 3.15
 """Mean rounds per task: 57.2 per cent succeed, of them 58, 25 and 17 per cent in rounds 1, 2 and 3 to 5 (taken as 4);
@@ -189,7 +190,7 @@ def _duration(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstim
         seconds = _seconds(pilot, step, model, calls)
         waiting += seconds
         if model.partition("/")[0] in OPEN_MODELS:
-            devices = len(recipe.terms.provider(model).device.split(","))
+            devices = max(1, len(devices_of(recipe.terms, model)))
             longest = longest.at_least(seconds.times(1.0 / devices))  # one after another on each device
         elif model.partition("/")[0] in ON_THIS_MACHINE:
             computing += seconds

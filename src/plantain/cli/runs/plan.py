@@ -21,6 +21,7 @@ from plantain.pipeline.ready import forecast
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.records import Step
 from plantain.records.counts import counted
+from plantain.runs.settings.transport import calls_at_once, devices_of
 
 app = application()
 
@@ -70,7 +71,13 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> 
         "success": _three(made.success),
         "calls": _three(made.calls),
         "calls_by": [
-            {"step": step.value, "model": model, **(_three(calls) or {}), **_tokens(made, step, model)}
+            {
+                "step": step.value,
+                "model": model,
+                **(_three(calls) or {}),
+                "at_once": calls_at_once(recipe.terms, model),
+                **_tokens(made, step, model),
+            }
             for (step, model), calls in made.calls_by.items()
         ],
         "cost_usd": _three(made.cost_usd),
@@ -125,6 +132,12 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
 
 def _remarks(recipe: Recipe, made: BuildPlan, free: int) -> list[str]:
     lines = []
+    for model in dict.fromkeys(model for step, model in made.calls_by if step is Step.EDIT):
+        if devices := devices_of(recipe.terms, model):
+            at_once = counted(calls_at_once(recipe.terms, model), "edit")
+            lines.append(
+                f"up to {at_once} in flight on {counted(len(devices), 'device')} (limits.concurrency)"
+            )
     if made.unpriced:
         lines.append(f"cost unknown: no price for {', '.join(made.unpriced)}")
     budget = recipe.limits.budget_usd

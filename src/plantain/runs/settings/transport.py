@@ -46,9 +46,12 @@ def calls_at_once(terms: Terms, model: str) -> int:
         return limits.concurrency
     if terms.room and terms.kind(model) in ON_WORKERS:
         return max(limits.concurrency, 2 * terms.room)
-    if not model.startswith("diffusers/"):
-        return limits.concurrency
-    return max(limits.concurrency, calls_in_flight(device_names(section.device), section.batch_size))
+    return max(limits.concurrency, calls_in_flight(devices_of(terms, model), section.batch_size))
+
+
+def devices_of(terms: Terms, model: str) -> tuple[str, ...]:
+    """The devices that an open editor draws on, in processes of their own; of other models none are known."""
+    return device_names(terms.provider(model).device) if model.startswith("diffusers/") else ()
 
 
 def tasks_under_way(terms: Terms) -> int:
