@@ -310,8 +310,11 @@ def test_plan_says_how_many_edits_are_in_flight_on_devices(
         f"""
         name = "open"
         data.catalogue = "{tmp_path / "catalogue"}"
-        models = {{ writer = "offline/templates", editor = "diffusers/{tmp_path / "weights"}", judge = "offline/instruments" }}
         providers.diffusers = {{ device = "cpu,cpu", batch_size = 4 }}
+        [models]
+        writer = "offline/templates"
+        editor = "diffusers/{tmp_path / "weights"}"
+        judge = "offline/instruments"
         """
     )
     assert main(["plan", str(recipe)]) == 0
