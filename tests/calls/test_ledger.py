@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plantain.calls import Budget
-from plantain.calls.ledger import BLOCK, Ledger
+from plantain.calls.ledger import APPLICATION_ID, BLOCK, TABLE, Ledger
 from plantain.records import InputError, Step
 
 PROGRAM = """
@@ -103,3 +105,29 @@ def test_file_that_is_no_ledger_is_refused_and_kept(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be used as a ledger"):
         Ledger(file, "a", tmp_path / "a", 0.0)
     assert file.read_text().startswith("not a database")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        # bytes where text belongs, and a claim below zero, by which the others' would be hidden
+        "CREATE TABLE claim(page TEXT PRIMARY KEY, usd REAL); INSERT INTO claim VALUES (x'00ff', -1e12)",
+        f"{TABLE}; CREATE TRIGGER t AFTER INSERT ON claim BEGIN DELETE FROM claim; END",
+        "CREATE VIEW claim AS SELECT 'a' AS page, 0.0 AS usd",
+    ],
+)
+def test_strangers_ledger_of_another_make_is_refused(tmp_path: Path, made: str) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "ledger")) as file:
+        file.executescript(f"{made}; PRAGMA application_id = {APPLICATION_ID}")
+    with pytest.raises(InputError, match="not a ledger of plantain"):
+        Ledger(tmp_path / "ledger", "a", tmp_path / "a", 0.0)
+
+
+def test_claim_below_zero_hides_no_other(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger", "a", tmp_path / "a", 6.0)
+    with contextlib.closing(sqlite3.connect(tmp_path / "ledger", isolation_level=None)) as file:
+        file.execute("PRAGMA ignore_check_constraints = ON")
+        file.execute("INSERT INTO claim VALUES ('b /b', -1e12)")
+    second = Ledger(tmp_path / "ledger", "c", tmp_path / "c", 0.0)
+    assert second.others_usd() == 6.0
+    assert not second.covers(5.0, 10.0) and ledger.covers(6.0, 10.0)

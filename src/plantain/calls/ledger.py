@@ -12,6 +12,9 @@ from plantain.records import InputError
 APPLICATION_ID = 0x706C6E6C
 """Marks the file as ours ("plnl")."""
 
+TABLE = "CREATE TABLE claim(page TEXT PRIMARY KEY, usd REAL NOT NULL CHECK (usd >= 0)) STRICT, WITHOUT ROWID"
+"""All that a ledger holds."""
+
 BUSY_S = 60.0
 BLOCK = 0.01
 """A run claims this share of the budget at a time, so that few calls wait for a disk; what it did not use it gives back
@@ -53,9 +56,7 @@ class Ledger:
         if committed_usd <= self._claimed:
             return True
         with self._locked() as ledger:
-            others = ledger.execute("SELECT TOTAL(usd) FROM claim WHERE page <> ?", (self._page,)).fetchone()[
-                0
-            ]
+            others = self._others(ledger)
             if others + committed_usd > budget_usd:
                 return False
             wanted = min(budget_usd - others, committed_usd + BLOCK * budget_usd)
@@ -65,9 +66,7 @@ class Ledger:
     def others_usd(self) -> float:
         """What other runs have claimed."""
         with self._locked() as ledger:
-            return float(
-                ledger.execute("SELECT TOTAL(usd) FROM claim WHERE page <> ?", (self._page,)).fetchone()[0]
-            )
+            return self._others(ledger)
 
     def give_back(self, committed_usd: float) -> None:
         """The run ends: it keeps what it has committed."""
@@ -80,6 +79,11 @@ class Ledger:
             (self._page, usd),
         )
         self._claimed = usd
+
+    def _others(self, ledger: sqlite3.Connection) -> float:
+        """Claims below zero, which SQLite lets in where it is told to check nothing, hide none of the others."""
+        total = ledger.execute("SELECT TOTAL(max(usd, 0)) FROM claim WHERE page <> ?", (self._page,))
+        return float(total.fetchone()[0])
 
     def _own(self, ledger: sqlite3.Connection) -> float:
         return float(ledger.execute("SELECT usd FROM claim WHERE page = ?", (self._page,)).fetchone()[0])
@@ -117,11 +121,12 @@ class Ledger:
 
     def _check(self, ledger: sqlite3.Connection) -> None:
         """Makes a new ledger of an empty file, and refuses anything else that is none."""
-        if ledger.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID:
+        there = ledger.execute("SELECT name, sql FROM sqlite_schema").fetchall()
+        if ledger.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID and there == [
+            ("claim", TABLE)
+        ]:
             return
-        if ledger.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+        if there:
             raise InputError(f"limits.ledger: {self._path} is a database, but not a ledger of plantain")
-        ledger.execute(
-            "CREATE TABLE claim(page TEXT PRIMARY KEY, usd REAL NOT NULL CHECK (usd >= 0)) STRICT, WITHOUT ROWID"
-        )
+        ledger.execute(TABLE)
         ledger.execute(f"PRAGMA application_id = {APPLICATION_ID}")
