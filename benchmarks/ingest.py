@@ -5,7 +5,9 @@ radiograph: open, RGB, Lanczos to fit, paste on black, save at quality 95, 4:4:4
 computes the likeness by which near duplicates are told, and guards against bad files.
 
 Targets: at least twice the peer's images per second on one core, for JPEG and DICOM; memory flat in their number.
-Run: python benchmarks/ingest.py [--images 24]
+With --text, only this: whole ingests of some pictures of a folder with and without the check for burned-in text, in
+turns, in processor time. Target: at most twice as long with it.
+Run: python benchmarks/ingest.py [--images 24] [--text FOLDER]
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ import pydicom
 from PIL import Image
 from pydicom.data import get_testdata_file
 
+from plantain.catalogue.gate import PrivacyGate
 from plantain.catalogue.ingest import ingest
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
@@ -40,6 +43,7 @@ from plantain.pixels.dicom_files import read_dicom
 from plantain.pixels.encode import encode_source
 from plantain.pixels.likeness import likeness
 from plantain.pixels.prepare import prepare
+from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import Licence, SourceImage
 from plantain.sources.dicom import DicomEntry
 from plantain.sources.entries import UNPREPARED, SourceEntry, SourceOptions, finish
@@ -55,6 +59,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--images", type=int, default=24)
+    parser.add_argument("--text", type=Path, help="only this: what the check for text costs on such pictures")
     parser.add_argument("--rss", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     cv2.setNumThreads(1)
@@ -63,6 +68,8 @@ def main() -> int:
     if arguments.rss:
         print(_peak_rss(jpeg, arguments.rss))
         return 0
+    if arguments.text:
+        return 0 if _text(arguments.text, arguments.images) else 1
     record = _record()
     plain = {"JPEG": _plain_jpeg, "DICOM": _plain_dicom}
     entries = {
@@ -164,6 +171,37 @@ def _memory() -> bool:
         peaks[images] = float(done.stdout.split()[-1])
     print(f"\nmemory at its peak: {peaks[16]:.0f} MB for 16 images, {peaks[64]:.0f} MB for 64")
     return peaks[64] < 1.15 * peaks[16] + 20
+
+
+def _text(folder: Path, images: int) -> bool:
+    """Processor seconds a picture with and without the check, the best of three each."""
+    found = sorted(path for path in folder.rglob("*") if path.suffix in (".jpg", ".jpeg", ".png"))
+    chosen = found[:: max(1, len(found) // images)][:images]
+    reader = open_reader()
+    if reader is None:
+        print(why_no_reader())
+        return False
+    reader.read(np.full((64, 64, 3), 128, np.uint8))  # loads the models
+    took = {"without": float("inf"), "with": float("inf")}
+    with tempfile.TemporaryDirectory() as made:
+        root = Path(made) / "in" / load_taxonomy().of("brain_mri")[0].name
+        root.mkdir(parents=True)
+        for number, path in enumerate(chosen):
+            (root / f"{number}{path.suffix}").write_bytes(path.read_bytes())
+        for turn in range(3):
+            for name, by in (("without", None), ("with", reader)):
+                options = SourceOptions(root.parent, "brain_mri", Licence.OPEN)
+                source = FolderReader(options, load_taxonomy())
+                begun = time.process_time()
+                with Catalogue.create(Path(made) / f"{name}{turn}") as catalogue:
+                    done = ingest(source, catalogue, workers=1, gate=PrivacyGate(catalogue, by))
+                assert done.added + done.newly_quarantined == len(chosen), done.refused
+                took[name] = min(took[name], (time.process_time() - begun) / len(chosen))
+    ratio = took["with"] / took["without"]
+    print(
+        f"{len(chosen)} pictures: {took['without']:.3f} s each without, {took['with']:.3f} s with: {ratio:.2f} times"
+    )
+    return ratio <= 2.0
 
 
 def _peak_rss(jpeg: bytes, images: int) -> float:
