@@ -224,6 +224,7 @@ def test_plan_command_prints_and_warns(
             "providers.openai-compatible.base_url: is missing",
         ),
         ('judge = "gemini/gemini-3.1-flash-image"', "can be editor, not judge; for one, 'gemini/"),
+        ('judge = "openai/gpt-image-2-2026-04-21"', "can be editor, not judge; for one, 'openai/"),
         ('judge = "diffusers/x"', "can be an editor, not a judge"),
         ('writer = "openai-compatible/llava"', "providers.openai-compatible.base_url: is missing"),
         ('editor = "process/mine"', "no command to start it was given"),

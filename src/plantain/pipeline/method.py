@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from plantain.models.hosted.known import roles_at
+from plantain.models.hosted.known import known_model, roles_at
 from plantain.models.presets import presets
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.restore import restore_identity
@@ -80,19 +80,17 @@ def check_known(recipe: Recipe) -> None:
         section = recipe.terms.provider(name)
         if not theirs or not model or section.base_url or model in section.prices or name in presets():
             continue
-        listed = f"{recipe.terms.kind(name)}/{model}"
-        if listed not in theirs:
-            near = suggest(name, [f"{provider}/{row.partition('/')[2]}" for row in theirs])
+        row = known_model(f"{recipe.terms.kind(name)}/{model}")
+        if row is None:
+            near = suggest(name, [f"{provider}/{other.partition('/')[2]}" for other in theirs])
             raise InputError(
                 f"models.{role}: no model {name!r} is known; {near} (if it is new, state its price: "
                 f'[providers.{provider}.prices."{model}"] with input_per_m and output_per_m)'
             )
-        if role not in theirs[listed]:
-            fit = [row for row, roles in theirs.items() if role in roles]
+        if role not in row.roles:
+            fit = [other for other, roles in theirs.items() if role in roles]
             hint = f"; for one, {fit[0]!r}" if fit else ""
-            raise InputError(
-                f"models.{role}: {name!r} can be {' and '.join(theirs[listed])}, not {role}{hint}"
-            )
+            raise InputError(f"models.{role}: {name!r} can be {' and '.join(row.roles)}, not {role}{hint}")
 
 
 def fingerprints(method: Method) -> dict[str, str]:
