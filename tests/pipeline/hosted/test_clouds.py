@@ -27,6 +27,7 @@ from plantain.cli import main
 from plantain.files.secrets import MissingKey
 from plantain.journal import JournalReader
 from plantain.models.hosted.batch.client import BatchClient
+from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.known import endings, price_of
 from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_editor, resolve_writer
@@ -320,3 +321,43 @@ def test_recipe_moves_from_openai_to_azure(
         "/openai/responses",
         "/openai/deployments/gpt-image-2/images/edits",
     }
+
+
+def test_renewal_that_is_interrupted_passes_and_a_refusal_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """azure-identity has one error for an identity endpoint that is away for a minute and a secret that ended."""
+    identity = pytest.importorskip("azure.identity", reason="the extra azure is not installed")
+    from azure.core.credentials import AccessToken
+    from azure.core.exceptions import ClientAuthenticationError
+
+    from plantain.models.hosted.azure.entra import EntraTokens
+
+    away = ClientAuthenticationError(
+        "DefaultAzureCredential failed to retrieve a token: no managed identity endpoint found"
+    )
+    ended = ClientAuthenticationError("AADSTS7000222: The provided client secret keys are expired.")
+    comes: list[object] = []
+
+    def get_token(self: object, *scopes: str) -> object:
+        came = comes.pop(0)
+        if isinstance(came, Exception):
+            raise came
+        return came
+
+    monkeypatch.setattr(identity.DefaultAzureCredential, "get_token", get_token)
+
+    def fatal(*found: object) -> list[bool]:
+        """Of each failure, asked one after another of one connection, whether it ends the run."""
+        tokens, said = EntraTokens("azure/d", ProviderOptions()), []
+        comes[:] = found
+        while comes:
+            try:
+                asyncio.run(tokens())
+            except Fault as fault:
+                said.append(fault.outcome.fatal)
+        return said
+
+    aged = AccessToken(
+        "eyJ.fake-token-abcdefghijklmnop", 1
+    )  # aged when it came, so that each use asks for another
+    assert fatal(away) == [True]  # nobody has ever signed in here
+    assert fatal(aged, away, away, ended) == [False, False, True]

@@ -39,7 +39,12 @@ class EntraTokens:
         self._loading: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     async def __call__(self) -> str:
-        """A token that holds for now. Raises Fault: an interruption passes, a refusal does not."""
+        """A token that holds for now.
+
+        Raises:
+            Fault: there is none. azure-identity tells an interruption by the same error as a refusal; where a token was
+                there before, only Entra's own refusal, by its number, is final.
+        """
         async with self._lock():
             if self.token is None or time.time() >= self._until - EARLY_S:
                 await asyncio.to_thread(self._renew)
@@ -60,6 +65,7 @@ class EntraTokens:
             found = self._credential.get_token(SCOPE)
         except AzureError as error:
             refused = isinstance(error, (ClientAuthenticationError, CredentialUnavailableError))
+            refused &= not self._until or "AADSTS" in str(error)
             reason = f"no token from Microsoft Entra: {one_line(redacted(str(error)))}"
             raise Fault(Outcome(OutcomeKind.TRANSPORT, reason, fatal=refused, unbilled=True)) from None
         hide(found.token)
